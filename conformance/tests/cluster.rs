@@ -1,12 +1,15 @@
 //! What a user of the whole archive sees while its parts work, stop, come back and lose bits.
 
 mod batch;
+mod captures;
 mod checksums;
 mod contracts;
 mod counts;
 mod damage;
 mod doors;
 mod drain;
+mod feed;
+mod index_jobs;
 mod ingest;
 mod ledger;
 mod lines;

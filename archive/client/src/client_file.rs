@@ -8,6 +8,7 @@
 //!
 //! [endpoints]
 //! repository = "127.0.0.1:7401"         # host:port
+//! index = "127.0.0.1:7407"              # absent: there is no index
 //!
 //! [[identity]]                          # others, for `--as custodian/custodian-1`
 //! role = "custodian"
@@ -71,6 +72,9 @@ pub struct ClientFile {
 pub struct Endpoints {
     /// The repository, `host:port`.
     pub repository: String,
+    /// The index of captures, `host:port`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<String>,
 }
 
 /// An identity that is used when it is asked for.
@@ -237,6 +241,20 @@ impl ClientFile {
             &expected,
             &Limits::default(),
         )?)
+    }
+
+    /// Returns a channel to the index, which connects at its first call, if the file names one.
+    ///
+    /// # Errors
+    ///
+    /// Fails when its address cannot be one.
+    pub fn index(&self, credentials: &Credentials) -> Result<Option<Channel>, ClientFileError> {
+        let Some(address) = &self.endpoints.index else {
+            return Ok(None);
+        };
+        let expected = Expected::role(Role::Index);
+        let channel = connect_lazy(address, credentials, &expected, &Limits::default())?;
+        Ok(Some(channel))
     }
 
     fn load(

@@ -27,6 +27,7 @@ pub(crate) struct Inner {
     path: PathBuf,
     identity: String,
     syncs_later: bool,
+    is_on_disk: bool,
     /// All of them, those that this build does not name included.
     tables: Vec<String>,
     /// The first write that failed so that no other can succeed.
@@ -89,8 +90,9 @@ impl Database {
         let mut rocksdb = options.to_rocksdb(env);
         // Each table that is made in a database that is open costs a sync of its own.
         rocksdb.create_missing_column_families(is_new);
-        let mut inner = Inner::open(path, &rocksdb, is_new.then_some(options.tables.as_slice()))?;
+        let mut inner = Inner::open(path, options, &rocksdb, is_new)?;
         inner.syncs_later = options.syncs_later;
+        inner.is_on_disk = env.is_none();
         if let Some(wanted) = options
             .identity
             .as_ref()
@@ -113,8 +115,8 @@ impl Database {
             Some(version::read(&inner, options)?)
         };
         // Nothing is written before the version is known to be ours.
-        inner.create_missing(&options.tables, &rocksdb)?;
-        inner.create_missing(&[version::META], &rocksdb)?;
+        inner.create_missing(&options.tables, options, &rocksdb)?;
+        inner.create_missing(&[version::META], options, &rocksdb)?;
         let database = Self {
             inner: Arc::new(inner),
             found,
@@ -157,7 +159,7 @@ impl Database {
     ///
     /// [`DbError::Io`] if the log cannot be synced: what it has since the last sync may be lost at a power cut.
     pub fn sync(&self) -> Result<(), DbError> {
-        let synced = self.inner.db.flush_wal(true);
+        let synced = self.inner.db.flush_wal(self.inner.is_on_disk);
         synced.map_err(|error| self.inner.failed_write(self.inner.failed(&error)))
     }
 
@@ -216,27 +218,31 @@ impl Inner {
     /// Opens it with the tables that it has; a new one, with the tables that it is to have.
     fn open(
         path: &Path,
-        options: &rocksdb::Options,
-        new_tables: Option<&[&str]>,
+        options: &Options,
+        rocksdb: &rocksdb::Options,
+        is_new: bool,
     ) -> Result<Self, DbError> {
         let failed = |error: rocksdb::Error| DbError::from_rocksdb(path, &error);
-        let tables: Vec<String> = if let Some(tables) = new_tables {
+        let tables: Vec<String> = if is_new {
             // The table that tells the version comes last: a creation that was cut off before it is gone on with.
-            let names = ["default"].into_iter().chain(tables.iter().copied());
+            let names = ["default"]
+                .into_iter()
+                .chain(options.tables.iter().copied());
             names.chain([version::META]).map(str::to_owned).collect()
         } else {
-            DB::list_cf(options, path).map_err(failed)?
+            DB::list_cf(rocksdb, path).map_err(failed)?
         };
         let descriptors = tables
             .iter()
-            .map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
-        let db = DB::open_cf_descriptors(options, path, descriptors).map_err(failed)?;
+            .map(|name| ColumnFamilyDescriptor::new(name, options.to_table(name, rocksdb)));
+        let db = DB::open_cf_descriptors(rocksdb, path, descriptors).map_err(failed)?;
         let identity = db.get_db_identity().map_err(failed)?;
         Ok(Self {
             db,
             identity: String::from_utf8_lossy(&identity).into_owned(),
             path: path.to_path_buf(),
             syncs_later: false,
+            is_on_disk: true,
             tables,
             broken: OnceLock::new(),
         })
@@ -245,12 +251,13 @@ impl Inner {
     fn create_missing(
         &mut self,
         tables: &[&str],
-        options: &rocksdb::Options,
+        options: &Options,
+        rocksdb: &rocksdb::Options,
     ) -> Result<(), DbError> {
         for table in tables {
             if !self.has_table(table) {
                 self.db
-                    .create_cf(table, options)
+                    .create_cf(table, &options.to_table(table, rocksdb))
                     .map_err(|error| self.failed(&error))?;
                 self.tables.push((*table).to_owned());
             }

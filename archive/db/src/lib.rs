@@ -57,7 +57,7 @@ pub use error::{BrokenDatabase, DbError};
 pub use key::{InvalidKey, Key, StartsWith, Text};
 pub use load::Load;
 pub use memory::Memory;
-pub use options::{Cut, Migration, Options};
+pub use options::{Compression, Cut, Migration, Options};
 pub use reach::{InvalidReach, Reach};
 pub use table::{Rows, Table};
 pub use torn::TornTail;

@@ -45,6 +45,22 @@ impl std::fmt::Debug for Memory {
 mod tests {
     use super::*;
 
+    /// Fails if users that sync later cannot be tested without a disk.
+    #[test]
+    fn sync_in_memory_does_nothing() {
+        let memory = Memory::new().unwrap();
+        let options = Options::new("test", 1, &["numbers"]).syncs_later();
+        let database = memory.open(&options).unwrap();
+        let numbers = database.table::<u64, u64>("numbers").unwrap();
+        let mut batch = database.batch();
+        batch.put(&numbers, &1, &2).unwrap();
+        batch.write().unwrap();
+        assert_eq!(database.sync(), Ok(()));
+        drop((database, numbers));
+        let database = memory.open(&options).unwrap();
+        assert_eq!(database.verify(), Ok(2));
+    }
+
     #[test]
     fn what_was_committed_is_there_when_it_is_opened_again() {
         let memory = Memory::new().unwrap();

@@ -1,4 +1,4 @@
-//! A typed table: rows by key, in key order.
+//! A typed table: rows by key, in key order or against it.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -41,18 +41,25 @@ impl<K: Key, V: Value> Table<K, V> {
 
     /// All rows, for listings and comparisons: read ahead and past the cache.
     pub fn scan(&self) -> Result<Rows<'_, K, V>, DbError> {
-        self.rows(
-            Span {
-                start: Vec::new(),
-                end: None,
-            },
-            scan_options(),
-        )
+        self.rows(Span::ALL, Direction::Forwards, scan_options())
     }
 
     /// The rows whose keys are in `range`. A range that ends before it starts has none.
     pub fn range(&self, range: impl RangeBounds<K>) -> Result<Rows<'_, K, V>, DbError> {
-        self.rows(Span::of(&range), ReadOptions::default())
+        self.rows(
+            Span::of(&range),
+            Direction::Forwards,
+            ReadOptions::default(),
+        )
+    }
+
+    /// The rows of [`Table::range`], the greatest key first.
+    pub fn range_backwards(&self, range: impl RangeBounds<K>) -> Result<Rows<'_, K, V>, DbError> {
+        self.rows(
+            Span::of(&range),
+            Direction::Backwards,
+            ReadOptions::default(),
+        )
     }
 
     /// The rows whose keys begin with the components of `prefix`.
@@ -60,24 +67,28 @@ impl<K: Key, V: Value> Table<K, V> {
     where
         K: StartsWith<P>,
     {
-        self.rows(Span::beginning_with(prefix), ReadOptions::default())
+        self.rows(
+            Span::beginning_with(prefix),
+            Direction::Forwards,
+            ReadOptions::default(),
+        )
+    }
+
+    /// The rows of [`Table::prefix`], the greatest key first.
+    pub fn prefix_backwards<P: Key>(&self, prefix: &P) -> Result<Rows<'_, K, V>, DbError>
+    where
+        K: StartsWith<P>,
+    {
+        self.rows(
+            Span::beginning_with(prefix),
+            Direction::Backwards,
+            ReadOptions::default(),
+        )
     }
 
     /// The row with the greatest key.
     pub fn last(&self) -> Result<Option<(K, V)>, DbError> {
-        match self.inner.last_key(&self.name)? {
-            None => Ok(None),
-            Some(key) => self
-                .rows(
-                    Span {
-                        start: key,
-                        end: None,
-                    },
-                    ReadOptions::default(),
-                )?
-                .next()
-                .transpose(),
-        }
+        self.range_backwards(..)?.next().transpose()
     }
 
     /// How many rows there are, by reading them all.
@@ -97,18 +108,30 @@ impl<K: Key, V: Value> Table<K, V> {
         }
     }
 
-    fn rows(&self, span: Span, mut options: ReadOptions) -> Result<Rows<'_, K, V>, DbError> {
+    fn rows(
+        &self,
+        span: Span,
+        direction: Direction,
+        mut options: ReadOptions,
+    ) -> Result<Rows<'_, K, V>, DbError> {
         if let Some(end) = span.end {
             options.set_iterate_upper_bound(end);
+        }
+        if direction == Direction::Backwards && !span.start.is_empty() {
+            options.set_iterate_lower_bound(span.start.clone());
         }
         let mut raw = self
             .inner
             .db
             .raw_iterator_cf_opt(self.inner.family(&self.name)?, options);
-        raw.seek(span.start);
+        match direction {
+            Direction::Forwards => raw.seek(span.start),
+            Direction::Backwards => raw.seek_to_last(),
+        }
         Ok(Rows {
             table: self,
             raw,
+            direction,
             is_done: false,
         })
     }
@@ -130,7 +153,16 @@ impl<K, V> fmt::Debug for Table<K, V> {
     }
 }
 
-/// Rows in ascending order of their keys, as they were when the iteration began.
+/// Which way rows are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    /// From the least key.
+    Forwards,
+    /// From the greatest key.
+    Backwards,
+}
+
+/// Rows in the order of their keys, or against it, as they were when the iteration began.
 ///
 /// The iteration is complete only if no item was an error, so nobody may skip errors (`flatten`, `filter_map`). A row
 /// that cannot be decoded is an error in its place and the rows after it follow; damage on disk is the last item.
@@ -138,7 +170,26 @@ impl<K, V> fmt::Debug for Table<K, V> {
 pub struct Rows<'a, K, V> {
     table: &'a Table<K, V>,
     raw: DBRawIterator<'a>,
+    direction: Direction,
     is_done: bool,
+}
+
+impl<K: Key, V: Value> Rows<'_, K, V> {
+    /// Goes on at the row of `key`, or at the next one if there is no such row; those before it are not read. Does nothing
+    /// if the iteration has come as far.
+    pub fn skip_to(&mut self, key: &K) {
+        let key = to_bytes(key);
+        let is_ahead = self.raw.key().is_some_and(|next| match self.direction {
+            Direction::Forwards => next < key.as_slice(),
+            Direction::Backwards => next > key.as_slice(),
+        });
+        if is_ahead {
+            match self.direction {
+                Direction::Forwards => self.raw.seek(key),
+                Direction::Backwards => self.raw.seek_for_prev(key),
+            }
+        }
+    }
 }
 
 impl<K: Key, V: Value> Iterator for Rows<'_, K, V> {
@@ -159,7 +210,10 @@ impl<K: Key, V: Value> Iterator for Rows<'_, K, V> {
         };
         let row = decode(key, value)
             .map_err(|what| self.table.inner.unreadable(&self.table.name, key, what));
-        self.raw.next();
+        match self.direction {
+            Direction::Forwards => self.raw.next(),
+            Direction::Backwards => self.raw.prev(),
+        }
         Some(row)
     }
 }
@@ -183,6 +237,12 @@ struct Span {
 }
 
 impl Span {
+    /// Every key.
+    const ALL: Self = Self {
+        start: Vec::new(),
+        end: None,
+    };
+
     fn of<K: Key>(range: &impl RangeBounds<K>) -> Self {
         // Nothing lies between a key and that key with a zero byte after it.
         let after = |key: &K| {
@@ -254,194 +314,4 @@ impl Inner {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Database, InvalidKey, InvalidValue, Memory, Options};
-
-    type Names = Table<(String, u64), String>;
-
-    fn open() -> (Database, Names) {
-        let database = Memory::new()
-            .unwrap()
-            .open(&Options::new("test", 1, &["names", "other"]))
-            .unwrap();
-        let names = database.table("names").unwrap();
-        (database, names)
-    }
-
-    fn key(name: &str, number: u64) -> (String, u64) {
-        (name.to_owned(), number)
-    }
-
-    /// Three numbers under each of the names, the name as value.
-    fn filled() -> (Database, Names) {
-        let (database, names) = open();
-        let mut batch = database.batch();
-        for name in ["b", "a", "", "a\0", "ab", "\u{10ffff}"] {
-            for number in [u64::MAX, 0, 256] {
-                batch
-                    .put(&names, &key(name, number), &name.to_owned())
-                    .unwrap();
-            }
-        }
-        batch.commit().unwrap();
-        (database, names)
-    }
-
-    fn keys(rows: Result<Rows<'_, (String, u64), String>, DbError>) -> Vec<(String, u64)> {
-        rows.unwrap().map(|row| row.unwrap().0).collect()
-    }
-
-    #[test]
-    fn rows_come_in_the_order_of_their_keys() {
-        let (_database, names) = filled();
-        let all = keys(names.scan());
-        assert_eq!(all.len(), 18);
-        assert!(all.is_sorted());
-        assert_eq!(names.count(), Ok(18));
-        assert_eq!(
-            names.last().unwrap().unwrap().0,
-            key("\u{10ffff}", u64::MAX)
-        );
-        assert_eq!(names.get(&key("ab", 256)).unwrap().as_deref(), Some("ab"));
-        assert_eq!(names.get(&key("ab", 257)), Ok(None));
-    }
-
-    #[test]
-    fn every_range_is_what_a_sorted_map_would_give() {
-        let (_database, names) = filled();
-        let all = keys(names.scan());
-        let bounds =
-            |key: &(String, u64)| [Bound::Included(key.clone()), Bound::Excluded(key.clone())];
-        let mut ends: Vec<_> = all.iter().flat_map(bounds).collect();
-        ends.extend([Bound::Unbounded]);
-        ends.extend(bounds(&key("aa", 1)));
-        for start in &ends {
-            for end in &ends {
-                let range = (start.clone(), end.clone());
-                let expected: Vec<_> = all
-                    .iter()
-                    .filter(|key| range.contains(key))
-                    .cloned()
-                    .collect();
-                assert_eq!(keys(names.range(range.clone())), expected, "{range:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_prefix_has_its_own_rows_only() {
-        let (_database, names) = filled();
-        for name in ["", "a", "a\0", "ab", "b", "\u{10ffff}"] {
-            let expected = [0, 256, u64::MAX].map(|number| key(name, number));
-            assert_eq!(keys(names.prefix(&name.to_owned())), expected, "{name:?}");
-        }
-        assert!(keys(names.prefix(&"aa".to_owned())).is_empty());
-    }
-
-    #[test]
-    fn a_prefix_of_the_greatest_bytes_has_an_end_too() {
-        let (database, _) = open();
-        let table: Table<([u8; 2], u8), ()> = database.table("other").unwrap();
-        let mut batch = database.batch();
-        for key in [
-            ([0xff, 0xff], 0),
-            ([0xff, 0xff], 0xff),
-            ([0xff, 0xfe], 0xff),
-            ([0, 0xff], 1),
-            ([1, 0], 1),
-        ] {
-            batch.put(&table, &key, &()).unwrap();
-        }
-        batch.commit().unwrap();
-        let count = |prefix: [u8; 2]| table.prefix(&prefix).unwrap().map(Result::unwrap).count();
-        assert_eq!(
-            [[0xff, 0xff], [0xff, 0xfe], [0, 0xff], [1, 0], [1, 1]].map(count),
-            [2, 1, 1, 1, 0]
-        );
-    }
-
-    #[test]
-    fn an_iteration_sees_what_was_there_when_it_began() {
-        let (database, names) = filled();
-        let rows = names.scan().unwrap();
-        let mut batch = database.batch();
-        batch.put(&names, &key("new", 1), &String::new()).unwrap();
-        batch.delete(&names, &key("a", 0)).unwrap();
-        batch.commit().unwrap();
-        let seen: Vec<_> = rows.map(|row| row.unwrap().0).collect();
-        assert_eq!(seen.len(), 18);
-        assert!(seen.contains(&key("a", 0)) && !seen.contains(&key("new", 1)));
-        assert_eq!(names.get(&key("a", 0)), Ok(None));
-    }
-
-    #[test]
-    fn a_cleared_table_is_empty_and_what_is_put_after_stays() {
-        let (database, names) = filled();
-        let other: Table<u64, u64> = database.table("other").unwrap();
-        let mut batch = database.batch();
-        batch.put(&other, &1, &1).unwrap();
-        batch.clear(&names).unwrap();
-        batch
-            .put(&names, &key("a", 0), &"again".to_owned())
-            .unwrap();
-        batch.commit().unwrap();
-        assert_eq!(keys(names.scan()), [key("a", 0)]);
-        assert_eq!((names.count(), other.count()), (Ok(1), Ok(1)));
-        let mut batch = database.batch();
-        batch.clear(&names).unwrap();
-        batch.clear(&names).unwrap();
-        batch.commit().unwrap();
-        assert_eq!((names.count(), names.last()), (Ok(0), Ok(None)));
-    }
-
-    #[test]
-    fn a_row_that_cannot_be_read_is_an_error_in_its_place() {
-        let (database, names) = filled();
-        let raw = |key: &[u8], value: &[u8]| {
-            let family = database.inner.family("names").unwrap();
-            database.inner.db.put_cf(family, key, value).unwrap();
-        };
-        raw(&to_bytes(&key("a", 1)), &[9, 0]);
-        raw(b"a\0\0short", &[1, 0]);
-        let errors: Vec<_> = names.scan().unwrap().filter_map(Result::err).collect();
-        let reason = |error: &DbError| {
-            let DbError::Unreadable { what, .. } = error else {
-                panic!("{error}")
-            };
-            what.clone()
-        };
-        let what: Vec<_> = errors.iter().map(reason).collect();
-        let version = InvalidRow::Value(InvalidValue::Version {
-            found: 9,
-            written: 1,
-        });
-        assert_eq!(what, [version, InvalidRow::Key(InvalidKey::Cut)]);
-        assert_eq!(names.count(), Ok(20));
-        assert_eq!(
-            names.scan().unwrap().count(),
-            20,
-            "the rows after it follow"
-        );
-        let message = names.get(&key("a", 1)).unwrap_err().to_string();
-        for part in ["`names`", "/memory", r"a\x00\x00", "unknown version 9"] {
-            assert!(message.contains(part), "{message}");
-        }
-    }
-
-    #[test]
-    fn a_table_of_another_database_is_refused() {
-        let (database, names) = open();
-        let (other, _) = open();
-        let mut batch = other.batch();
-        assert!(matches!(
-            batch.put(&names, &key("a", 1), &String::new()),
-            Err(DbError::NoTable { .. })
-        ));
-        assert!(matches!(batch.clear(&names), Err(DbError::NoTable { .. })));
-        assert!(matches!(
-            database.table::<u64, u64>("nowhere"),
-            Err(DbError::NoTable { .. })
-        ));
-    }
-}
+mod tests;

@@ -149,6 +149,10 @@ fn a_flipped_bit_in_a_table_is_an_error_and_never_a_short_listing() {
         rows.range(..).unwrap().collect::<Result<Vec<_>, _>>(),
         "a range",
     );
+    let mut backwards: Vec<_> = rows.range_backwards(..).unwrap().collect();
+    assert_damaged(backwards.pop().unwrap(), "the last item backwards");
+    assert!(backwards.iter().all(Result::is_ok));
+    assert!(before.len() + backwards.len() < 20_000);
 
     let lost: Vec<u64> = (0..20_000)
         .filter(|number| rows.get(number).is_err())

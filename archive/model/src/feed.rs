@@ -22,7 +22,7 @@ impl fmt::Display for FeedPosition {
     }
 }
 
-/// What has changed about a file.
+/// The kind of a change of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
@@ -64,7 +64,7 @@ pub struct FeedFile {
 pub struct FeedChange {
     /// The place behind this change.
     pub position: FeedPosition,
-    /// What has changed.
+    /// Its kind.
     pub kind: ChangeKind,
     /// About which file: as it is from then on, or, of a withdrawn one, as it was.
     pub file: FeedFile,

@@ -5,6 +5,8 @@
 //! up to date; so what is behind it at the end of a log, torn by a power cut, is what nobody was told of, and is cut away.
 
 mod counts;
+mod error;
+mod feed;
 mod lagging;
 mod ledger;
 mod similar;
@@ -17,7 +19,7 @@ mod versions;
 pub(crate) mod volumes;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_db::value::decode_body;
@@ -34,15 +36,16 @@ pub(crate) use ledger::{Restoring, Snapshot};
 
 use crate::export::Tables;
 use crate::standing::Retired;
-use crate::store::FileRecord;
+use crate::store::{FeedState, FileRecord};
 
 pub use counts::Counts;
+pub use error::AdminError;
 pub use lagging::Late;
 
 use stamp::STAMP;
 
 /// The version of the tables.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// From this version on there is a stamp beside them that was written before anybody was told of a change.
 const STAMPED: u32 = 2;
@@ -73,6 +76,7 @@ const TABLES: &[&str] = &[
     "similar",
     "batch",
     NUMBERS,
+    feed::FEED,
 ];
 
 /// One file, as it was decided.
@@ -136,56 +140,11 @@ pub struct Admin {
     drained: ledger::Drained,
     rows: Tables,
     similar: similar::Similar,
+    feed: feed::Feed,
     stamp: Arc<stamp::Stamp>,
     /// Held while lines of the trail get their numbers: several tasks change the admin data.
     numbering: Arc<Mutex<()>>,
     running: Arc<Mutex<counts::Running>>,
-}
-
-/// Why the admin data cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum AdminError {
-    /// The database: damaged, behind its stamp, in use, of another version, or the disk.
-    #[error(transparent)]
-    Database(#[from] DbError),
-    /// There are none in this directory.
-    #[error(
-        "{}: there are no admin data here; if they were lost, `holdfast admin restore` brings them back, and an archive \
-         that begins is begun by `holdfast repository --init`",
-        .0.display()
-    )]
-    Absent(PathBuf),
-    /// The stamp cannot be read or written.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    /// The stamp says nothing that makes sense.
-    #[error(
-        "{}: this is no stamp of admin data ({text}); put back a backup of it together with `admin`, or move both away \
-         and run `holdfast admin restore`", .path.display()
-    )]
-    Stamp {
-        /// The file.
-        path: PathBuf,
-        /// What it says.
-        text: String,
-    },
-    /// The stamp is gone: nothing tells whether the data are all there.
-    #[error(
-        "{}: the stamp of the admin data is gone, and without it nothing tells whether their end is gone, too; put back \
-         a backup of it together with `admin`, or move `admin` away and run `holdfast admin restore`", .0.display()
-    )]
-    Unstamped(PathBuf),
-    /// The data are damaged, or end before what was acknowledged.
-    #[error(
-        "{error}; move {} away, and bring them back by `holdfast admin restore`, with --from-replicas what no export has",
-        .data.display()
-    )]
-    Damaged {
-        /// Where they are.
-        data: PathBuf,
-        /// The error of the database.
-        error: Box<DbError>,
-    },
 }
 
 /// Changes that are written together.
@@ -195,6 +154,8 @@ pub struct Changes {
     lines: Vec<AuditLine>,
     /// What each file that changes adds to the counts from then on.
     counted: BTreeMap<FileName, counts::Counted>,
+    /// What each of them is to followers from then on.
+    followed: BTreeMap<FileName, FeedState>,
 }
 
 impl Changes {
@@ -268,6 +229,7 @@ impl Admin {
             drained: database.table("audit-log")?,
             rows: Tables::open(&database)?,
             similar: similar::Similar::of(&database)?,
+            feed: feed::Feed::open(&database)?,
             database,
             stamp: Arc::new(stamp),
             numbering: Arc::default(),
@@ -345,6 +307,7 @@ impl Admin {
             batch: self.database.batch(),
             lines: Vec::new(),
             counted: BTreeMap::new(),
+            followed: BTreeMap::new(),
         }
     }
 
@@ -370,6 +333,8 @@ impl Admin {
         let name = &row.record.name;
         let counted = counts::Counted::of(&row.record);
         changes.counted.insert(name.clone(), counted);
+        let state = FeedState::of(&row.record);
+        changes.followed.insert(name.clone(), state);
         self.similar.put(changes, name)?;
         for (replica, copy) in &row.record.replicas {
             if let Some(node) = &copy.node {
@@ -384,6 +349,7 @@ impl Admin {
     pub fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
         let nothing = counts::Counted::default();
         changes.counted.insert(name.clone(), nothing);
+        changes.followed.insert(name.clone(), FeedState::Unknown);
         self.similar.forget(changes, name)?;
         changes.batch.delete(&self.files, &Text(name.clone()))
     }
@@ -404,14 +370,20 @@ impl Admin {
             mut batch,
             lines,
             counted,
+            followed,
         } = changes;
         let _numbering = self.numbering();
         let mut before = Counts::default();
-        for name in counted.keys() {
-            if let Some(row) = self.file(name)? {
+        let mut transitions = feed::Transitions::new();
+        for (name, state) in followed {
+            let mut known = FeedState::Unknown;
+            if let Some(row) = self.file(&name)? {
                 before.add(&Counts::of(&row.record));
+                known = FeedState::of(&row.record);
             }
+            transitions.insert(name, (known, state));
         }
+        let fed = self.feed.write(&mut batch, transitions)?;
         if !lines.is_empty() {
             let last = self.audit.last()?;
             let first = last.map_or(0, |(number, _)| number.saturating_add(1));
@@ -420,24 +392,18 @@ impl Admin {
             }
         }
         batch.commit()?;
+        self.feed.set_committed(fed);
         self.running().change(&before, &counted);
         Ok(())
     }
 
-    /// Keeps beside the database how far it has come, durably. Costs nothing where it has not come further.
+    /// Keeps beside the database how far it has come, durably. Costs nothing where it has not come further. Followers of
+    /// the feed may be told of what was committed before.
     pub fn stamp(&self) -> Result<(), DiskError> {
-        self.stamp.write(|| self.database.reach())
-    }
-}
-
-impl AdminError {
-    fn of(data: PathBuf, error: DbError) -> Self {
-        if error.is_damage() {
-            let error = Box::new(error);
-            Self::Damaged { data, error }
-        } else {
-            Self::Database(error)
-        }
+        let fed = self.feed.committed();
+        self.stamp.write(|| self.database.reach())?;
+        self.feed.tell(fed);
+        Ok(())
     }
 }
 

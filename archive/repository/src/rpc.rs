@@ -2,6 +2,7 @@
 
 mod access;
 mod batch;
+mod changes;
 mod convert;
 mod drains;
 mod get;
@@ -62,12 +63,19 @@ pub(crate) struct Door {
     pub(crate) clock: Clock,
     /// The right to list a replica.
     pub(crate) listings: Arc<Semaphore>,
+    /// The right to follow the feed.
+    pub(crate) followers: Arc<Semaphore>,
 }
 
 impl Door {
     /// The rights to list replicas, for all callers together.
     pub(crate) fn places() -> Arc<Semaphore> {
         Arc::new(Semaphore::new(list::MOST_GATHERED))
+    }
+
+    /// The rights to follow the feed, for all callers together.
+    pub(crate) fn follower_places() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(changes::MOST_FOLLOWERS))
     }
 }
 

@@ -308,6 +308,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         tasks: daemon.tasks.clone(),
         clock: daemon.clock.clone(),
         listings: Door::places(),
+        followers: Door::follower_places(),
     };
     let stop = daemon.tasks.stop();
     daemon.tasks.spawn("rpc", async move {

@@ -14,6 +14,7 @@
 
 mod claim;
 mod depositor;
+mod feed;
 mod message;
 mod people;
 mod record;
@@ -27,6 +28,7 @@ use archive_model::{ArchiveError, ReplicaId, ReplicaState, StoreFailure};
 use jiff::{SignedDuration, Timestamp};
 
 pub use claim::{Agreement, Claim, Content};
+pub use feed::FeedState;
 use message::later;
 pub use message::{Effect, Event, Limits, Requester};
 pub use record::{FileRecord, Phase, ReplicaRecord, ReplicaSpec, UnusableReplicas, Upload};

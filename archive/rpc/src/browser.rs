@@ -1,197 +1,449 @@
-//! TLS towards browsers and other clients of the web: a certificate for host names, and no certificate of the client.
+//! Connections from browsers: TLS without client certificates, where the host that is asked for chooses the certificate.
 //!
-//! Everything else in this crate is mutual TLS between parts; this is the other kind of door, and it lets anyone in. Owns
-//! the server's half of the handshake: TLS 1.2 and 1.3, HTTP/1.1. Not promised: limits of time; the caller has them.
+//! [`BrowserAcceptor`] takes an open stream (of a listener, or of a proxy's `CONNECT`) and gives one that is encrypted.
+//! Certificates come from files, and are exchanged without a restart; or from whoever can make one for any host
+//! ([`MakeCertificate`]). TLS 1.2 and 1.3, one crypto provider (ring), HTTP/1.1 and, where it is offered, HTTP/2.
 //!
-//! # Errors
+//! Not promised: who the client is. Nobody is asked for a certificate, and no role follows from this door. The caller
+//! bounds how many connections are open; how many handshakes go on at once is bounded here.
 //!
-//! As [`CredentialsError`] says; a certificate and a key that do not belong together are refused, and on a reload the ones
-//! before stay.
+//! ```no_run
+//! use archive_rpc::browser::{BrowserAcceptor, BrowserOptions, SiteFiles, UnknownHosts};
+//!
+//! # async fn accept(now: std::time::SystemTime) -> Result<(), Box<dyn std::error::Error>> {
+//! let site = SiteFiles {
+//!     certificate: "site.pem".into(),
+//!     key: "site-key.pem".into(),
+//! };
+//! let acceptor = BrowserAcceptor::for_sites(vec![site], UnknownHosts::Refused, BrowserOptions::default(), now)?;
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:8443").await?;
+//! let (stream, _address) = listener.accept().await?;
+//! let encrypted = acceptor.accept(stream).await?;
+//! # drop(encrypted);
+//! # Ok(())
+//! # }
+//! ```
 
+mod made;
+mod sites;
+
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
 
 use rustls::ServerConfig;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsAcceptor;
+use rustls::server::{Acceptor, ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::pem::{first, sections};
-use crate::tls::{CredentialsError, read, unreadable};
+use self::made::MadeCertificates;
+use self::sites::SiteCertificates;
 
-/// The only protocol that is spoken behind the handshake.
-const ALPN: &[u8] = b"http/1.1";
+const HTTP_1: &[u8] = b"http/1.1";
+const HTTP_2: &[u8] = b"h2";
 
-/// A certificate for host names, read from files. Clones share one state.
-#[derive(Clone)]
-pub struct BrowserTls {
-    certificate: PathBuf,
-    key: PathBuf,
-    current: Arc<RwLock<Arc<ServerConfig>>>,
+/// The certificate of some hosts and its private key, as PEM files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteFiles {
+    /// The certificate and those that lead to its authority. It is used for the hosts that it names.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
-impl BrowserTls {
-    /// Reads the chain of certificates and the private key, both PEM.
-    pub fn from_files(certificate: PathBuf, key: PathBuf) -> Result<Self, CredentialsError> {
-        let config = load(&certificate, &key)?;
-        Ok(Self {
-            certificate,
-            key,
-            current: Arc::new(RwLock::new(Arc::new(config))),
-        })
-    }
+/// The answer to a client that names a host without a certificate, or no host at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownHosts {
+    /// It is refused.
+    Refused,
+    /// It is shown the certificate of the first site. For addresses: browsers do not name them.
+    First,
+}
 
-    /// Reads the files again. With an error nothing changes. New connections have what was read, open ones go on.
-    pub fn reload(&self) -> Result<(), CredentialsError> {
-        let config = Arc::new(load(&self.certificate, &self.key)?);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = config;
-        Ok(())
-    }
+/// The certificate of one host and its private key, as PEM.
+#[derive(Clone)]
+pub struct HostPem {
+    /// The certificate and those that lead to its authority.
+    pub certificate: String,
+    /// Its private key.
+    pub key: String,
+}
 
-    /// Shakes hands with a client that has connected.
+/// A source of certificates for hosts that are not known before.
+pub trait MakeCertificate: Send + Sync {
+    /// Makes a certificate for a host: a name in lower case, or an address. It may block, and is asked again for the same
+    /// host after hours; so what it makes must be good for a day at least.
     ///
     /// # Errors
     ///
-    /// Fails when the client breaks off or does not speak TLS.
-    pub async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let config = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner));
-        TlsAcceptor::from(config).accept(stream).await
+    /// Why there shall be no certificate for that host. The client is refused.
+    fn make(&self, host: &str) -> Result<HostPem, Box<dyn Error + Send + Sync>>;
+}
+
+/// How an acceptor deals with clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BrowserOptions {
+    /// The longest time from the open stream to the end of the handshake.
+    pub handshake: Duration,
+    /// Handshakes at once; others wait, within their time.
+    pub handshakes: usize,
+    /// Whether HTTP/2 is offered beside HTTP/1.1.
+    pub http2: bool,
+}
+
+impl Default for BrowserOptions {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(10),
+            handshakes: 256,
+            http2: false,
+        }
     }
 }
 
-fn load(
-    certificate: &std::path::Path,
-    key: &std::path::Path,
-) -> Result<ServerConfig, CredentialsError> {
-    let chain: Vec<CertificateDer<'static>> =
-        sections(&read(certificate)?).map_err(unreadable("the certificate for browsers"))?;
-    let key: PrivateKeyDer<'static> =
-        first(&read(key)?).map_err(unreadable("the private key for browsers"))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(CredentialsError::Key)?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .map_err(CredentialsError::Key)?;
-    config.alpn_protocols = vec![ALPN.to_vec()];
-    Ok(config)
+/// Why certificates of sites are not taken up. Those before stay.
+#[derive(Debug, thiserror::Error)]
+pub enum SiteError {
+    /// No certificate was named.
+    #[error("no certificate is named; name one for each host that browsers ask for")]
+    Nothing,
+    /// A file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file is not the PEM it should be.
+    #[error("{}: {reason}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// The fault.
+        reason: String,
+    },
+    /// Key and certificate do not belong together, or are of a kind that is not supported.
+    #[error("{}: certificate and private key: {reason}", path.display())]
+    Key {
+        /// The certificate.
+        path: PathBuf,
+        /// The fault.
+        reason: rustls::Error,
+    },
+    /// A certificate names no host.
+    #[error(
+        "{}: the certificate names no host; browsers want the host as a subject alternative name", path.display()
+    )]
+    NoHost {
+        /// The certificate.
+        path: PathBuf,
+    },
+    /// A certificate is not good now.
+    #[error("{}: the certificate is good from {from} to {to} only; renew it", path.display())]
+    Term {
+        /// The certificate.
+        path: PathBuf,
+        /// From when on.
+        from: String,
+        /// Until when.
+        to: String,
+    },
+    /// Two certificates name one host.
+    #[error("{} and {} are both for {host}; keep one of them", paths[0].display(), paths[1].display())]
+    Twice {
+        /// The host.
+        host: String,
+        /// The certificates.
+        paths: Box<[PathBuf; 2]>,
+    },
+    /// The TLS library cannot be set up: a bug.
+    #[error("tls: {0}")]
+    Tls(#[from] rustls::Error),
 }
 
-impl fmt::Debug for BrowserTls {
+/// Why a stream was not accepted. It is closed.
+#[derive(Debug, thiserror::Error)]
+pub enum BrowserError {
+    /// The client did not come to an end in time.
+    #[error("no handshake within {0:?}")]
+    TimedOut(Duration),
+    /// The client names no host, and there is no certificate for that.
+    #[error("the client names no host")]
+    NoHost,
+    /// There is no certificate for this host.
+    #[error("there is no certificate for {0}")]
+    UnknownHost(String),
+    /// No certificate could be made for this host.
+    #[error("no certificate for {host}: {reason}")]
+    NotMade {
+        /// The host.
+        host: String,
+        /// Why not.
+        reason: Box<dyn Error + Send + Sync>,
+    },
+    /// The client broke off, speaks no TLS, or does not like the certificate.
+    #[error(transparent)]
+    Broken(#[from] io::Error),
+}
+
+/// The door for browsers.
+pub struct BrowserAcceptor {
+    certificates: Certificates,
+    config: ServerConfig,
+    limit: Duration,
+    handshakes: Semaphore,
+}
+
+/// A source of certificates.
+enum Certificates {
+    Sites(SiteCertificates),
+    Made(MadeCertificates),
+}
+
+impl BrowserAcceptor {
+    /// Shows the certificates in these files; `now` decides whether they are good.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError`] names the file, the fault, and the remedy.
+    pub fn for_sites(
+        files: Vec<SiteFiles>,
+        unknown: UnknownHosts,
+        options: BrowserOptions,
+        now: SystemTime,
+    ) -> Result<Self, SiteError> {
+        let sites = SiteCertificates::open(files, unknown, now)?;
+        Self::new(Certificates::Sites(sites), options)
+    }
+
+    /// Shows certificates that are made for whatever host a client names.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError::Tls`] only.
+    pub fn making(
+        maker: Arc<dyn MakeCertificate>,
+        options: BrowserOptions,
+    ) -> Result<Self, SiteError> {
+        let made = MadeCertificates::new(maker);
+        Self::new(Certificates::Made(made), options)
+    }
+
+    fn new(certificates: Certificates, options: BrowserOptions) -> Result<Self, SiteError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(Chosen(None)));
+        let offered: &[&[u8]] = if options.http2 {
+            &[HTTP_2, HTTP_1]
+        } else {
+            &[HTTP_1]
+        };
+        config.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
+        Ok(Self {
+            certificates,
+            config,
+            limit: options.handshake,
+            handshakes: Semaphore::new(options.handshakes),
+        })
+    }
+
+    /// Reads the files again, or forgets what was made. With an error nothing changes. Connections that are open stay.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError`] names the file and the fault.
+    pub fn reload(&self, now: SystemTime) -> Result<(), SiteError> {
+        match &self.certificates {
+            Certificates::Sites(sites) => sites.reload(now),
+            Certificates::Made(made) => {
+                made.forget();
+                Ok(())
+            }
+        }
+    }
+
+    /// Shakes hands over an open stream.
+    ///
+    /// # Errors
+    ///
+    /// Why the client has no encrypted stream now.
+    pub async fn accept<S>(&self, stream: S) -> Result<BrowserStream<S>, BrowserError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.accept_within(stream, None).await
+    }
+
+    /// Shakes hands with a client that has said before which host it means, as in a proxy's `CONNECT`. That counts where
+    /// it names no host in the handshake, as with an address.
+    ///
+    /// # Errors
+    ///
+    /// As [`BrowserAcceptor::accept`].
+    pub async fn accept_for<S>(
+        &self,
+        stream: S,
+        host: &str,
+    ) -> Result<BrowserStream<S>, BrowserError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.accept_within(stream, Some(host)).await
+    }
+
+    async fn accept_within<S>(
+        &self,
+        stream: S,
+        meant: Option<&str>,
+    ) -> Result<BrowserStream<S>, BrowserError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let shaken = timeout(self.limit, self.shake(stream, meant)).await;
+        shaken.unwrap_or(Err(BrowserError::TimedOut(self.limit)))
+    }
+
+    async fn shake<S>(
+        &self,
+        stream: S,
+        meant: Option<&str>,
+    ) -> Result<BrowserStream<S>, BrowserError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let place = self.handshakes.acquire().await;
+        let _place = place.map_err(io::Error::other)?;
+        let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        let named = begun.client_hello().server_name().map(str::to_owned);
+        let host = named.or_else(|| meant.map(str::to_owned));
+        let host = host.map(|host| host.to_ascii_lowercase());
+        let (certificate, refusal) = match self.certificates.choose(host).await {
+            Ok(certificate) => (Some(certificate), None),
+            Err(error) => (None, Some(error)),
+        };
+        let mut config = self.config.clone();
+        config.cert_resolver = Arc::new(Chosen(certificate));
+        // Without a certificate it ends, and the client is told so.
+        let ended = begun.into_stream(Arc::new(config)).await;
+        match (refusal, ended) {
+            (Some(refusal), _) => Err(refusal),
+            (None, Ok(stream)) => Ok(BrowserStream(stream)),
+            (None, Err(error)) => Err(error.into()),
+        }
+    }
+}
+
+impl Certificates {
+    async fn choose(&self, host: Option<String>) -> Result<Arc<CertifiedKey>, BrowserError> {
+        match self {
+            Self::Sites(sites) => sites.choose(host),
+            Self::Made(made) => made.choose(host.ok_or(BrowserError::NoHost)?).await,
+        }
+    }
+}
+
+/// The certificate of one handshake; `None` refuses the client.
+#[derive(Debug)]
+struct Chosen(Option<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Chosen {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.clone()
+    }
+}
+
+/// An encrypted stream from a browser.
+pub struct BrowserStream<S>(TlsStream<S>);
+
+impl<S> BrowserStream<S> {
+    /// The host that the client named in the handshake.
+    pub fn host(&self) -> Option<&str> {
+        self.0.get_ref().1.server_name()
+    }
+
+    /// Whether HTTP/2 was agreed on; else it is HTTP/1.1.
+    pub fn is_http2(&self) -> bool {
+        self.0.get_ref().1.alpn_protocol() == Some(HTTP_2)
+    }
+
+    /// The stream below, for its addresses.
+    pub fn get_ref(&self) -> &S {
+        self.0.get_ref().0
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for BrowserStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for BrowserStream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(cx, buffers)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+}
+
+impl<S> fmt::Debug for BrowserStream<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BrowserTls")
-            .field("certificate", &self.certificate)
+        f.debug_struct("BrowserStream")
+            .field("host", &self.host())
             .finish_non_exhaustive()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-    use std::time::{Duration, SystemTime};
-
-    use rustls::pki_types::ServerName;
-    use rustls::{ClientConfig, RootCertStore};
-    use testing::in_time;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
-    use tokio_rustls::TlsConnector;
-
-    use super::*;
-    use crate::pki::{Authority, Validity};
-
-    const LATER: Duration = Duration::from_hours(24);
-
-    fn validity() -> Validity {
-        // The handshake asks the clock of the system, so that the certificate has to be good for a long time.
-        Validity {
-            not_before: SystemTime::UNIX_EPOCH + LATER,
-            not_after: SystemTime::UNIX_EPOCH + LATER * 365 * 130,
-        }
+impl fmt::Debug for BrowserAcceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BrowserAcceptor")
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
     }
+}
 
-    /// Writes a certificate for `localhost`, and returns its authority.
-    fn issue(directory: &Path, certificate: &str, key: &str) -> String {
-        let authority = Authority::create("example.org", validity()).unwrap();
-        let grant = "viewer/local".parse().unwrap();
-        let issued = authority
-            .issue(&[grant], &["localhost"], validity())
-            .unwrap();
-        for (name, text) in [(certificate, &issued.certificate), (key, &issued.key)] {
-            let mut file = std::fs::OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .open(directory.join(name))
-                .unwrap();
-            std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
-        }
-        authority.certificate().to_owned()
-    }
-
-    /// Says hello over TLS as a client that has no certificate and knows one authority.
-    async fn hello(tls: &BrowserTls, authority: &str) -> io::Result<Vec<u8>> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let stream = TcpStream::connect(listener.local_addr()?).await?;
-        let mut roots = RootCertStore::empty();
-        roots.add(first(authority).unwrap()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let server = async {
-            let (stream, _) = listener.accept().await?;
-            let mut stream = tls.accept(stream).await?;
-            stream.write_all(b"hello").await?;
-            stream.shutdown().await
-        };
-        let client = async {
-            let name = ServerName::try_from("localhost").unwrap();
-            let mut stream = TlsConnector::from(Arc::new(config))
-                .connect(name, stream)
-                .await?;
-            let mut said = Vec::new();
-            stream.read_to_end(&mut said).await?;
-            Ok(said)
-        };
-        let (served, said) = in_time(async { tokio::join!(server, client) }).await;
-        said.and_then(|said: Vec<u8>| served.map(|()| said))
-    }
-
-    /// Fails if a client without a certificate is turned away, or a reload does not reach new connections.
-    #[tokio::test]
-    async fn client_without_certificate_is_served_and_reload_counts() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = |name: &str| directory.path().join(name);
-        let before = issue(directory.path(), "c.pem", "k.pem");
-        let tls = BrowserTls::from_files(path("c.pem"), path("k.pem")).unwrap();
-        assert_eq!(hello(&tls, &before).await.unwrap(), b"hello");
-        let after = issue(directory.path(), "c.pem", "k.pem");
-        assert!(
-            hello(&tls, &after).await.is_err(),
-            "nothing was read again yet"
-        );
-        tls.reload().unwrap();
-        assert_eq!(hello(&tls, &after).await.unwrap(), b"hello");
-    }
-
-    /// Fails if files that cannot be used take the place of good ones.
-    #[tokio::test]
-    async fn key_of_another_certificate_is_refused_and_old_one_stays() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = |name: &str| directory.path().join(name);
-        let authority = issue(directory.path(), "c.pem", "k.pem");
-        let tls = BrowserTls::from_files(path("c.pem"), path("k.pem")).unwrap();
-        issue(directory.path(), "other.pem", "k.pem");
-        assert!(matches!(tls.reload(), Err(CredentialsError::Key(_))));
-        assert_eq!(hello(&tls, &authority).await.unwrap(), b"hello");
-        let absent = BrowserTls::from_files(path("none.pem"), path("k.pem"));
-        assert!(matches!(absent, Err(CredentialsError::Read { .. })));
+impl fmt::Debug for HostPem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostPem")
+            .field("certificate", &self.certificate)
+            .finish_non_exhaustive()
     }
 }

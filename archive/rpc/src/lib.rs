@@ -1,13 +1,13 @@
 //! What both ends of a call share: mutual TLS, roles, channels, servers, status.
 //!
-//! Owns the lock on every door of the archive. Nothing is served without a client certificate of the environment's
+//! Owns the lock on every door of the archive. No RPC is served without a client certificate of the environment's
 //! own authority, and no call reaches a handler unless a rule names a role that this certificate carries.
 //!
 //! - [`pki`] makes an environment's authority, its certificates and its list of revoked ones.
 //! - [`role`], [`identity`]: who the peer is; [`rules`]: what that peer may call.
 //! - [`tls`]: one's own certificate, exchanged without a restart; [`verify`]: the server one meant to reach.
 //! - [`mod@serve`], [`mod@connect`], [`limits`]: servers and channels; nothing waits for ever.
-//! - [`browser`]: the other kind of door, for clients of the web that have no certificate.
+//! - [`browser`]: the one door without client certificates, for browsers; its certificates are chosen by host.
 //! - [`answers`]: answers to callers who may not read them; [`idle`], [`invalid`], [`status`]: streams that stall, messages
 //!   that are wrong, errors that keep their kind.
 //!
@@ -44,7 +44,7 @@ pub mod tls;
 pub mod verify;
 
 pub use answers::{AnswerStream, Answers};
-pub use browser::BrowserTls;
+pub use browser::{BrowserAcceptor, BrowserError, BrowserOptions, BrowserStream, SiteError};
 pub use connect::{ConnectError, connect, connect_lazy};
 pub use identity::{Identity, InvalidIdentity};
 pub use idle::Idle;

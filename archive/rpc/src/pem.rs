@@ -1,6 +1,26 @@
 //! PEM text, read so that a person learns what is wrong with it.
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
 use rustls::pki_types::pem::{Error, PemObject};
+
+/// No PEM of ours is larger; a path that points to an archive file is noticed.
+const LARGEST_FILE: u64 = 4 << 20;
+
+/// Reads a file of PEM text.
+pub(crate) fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?
+        .take(LARGEST_FILE + 1)
+        .read_to_string(&mut text)?;
+    if text.len() as u64 > LARGEST_FILE {
+        let kind = io::ErrorKind::FileTooLarge;
+        return Err(io::Error::new(kind, "too large to be PEM"));
+    }
+    Ok(text)
+}
 
 /// All sections of one kind, and at least one. Sections of other kinds are passed over.
 pub(crate) fn sections<T: PemObject>(text: &str) -> Result<Vec<T>, String> {

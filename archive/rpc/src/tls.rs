@@ -9,8 +9,7 @@
 //! Not promised: that a connection already open notices an exchange at once. New ones do; open ones at their next call.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -26,7 +25,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::sync::watch;
 
 use crate::identity::{Identity, InvalidIdentity};
-use crate::pem::{first, sections};
+use crate::pem::{self, first, sections};
 use crate::refusal::{Refusals, Refused};
 use crate::verify::{Expected, ExpectedServer};
 
@@ -104,9 +103,6 @@ pub(crate) struct Loaded {
     verifier: Arc<dyn ClientCertVerifier>,
     server: Arc<ServerConfig>,
 }
-
-/// No PEM of ours is larger; a path that points to an archive file is noticed.
-const LARGEST_FILE: u64 = 4 << 20;
 
 impl Credentials {
     /// Reads the files. `now` decides whether one's own certificate is still good.
@@ -287,28 +283,15 @@ fn unix(now: SystemTime) -> UnixTime {
     )
 }
 
-pub(crate) fn unreadable(what: &'static str) -> impl Fn(String) -> CredentialsError {
+fn unreadable(what: &'static str) -> impl Fn(String) -> CredentialsError {
     move |reason| CredentialsError::Pem { what, reason }
 }
 
-pub(crate) fn read(path: &Path) -> Result<String, CredentialsError> {
-    let mut text = String::new();
-    let outcome =
-        File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text));
-    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, "too large to be PEM");
-    let outcome = outcome.and_then(|_| {
-        if text.len() as u64 > LARGEST_FILE {
-            Err(too_large())
-        } else {
-            Ok(())
-        }
-    });
-    outcome
-        .map(|()| text)
-        .map_err(|source| CredentialsError::Read {
-            path: path.to_owned(),
-            source,
-        })
+fn read(path: &Path) -> Result<String, CredentialsError> {
+    pem::read(path).map_err(|source| CredentialsError::Read {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 impl fmt::Debug for CredentialPem {

@@ -1,5 +1,6 @@
 //! What everyone who holds an [`Access`] may rely on.
 
+pub mod feed;
 pub mod listing;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ pub struct Doors<'a> {
     pub depositor: &'a dyn Ingest,
     /// Who reads.
     pub reader: &'a dyn Access,
+    /// Who follows the feed: the part `index`.
+    pub follower: &'a dyn Access,
     /// Whose signatures count.
     pub trust: &'a TrustFile,
 }
@@ -66,6 +69,7 @@ pub async fn all(doors: Doors<'_>) -> Outcome {
     outcome
         .hear(listing::a_replica_lists_what_it_has(doors))
         .await;
+    feed::all(doors, &mut outcome).await;
     outcome.hear(a_receipt_is_given_again(doors)).await;
     outcome.hear(the_status_counts_every_file_once(doors)).await;
     outcome

@@ -26,13 +26,14 @@ use super::world::{LONG, eventually};
 const COUNT: &[u8] = include_bytes!("../../../archive/batch/examples/count.wat");
 
 /// Never ends.
-const ENDLESS: &[u8] = include_bytes!("../../../archive/batch/tests/hostile/endless.wat");
+pub(super) const ENDLESS: &[u8] =
+    include_bytes!("../../../archive/batch/tests/hostile/endless.wat");
 
-fn researcher(cluster: &Cluster) -> Researcher {
+pub(super) fn researcher(cluster: &Cluster) -> Researcher {
     Researcher::new(cluster.channel("researcher/rita"), limits())
 }
 
-fn job(id: &str, program: &str) -> Submission {
+pub(super) fn job(id: &str, program: &str) -> Submission {
     Submission {
         replica: Some("one".parse().unwrap()),
         ..Submission::built_in(JobId::new(id).unwrap(), program)
@@ -40,7 +41,7 @@ fn job(id: &str, program: &str) -> Submission {
 }
 
 /// A component, from its text.
-fn component(id: &str, text: &[u8]) -> Submission {
+pub(super) fn component(id: &str, text: &[u8]) -> Submission {
     bytes(id, &archive_batch::component::to_binary(text).unwrap())
 }
 
@@ -54,7 +55,7 @@ fn bytes(id: &str, bytes: &[u8]) -> Submission {
     }
 }
 
-async fn ended(researcher: &Researcher, id: &JobId) -> JobStatus {
+pub(super) async fn ended(researcher: &Researcher, id: &JobId) -> JobStatus {
     eventually("the end of a job", LONG, async || {
         match researcher.find(id).await {
             Ok(status) if status.state.has_ended() => Ok(status),
@@ -92,7 +93,7 @@ async fn lines(cluster: &Cluster, id: &JobId, what: Left) -> Vec<Value> {
 }
 
 /// An archive file of some pages, some hundred bytes to some tens of kilobytes each.
-fn pages(file: u64, count: u64) -> Vec<u8> {
+pub(super) fn pages(file: u64, count: u64) -> Vec<u8> {
     let mut writer = Writer::gzip(Vec::new(), 6);
     for page in 0..count {
         let id = format!("urn:uuid:00000000-0000-4000-8000-{file:06}{page:06}");
@@ -114,7 +115,7 @@ fn pages(file: u64, count: u64) -> Vec<u8> {
 }
 
 /// The lines that one machine makes of the same files.
-fn index(files: &[(FileName, Vec<u8>)]) -> String {
+pub(super) fn index(files: &[(FileName, Vec<u8>)]) -> String {
     let mut lines = Vec::new();
     for (name, bytes) in files {
         let mut reader = Reader::new(bytes.as_slice());
@@ -159,7 +160,7 @@ async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
 }
 
 /// Stores files on two nodes of replica `one`, half on each, names mixed.
-async fn files_on_two_nodes(
+pub(super) async fn files_on_two_nodes(
     cluster: &mut Cluster,
     count: u64,
     records: u64,

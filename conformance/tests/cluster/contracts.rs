@@ -52,10 +52,11 @@ fn contracts() {
             (cluster.depositor(), cluster.depositor_as("harvester/h-2"));
         let outcome = ingest::all(&depositor, &another, cluster.trust()).await;
         said.take("ingest over the wire", &outcome);
-        let reader = cluster.reader();
+        let (reader, follower) = (cluster.reader(), cluster.reader_as("index/i-1"));
         let doors = Doors {
             depositor: &depositor,
             reader: &reader,
+            follower: &follower,
             trust: cluster.trust(),
         };
         said.take("access over the wire", &access::all(doors).await);
@@ -117,6 +118,7 @@ async fn the_archive_in_memory_keeps_the_contract() {
     let doors = Doors {
         depositor: &archive,
         reader: &archive,
+        follower: &archive,
         trust: archive.trust(),
     };
     said.take("access in memory", &access::all(doors).await);

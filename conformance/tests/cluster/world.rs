@@ -194,7 +194,18 @@ impl Cluster {
         init_volume(&self.path(replica), replica, replica);
     }
 
-    fn certify(&self, part: &str, grants: &[&str]) {
+    /// A daemon of this archive's time, for a part that the cluster does not know.
+    pub(crate) fn daemon(&self, chance: Chance) -> Daemon {
+        Daemon::new(self.clock.clone(), chance)
+    }
+
+    /// Takes a part that was started elsewhere: it is stopped with the others, and found by its name.
+    pub(crate) fn add_running(&mut self, part: &str, daemon: Daemon, address: SocketAddr) {
+        self.addresses.insert(part.to_owned(), address);
+        self.running.insert(part.to_owned(), daemon);
+    }
+
+    pub(crate) fn certify(&self, part: &str, grants: &[&str]) {
         let pem = issue_all(&self.authority, grants, self.clock.now());
         let (certificate, key) = (format!("{part}.pem"), format!("{part}.key"));
         replace(&self.path(&certificate), pem.certificate.as_bytes()).unwrap();
@@ -297,8 +308,11 @@ impl Cluster {
     }
 
     pub(crate) fn reader(&self) -> Reader {
-        let channel = self.channel("reader/anna");
-        Reader::new(channel, Arc::clone(&self.trust), limits())
+        self.reader_as("reader/anna")
+    }
+
+    pub(crate) fn reader_as(&self, grant: &str) -> Reader {
+        Reader::new(self.channel(grant), Arc::clone(&self.trust), limits())
     }
 
     pub(crate) fn trust(&self) -> &TrustFile {

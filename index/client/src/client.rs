@@ -15,7 +15,7 @@ use bytes::Bytes;
 use proto_index::sets::{Imported, SetName};
 use proto_index::status::IndexStatus;
 use proto_index::wire::captures_client::CapturesClient;
-use proto_index::wire::import_request::{Open, Step};
+use proto_index::wire::import_request::{End, Input, Open, Step};
 use proto_index::{capture, query, wire};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -95,7 +95,9 @@ impl IndexClient {
     pub async fn retry(&self, names: &[FileName]) -> Result<u64, IndexError> {
         let mut client = self.client.clone();
         let names = names.iter().map(ToString::to_string).collect();
-        let answer = self.answer(client.retry(wire::RetryRequest { names })).await?;
+        let answer = self
+            .answer(client.retry(wire::RetryRequest { names }))
+            .await?;
         Ok(answer.files)
     }
 
@@ -112,17 +114,19 @@ impl IndexClient {
         Ok(answer.captures)
     }
 
-    /// Imports the bytes of an index file into a set. They may be cut anywhere.
+    /// Imports index files as a set, in the place of what the set had.
     ///
     /// # Errors
     ///
-    /// Fails when the bytes cannot be read, or the index does not take them. Lines that were taken before stay; the same
-    /// file can be imported again.
-    pub async fn import(
+    /// Fails when an input cannot be read, or the index does not take it. The set is then as it was before.
+    pub async fn import<D>(
         &self,
         set: &SetName,
-        data: impl Stream<Item = io::Result<Bytes>> + Send,
-    ) -> Result<Imported, IndexError> {
+        inputs: impl Stream<Item = (String, D)> + Send,
+    ) -> Result<Imported, IndexError>
+    where
+        D: Stream<Item = io::Result<Bytes>> + Send,
+    {
         let (sender, receiver) = mpsc::channel(4);
         let mut client = self.client.clone();
         let call = client.import(ReceiverStream::new(receiver));
@@ -132,7 +136,7 @@ impl IndexClient {
                 Ok(answer) => Ok(Imported::try_from(answer.into_inner())?),
                 Err(status) => Err(IndexError::from_status(&status)),
             },
-            failed = send_all(sender, set, data, self.limits.stall) => match failed {
+            failed = send_all(sender, set, inputs, self.limits.stall) => match failed {
                 Err(error) => Err(error),
                 Ok(never) => match never {},
             },
@@ -287,26 +291,35 @@ where
     }
 }
 
-/// Sends the set and the bytes, then waits: the call ends when its answer comes.
-async fn send_all(
+/// Sends the set and its inputs, then waits: the call ends when its answer comes.
+async fn send_all<D>(
     sender: mpsc::Sender<wire::ImportRequest>,
     set: String,
-    data: impl Stream<Item = io::Result<Bytes>> + Send,
+    inputs: impl Stream<Item = (String, D)> + Send,
     stall: Duration,
-) -> Result<Infallible, IndexError> {
-    let mut data = std::pin::pin!(data);
+) -> Result<Infallible, IndexError>
+where
+    D: Stream<Item = io::Result<Bytes>> + Send,
+{
+    let mut inputs = std::pin::pin!(inputs);
     let mut taken = send(&sender, Step::Open(Open { set }), stall).await?;
-    while taken && let Some(piece) = data.next().await {
-        let mut piece = piece.map_err(|error| {
-            IndexError::new(
-                Kind::Mismatch,
-                format!("the rest of the file cannot be read: {error}; import it again"),
-            )
-        })?;
-        while taken && !piece.is_empty() {
-            let chunk = piece.split_to(CHUNK.min(piece.len()));
-            taken = send(&sender, Step::Data(chunk), stall).await?;
+    while taken && let Some((name, data)) = inputs.next().await {
+        let mut data = std::pin::pin!(data);
+        let input = Input { name: name.clone() };
+        taken = send(&sender, Step::Input(input), stall).await?;
+        while taken && let Some(piece) = data.next().await {
+            let mut piece = piece.map_err(|error| {
+                let said = format!("{name}: cannot be read: {error}; nothing was imported");
+                IndexError::new(Kind::Mismatch, said)
+            })?;
+            while taken && !piece.is_empty() {
+                let chunk = piece.split_to(CHUNK.min(piece.len()));
+                taken = send(&sender, Step::Data(chunk), stall).await?;
+            }
         }
+    }
+    if taken {
+        send(&sender, Step::End(End {}), stall).await?;
     }
     drop(sender);
     // After the last byte the index has this long to say what became of all.
@@ -345,7 +358,9 @@ mod tests {
 
     fn message(urls: &[&str], end: Option<u64>) -> Result<wire::QueryResponse, Status> {
         let time = || "20260102030405".parse().unwrap();
-        let captures = urls.iter().map(|url| capture::write(Capture::new(*url, time())));
+        let captures = urls
+            .iter()
+            .map(|url| capture::write(Capture::new(*url, time())));
         Ok(wire::QueryResponse {
             captures: captures.collect(),
             end: end.map(|count| wire::query_response::End { count }),
@@ -356,8 +371,7 @@ mod tests {
     #[tokio::test]
     async fn answers_are_whole_or_errors() {
         let check = async |messages: Vec<_>, expected: &[&str], error: Option<Kind>| {
-            let mut captures =
-                CaptureStream::new(ReadCaptures::new(tokio_stream::iter(messages)));
+            let mut captures = CaptureStream::new(ReadCaptures::new(tokio_stream::iter(messages)));
             let mut keys = Vec::new();
             let ended = loop {
                 match captures.next().await {
@@ -366,15 +380,31 @@ mod tests {
                     Err(error) => break Some(error.kind),
                 }
             };
-            assert_eq!((keys.as_slice(), ended), (&expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..], error));
+            assert_eq!(
+                (keys.as_slice(), ended),
+                (
+                    &expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..],
+                    error
+                )
+            );
             assert_eq!(captures.next().await, Ok(None), "nothing follows the end");
         };
         check(vec![message(&[], Some(0))], &[], None).await;
-        check(vec![message(&["a", "b"], None), message(&["c"], Some(3))], &["a", "b", "c"], None).await;
+        check(
+            vec![message(&["a", "b"], None), message(&["c"], Some(3))],
+            &["a", "b", "c"],
+            None,
+        )
+        .await;
         check(vec![message(&["a"], None)], &["a"], Some(Kind::Unavailable)).await;
         check(vec![message(&["a"], Some(2))], &[], Some(Kind::Unavailable)).await;
         let broken = Err(Kind::Storage.status("the disk"));
-        check(vec![message(&["a"], None), broken], &["a"], Some(Kind::Storage)).await;
+        check(
+            vec![message(&["a"], None), broken],
+            &["a"],
+            Some(Kind::Storage),
+        )
+        .await;
         check(vec![message(&[""], Some(1))], &[], Some(Kind::Damaged)).await;
     }
 }

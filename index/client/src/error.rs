@@ -108,7 +108,10 @@ mod tests {
         for kind in Kind::ALL {
             let error = IndexError::from_status(&kind.status("the query is too long"));
             assert_eq!(error.kind, kind);
-            assert!(error.message.starts_with("the query is too long"), "{error}");
+            assert!(
+                error.message.starts_with("the query is too long"),
+                "{error}"
+            );
             let passing = matches!(kind, Kind::Busy | Kind::Unavailable | Kind::TimedOut);
             assert_eq!(error.is_passing(), passing, "{kind}");
         }

@@ -38,7 +38,9 @@ impl FakeIndex {
         };
         found.sort_by(|one, other| query.order.compare(one, other));
         if let Some(cursor) = &query.cursor {
-            let place = found.iter().position(|capture| Cursor::of(capture) == *cursor);
+            let place = found
+                .iter()
+                .position(|capture| Cursor::of(capture) == *cursor);
             found.drain(..place.map_or(0, |at| at + 1));
         }
         found.retain(|capture| query.accepts(capture));

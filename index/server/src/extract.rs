@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive_client::batch::Left;
 use archive_client::batch::{self, JobFailure, JobState, JobStatus, Lines, Submission};
 use archive_client::{Batch, ClientError, ClientLimits};
-use archive_client::batch::Left;
 use archive_daemon::Chance;
 use archive_db::DbError;
 use archive_formats::cdx::{Capture, Format, OriginalRecord};
@@ -84,7 +84,7 @@ impl Extractor {
 
     async fn read_files(&self, files: FileBatch) -> Result<(), BatchError> {
         let names: Vec<FileName> = files.files.iter().map(|file| file.name.clone()).collect();
-        let job = self.run("extract-cdx", EXTRACT, &names).await?;
+        let job = self.run(EXTRACT_JOB, &names).await?;
         let mut duplicates = Vec::new();
         if job.problem.is_none() {
             let metadata = names.iter().filter(|name| is_metadata(name.as_str()));
@@ -114,12 +114,17 @@ impl Extractor {
     }
 
     /// Runs a job over files, and reads what it says of each.
-    async fn run(
+    async fn run(&self, job: &str, names: &[FileName]) -> Result<EndedJob, BatchError> {
+        let status = self.run_status(job, names).await?;
+        self.reports(status, names).await
+    }
+
+    /// Runs a job over files to its end.
+    pub(crate) async fn run_status(
         &self,
         job: &str,
-        arguments: &[(&str, &str)],
         names: &[FileName],
-    ) -> Result<EndedJob, BatchError> {
+    ) -> Result<JobStatus, BatchError> {
         let random: [u8; 8] = self
             .chance
             .bytes()
@@ -129,6 +134,7 @@ impl Extractor {
             .map_err(|error| system(&error))?;
         let list = NameList::new(names.to_vec()).map_err(|error| system(&error))?;
         let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let arguments = if job == DEDUP_JOB { DEDUP } else { EXTRACT };
         let submission = Submission {
             arguments: arguments.iter().map(pair).collect(),
             names: Some(list),
@@ -137,14 +143,10 @@ impl Extractor {
         };
         let status = batch::run(self.batch.as_ref(), &submission, self.limits).await?;
         self.instruments.jobs.inc();
-        self.reports(status, names).await
+        Ok(status)
     }
 
-    async fn reports(
-        &self,
-        status: JobStatus,
-        names: &[FileName],
-    ) -> Result<EndedJob, BatchError> {
+    async fn reports(&self, status: JobStatus, names: &[FileName]) -> Result<EndedJob, BatchError> {
         let none = FileReport::default;
         let mut reports: BTreeMap<FileName, FileReport> =
             names.iter().map(|name| (name.clone(), none())).collect();
@@ -177,8 +179,14 @@ impl Extractor {
             | JobState::Closing
             | JobState::Failed
             | JobState::Cancelled => {
-                let why = status.reason.unwrap_or_else(|| "no reason is known".to_owned());
-                Some(format!("job {} is {}: {why}", status.id, status.state.word()))
+                let why = status
+                    .reason
+                    .unwrap_or_else(|| "no reason is known".to_owned());
+                Some(format!(
+                    "job {} is {}: {why}",
+                    status.id,
+                    status.state.word()
+                ))
             }
         };
         Ok(EndedJob {
@@ -197,7 +205,7 @@ impl Extractor {
         if metadata.is_empty() {
             return Ok(Vec::new());
         }
-        let job = self.run("dedup-cdx", DEDUP, metadata).await?;
+        let job = self.run(DEDUP_JOB, metadata).await?;
         if job.problem.is_some() {
             return Ok(Vec::new());
         }
@@ -211,7 +219,7 @@ impl Extractor {
         // A line does not say which log it is from, so that each file is asked alone.
         let mut duplicates = Vec::new();
         for name in metadata {
-            let job = self.run("dedup-cdx", DEDUP, std::slice::from_ref(name)).await?;
+            let job = self.run(DEDUP_JOB, std::slice::from_ref(name)).await?;
             if job.problem.is_none() {
                 let found = self.duplicate_lines(&job.id).await?;
                 duplicates.push((name.clone(), found));
@@ -239,6 +247,12 @@ impl Extractor {
         Ok(found)
     }
 }
+
+/// The job that makes the captures of a file.
+pub(crate) const EXTRACT_JOB: &str = "extract-cdx";
+
+/// The job that finds captures without a record in the logs of crawls.
+const DEDUP_JOB: &str = "dedup-cdx";
 
 const EXTRACT: &[(&str, &str)] = &[("format", "cdxj"), ("post-append", "true")];
 const DEDUP: &[(&str, &str)] = &[("format", "cdxj")];
@@ -287,7 +301,7 @@ impl Extraction {
     fn write(mut self, mut lines: mpsc::Receiver<LineStep>) -> Result<(), BatchError> {
         let follower = Arc::clone(&self.follower);
         let captures = follower.captures();
-        let mut writers: BTreeMap<String, FileWriter<'_>> = BTreeMap::new();
+        let mut writers: BTreeMap<String, FileWriter> = BTreeMap::new();
         for name in &self.names {
             if follower.counts_for(self.number, name) {
                 writers.insert(name.to_string(), captures.file(name.as_str())?);
@@ -331,12 +345,7 @@ impl Extraction {
         Ok(())
     }
 
-    fn settle(
-        &self,
-        name: &FileName,
-        writer: FileWriter<'_>,
-        count: u64,
-    ) -> Result<(), BatchError> {
+    fn settle(&self, name: &FileName, writer: FileWriter, count: u64) -> Result<(), BatchError> {
         let entry = self.follower.captures().file_entry(name.as_str())?;
         let content = entry.as_ref().and_then(content_of);
         let expected = content.map(|content| content.root);
@@ -382,7 +391,9 @@ impl Extraction {
 /// Reads a line of a result.
 pub(crate) fn read_line(line: &[u8]) -> Result<Capture, ClientError> {
     let untrusted = |why: String| {
-        ClientError::Untrusted(format!("a line of the result of a job cannot be read: {why}"))
+        ClientError::Untrusted(format!(
+            "a line of the result of a job cannot be read: {why}"
+        ))
     };
     let text = str::from_utf8(line).map_err(|error| untrusted(error.to_string()))?;
     Format::Cdxj

@@ -8,9 +8,6 @@
 //! All functions fail with [`DbError`] if the database does. The part then ends: it is opened, or built anew, at its next
 //! start.
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -70,11 +67,11 @@ impl FeedReading {
 
 /// The outcome of an attempt to read a file.
 #[derive(Debug)]
-pub(crate) enum FileOutcome<'a> {
+pub(crate) enum FileOutcome {
     /// Its captures were written.
-    Extracted(FileWriter<'a>),
+    Extracted(FileWriter),
     /// It has failed, and why; the captures that could be read, if there are any.
-    Failed(String, Option<FileWriter<'a>>),
+    Failed(String, Option<FileWriter>),
 }
 
 impl Follower {
@@ -175,11 +172,7 @@ impl Follower {
     }
 
     /// Compares the listed files with those that the index knows; with a position, the listing is complete.
-    fn compare(
-        &self,
-        reading: &mut FeedReading,
-        end: Option<FeedPosition>,
-    ) -> Result<(), DbError> {
+    fn compare(&self, reading: &mut FeedReading, end: Option<FeedPosition>) -> Result<(), DbError> {
         let epoch = reading.epoch;
         let Some(comparing) = &mut reading.listing else {
             return Ok(());
@@ -200,9 +193,7 @@ impl Follower {
             if is_beyond && end.is_none() {
                 break;
             }
-            while let Some(new) =
-                listed.next_if(|file| file.name.as_str() < entry.name.as_str())
-            {
+            while let Some(new) = listed.next_if(|file| file.name.as_str() < entry.name.as_str()) {
                 let content = FileContent::from(&new);
                 update.push(new.name, on_listing(None, Some(content)), content);
             }
@@ -334,7 +325,7 @@ impl Follower {
         &self,
         batch: BatchNumber,
         name: &FileName,
-        outcome: FileOutcome<'_>,
+        outcome: FileOutcome,
     ) -> Result<Verdict, DbError> {
         let mut state = self.lock();
         let (attempt, writer) = match outcome {
@@ -447,25 +438,7 @@ impl Follower {
         let captures = self.captures.counts().captures;
         state.queue.clear();
         state.epoch = state.epoch.saturating_add(1);
-        // Before the files: what is cut off here is followed from a full listing, too.
-        let mut update = self.captures.update();
-        update.follow(FollowState {
-            feed: String::new(),
-            position: 0,
-        });
-        update.commit()?;
-        loop {
-            let mut update = self.captures.update();
-            let mut count = 0;
-            for entry in self.captures.files(None)?.take(MOST_CHANGES) {
-                update.delete(&entry?.name);
-                count += 1;
-            }
-            if count == 0 {
-                break;
-            }
-            update.commit()?;
-        }
+        self.captures.forget_files()?;
         state.has_more = true;
         Ok(captures)
     }
@@ -533,7 +506,11 @@ impl FileChanges {
 
     /// The file as it will be, if a change is about it.
     fn known(&self, name: &str) -> Option<Option<KnownFile>> {
-        let last = self.all.iter().rev().find(|change| change.name.as_str() == name)?;
+        let last = self
+            .all
+            .iter()
+            .rev()
+            .find(|change| change.name.as_str() == name)?;
         let shown = |is_withdrawn| {
             Some(KnownFile {
                 content: Some(last.content),

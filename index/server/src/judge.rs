@@ -66,9 +66,7 @@ pub(crate) fn judge(
     }
     match &report.foreign {
         // By its name it should have captures.
-        Some(reason) if captures == 0 && is_archive_name(name) => {
-            Judgement::Failed(reason.clone())
-        }
+        Some(reason) if captures == 0 && is_archive_name(name) => Judgement::Failed(reason.clone()),
         Some(_) | None => Judgement::Extracted {
             defects: report.defects,
         },
@@ -115,6 +113,9 @@ mod tests {
         let unknown = judge("a.warc", None, &report(&[]), 7);
         assert_eq!(unknown, Judgement::Extracted { defects: 0 });
         let nobody = judge("a.warc", root, &FileReport::default(), 0);
-        assert_eq!(nobody, Judgement::Failed("no node has read the file".to_owned()));
+        assert_eq!(
+            nobody,
+            Judgement::Failed("no node has read the file".to_owned())
+        );
     }
 }

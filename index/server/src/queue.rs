@@ -297,7 +297,10 @@ impl Queue {
     fn pause(&self, failures: u32) -> Duration {
         match failures.checked_sub(1) {
             None => Duration::ZERO,
-            Some(power) => self.limits.pause.saturating_mul(10_u32.saturating_pow(power)),
+            Some(power) => self
+                .limits
+                .pause
+                .saturating_mul(10_u32.saturating_pow(power)),
         }
     }
 }

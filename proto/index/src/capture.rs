@@ -27,13 +27,11 @@ pub fn write(capture: Capture) -> wire::Capture {
         length: capture.length,
         offset: capture.offset,
         file: text(capture.file),
-        original_record: capture
-            .original_record
-            .map(|record| wire::OriginalRecord {
-                length: record.length,
-                offset: record.offset,
-                file: text(record.file),
-            }),
+        original_record: capture.original_record.map(|record| wire::OriginalRecord {
+            length: record.length,
+            offset: record.offset,
+            file: text(record.file),
+        }),
         extra: capture
             .extra
             .into_iter()
@@ -51,12 +49,13 @@ pub fn read(message: wire::Capture) -> Result<Capture, InvalidMessage> {
     if message.key.is_empty() {
         return Err(InvalidMessage::missing("key"));
     }
-    let timestamp: Stamp = message
-        .timestamp
-        .parse()
-        .map_err(|error: archive_formats::date::InvalidDate| {
-            InvalidMessage::invalid("timestamp", error.to_string())
-        })?;
+    let timestamp: Stamp =
+        message
+            .timestamp
+            .parse()
+            .map_err(|error: archive_formats::date::InvalidDate| {
+                InvalidMessage::invalid("timestamp", error.to_string())
+            })?;
     let status = match message.status {
         0 => None,
         status => Some(u16::try_from(status).map_err(|_large| {

@@ -62,9 +62,7 @@ pub fn write(query: &CaptureQuery) -> wire::QueryRequest {
 pub fn read(message: wire::QueryRequest) -> Result<CaptureQuery, InvalidMessage> {
     let keys = match message.keys {
         Some(Keys::Exact(key)) if key.is_empty() => return Err(InvalidMessage::missing("exact")),
-        Some(Keys::Exact(key)) => {
-            KeyMatch::Exact(UrlKey::from_index(&bounded("exact", key)?))
-        }
+        Some(Keys::Exact(key)) => KeyMatch::Exact(UrlKey::from_index(&bounded("exact", key)?)),
         Some(Keys::Within(range)) => KeyMatch::Within(KeyRange {
             start: bounded("within.start", range.start)?,
             end: range
@@ -76,11 +74,17 @@ pub fn read(message: wire::QueryRequest) -> Result<CaptureQuery, InvalidMessage>
     };
     // Before anything is compiled.
     if message.filters.len() > MAX_FILTERS {
-        let reason = format!("has {} filters, more than {MAX_FILTERS}", message.filters.len());
+        let reason = format!(
+            "has {} filters, more than {MAX_FILTERS}",
+            message.filters.len()
+        );
         return Err(InvalidMessage::invalid("filters", reason));
     }
     if message.collapse.len() > MAX_COLLAPSES {
-        let reason = format!("has {} fields, more than {MAX_COLLAPSES}", message.collapse.len());
+        let reason = format!(
+            "has {} fields, more than {MAX_COLLAPSES}",
+            message.collapse.len()
+        );
         return Err(InvalidMessage::invalid("collapse", reason));
     }
     let order = match wire::Order::try_from(message.order) {
@@ -150,9 +154,7 @@ fn write_filter(filter: &Filter) -> wire::Filter {
 fn read_filter(message: wire::Filter) -> Result<Filter, InvalidMessage> {
     use wire::filter::Anchoring as WireAnchoring;
     let test = match message.test {
-        Some(Test::Contains(text)) => {
-            FilterTest::Contains(bounded("filters.contains", text)?)
-        }
+        Some(Test::Contains(text)) => FilterTest::Contains(bounded("filters.contains", text)?),
         Some(Test::Exact(text)) => FilterTest::Exact(bounded("filters.exact", text)?),
         Some(Test::Matches(pattern)) => {
             let field = "filters.matches.anchoring";
@@ -428,7 +430,9 @@ mod tests {
                 message.filters[0].test = pattern("a", bad);
             });
         }
-        refused("collapse.field", &|message| message.collapse[0].field = None);
+        refused("collapse.field", &|message| {
+            message.collapse[0].field = None
+        });
         refused("cursor.timestamp", &|message| {
             message.cursor.as_mut().unwrap().timestamp.clear();
         });

@@ -95,29 +95,24 @@ pub struct Imported {
     pub captures: u64,
     /// The number of lines that were not.
     pub bad_lines: u64,
-    /// The first [`MOST_BAD_LINES`] of them.
+    /// The first of them, at most [`MOST_BAD_LINES`].
     pub bad: Vec<ImportFault>,
+    /// The number of captures that the set had before, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<u64>,
 }
 
 /// A line that was not imported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportFault {
+    /// The name of the input.
+    pub input: String,
     /// The number of the line, counted from 1.
     pub number: u64,
     /// Where it begins in the file.
     pub offset: u64,
     /// What is wrong with it.
     pub reason: String,
-}
-
-impl Imported {
-    /// Counts a line that cannot be taken, and names it if it is one of the first.
-    pub fn refuse(&mut self, fault: ImportFault) {
-        self.bad_lines = self.bad_lines.saturating_add(1);
-        if self.bad.len() < MOST_BAD_LINES {
-            self.bad.push(fault);
-        }
-    }
 }
 
 impl From<Imported> for wire::ImportResponse {
@@ -128,11 +123,13 @@ impl From<Imported> for wire::ImportResponse {
             bad_lines: imported.bad_lines,
             bad: bad
                 .map(|fault| wire::import_response::BadLine {
+                    input: fault.input,
                     number: fault.number,
                     offset: fault.offset,
                     reason: fault.reason,
                 })
                 .collect(),
+            replaced: imported.replaced,
         }
     }
 }
@@ -152,11 +149,13 @@ impl TryFrom<wire::ImportResponse> for Imported {
                 .bad
                 .into_iter()
                 .map(|fault| ImportFault {
+                    input: fault.input,
                     number: fault.number,
                     offset: fault.offset,
                     reason: fault.reason,
                 })
                 .collect(),
+            replaced: message.replaced,
         })
     }
 }
@@ -179,21 +178,24 @@ mod tests {
         }
     }
 
-    /// Fails if bad lines fill the memory, or are not counted.
+    /// Fails if the outcome of an import is lost on the way, or an endless list of faults is believed.
     #[test]
-    fn bad_lines_are_counted_beyond_the_list() {
-        let mut imported = Imported::default();
-        let fault = |number| ImportFault {
-            number,
-            offset: number * 10,
+    fn outcomes_of_imports_survive_the_wire() {
+        let fault = ImportFault {
+            input: "a.cdx".to_owned(),
+            number: 7,
+            offset: 70,
             reason: "why".to_owned(),
         };
-        (0..MOST_BAD_LINES as u64 + 5).for_each(|number| imported.refuse(fault(number)));
-        assert_eq!(imported.bad_lines, MOST_BAD_LINES as u64 + 5);
-        assert_eq!(imported.bad.len(), MOST_BAD_LINES);
+        let imported = Imported {
+            captures: 9,
+            bad_lines: 1,
+            bad: vec![fault; 2],
+            replaced: Some(0),
+        };
         let mut message = wire::ImportResponse::from(imported.clone());
         assert_eq!(Imported::try_from(message.clone()), Ok(imported));
-        message.bad.push(message.bad[0].clone());
+        message.bad = vec![message.bad[0].clone(); MOST_BAD_LINES + 1];
         assert_eq!(Imported::try_from(message).unwrap_err().field, "bad");
     }
 }

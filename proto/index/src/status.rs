@@ -233,10 +233,7 @@ impl TryFrom<wire::StatusResponse> for IndexStatus {
 /// # Errors
 ///
 /// Fails when the text is no name of an archive file.
-pub fn optional_name(
-    field: &'static str,
-    text: &str,
-) -> Result<Option<FileName>, InvalidMessage> {
+pub fn optional_name(field: &'static str, text: &str) -> Result<Option<FileName>, InvalidMessage> {
     if text.is_empty() {
         return Ok(None);
     }

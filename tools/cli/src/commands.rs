@@ -6,6 +6,7 @@ mod anomalies;
 mod attic;
 mod audit;
 mod batch;
+mod captures;
 mod cdx;
 mod check;
 mod crawl;
@@ -58,7 +59,7 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
-    /// Print one JSON document on stdout, and nothing else there; `warc list` and `warc check` print one a line
+    /// Print one JSON document on stdout, and nothing else there; `warc list`, `warc check` and `captures` print one a line
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// The client file: where the archive is, whom to trust, who you are [default: holdfast-data/client.toml]
@@ -85,7 +86,7 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Start a whole archive on this machine
     ///
-    /// Two replicas, a checksum replica and the repository, in one process unless --processes is given, with
+    /// Two replicas, a checksum replica, the repository and the index, in one process unless --processes is given, with
     /// certificates and settings of their own; what is there already is started again. Runs until Ctrl-C, or SIGTERM.
     /// The exit code is 1 if the demonstration did not prove what it should.
     Up(up::Up),
@@ -146,8 +147,8 @@ pub(crate) enum Command {
     Warc(warc::Warc),
     Cdx(cdx::Cdx),
     Crawl(Box<crawl::Crawl>),
-    #[command(subcommand)]
-    Index(index::Index),
+    Captures(captures::Captures),
+    Index(Box<index::Index>),
     #[command(subcommand)]
     Settings(settings::Settings),
     #[command(subcommand)]
@@ -206,6 +207,7 @@ impl Command {
             Self::Warc(warc) => warc.run(context),
             Self::Cdx(cdx) => cdx.run(context),
             Self::Crawl(crawl) => crawl.run(context),
+            Self::Captures(captures) => talk(captures.run(context)),
             Self::Index(index) => index.run(context),
             Self::Settings(settings) => settings.run(context),
             Self::Pki(pki) => pki.run(context),

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use archive_client::{Class, ClientError, ClientFileError};
 use archive_daemon::settings::SettingsError;
+use archive_rpc::Kind;
+use index_client::IndexError;
 use serde::Serialize;
 
 /// The documented exit codes.
@@ -145,6 +147,23 @@ impl fmt::Display for Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         Self::new(error.class().into(), error.to_string())
+    }
+}
+
+impl From<IndexError> for Failure {
+    fn from(error: IndexError) -> Self {
+        let exit = match error.kind {
+            Kind::Invalid => Exit::Usage,
+            Kind::NotFound
+            | Kind::NotEnoughReplicas
+            | Kind::Damaged
+            | Kind::NoSpace
+            | Kind::Storage => Exit::Failed,
+            Kind::Busy | Kind::Unavailable | Kind::TimedOut => Exit::Unreachable,
+            Kind::Exists | Kind::Mismatch | Kind::Refused => Exit::Refused,
+            Kind::Internal => Exit::Bug,
+        };
+        Self::new(exit, error.message)
     }
 }
 

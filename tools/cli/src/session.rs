@@ -10,6 +10,7 @@ use archive_client::{
 use archive_daemon::Clock;
 use archive_daemon::settings::{self, Sources};
 use archive_proof::TrustFile;
+use index_client::{IndexClient, IndexLimits};
 use tonic::transport::Channel;
 
 use crate::commands::Global;
@@ -24,6 +25,8 @@ pub(crate) struct Session {
     channel: Channel,
     trust: Arc<TrustFile>,
     limits: ClientLimits,
+    /// To the index, if the client file names one.
+    index: Option<Channel>,
     /// Whom one can be, for who was refused.
     identities: String,
 }
@@ -44,6 +47,7 @@ impl Session {
             channel: file.repository(&credentials)?,
             trust: Arc::new(file.trust_file()?),
             limits: file.limits,
+            index: file.index(&credentials)?,
             identities: identities.join(", "),
         })
     }
@@ -61,6 +65,21 @@ impl Session {
     /// To run jobs over them.
     pub(crate) fn researcher(&self) -> Researcher {
         Researcher::new(self.channel.clone(), self.limits)
+    }
+
+    /// To look captures up, and after the index.
+    pub(crate) fn index(&self) -> Result<IndexClient, Failure> {
+        let channel = self.index.clone().ok_or_else(|| {
+            Failure::new(
+                Exit::Settings,
+                "the client file names no index; add `index = \"HOST:PORT\"` to its section [endpoints]",
+            )
+        })?;
+        let limits = IndexLimits {
+            answer: self.limits.answer(),
+            ..IndexLimits::default()
+        };
+        Ok(IndexClient::new(channel, limits))
     }
 
     /// How often something is tried without getting any further.

@@ -32,8 +32,9 @@ use archive_client::{ClientFileError, ClientLimits, Reader};
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Clock, Daemon, OwnThread, Step, Worker, WorkerError};
+use archive_rpc::browser::{BrowserAcceptor, BrowserOptions, SiteError, SiteFiles, UnknownHosts};
 use archive_rpc::{
-    BrowserTls, ConnectError, Credentials, CredentialsError, Drained, Expected, Limits, Refused,
+    ConnectError, Credentials, CredentialsError, Drained, Expected, Limits, Refused,
     Role, Rules, ServeError, Services, connect_lazy,
 };
 use index_client::{IndexClient, IndexLimits};
@@ -62,6 +63,9 @@ pub enum StartError {
     /// A certificate, a key or the authorities cannot be used.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
+    /// The certificate for browsers cannot be used.
+    #[error("replay.certificate: {0}")]
+    Site(#[from] SiteError),
     /// The certificate is somebody else's: the archive and the index would not talk to it.
     #[error("the certificate is {0}, not viewer/<name>; issue one with `holdfast pki issue`")]
     Identity(String),
@@ -110,12 +114,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         return Err(StartError::Identity(identity.to_string()));
     }
     let instruments = Instruments::new(&daemon.metrics)?;
-    let tls = match (&settings.replay.certificate, &settings.replay.key) {
-        (Some(certificate), Some(key)) => {
-            Some(BrowserTls::from_files(certificate.clone(), key.clone())?)
-        }
-        _ => None,
-    };
+    let tls = acceptor(&settings, &daemon.clock)?;
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let peer = |setting, address: &str, role| {
         let expected = Expected::role(role);
@@ -167,6 +166,28 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     Ok(address)
 }
 
+/// The door for browsers, where there is a certificate for it.
+fn acceptor(
+    settings: &Settings,
+    clock: &Clock,
+) -> Result<Option<Arc<BrowserAcceptor>>, StartError> {
+    let replay = &settings.replay;
+    let (Some(certificate), Some(key)) = (&replay.certificate, &replay.key) else {
+        return Ok(None);
+    };
+    let files = vec![SiteFiles {
+        certificate: certificate.clone(),
+        key: key.clone(),
+    }];
+    let options = BrowserOptions {
+        handshake: replay.head_time.duration(),
+        ..BrowserOptions::default()
+    };
+    let now = clock.now().into();
+    let acceptor = BrowserAcceptor::for_sites(files, UnknownHosts::First, options, now)?;
+    Ok(Some(Arc::new(acceptor)))
+}
+
 /// Answers questions about health, over gRPC as every part does.
 async fn watch_health(
     settings: &Settings,
@@ -206,7 +227,7 @@ async fn watch_health(
 /// Takes up certificates that were exchanged on disk, towards the archive and towards browsers.
 struct Reload {
     credentials: Credentials,
-    tls: Option<BrowserTls>,
+    tls: Option<Arc<BrowserAcceptor>>,
     clock: Clock,
     thread: OwnThread,
 }
@@ -219,7 +240,10 @@ impl Worker for Reload {
         let now = self.clock.now();
         let reloaded = self.thread.run(move || {
             credentials.reload(now.into())?;
-            tls.map_or(Ok(()), |tls| tls.reload())
+            if let Some(tls) = tls {
+                tls.reload(now.into())?;
+            }
+            Ok::<(), WorkerError>(())
         });
         reloaded.await??;
         Ok(Step::Idle(RELOAD))

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_rpc::BrowserTls;
+use archive_rpc::browser::BrowserAcceptor;
 use axum::body::Body;
 use axum::http::{Request, Response};
 use hyper::body::Incoming;
@@ -48,7 +48,7 @@ pub(crate) struct ConnectionLimits {
 /// Serves until `stop`; then no connection is accepted, answers under way go on to their end, and after the drain are cut.
 pub(crate) async fn serve(
     listener: TcpListener,
-    tls: Option<BrowserTls>,
+    tls: Option<Arc<BrowserAcceptor>>,
     server: Arc<Server>,
     limits: ConnectionLimits,
     stop: CancellationToken,
@@ -113,7 +113,7 @@ fn is_of_client(error: &io::Error) -> bool {
 /// One connection.
 struct Connection {
     peer: SocketAddr,
-    tls: Option<BrowserTls>,
+    tls: Option<Arc<BrowserAcceptor>>,
     server: Arc<Server>,
     limits: ConnectionLimits,
     stop: CancellationToken,
@@ -135,10 +135,9 @@ impl Connection {
         }
         match &self.tls {
             None => self.exchange(stream).await,
-            Some(tls) => match timeout(self.limits.head_time, tls.accept(stream)).await {
-                Ok(Ok(stream)) => self.exchange(stream).await,
-                Ok(Err(error)) => tracing::debug!(peer = %self.peer, %error, "no handshake"),
-                Err(_elapsed) => tracing::debug!(peer = %self.peer, "no handshake in time"),
+            Some(tls) => match tls.accept(stream).await {
+                Ok(stream) => self.exchange(stream).await,
+                Err(error) => tracing::debug!(peer = %self.peer, %error, "no handshake"),
             },
         }
     }

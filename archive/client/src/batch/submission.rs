@@ -159,7 +159,7 @@ mod tests {
             arguments: vec![("a".into(), String::new())],
             time: Some(Duration::from_nanos(1)),
             output: Some(9),
-            keep: Some(Duration::from_secs(60)),
+            keep: Some(Duration::from_mins(1)),
             ..Submission::built_in(JobId::new("j").unwrap(), "")
         };
         let steps: Vec<_> = submission.messages().map(|m| m.step.unwrap()).collect();

@@ -2,9 +2,11 @@
 //!
 //! Not promised: that it says again and again that a reader has caught up. It says so once after each change.
 
+use std::collections::VecDeque;
+
 use archive_model::{ArchiveError, ChangeKind, FeedChange, FeedFile, FeedPosition, FileName};
-use tokio::sync::{mpsc, watch};
-use tokio_stream::wrappers::ReceiverStream;
+use futures_util::stream;
+use tokio::sync::watch;
 
 use super::{FakeArchive, Kept, State, unknown};
 use crate::access::FeedStep;
@@ -12,13 +14,10 @@ use crate::error::ClientError;
 use crate::ingest::Deposit;
 use crate::steps::Steps;
 
-/// How many steps wait for a reader.
-const AHEAD: usize = 16;
-
 /// Every change since the feed began.
 pub(super) struct Feed {
     changes: Vec<FeedChange>,
-    /// Which feed it is: the one before was lost with the admin data.
+    /// Names this feed: the one before was lost with the admin data.
     lineage: u64,
     /// Wakes those who follow it; says which feed there is, and its last number.
     end: watch::Sender<FeedPosition>,
@@ -73,13 +72,13 @@ impl State {
         self.feed.add(kind, kept.in_feed());
     }
 
-    /// What a reader is told first, and the position that changes follow.
-    fn begin_feed(&self, after: Option<&FeedPosition>) -> (Vec<FeedStep>, FeedPosition) {
+    /// The steps that a reader is told first, and the position that changes follow.
+    fn begin_feed(&self, after: Option<&FeedPosition>) -> (VecDeque<FeedStep>, FeedPosition) {
         let end = self.feed.end();
         let is_known =
             |after: &&FeedPosition| after.lineage == end.lineage && after.number <= end.number;
         if let Some(position) = after.filter(is_known) {
-            return (Vec::new(), *position);
+            return (VecDeque::new(), *position);
         }
         let files = self.files.values();
         let standing = files.filter(|kept| !self.is_withdrawn(&kept.admission.name));
@@ -166,7 +165,7 @@ impl FakeArchive {
         state.feed.end.send_replace(end);
     }
 
-    /// What is said of a store of a file that people have removed.
+    /// The answer to a store of a file that people have removed.
     pub(super) fn removed(name: &FileName) -> ClientError {
         let error = ArchiveError::Refused(format!(
             "{name} was removed from the archive; its name stays taken, so store it under another"
@@ -175,50 +174,65 @@ impl FakeArchive {
     }
 
     pub(super) fn begin_changes(&self, after: Option<&FeedPosition>) -> Steps<FeedStep> {
-        let (steps, stream) = mpsc::channel(AHEAD);
-        let (first, position, end) = {
-            let state = self.state();
-            let (first, position) = state.begin_feed(after);
-            (first, position, state.feed.end.subscribe())
+        let state = self.state();
+        let (first, position) = state.begin_feed(after);
+        let follower = Follower {
+            archive: self.clone(),
+            first,
+            position,
+            end: state.feed.end.subscribe(),
+            has_caught_up: false,
+            is_over: false,
         };
-        tokio::spawn(self.clone().follow(first, position, end, steps));
-        Steps::new(ReceiverStream::new(stream))
+        Steps::new(stream::unfold(follower, Follower::step))
     }
+}
 
-    /// Sends steps until nobody takes them any more, or the feed is lost.
-    async fn follow(
-        self,
-        first: Vec<FeedStep>,
-        mut position: FeedPosition,
-        mut end: watch::Receiver<FeedPosition>,
-        steps: mpsc::Sender<Result<FeedStep, ClientError>>,
-    ) {
-        for step in first {
-            if steps.send(Ok(step)).await.is_err() {
-                return;
-            }
+/// A reader of the feed.
+struct Follower {
+    archive: FakeArchive,
+    /// The listing, as far as it has not come.
+    first: VecDeque<FeedStep>,
+    position: FeedPosition,
+    end: watch::Receiver<FeedPosition>,
+    /// Whether it was told so at this position.
+    has_caught_up: bool,
+    is_over: bool,
+}
+
+impl Follower {
+    /// Waits for the next step. Returns `None` after an error.
+    async fn step(mut self) -> Option<(Result<FeedStep, ClientError>, Self)> {
+        if self.is_over {
+            return None;
+        }
+        if let Some(step) = self.first.pop_front() {
+            return Some((Ok(step), self));
         }
         loop {
-            end.mark_unchanged();
-            let next = self.state().feed.next(position);
-            let (step, is_end) = match next {
+            self.end.mark_unchanged();
+            let next = self.archive.state().feed.next(self.position);
+            let step = match next {
                 Ok(Some(change)) => {
-                    position = change.position;
-                    (Ok(FeedStep::Change(change)), false)
+                    self.position = change.position;
+                    self.has_caught_up = false;
+                    Ok(FeedStep::Change(change))
                 }
-                Ok(None) => (Ok(FeedStep::CaughtUp(position)), true),
-                Err(error) => (Err(error), false),
+                Ok(None) if !self.has_caught_up => {
+                    self.has_caught_up = true;
+                    Ok(FeedStep::CaughtUp(self.position))
+                }
+                Ok(None) => {
+                    // The sender lives in the archive, which is held here.
+                    self.end.changed().await.ok()?;
+                    continue;
+                }
+                Err(error) => {
+                    self.is_over = true;
+                    Err(error)
+                }
             };
-            let is_over = step.is_err();
-            if steps.send(step).await.is_err() || is_over {
-                return;
-            }
-            if is_end {
-                tokio::select! {
-                    () = steps.closed() => return,
-                    changed = end.changed() => if changed.is_err() { return },
-                }
-            }
+            return Some((step, self));
         }
     }
 }

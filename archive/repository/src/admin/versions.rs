@@ -46,7 +46,7 @@ fn a_database_of_a_later_release_is_refused_and_left_alone() {
     );
     let said = error.to_string();
     assert!(
-        said.contains("admin version 3; this build reads admin version 1–2"),
+        said.contains("admin version 4; this build reads admin version 1–3"),
         "{said}"
     );
     let later = Database::open(&path, &options).unwrap();

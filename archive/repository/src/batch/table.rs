@@ -95,8 +95,8 @@ impl Row {
         }
     }
 
-    /// Whether the audit trail tells of it. The index runs jobs all day, as parts read files: only what a person does to
-    /// one of them is told.
+    /// Whether the audit trail tells of it. The index runs jobs all day, as parts read files: of these only such are told
+    /// as somebody cancelled.
     fn is_audited(&self) -> bool {
         self.lane() == JobLane::Research
     }
@@ -225,7 +225,6 @@ impl Jobs {
         let mut row = before.clone();
         change(&mut row);
         let now = self.clock.now();
-        let is_by_person = matches!(event, Event::Cancelled(_));
         let who = match &event {
             Event::Cancelled(who) => who.clone(),
             Event::Turn
@@ -264,8 +263,8 @@ impl Jobs {
             (who, ended(&row, ending))
         });
         if row != before {
-            let is_audited = row.is_audited() || is_by_person;
-            self.write(&row, line.filter(|_| is_audited))?;
+            let is_told = row.is_audited() || row.life.ending() == Some(Ending::Cancelled);
+            self.write(&row, line.filter(|_| is_told))?;
         }
         Ok(Some((row, step)))
     }

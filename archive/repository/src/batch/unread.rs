@@ -94,13 +94,13 @@ impl About {
         let FileSelection::Names(names) = &self.selection else {
             return Ok(Box::new(admin.files(None)?.map(|row| Ok(row?.into()))));
         };
-        let named = names.as_slice().iter().map(|name| {
+        let looked_up = names.as_slice().iter().map(|name| {
             Ok(Candidate {
                 name: name.clone(),
                 row: admin.file(name)?,
             })
         });
-        Ok(Box::new(named))
+        Ok(Box::new(looked_up))
     }
 
     /// Why the job should have read this file; absent: it need not.

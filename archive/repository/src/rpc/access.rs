@@ -7,7 +7,7 @@ use proto_archive::wire::access_server::Access;
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Response, Status};
 
-use super::{AnswerStream, Door, admin_failed, get, list, salvage};
+use super::{AnswerStream, Door, admin_failed, changes, get, list, salvage};
 use crate::settings::ReplicaSettings;
 use crate::standing::Now;
 
@@ -95,6 +95,17 @@ impl Access for Door {
         request: Request<wire::ReceiptRequest>,
     ) -> Result<Response<wire::ReceiptResponse>, Status> {
         Ok(Response::new(self.issue_receipt(&request)?))
+    }
+
+    async fn changes(
+        &self,
+        request: Request<wire::ChangesRequest>,
+    ) -> Result<Response<AnswerStream<wire::ChangesResponse>>, Status> {
+        let job = changes::Job::new(request.get_ref());
+        let door = self.clone();
+        Ok(self.answer("changes", |answers| async move {
+            job.run(&door, &answers).await
+        }))
     }
 
     async fn status(

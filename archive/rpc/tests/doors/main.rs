@@ -5,6 +5,7 @@
     reason = "tests may stop at the first surprise"
 )]
 
+mod browser;
 mod drain;
 mod echo;
 mod noise;

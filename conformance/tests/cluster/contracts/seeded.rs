@@ -25,6 +25,8 @@ enum Bug {
     AnyReplica,
     /// The first entry of a listing is missing, and the end says nothing of it.
     Short,
+    /// A follower is not told of the first change.
+    Forgets,
     /// The last bit of every piece is another.
     Flips,
 }
@@ -113,7 +115,17 @@ impl Access for Seeded {
     }
 
     fn changes<'a>(&'a self, after: Option<&'a FeedPosition>) -> Answer<'a, Steps<FeedStep>> {
-        self.archive.changes(after)
+        Box::pin(async move {
+            let steps = self.archive.changes(after).await?;
+            if self.bug == Bug::Forgets {
+                let mut is_first = true;
+                return Ok(Steps::new(steps.filter(move |step| {
+                    let is_change = matches!(step, Ok(FeedStep::Change(_)));
+                    !(is_change && std::mem::take(&mut is_first))
+                })));
+            }
+            Ok(steps)
+        })
     }
 
     fn status(&self) -> Answer<'_, ArchiveStatus> {
@@ -138,6 +150,7 @@ async fn a_broken_promise_is_found_and_named() {
         (Bug::Strict, "what_lies_past_the_end_is_left_out"),
         (Bug::AnyReplica, "a_replica_is_read_alone"),
         (Bug::Short, "a_listing_is_sorted_counted_and_ended"),
+        (Bug::Forgets, "a_feed_goes_on_after_its_position"),
         (Bug::Flips, "what_was_stored_comes_out"),
     ] {
         let archive = FakeArchive::new();
@@ -152,6 +165,7 @@ async fn a_broken_promise_is_found_and_named() {
         let doors = Doors {
             depositor: &own,
             reader: &own,
+            follower: &own,
             trust: archive.trust(),
         };
         broken.extend_from_slice(access::all(doors).await.broken());

@@ -169,7 +169,12 @@ fn walk(steps: &[Step]) {
             }
             Step::Begin => {
                 let begun = queue.next_batch(now);
-                assert_eq!(begun.is_some(), model.waits && batch_room(&queue, &begun), "{}", context());
+                assert_eq!(
+                    begun.is_some(),
+                    model.waits && batch_room(&queue, &begun),
+                    "{}",
+                    context()
+                );
                 if let Some(begun) = begun {
                     assert_eq!(begun.files[0].failures, model.failures, "{}", context());
                     model = Model {
@@ -181,7 +186,12 @@ fn walk(steps: &[Step]) {
             }
             Step::Extract | Step::Fail => {
                 let Some(number) = batch else { continue };
-                assert_eq!(queue.counts(number, &name("a")), model.read.is_some(), "{}", context());
+                assert_eq!(
+                    queue.counts(number, &name("a")),
+                    model.read.is_some(),
+                    "{}",
+                    context()
+                );
                 let attempt = match step {
                     Step::Fail => Attempt::Failed(String::new()),
                     _ => Attempt::Extracted,

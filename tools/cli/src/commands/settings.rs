@@ -62,16 +62,18 @@ enum Kind {
     Monitor,
     Bitarchive,
     ChecksumReplica,
+    Index,
     Client,
 }
 
 impl Kind {
     /// Each, and the section that only it has.
-    const ALL: [(Self, &'static str); 5] = [
+    const ALL: [(Self, &'static str); 6] = [
         (Self::Repository, "repository"),
         (Self::Monitor, "monitor"),
         (Self::Bitarchive, "bitarchive"),
         (Self::ChecksumReplica, "checksum_replica"),
+        (Self::Index, "index"),
         (Self::Client, "endpoints"),
     ];
 
@@ -102,9 +104,11 @@ impl Kind {
     /// Clients are not told anything by `HOLDFAST__…`.
     fn sources(self, path: &Path, set: &[String]) -> Result<Sources, SettingsError> {
         let environment = match self {
-            Self::Repository | Self::Monitor | Self::Bitarchive | Self::ChecksumReplica => {
-                settings::environment()?
-            }
+            Self::Repository
+            | Self::Monitor
+            | Self::Bitarchive
+            | Self::ChecksumReplica
+            | Self::Index => settings::environment()?,
             Self::Client => Vec::new(),
         };
         Ok(Sources {
@@ -130,6 +134,10 @@ impl Kind {
             Self::ChecksumReplica => {
                 looked_through(sources, |_: &archive_bitarchive::checksum::Settings| None)
             }
+            Self::Index => looked_through(sources, |settings: &index_server::Settings| {
+                let checked = settings.index.check();
+                checked.err().map(|error| error.to_string())
+            }),
             Self::Client => looked_through(sources, |_: &ClientFile| None),
         }
     }
@@ -141,6 +149,7 @@ impl Kind {
             Self::Monitor => printed::<archive_monitor::Settings>(sources),
             Self::Bitarchive => printed::<archive_bitarchive::Settings>(sources),
             Self::ChecksumReplica => printed::<archive_bitarchive::checksum::Settings>(sources),
+            Self::Index => printed::<index_server::Settings>(sources),
             Self::Client => printed::<ClientFile>(sources),
         }
     }

@@ -1,7 +1,7 @@
 //! `holdfast up`: a whole archive in one process, on an embedded default.
 //!
-//! Two bitarchive replicas of one node each, their monitors, a checksum replica and the repository, with mutual TLS on
-//! loopback, all below one data directory. It reads the same settings files as the parts do when they run alone.
+//! Two bitarchive replicas of one node each, their monitors, a checksum replica, the repository and the index, with mutual
+//! TLS on loopback, all below one data directory. It reads the same settings files as the parts do when they run alone.
 
 mod client_file;
 mod demonstration;
@@ -53,6 +53,8 @@ enum UpError {
     Node(#[from] archive_bitarchive::StartError),
     #[error(transparent)]
     Repository(#[from] archive_repository::StartError),
+    #[error(transparent)]
+    Index(#[from] index_server::StartError),
     #[error("{0}")]
     Process(String),
     #[error("the demonstration did not prove what it should: {0}")]
@@ -65,6 +67,7 @@ struct Parts {
     nodes: Vec<archive_bitarchive::Settings>,
     checksums: archive_bitarchive::checksum::Settings,
     repository: archive_repository::Settings,
+    index: index_server::Settings,
     /// What the command line sets, by part.
     set: BTreeMap<String, Vec<String>>,
 }
@@ -132,6 +135,7 @@ impl Parts {
             nodes,
             checksums: routes.load(prepare::CHECKSUM_PART)?,
             repository: routes.load("repository")?,
+            index: routes.load(prepare::INDEX)?,
             set: routes.end()?,
         })
     }
@@ -190,5 +194,6 @@ async fn start(parts: Parts, daemon: &Daemon) -> Result<(), UpError> {
     let part = daemon.part(prepare::CHECKSUM_PART);
     archive_bitarchive::checksum::serve(parts.checksums, part).await?;
     archive_repository::serve(parts.repository, daemon.part("repository")).await?;
+    index_server::serve(parts.index, daemon.part(prepare::INDEX)).await?;
     Ok(())
 }

@@ -191,6 +191,15 @@ async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
         some.names(),
         ["f06", "f15", "f16", "f25", "f26", "f35", "f36", "f39"]
     );
+    // By their names: those that are here, and nothing is said of the others.
+    let mut listed = open();
+    listed.after = "f05".to_owned();
+    let list = ["a", "f05", "f06", "f07x", "f39", "other", "zzz"];
+    listed.spec.as_mut().unwrap().names = list.map(str::to_owned).to_vec();
+    let (listed, ended) = heard(&world, listed).await;
+    ended.unwrap();
+    assert_eq!(listed.names(), ["f06", "f39", "other"]);
+    assert!(listed.gaps().is_empty());
     let none = batch_run_request::Open {
         after: "z".to_owned(),
         ..open()

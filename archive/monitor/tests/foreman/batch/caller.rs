@@ -181,6 +181,20 @@ async fn what_cannot_be_run_is_refused() {
     let (_, ended) = ran(&mut repository, open(spec())).await;
     let status = ended.unwrap_err();
     assert_eq!(Kind::of(&status), Kind::Busy, "{status}");
+    // The index has places of its own, and no more than those.
+    for _ in 0..2 {
+        let mut of_index = open(spec());
+        of_index.of_index = true;
+        let mut run = Run::begin(&mut repository, of_index).await;
+        run.next().await.unwrap();
+        runs.push(run);
+    }
+    let mut third = open(spec());
+    third.of_index = true;
+    let (_, ended) = ran(&mut repository, third).await;
+    let status = ended.unwrap_err();
+    assert_eq!(Kind::of(&status), Kind::Busy, "{status}");
+    assert!(status.message().contains("of the index"), "{status}");
     // Nobody but the repository.
     let (_says, said) = mpsc::channel::<BatchRunRequest>(1);
     let requests = futures_util::stream::unfold(said, async |mut said| {

@@ -67,9 +67,9 @@ fn names_come_in_order_and_after_what_is_there() {
     assert_eq!(asked.done(&outcome("b", 0)), Err(Lie::Unasked(name("b"))));
     // A node of an older release reads every file.
     let names = NameList::new(vec![name("a"), name("c")]).unwrap();
-    let mut named = Intake::new(None, FileSelection::Names(names), 0, 1);
-    named.done(&outcome("a", 0)).unwrap();
-    assert_eq!(named.done(&outcome("b", 0)), Err(Lie::Unasked(name("b"))));
+    let mut listed = Intake::new(None, FileSelection::Names(names), 0, 1);
+    listed.done(&outcome("a", 0)).unwrap();
+    assert_eq!(listed.done(&outcome("b", 0)), Err(Lie::Unasked(name("b"))));
 }
 
 #[test]

@@ -162,3 +162,51 @@ fn an_id_is_one_job_and_no_more_wait_than_may() {
         .collect();
     assert_eq!(last, ["batch job b cancelled before it began"]);
 }
+
+/// Fails if the jobs that the index runs all day fill the audit trail, or one that somebody cancelled is not told.
+#[test]
+fn trail_tells_only_of_cancelled_index_jobs() {
+    let world = World::new();
+    let (admin, jobs) = world.open();
+    for name in ["read", "ended"] {
+        jobs.submit(row(name, "index/main"), 1).unwrap();
+        jobs.happen(&id(name), Event::Turn, |_row| {}).unwrap();
+    }
+    let failed = Event::Failed("no room".to_owned());
+    jobs.happen(&id("read"), failed, |_row| {}).unwrap();
+    let cancelled = Event::Cancelled("operator/otto".to_owned());
+    for event in [cancelled, compared(0)] {
+        jobs.happen(&id("ended"), event, |_row| {}).unwrap();
+    }
+    for name in ["read", "ended"] {
+        let row = jobs.get(&id(name)).unwrap().unwrap();
+        jobs.forget(&row).unwrap();
+    }
+    let lines = admin.audit_rows(0).unwrap().map(|row| row.unwrap().1.what);
+    let expected = ["batch job ended cancelled; 0 files unread, 0 gaps"];
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
+}
+
+/// Fails if a job is kept longer than the repository is set, or for another time than it asked.
+#[test]
+fn job_is_kept_as_it_asked_and_no_longer_than_set() {
+    let world = World::new();
+    let (_, jobs) = world.open();
+    let minutes = |count| Some(Duration::from_mins(count));
+    for (name, keep, kept) in [
+        ("a", None, 60),
+        ("b", minutes(5), 5),
+        ("c", minutes(90), 60),
+    ] {
+        let mut row = row(name, "researcher/anna");
+        row.spec.keep = keep;
+        jobs.submit(row, 10).unwrap();
+        let cancelled = Event::Cancelled("researcher/anna".to_owned());
+        let (row, _) = jobs
+            .happen(&id(name), cancelled, |_row| {})
+            .unwrap()
+            .unwrap();
+        let expires = row.expires.unwrap().duration_since(row.ended.unwrap());
+        assert_eq!(expires.as_mins(), kept, "{name}");
+    }
+}

@@ -22,7 +22,7 @@ pub(super) fn fill(monitor: &Monitor, names: &[&str]) {
     }
 }
 
-async fn list(caller: &mut Caller, own: bool, open: bool) -> Vec<String> {
+pub(super) async fn list(caller: &mut Caller, own: bool, open: bool) -> Vec<String> {
     let asked = caller.0.batch_list(BatchListRequest { own, open }).await;
     let mut stream = asked.unwrap().into_inner();
     let mut ids = Vec::new();

@@ -68,6 +68,8 @@ pub(crate) struct Script {
     pub(crate) runs: Vec<(String, String)>,
     /// Runs that are under way.
     pub(crate) running: usize,
+    /// Those of the index.
+    pub(crate) of_index: BTreeSet<String>,
 }
 
 #[derive(Clone, Default)]
@@ -86,12 +88,13 @@ impl Monitor {
         self.0.lock().unwrap()
     }
 
-    fn messages(&self, after: &str) -> Vec<Step> {
+    fn messages(&self, after: &str, names: &[String]) -> Vec<Step> {
         let script = self.script();
         let mut steps = Vec::new();
         let mut files = 0;
         for (name, output) in &script.files {
-            if name.as_str() <= after {
+            let is_named = names.is_empty() || names.contains(name);
+            if name.as_str() <= after || !is_named {
                 continue;
             }
             for chunk in output.chunks(5) {
@@ -195,6 +198,9 @@ impl Replica for Monitor {
             let broken_node = script.breaks.filter(is_asked);
             script.without.push(open.without.clone());
             script.runs.push((open.id.clone(), open.after.clone()));
+            if open.of_index {
+                script.of_index.insert(open.id.clone());
+            }
             script.running += 1;
             let cut = script.cuts.get_mut(&open.id).and_then(VecDeque::pop_front);
             (cut, script.wants, broken_node)
@@ -205,8 +211,9 @@ impl Replica for Monitor {
             return Err(broken(Kind::Storage, &NodeId::new(node).unwrap(), said));
         }
         let running = Running(self.clone());
-        let size = open.spec.as_ref().map(|spec| spec.component_size).unwrap();
-        let steps = self.messages(&open.after);
+        let spec = open.spec.unwrap();
+        let size = spec.component_size;
+        let steps = self.messages(&open.after, &spec.names);
         let (answers, stream) = mpsc::channel(1);
         let own = self.clone();
         #[expect(clippy::disallowed_methods, reason = "a monitor of a test")]

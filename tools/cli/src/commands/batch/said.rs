@@ -154,10 +154,10 @@ pub(super) mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        let mut named = status(JobState::Queued);
+        let mut listed = status(JobState::Queued);
         let names = ["a.warc", "b.warc"].map(|name| name.parse().unwrap());
-        named.spec.names = Some(NameList::new(names.to_vec()).unwrap());
-        let text = job(&named).join("\n");
+        listed.spec.names = Some(NameList::new(names.to_vec()).unwrap());
+        let text = job(&listed).join("\n");
         let words = "over 2 named file(s) of replica one";
         assert!(text.contains(words), "{text}");
         let failed = JobStatus {

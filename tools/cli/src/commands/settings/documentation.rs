@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::Kind;
 
 /// The files that declare settings; first those that declare a whole file of a part.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     include_str!("../../../../../archive/repository/src/settings.rs"),
     include_str!("../../../../../archive/monitor/src/settings.rs"),
     include_str!("../../../../../archive/bitarchive/src/settings.rs"),
@@ -18,6 +18,7 @@ const SOURCES: [&str; 10] = [
     include_str!("../../../../../archive/rpc/src/settings.rs"),
     include_str!("../../../../../archive/daemon/src/telemetry.rs"),
     include_str!("../../../../../archive/daemon/src/notify/settings.rs"),
+    include_str!("../../../../../index/server/src/settings.rs"),
 ];
 
 /// A key, as it is declared.
@@ -145,6 +146,7 @@ fn structures(kind: Kind) -> (String, Structures) {
         Kind::Bitarchive => (2, "Settings"),
         Kind::ChecksumReplica => (3, "Settings"),
         Kind::Client => (4, "ClientFile"),
+        Kind::Index => (10, "Settings"),
     };
     let mut all = Structures::new();
     for (index, source) in SOURCES.iter().enumerate() {

@@ -9,9 +9,9 @@ use crate::output::tell;
 
 /// Writes the client file where it is absent. What people wrote into it stays; where the archive is at another place
 /// by now, that is said.
-pub(super) fn keep_client_file(data: &Path, repository: &str) -> Result<(), Failure> {
+pub(super) fn keep_client_file(data: &Path, repository: &str, index: &str) -> Result<(), Failure> {
     let path = data.join("client.toml");
-    let fresh = client_file(data, repository);
+    let fresh = client_file(data, repository, index);
     let failed = |error: DiskError| Failure::failed(error.to_string());
     let Some(kept) = read_state(&path).map_err(failed)? else {
         return replace(&path, fresh.as_bytes()).map_err(failed);
@@ -22,7 +22,15 @@ pub(super) fn keep_client_file(data: &Path, repository: &str) -> Result<(), Fail
         let (own, _) = rest.split_once("[[identity]]").unwrap_or((rest, ""));
         own.trim().to_owned()
     };
-    if own(&String::from_utf8_lossy(&kept)) != own(&fresh) {
+    let kept = String::from_utf8_lossy(&kept).into_owned();
+    let line = index_line(index);
+    if own(&kept) == own(&fresh.replacen(&line, "", 1)) {
+        // As it was written before there was an index: it gets the line, and keeps what people added.
+        let repository = format!("repository = \"{repository}\"\n");
+        let text = kept.replacen(&repository, &format!("{repository}{line}"), 1);
+        return replace(&path, text.as_bytes()).map_err(failed);
+    }
+    if own(&kept) != own(&fresh) {
         tell(&format!(
             "{} stays as it is, and differs from what this archive would write (its addresses and certificates); delete it \
              to have it written anew",
@@ -32,14 +40,19 @@ pub(super) fn keep_client_file(data: &Path, repository: &str) -> Result<(), Fail
     Ok(())
 }
 
-fn client_file(data: &Path, repository: &str) -> String {
+fn index_line(index: &str) -> String {
+    format!("index = \"{index}\"\n")
+}
+
+fn client_file(data: &Path, repository: &str, index: &str) -> String {
     let pki = data.join("pki");
     let pki = pki.display();
     let mut text = vec![format!(
         "# How to reach the archive. Written by `holdfast up` where it is absent; add to it what you like.\n\nauthorities = \"{pki}/authority.pem\"\n\
          trust = \"{}/trust.json\"\ncertificate = \"{pki}/default.pem\"\nkey = \"{pki}/default.key\"\n\n\
-         [endpoints]\nrepository = \"{repository}\"\n",
-        data.display()
+         [endpoints]\nrepository = \"{repository}\"\n{}",
+        data.display(),
+        index_line(index)
     )];
     for name in ["custodian-1", "custodian-2"] {
         text.push(format!(
@@ -53,6 +66,30 @@ fn client_file(data: &Path, repository: &str) -> String {
 #[expect(clippy::disallowed_methods, reason = "tests edit files")]
 mod tests {
     use super::super::prepare::prepare;
+
+    /// Fails if a client file of before there was an index does not learn of it, or loses what people wrote.
+    #[test]
+    fn older_client_file_gets_the_index() {
+        let directory = tempfile::tempdir().unwrap();
+        let now = archive_daemon::Clock::system().now();
+        let client = prepare(directory.path(), now).unwrap().client_file();
+        let written = std::fs::read_to_string(&client).unwrap();
+        let line = written.lines().find(|line| line.starts_with("index = "));
+        let line = format!("{}\n", line.unwrap());
+        let own = "\n[[identity]]\nrole = \"reader\"\nname = \"mine\"\n";
+        let older = written.replacen(&line, "", 1) + own;
+        std::fs::write(&client, older).unwrap();
+        std::fs::remove_file(directory.path().join("settings/index.toml")).unwrap();
+        prepare(directory.path(), now).unwrap();
+        let kept = std::fs::read_to_string(&client).unwrap();
+        assert_eq!(kept, format!("{written}{own}"));
+        let settings = std::fs::read_to_string(directory.path().join("settings/index.toml"));
+        let port = line.trim_start_matches("index = ").trim();
+        assert!(
+            settings.unwrap().contains(port),
+            "the same port is free still"
+        );
+    }
 
     /// Fails if a start throws away what people wrote into the client file.
     #[test]

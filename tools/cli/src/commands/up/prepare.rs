@@ -30,7 +30,18 @@ pub(crate) const CHECKSUM_PART: &str = "checksum-replica-three";
 pub(crate) const CHECKSUM_VERB: &str = "checksum-replica";
 
 /// Every directory below the data directory.
-const DIRECTORIES: [&str; 6] = ["pki", "settings", "repository", "one", "two", "three"];
+const DIRECTORIES: [&str; 7] = [
+    "pki",
+    "settings",
+    "repository",
+    "one",
+    "two",
+    "three",
+    INDEX,
+];
+
+/// The index, as a part and as its directory.
+pub(crate) const INDEX: &str = "index";
 
 /// The environment: the trust domain of every certificate.
 const ENVIRONMENT: &str = "holdfast.local";
@@ -49,6 +60,7 @@ const AUTHORITY_DAYS: u64 = 20 * 365;
 pub(crate) struct Prepared {
     data: PathBuf,
     repository: String,
+    index: String,
 }
 
 impl Prepared {
@@ -75,8 +87,9 @@ impl Prepared {
     /// What a person is told first.
     pub(crate) fn greeting(&self) -> String {
         format!(
-            "repository  {}\nreplicas    {}; {CHECKSUM_REPLICA} (checksums only)\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
+            "repository  {}\nindex       {}\nreplicas    {}; {CHECKSUM_REPLICA} (checksums only)\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
             self.repository,
+            self.index,
             REPLICAS.join(", "),
             self.data.display(),
             self.client_file().display()
@@ -116,10 +129,17 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
     }
     let repository: archive_repository::Settings =
         crate::commands::parts::load(&data.join("settings/repository.toml"), &[])?;
-    keep_client_file(data, &repository.rpc.listen)?;
+    // A directory of before there was an index gets one.
+    if state(&data.join("settings").join("index.toml"))?.is_none() {
+        index_settings(data, &repository.rpc.listen)?;
+    }
+    let index: index_server::Settings =
+        crate::commands::parts::load(&data.join("settings/index.toml"), &[])?;
+    keep_client_file(data, &repository.rpc.listen, &index.rpc.listen)?;
     Ok(Prepared {
         data: data.clone(),
         repository: repository.rpc.listen,
+        index: index.rpc.listen,
     })
 }
 
@@ -231,6 +251,7 @@ fn certificates(data: &Path, now: Timestamp) -> Result<(), Failure> {
             "repository".to_owned(),
             vec![format!("repository/{ARCHIVE}")],
         ),
+        (INDEX.to_owned(), vec![format!("index/{ARCHIVE}")]),
         (
             "default".to_owned(),
             ["harvester", "researcher", "officer", "operator"]
@@ -287,15 +308,40 @@ fn certificates(data: &Path, now: Timestamp) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The section `[rpc]` of a part.
+fn rpc_section(data: &Path, part: &str, address: &str) -> String {
+    let shown = data.display();
+    format!(
+        "[rpc]\nlisten = \"{address}\"\ncertificate = \"{shown}/pki/{part}.pem\"\nkey = \"{shown}/pki/{part}.key\"\n\
+         authorities = \"{shown}/pki/authority.pem\"\nrevoked = \"{shown}/pki/revoked.pem\"\n\n"
+    )
+}
+
+/// Writes the settings file of the index, on a port that no other part of this directory has.
+fn index_settings(data: &Path, repository: &str) -> Result<(), Failure> {
+    let mut taken = String::new();
+    let settings = data.join("settings");
+    for entry in directory::list(&settings).map_err(|error| disk(&error))? {
+        let text = state(&settings.join(&entry.name))?.unwrap_or_default();
+        taken.push_str(&String::from_utf8_lossy(&text));
+    }
+    let candidates: [String; 16] = free_addresses(data)?;
+    let address = candidates
+        .iter()
+        .find(|address| !taken.contains(&format!("\"{address}\"")))
+        .ok_or_else(|| Failure::failed("there is no free port for the index on 127.0.0.1"))?;
+    let shown = data.display();
+    let text = format!(
+        "{}[index]\ndata = \"{shown}/{INDEX}/captures\"\nrepository = \"{repository}\"\ntrust = \"{shown}/trust.json\"\n",
+        rpc_section(data, INDEX, address)
+    );
+    write_settings(data, INDEX, &text)
+}
+
 /// Writes a settings file for each part, on ports that are free now.
 fn settings_files(data: &Path) -> Result<(), Failure> {
     let shown = data.display();
-    let rpc = |part: &str, address: &str| {
-        format!(
-            "[rpc]\nlisten = \"{address}\"\ncertificate = \"{shown}/pki/{part}.pem\"\nkey = \"{shown}/pki/{part}.key\"\n\
-             authorities = \"{shown}/pki/authority.pem\"\nrevoked = \"{shown}/pki/revoked.pem\"\n\n"
-        )
-    };
+    let rpc = |part: &str, address: &str| rpc_section(data, part, address);
     let [
         repository,
         monitor_one,

@@ -1,6 +1,6 @@
 //! The engine with jobs that were made to break it: damage, endless computing, more output than anybody reads.
 
-use archive_model::{FileSelection, GROUP_SIZE};
+use archive_model::{FileSelection, GROUP_SIZE, JobLane};
 
 use super::*;
 
@@ -164,7 +164,7 @@ fn begin_as(batch: &Arc<Batch>, does: Does, output: u64, program: &Program) -> B
         stop: stop.clone(),
     };
     Begun {
-        running: Running::begin(batch, batch.slot().unwrap(), order),
+        running: Running::begin(batch, batch.slot(JobLane::Research).unwrap(), order),
         control,
         stop,
         written,

@@ -148,6 +148,23 @@ async fn so_many_jobs_and_no_more() {
     assert_eq!(world.door.instruments.batch.jobs.get(), 4);
     let status = ends(&world, vec![batch_run_request::Step::Open(open())]).await;
     assert_eq!(Kind::of(&status), Kind::Busy, "{status}");
+    // The index has places of its own, and no more than those.
+    let of_index = |open: batch_run_request::Open| batch_run_request::Open {
+        of_index: true,
+        ..open
+    };
+    assert!(heard(&world, of_index(open())).await.1.is_ok());
+    for _ in 0..2 {
+        let mut caller = Caller::new(&world.door.batch);
+        let open = of_index(component(9));
+        caller.say(batch_run_request::Step::Open(open)).await;
+        assert!(matches!(caller.next().await, Ok(Step::Want(_))));
+        waiting.push(caller);
+    }
+    let third = batch_run_request::Step::Open(of_index(open()));
+    let status = ends(&world, vec![third]).await;
+    assert_eq!(Kind::of(&status), Kind::Busy, "{status}");
+    assert!(status.message().contains("of the index"), "{status}");
     drop(waiting);
     eventually("no job is left", PATIENCE, async || {
         match world.door.instruments.batch.jobs.get() {

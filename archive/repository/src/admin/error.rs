@@ -1,0 +1,63 @@
+//! Why admin data cannot be used, and what to do then.
+
+use std::path::PathBuf;
+
+use archive_db::DbError;
+use archive_durable::DiskError;
+
+/// Why the admin data cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// The database: damaged, behind its stamp, in use, of another version, or the disk.
+    #[error(transparent)]
+    Database(#[from] DbError),
+    /// There are none in this directory.
+    #[error(
+        "{}: there are no admin data here; if they were lost, `holdfast admin restore` brings them back, and an archive \
+         that begins is begun by `holdfast repository --init`",
+        .0.display()
+    )]
+    Absent(PathBuf),
+    /// The stamp cannot be read or written.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The stamp says nothing that makes sense.
+    #[error(
+        "{}: this is no stamp of admin data ({text}); put back a backup of it together with `admin`, or move both away \
+         and run `holdfast admin restore`", .path.display()
+    )]
+    Stamp {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        text: String,
+    },
+    /// The stamp is gone: nothing tells whether the data are all there.
+    #[error(
+        "{}: the stamp of the admin data is gone, and without it nothing tells whether their end is gone, too; put back \
+         a backup of it together with `admin`, or move `admin` away and run `holdfast admin restore`", .0.display()
+    )]
+    Unstamped(PathBuf),
+    /// The data are damaged, or end before what was acknowledged.
+    #[error(
+        "{error}; move {} away, and bring them back by `holdfast admin restore`, with --from-replicas what no export has",
+        .data.display()
+    )]
+    Damaged {
+        /// Where they are.
+        data: PathBuf,
+        /// The error of the database.
+        error: Box<DbError>,
+    },
+}
+
+impl AdminError {
+    pub(super) fn of(data: PathBuf, error: DbError) -> Self {
+        if error.is_damage() {
+            let error = Box::new(error);
+            Self::Damaged { data, error }
+        } else {
+            Self::Database(error)
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The feed on the wire: a listing where it is due, the changes since, and what is decided from then on.
+//!
+//! A follower costs a task and a few messages, however far behind it is: what it has not taken stays in the table, and is
+//! read from its position when there is room. Nobody waits for a follower.
+
+use std::time::Duration;
+
+use archive_daemon::Clock;
+use archive_model::{FeedPosition, FileName};
+use archive_rpc::Kind;
+use archive_rpc::answers::{Outlet, Progress, answer_from};
+use proto_archive::wire;
+use proto_archive::wire::ChangesResponse;
+use proto_archive::wire::changes_response::{Changes, Files, Listed, Step};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tonic::Status;
+
+use super::{Answers, Door, admin_failed, send};
+use crate::admin::Admin;
+use crate::store::FeedState;
+
+/// How many files or changes one message has.
+const ENTRIES: usize = 1000;
+
+/// How long a follower hears nothing at most.
+const BEAT: Duration = Duration::from_secs(10);
+
+/// How many follow the feed at once.
+pub(super) const MOST_FOLLOWERS: usize = 16;
+
+/// A request to follow the feed.
+pub(super) struct Job {
+    after: Option<FeedPosition>,
+}
+
+impl Job {
+    /// Reads the request.
+    pub(super) fn new(request: &wire::ChangesRequest) -> Self {
+        let after = request.after.map(FeedPosition::from);
+        Self { after }
+    }
+
+    /// Sends the feed until the follower goes away or the repository stops.
+    pub(super) async fn run(
+        self,
+        door: &Door,
+        answers: &Answers<ChangesResponse>,
+    ) -> Result<(), Status> {
+        let _place = door.followers.try_acquire().map_err(|_none_left| {
+            Kind::Busy.status(format!(
+                "{MOST_FOLLOWERS} followers read the feed; ask again when one has gone"
+            ))
+        })?;
+        let (admin, clock) = (door.admin.clone(), door.clock.clone());
+        let follower = Follower {
+            admin,
+            clock,
+            answers: answers.clone(),
+        };
+        let stop = door.tasks.stop();
+        tokio::select! {
+            told = follower.tell(self.after) => told,
+            () = stop.cancelled() => Err(Kind::Unavailable.status(
+                "the repository stops; come back with the last position",
+            )),
+        }
+    }
+}
+
+/// A reader of the feed, and the admin data that it is read from.
+struct Follower {
+    admin: Admin,
+    clock: Clock,
+    answers: Answers<ChangesResponse>,
+}
+
+impl Follower {
+    /// Sends the feed after a position, until nobody listens any more.
+    async fn tell(&self, after: Option<FeedPosition>) -> Result<(), Status> {
+        // Taken before any file is looked at: what is decided from here on comes as a change.
+        let mut told = self.admin.follow_feed();
+        let listed = *told.borrow_and_update();
+        let mut position = if let Some(position) = self.known(after).await? {
+            position
+        } else {
+            let mut listing = Listing::new(self.admin.clone(), listed);
+            answer_from(&self.answers, move |outlet| listing.send(outlet)).await?;
+            listed
+        };
+        loop {
+            let end = *told.borrow_and_update();
+            if position.number < end.number {
+                let mut span = Span::new(self.admin.clone(), position, end);
+                answer_from(&self.answers, move |outlet| span.send(outlet)).await?;
+                position = end;
+            }
+            send(&self.answers, response(Step::CaughtUp(position.into()))).await?;
+            if !self.wait(&mut told).await {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until there is something to say; `false`: nobody listens any more.
+    async fn wait(&self, told: &mut watch::Receiver<FeedPosition>) -> bool {
+        tokio::select! {
+            () = self.answers.closed() => false,
+            changed = told.changed() => changed.is_ok(),
+            () = self.clock.sleep(BEAT) => true,
+        }
+    }
+
+    /// The position, if the feed came through it.
+    async fn known(&self, position: Option<FeedPosition>) -> Result<Option<FeedPosition>, Status> {
+        let Some(position) = position else {
+            return Ok(None);
+        };
+        let admin = self.admin.clone();
+        let looked = spawn_blocking(move || admin.is_in_feed(position)).await;
+        let is_known = looked.map_err(|error| Kind::Internal.status(error.to_string()))?;
+        let is_known = is_known.map_err(|error| admin_failed(&error))?;
+        Ok(is_known.then_some(position))
+    }
+}
+
+const fn response(step: Step) -> ChangesResponse {
+    ChangesResponse { step: Some(step) }
+}
+
+/// The outlet of work that blocks.
+type To = Outlet<Result<ChangesResponse, Status>>;
+
+/// Every file that stands, on its way to a follower.
+struct Listing {
+    admin: Admin,
+    /// The changes after this position follow.
+    position: FeedPosition,
+    /// The last file that was sent.
+    after: Option<FileName>,
+    files: Vec<wire::FeedFile>,
+    count: u64,
+}
+
+impl Listing {
+    const fn new(admin: Admin, position: FeedPosition) -> Self {
+        Self {
+            admin,
+            position,
+            after: None,
+            files: Vec::new(),
+            count: 0,
+        }
+    }
+
+    fn send(&mut self, to: &mut To) -> Result<Progress, Status> {
+        let admin = self.admin.clone();
+        let rows = admin.files(self.after.as_ref());
+        for row in rows.map_err(|error| admin_failed(&error))? {
+            let row = row.map_err(|error| admin_failed(&error))?;
+            let FeedState::Standing(file) = FeedState::of(&row.record) else {
+                continue;
+            };
+            self.files.push(file.into());
+            self.count += 1;
+            if self.files.len() < ENTRIES {
+                continue;
+            }
+            let files = std::mem::take(&mut self.files);
+            if !to.send(Ok(response(Step::Files(Files { files })))) {
+                self.after = Some(row.record.name);
+                return Ok(Progress::Paused);
+            }
+        }
+        // Decisions of which nobody was told yet are among what was listed: a power cut must not take them back now.
+        let stamped = self.admin.stamp();
+        stamped.map_err(|error| Kind::Storage.status(error.to_string()))?;
+        if !self.files.is_empty() {
+            let files = std::mem::take(&mut self.files);
+            to.send(Ok(response(Step::Files(Files { files }))));
+        }
+        to.send(Ok(response(Step::Listed(Listed {
+            count: self.count,
+            position: Some(self.position.into()),
+        }))));
+        Ok(Progress::Done)
+    }
+}
+
+/// The changes behind one position up to another, on their way to a follower.
+struct Span {
+    admin: Admin,
+    /// Behind the last change that was sent.
+    position: FeedPosition,
+    end: FeedPosition,
+}
+
+impl Span {
+    const fn new(admin: Admin, position: FeedPosition, end: FeedPosition) -> Self {
+        Self {
+            admin,
+            position,
+            end,
+        }
+    }
+
+    fn send(&mut self, to: &mut To) -> Result<Progress, Status> {
+        while self.position.number < self.end.number {
+            let page = self.page()?;
+            if !to.send(Ok(response(Step::Changes(page)))) {
+                return Ok(Progress::Paused);
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    /// The next changes. A number that has no row is damage, never a change less.
+    fn page(&mut self) -> Result<Changes, Status> {
+        let mut changes = Vec::new();
+        let rows = self.admin.feed(self.position.number, self.end.number);
+        for row in rows.map_err(|error| admin_failed(&error))?.take(ENTRIES) {
+            let change = row.map_err(|error| admin_failed(&error))?;
+            if self.position.number.checked_add(1) != Some(change.position.number) {
+                return Err(self.hole());
+            }
+            self.position = change.position;
+            changes.push(change.into());
+        }
+        if changes.is_empty()
+            || (self.position.number == self.end.number && self.position != self.end)
+        {
+            return Err(self.hole());
+        }
+        Ok(Changes { changes })
+    }
+
+    fn hole(&self) -> Status {
+        let number = self.position.number;
+        tracing::error!(number, "the feed has a hole in the admin data");
+        Kind::Storage.status(format!(
+            "the admin data have no change after number {number}, though there was one: put them back from a backup, or \
+             restore them by `holdfast admin restore`"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;

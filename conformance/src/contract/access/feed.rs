@@ -1,0 +1,203 @@
+//! The promises of the feed.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail, ensure};
+use archive_client::{ClientError, FeedStep, Steps};
+use archive_model::{ChangeKind, FeedChange, FeedFile, FeedPosition, FileName, Root};
+
+use super::Doors;
+use crate::contract::{Outcome, name, root, store};
+
+/// Holds one archive to every promise.
+pub async fn all(doors: Doors<'_>, outcome: &mut Outcome) {
+    outcome
+        .hear(a_feed_without_a_position_lists_every_file(doors))
+        .await;
+    outcome.hear(a_stored_file_is_told_live(doors)).await;
+    outcome.hear(a_feed_goes_on_after_its_position(doors)).await;
+    outcome
+        .hear(an_unknown_position_is_answered_by_a_listing(doors))
+        .await;
+}
+
+/// The feed, and what has come of it.
+struct Following {
+    steps: Steps<FeedStep>,
+    /// The last position that was handed out.
+    position: Option<FeedPosition>,
+    /// The listing, if one came.
+    listed: Option<Vec<FeedFile>>,
+    changes: Vec<FeedChange>,
+}
+
+impl Following {
+    async fn begin(doors: Doors<'_>, after: Option<&FeedPosition>) -> Result<Self, ClientError> {
+        Ok(Self {
+            steps: doors.follower.changes(after).await?,
+            position: after.copied(),
+            listed: None,
+            changes: Vec::new(),
+        })
+    }
+
+    /// Follows until nothing is newer, and holds each step against the one before.
+    async fn catch_up(&mut self) -> Result<FeedPosition> {
+        let mut listing: Option<Vec<FeedFile>> = None;
+        loop {
+            match self.steps.next().await?.context("the feed has ended")? {
+                FeedStep::Listing => {
+                    ensure!(
+                        self.listed.is_none() && self.changes.is_empty(),
+                        "a listing late"
+                    );
+                    listing = Some(Vec::new());
+                }
+                FeedStep::File(file) => {
+                    let files = listing.as_mut().context("a file outside a listing")?;
+                    let last = files.last();
+                    ensure!(last.is_none_or(|last| last.name < file.name), "{file:?}");
+                    files.push(file);
+                }
+                FeedStep::Listed(position) => {
+                    self.listed = Some(listing.take().context("an end of no listing")?);
+                    self.position = Some(position);
+                }
+                FeedStep::Change(change) => {
+                    let last = self.position.context("a change before any position")?;
+                    let number = change.position.number;
+                    ensure!(number == last.number + 1, "{number} follows {last}");
+                    self.position = Some(change.position);
+                    self.changes.push(change);
+                }
+                FeedStep::CaughtUp(position) => {
+                    ensure!(
+                        self.position == Some(position),
+                        "{position}: {:?}",
+                        self.position
+                    );
+                    return Ok(position);
+                }
+            }
+        }
+    }
+
+    /// Follows until `count` changes of these files have come; others may change beside them.
+    async fn until(&mut self, names: &[&FileName], count: usize) -> Result<Vec<FeedChange>> {
+        loop {
+            let own = |change: &&FeedChange| names.contains(&&change.file.name);
+            let own: Vec<_> = self.changes.iter().filter(own).cloned().collect();
+            if own.len() >= count {
+                return Ok(own);
+            }
+            self.catch_up().await?;
+        }
+    }
+}
+
+async fn put(doors: Doors<'_>, last: &str) -> Result<(FileName, Root)> {
+    let name = name(&format!("access-feed-{last}"))?;
+    store(doors.depositor, &name, last.as_bytes()).await?;
+    Ok((name, root(last.as_bytes())))
+}
+
+/// Without a position the feed begins with a listing of every file, and says where it goes on.
+pub async fn a_feed_without_a_position_lists_every_file(doors: Doors<'_>) -> Result<()> {
+    let mut stored = BTreeMap::new();
+    for last in ["new-b", "new-a", "new-ø"] {
+        let (name, root) = put(doors, last).await?;
+        stored.insert(name, root);
+    }
+    let mut following = Following::begin(doors, None).await?;
+    following.catch_up().await?;
+    let listed = following.listed.context("no listing came")?;
+    ensure!(following.changes.is_empty(), "{:?}", following.changes);
+    for (name, root) in stored {
+        let file = listed.iter().find(|file| file.name == name);
+        let file = file.with_context(|| format!("{name} is not listed"))?;
+        let size = name.as_str().len() - "access-feed-".len();
+        ensure!(file.root == root && file.size == size as u64, "{file:?}");
+    }
+    Ok(())
+}
+
+/// A reader that has caught up is told of a file as soon as its depositor is, and once.
+pub async fn a_stored_file_is_told_live(doors: Doors<'_>) -> Result<()> {
+    let mut following = Following::begin(doors, None).await?;
+    following.catch_up().await?;
+    for last in ["live-1", "live-2"] {
+        let (name, root) = put(doors, last).await?;
+        let told = following.until(&[&name], 1).await?;
+        let [change] = told.as_slice() else {
+            bail!("told {told:?}")
+        };
+        ensure!(change.kind == ChangeKind::Stored, "{change:?}");
+        ensure!(change.file.root == root, "{change:?}");
+        store(doors.depositor, &name, last.as_bytes()).await?;
+    }
+    let (last, _) = put(doors, "live-3").await?;
+    following.until(&[&last], 1).await?;
+    let again = following.changes.iter();
+    let again = again.filter(|change| change.file.name.as_str() == "access-feed-live-1");
+    ensure!(again.count() == 1, "what is stored again is no change");
+    Ok(())
+}
+
+/// A reader that comes back with a position is told every change after it, and nothing else.
+pub async fn a_feed_goes_on_after_its_position(doors: Doors<'_>) -> Result<()> {
+    let mut following = Following::begin(doors, None).await?;
+    let begin = following.catch_up().await?;
+    let mut names = Vec::new();
+    for last in ["on-1", "on-2", "on-3"] {
+        names.push(put(doors, last).await?.0);
+    }
+    let names: Vec<_> = names.iter().collect();
+    following.until(&names, 3).await?;
+    let all = following.changes;
+    let positions = all.iter().map(|change| change.position);
+    for (rest, position) in [begin].into_iter().chain(positions).enumerate() {
+        let mut again = Following::begin(doors, Some(&position)).await?;
+        again.catch_up().await?;
+        ensure!(again.listed.is_none(), "after {position} a listing came");
+        let expected = all.get(rest..).unwrap_or_default();
+        let come = again.changes.get(..expected.len());
+        ensure!(
+            come == Some(expected),
+            "after {position}: {:?}",
+            again.changes
+        );
+    }
+    Ok(())
+}
+
+/// A position of the future, or of another archive, is answered by a listing, and by no error.
+pub async fn an_unknown_position_is_answered_by_a_listing(doors: Doors<'_>) -> Result<()> {
+    let (name, _) = put(doors, "unknown").await?;
+    let end = Following::begin(doors, None).await?.catch_up().await?;
+    let unknown = [
+        FeedPosition {
+            number: end.number + 1000,
+            ..end
+        },
+        FeedPosition {
+            lineage: !end.lineage,
+            ..end
+        },
+        FeedPosition {
+            number: u64::MAX,
+            lineage: 0,
+        },
+        FeedPosition {
+            number: 0,
+            lineage: 0,
+        },
+    ];
+    for position in unknown {
+        let mut following = Following::begin(doors, Some(&position)).await?;
+        following.catch_up().await?;
+        let listed = following.listed.unwrap_or_default();
+        let is_listed = listed.iter().any(|file| file.name == name);
+        ensure!(is_listed, "{position}: {listed:?}");
+    }
+    Ok(())
+}

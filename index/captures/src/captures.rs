@@ -1,0 +1,68 @@
+//! The handle of an open index.
+//!
+//! # Errors
+//!
+//! All functions fail with [`DbError`] if the database does.
+
+use std::sync::Arc;
+
+use archive_db::DbError;
+use archive_formats::cdx::Capture;
+
+use crate::files::Counts;
+use crate::moment::Moment;
+use crate::place::{Place, Position};
+use crate::shared::Shared;
+
+/// An open index of captures. Clones share it; it is closed when the last of them is gone.
+#[derive(Clone, Debug)]
+pub struct Captures {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Captures {
+    /// Makes durable all that was changed. Changes survive the end of the process without it; a power cut may take those
+    /// since the last call, the latest ones first, with the [`FollowState`](crate::FollowState) that came with them.
+    pub fn sync(&self) -> Result<(), DbError> {
+        self.shared.database.sync()
+    }
+
+    /// How many files and captures there are.
+    pub fn counts(&self) -> Counts {
+        self.shared.ledger().counts
+    }
+
+    /// The capture that the index has of a file of the archive at the place where this one is: same URL, time and offset.
+    /// For comparisons of the index with its files; also of a withdrawn file.
+    pub fn stored(&self, file: &str, capture: &Capture) -> Result<Option<Capture>, DbError> {
+        let shared = &self.shared;
+        let Some(offset) = capture.offset else {
+            return Ok(None);
+        };
+        let row = shared.tables.files.get(&file.to_owned())?;
+        let Some((number, _)) = row.and_then(|row| row.captures) else {
+            return Ok(None);
+        };
+        let place = Place {
+            key: shared.rules.key_of(capture),
+            time: Moment::of(capture.timestamp),
+            file: number,
+            position: Position::Offset(offset),
+        };
+        match shared.tables.captures.get(&place)? {
+            Some(packed) => Ok(Some(shared.unpack(&place, &packed)?.0)),
+            None => Ok(None),
+        }
+    }
+
+    /// Forgets all files of the archive, with their captures and how far the archive was followed: before they are indexed
+    /// anew. Imported sets stay.
+    pub fn forget_files(&self) -> Result<(), DbError> {
+        self.shared.forget_files()
+    }
+
+    /// Reads every row with its checksum; gives how many there are.
+    pub fn verify(&self) -> Result<u64, DbError> {
+        self.shared.database.verify()
+    }
+}

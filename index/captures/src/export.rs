@@ -1,0 +1,341 @@
+//! Writes captures as CDX with any legend, or as CDXJ: sorted bytewise, in one part or in several.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use archive_db::DbError;
+use archive_formats::cdx::{Field, Format, SortError, Sorter};
+use thiserror::Error;
+
+use crate::query::{Matches, Query, QueryError, Target};
+use crate::{Captures, Source};
+
+/// How much memory sorting takes before it uses temporary files.
+const MEMORY: usize = 32 << 20;
+
+/// Which captures are exported, and in which form.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// The form of the lines.
+    pub format: Format,
+    /// Which captures.
+    pub scope: ExportScope,
+    /// Whether equal lines are written once.
+    pub is_unique: bool,
+    /// How many bytes a part has at most, its header included; none: all is one part. A line that is longer is a part alone.
+    pub part_size: Option<u64>,
+}
+
+/// Which captures are exported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ExportScope {
+    /// All that are shown.
+    #[default]
+    All,
+    /// Those of the files of the archive.
+    Archive,
+    /// Those of one imported set.
+    Set(String),
+}
+
+/// The parts that an export is written to.
+pub trait Parts {
+    /// A part that is open.
+    type Part: Write;
+
+    /// Begins the part of a number, counted from 1.
+    ///
+    /// # Errors
+    ///
+    /// The system's reason; the export stops.
+    fn begin(&mut self, number: u64) -> io::Result<Self::Part>;
+
+    /// Finishes a part that is whole. A part that is dropped instead is not.
+    ///
+    /// # Errors
+    ///
+    /// The system's reason; the export stops.
+    fn finish(&mut self, part: Self::Part) -> io::Result<()>;
+}
+
+/// The outcome of an export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExportReport {
+    /// How many lines were written, headers not counted.
+    pub lines: u64,
+    /// How many parts; an export without captures has one.
+    pub parts: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// Why an export stops.
+#[derive(Debug, Error)]
+pub enum ExportError {
+    /// A set that was never imported, or was deleted.
+    #[error("there is no imported set {0:?}")]
+    NoSet(String),
+    /// The index cannot be read.
+    #[error("cannot read the index of captures: {0}")]
+    Database(#[from] DbError),
+    /// Sorting fails: a temporary file cannot be written.
+    #[error("cannot sort captures: {0}")]
+    Sort(SortError),
+    /// The output fails.
+    #[error("cannot write captures: {0}")]
+    Output(io::Error),
+}
+
+impl From<SortError> for ExportError {
+    fn from(error: SortError) -> Self {
+        match error {
+            SortError::Output(error) => Self::Output(error),
+            SortError::LineEnd { .. } | SortError::Temporary { .. } => Self::Sort(error),
+        }
+    }
+}
+
+impl Captures {
+    /// Writes captures. Temporary files, if they are needed, go to `temporary`, and are gone afterwards.
+    ///
+    /// # Errors
+    ///
+    /// [`ExportError`]; the parts that were finished until then are whole, and the export is not.
+    pub fn export<P: Parts>(
+        &self,
+        export: &Export,
+        temporary: &Path,
+        parts: &mut P,
+    ) -> Result<ExportReport, ExportError> {
+        let mut output = Output::new(parts, export)?;
+        let matches = self.scoped(&export.scope)?;
+        if is_in_key_order(&export.format) {
+            write_groups(matches, export, temporary, &mut output)?;
+        } else {
+            let mut sorter = sorter(export, temporary);
+            for found in matches {
+                let line = export.format.write(&found?.capture);
+                sorter.push(line.as_bytes())?;
+            }
+            sorter.finish(&mut output)?;
+        }
+        output.finish().map_err(ExportError::Output)
+    }
+
+    fn scoped(&self, scope: &ExportScope) -> Result<Matches<'_>, ExportError> {
+        let mut query = Query::new(Target::all());
+        match scope {
+            ExportScope::All => {}
+            ExportScope::Archive => {
+                query.sources = Some(std::sync::Arc::new(|source: &Source| source.set.is_none()));
+            }
+            ExportScope::Set(name) => {
+                if self.shared.tables.sets.get(name)?.is_none() {
+                    return Err(ExportError::NoSet(name.clone()));
+                }
+                let name = name.clone();
+                query.sources = Some(std::sync::Arc::new(move |source: &Source| {
+                    source.set.as_deref() == Some(name.as_str())
+                }));
+            }
+        }
+        match self.query(&query) {
+            Ok(matches) => Ok(matches),
+            Err(QueryError::Database(error)) => Err(error.into()),
+            // The query above makes sense.
+            Err(error) => Err(ExportError::Output(io::Error::other(error))),
+        }
+    }
+}
+
+fn sorter(export: &Export, temporary: &Path) -> Sorter {
+    let sorter = Sorter::new(temporary, MEMORY);
+    if export.is_unique {
+        sorter.unique()
+    } else {
+        sorter
+    }
+}
+
+/// Whether lines of a form are sorted by key and time, so that only those of one key and time have to be sorted.
+fn is_in_key_order(format: &Format) -> bool {
+    let Format::Cdx(legend) = format else {
+        return true;
+    };
+    let header = format.header();
+    let delimiter = header.as_deref().and_then(|header| header.chars().next());
+    // A blank or a tab sorts before every character of a key.
+    let is_blank = delimiter.is_none_or(|delimiter| matches!(delimiter, ' ' | '\t'));
+    let mut fields = legend.fields();
+    is_blank && fields.next() == Some(Field::Key) && fields.next() == Some(Field::Timestamp)
+}
+
+/// Writes captures that come in the order of key and time.
+fn write_groups<P: Parts>(
+    matches: Matches<'_>,
+    export: &Export,
+    temporary: &Path,
+    output: &mut Output<'_, P>,
+) -> Result<(), ExportError> {
+    let mut group: Option<Group> = None;
+    for found in matches {
+        let capture = found?.capture;
+        let line = export.format.write(&capture);
+        let is_same = group
+            .as_ref()
+            .is_some_and(|group| group.key == capture.key && group.timestamp == capture.timestamp);
+        if let Some(group) = group.as_mut().filter(|_| is_same) {
+            group.push(line, || sorter(export, temporary))?;
+            continue;
+        }
+        let next = Group {
+            key: capture.key,
+            timestamp: capture.timestamp,
+            first: line,
+            others: None,
+        };
+        if let Some(group) = group.replace(next) {
+            group.write(output)?;
+        }
+    }
+    match group {
+        Some(group) => group.write(output),
+        None => Ok(()),
+    }
+}
+
+/// The lines of one key and time.
+struct Group {
+    key: String,
+    timestamp: archive_formats::date::Stamp,
+    first: String,
+    /// All of them, if there are several.
+    others: Option<Sorter>,
+}
+
+impl Group {
+    fn push(&mut self, line: String, sorter: impl FnOnce() -> Sorter) -> Result<(), SortError> {
+        let sorter = match &mut self.others {
+            Some(sorter) => sorter,
+            None => {
+                let mut sorter = sorter();
+                sorter.push(self.first.as_bytes())?;
+                self.others.insert(sorter)
+            }
+        };
+        sorter.push(line.as_bytes())
+    }
+
+    fn write<P: Parts>(self, output: &mut Output<'_, P>) -> Result<(), ExportError> {
+        match self.others {
+            Some(sorter) => {
+                sorter.finish(output)?;
+                Ok(())
+            }
+            None => output
+                .line(self.first.as_bytes())
+                .map_err(ExportError::Output),
+        }
+    }
+}
+
+/// The parts, and how full the open one is.
+struct Output<'a, P: Parts> {
+    parts: &'a mut P,
+    header: Option<String>,
+    limit: u64,
+    part: P::Part,
+    /// The bytes and lines of the open part.
+    size: u64,
+    lines: u64,
+    /// The line that is handed over in pieces.
+    line: Vec<u8>,
+    report: ExportReport,
+}
+
+impl<'a, P: Parts> Output<'a, P> {
+    fn new(parts: &'a mut P, export: &Export) -> Result<Self, ExportError> {
+        let part = parts.begin(1).map_err(ExportError::Output)?;
+        let mut output = Self {
+            parts,
+            header: export.format.header(),
+            limit: export.part_size.unwrap_or(u64::MAX),
+            part,
+            size: 0,
+            lines: 0,
+            line: Vec::new(),
+            report: ExportReport {
+                parts: 1,
+                ..ExportReport::default()
+            },
+        };
+        output.write_header().map_err(ExportError::Output)?;
+        Ok(output)
+    }
+
+    /// Writes a line, without its end, into the open part or the next one.
+    fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        let length = length(line).saturating_add(1);
+        if self.lines > 0 && self.size.saturating_add(length) > self.limit {
+            self.report.parts += 1;
+            let next = self.parts.begin(self.report.parts)?;
+            let full = std::mem::replace(&mut self.part, next);
+            self.parts.finish(full)?;
+            self.size = 0;
+            self.lines = 0;
+            self.write_header()?;
+        }
+        self.put(line)?;
+        self.lines += 1;
+        self.report.lines += 1;
+        Ok(())
+    }
+
+    fn write_header(&mut self) -> io::Result<()> {
+        match self.header.clone() {
+            Some(header) => self.put(header.as_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    fn put(&mut self, line: &[u8]) -> io::Result<()> {
+        self.part.write_all(line)?;
+        self.part.write_all(b"\n")?;
+        let length = length(line).saturating_add(1);
+        self.size = self.size.saturating_add(length);
+        self.report.bytes = self.report.bytes.saturating_add(length);
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<ExportReport> {
+        self.part.flush()?;
+        self.parts.finish(self.part)?;
+        Ok(self.report)
+    }
+}
+
+fn length(line: &[u8]) -> u64 {
+    u64::try_from(line.len()).unwrap_or(u64::MAX)
+}
+
+/// A sorter hands over lines in pieces, with their ends.
+impl<P: Parts> Write for Output<'_, P> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let Some(end) = piece.strip_suffix(b"\n") else {
+                self.line.extend_from_slice(piece);
+                continue;
+            };
+            let mut line = std::mem::take(&mut self.line);
+            line.extend_from_slice(end);
+            self.line(&line)?;
+            line.clear();
+            self.line = line;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.part.flush()
+    }
+}

@@ -1,0 +1,73 @@
+//! The captures of an archive by URL and time, in a table that is searched, filled, imported and exported.
+//!
+//! Owns the table of captures: its keys, the files and sets that captures come from, and the queries over them. Keeps for
+//! those who follow an archive how far they are, and which files wait. Does not read archive files, does not decide who may
+//! see what, and knows no network. It is a cache: what comes from files can be made again from them at any time.
+//!
+//! Promised:
+//! - the captures of a file, or of an imported set, are seen all together or not at all, by queries that begin afterwards;
+//! - a withdrawn file is out of sight at once, and back at once;
+//! - an answer is never silently short: damage is an error, as the last item if need be;
+//! - memory is bounded at any number of captures, in queries, imports and exports.
+//!
+//! Every call may block on the disk: asynchronous callers use a blocking thread. Handles are cheap clones.
+//!
+//! ```
+//! use archive_formats::cdx::Capture;
+//! use index_captures::{Captures, Memory, OpenOptions, Query, Target};
+//!
+//! let memory = Memory::new()?;
+//! let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
+//!
+//! let mut capture = Capture::new("", "20260102030405".parse()?);
+//! capture.original = Some("http://www.example.org/Logo.png".to_owned());
+//! capture.offset = Some(4711);
+//! let mut writer = captures.file("1-1.warc.gz")?;
+//! writer.push(&capture)?;
+//! writer.complete(None)?;
+//!
+//! let query = Query::new(Target::host("example.org")?).between(Some("2026"), None)?;
+//! for found in captures.query(&query)? {
+//!     let found = found?;
+//!     assert_eq!(found.capture.key, "org,example)/logo.png");
+//!     assert_eq!(found.capture.file.as_deref(), Some("1-1.warc.gz"));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![doc = include_str!("../FORMAT.md")]
+
+mod captures;
+mod export;
+mod files;
+mod import;
+mod keys;
+mod moment;
+mod names;
+mod open;
+mod packed;
+mod place;
+mod query;
+mod rekey;
+mod rows;
+mod shared;
+mod sweep;
+mod visible;
+mod writer;
+
+pub use archive_db::{DbError, Memory};
+pub use captures::Captures;
+pub use export::{Export, ExportError, ExportReport, ExportScope, Parts};
+pub use files::{Counts, FileEntry, FileUpdate, FollowState, Progress, SetEntry};
+pub use import::{DamagedLine, ImportError, ImportReport, Importer, MAX_LINE, MAX_NAMED};
+pub use names::Source;
+pub use open::{OpenError, OpenOptions, Opened};
+pub use query::{
+    Collapse, Cursor, Field, Filter, InvalidCursor, InvalidFilter, Keep, Limit, Match, Matches,
+    Order, Query, QueryError, SourceTest, Target,
+};
+pub use rekey::Rekeyed;
+pub use sweep::Swept;
+pub use writer::FileWriter;
+
+#[cfg(test)]
+mod tests;

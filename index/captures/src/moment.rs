@@ -1,0 +1,164 @@
+//! Times of captures as numbers that sort as the times do.
+
+use std::fmt::{self, Write as _};
+
+use archive_formats::date::Stamp;
+
+/// How many bytes a moment has in a key.
+pub(crate) const BYTES: usize = 7;
+
+/// A [`Stamp`] as a number: year, month, day, hour, minute, second and millisecond in bits, then whether it is written with
+/// 17 digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(u64);
+
+/// The bits of each part after the year.
+const PARTS: [(u32, usize); 6] = [(4, 2), (5, 2), (5, 2), (6, 2), (6, 2), (10, 3)];
+
+/// The digits of a timestamp, without an allocation.
+struct Digits {
+    text: [u8; 17],
+    length: usize,
+}
+
+impl fmt::Write for Digits {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length + text.len();
+        let place = self.text.get_mut(self.length..end).ok_or(fmt::Error)?;
+        place.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
+    }
+}
+
+impl Moment {
+    /// Before every capture.
+    pub(crate) const FIRST: Self = Self(0);
+    /// Behind every capture: the bits of a date end before, and the next moment fits into a key, too.
+    pub(crate) const LAST: Self = Self(1 << 52);
+
+    /// The moment of a timestamp.
+    pub(crate) fn of(stamp: Stamp) -> Self {
+        let mut digits = Digits {
+            text: [b'0'; 17],
+            length: 0,
+        };
+        // A timestamp has 14 or 17 digits, so that there is always room.
+        let _fits = write!(digits, "{stamp}").is_ok();
+        let mut rest = digits.text.as_slice();
+        let mut bits = take(&mut rest, 4);
+        for (width, count) in PARTS {
+            bits = bits << width | take(&mut rest, count);
+        }
+        Self(bits << 1 | u64::from(stamp.has_millis()))
+    }
+
+    /// The last moment of the second or millisecond that a timestamp names.
+    pub(crate) fn end_of(stamp: Stamp) -> Self {
+        let first = Self::of(stamp);
+        let unit = if stamp.has_millis() { 1 } else { 11 };
+        Self(first.0 | ((1 << unit) - 1))
+    }
+
+    /// The next possible moment.
+    pub(crate) const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// The timestamp; none if the bits are those of no date.
+    pub(crate) fn stamp(self) -> Option<Stamp> {
+        let has_millis = self.0 & 1 == 1;
+        let mut bits = self.0 >> 1;
+        let mut text = [b'0'; 17];
+        let mut end = text.len();
+        for (width, count) in PARTS.into_iter().rev() {
+            put(text.get_mut(end - count..end)?, bits & ((1 << width) - 1))?;
+            bits >>= width;
+            end -= count;
+        }
+        put(text.get_mut(..end)?, bits)?;
+        let length = if has_millis { 17 } else { 14 };
+        str::from_utf8(text.get(..length)?).ok()?.parse().ok()
+    }
+
+    /// Milliseconds since 1970.
+    pub(crate) fn millis(self) -> Option<i64> {
+        Some(self.stamp()?.time().as_millisecond())
+    }
+
+    pub(crate) const fn to_bytes(self) -> [u8; BYTES] {
+        let [_, bytes @ ..] = self.0.to_be_bytes();
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; BYTES]) -> Self {
+        let [a, b, c, d, e, f, g] = bytes;
+        Self(u64::from_be_bytes([0, a, b, c, d, e, f, g]))
+    }
+}
+
+/// The value of the next digits.
+fn take(digits: &mut &[u8], count: usize) -> u64 {
+    let (head, tail) = digits.split_at(count.min(digits.len()));
+    *digits = tail;
+    head.iter()
+        .fold(0, |value, digit| value * 10 + u64::from(digit & 0x0f))
+}
+
+/// Writes a number with as many digits as there is room; none if it has more.
+fn put(room: &mut [u8], mut value: u64) -> Option<()> {
+    for digit in room.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(value % 10).ok()?;
+        value /= 10;
+    }
+    (value == 0).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SORTED: [&str; 12] = [
+        "00000101000000",
+        "00000101000000000",
+        "00000101000000001",
+        "19991231235959",
+        "19991231235959999",
+        "20000101000000",
+        "20000229120000",
+        "20161231235959",
+        "20161231235959001",
+        "20161231235959010",
+        "99991231235959",
+        "99991231235959999",
+    ];
+
+    /// Fails if a time is changed by its way through a key, or sorts elsewhere than as text.
+    #[test]
+    fn moments_round_trip_and_sort_as_text() {
+        let stamps = SORTED.map(|text| text.parse::<Stamp>().unwrap());
+        let moments = stamps.map(Moment::of);
+        assert!(moments.is_sorted_by(|a, b| a < b), "{moments:?}");
+        for (stamp, moment) in stamps.into_iter().zip(moments) {
+            assert_eq!(moment.stamp(), Some(stamp), "{stamp}");
+            assert_eq!(Moment::from_bytes(moment.to_bytes()), moment);
+            assert!(Moment::FIRST < moment && moment < Moment::LAST);
+        }
+        assert_eq!(Moment::LAST.stamp(), None);
+        let behind = Moment::LAST.next();
+        assert_eq!(Moment::from_bytes(behind.to_bytes()), behind);
+    }
+
+    /// Fails if the last millisecond of a second is left out of what ends with that second.
+    #[test]
+    fn second_ends_with_its_last_millisecond() {
+        let stamp = |text: &str| text.parse::<Stamp>().unwrap();
+        let end = Moment::end_of(stamp("20161231235959"));
+        assert!(Moment::of(stamp("20161231235959999")) <= end);
+        assert!(Moment::of(stamp("20170101000000")) > end);
+        let end = Moment::end_of(stamp("20161231235959001"));
+        assert!(Moment::of(stamp("20161231235959")) < end);
+        assert_eq!(Moment::of(stamp("20161231235959001")), end);
+        assert!(Moment::of(stamp("20161231235959002")) > end);
+    }
+}

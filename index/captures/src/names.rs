@@ -1,0 +1,70 @@
+//! The meaning of the numbers of files, kept at hand for those that were asked for last.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use archive_db::DbError;
+
+use crate::shared::Shared;
+
+/// How many are kept at hand.
+const ROOM: usize = 1 << 14;
+
+/// The file that a capture stands in, and how it came into the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The set that the capture was imported with; none: it stands in a file of the archive.
+    pub set: Option<Arc<str>>,
+    /// The name of the file; none: the imported line names no file.
+    pub file: Option<Arc<str>>,
+}
+
+/// The sources of numbers.
+#[derive(Debug, Default)]
+pub(crate) struct FileNames {
+    known: RwLock<HashMap<u32, Arc<Source>>>,
+}
+
+impl FileNames {
+    fn get(&self, number: u32) -> Option<Arc<Source>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&number).map(Arc::clone)
+    }
+
+    fn insert(&self, number: u32, source: &Arc<Source>) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= ROOM {
+            known.clear();
+        }
+        known.insert(number, Arc::clone(source));
+    }
+
+    /// Forgets a number that is not used any more.
+    pub(crate) fn forget(&self, number: u32) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.remove(&number);
+    }
+}
+
+impl Shared {
+    /// The source of a number that a capture has.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the database fails, or lacks the number: it is damaged.
+    pub(crate) fn source(&self, number: u32) -> Result<Arc<Source>, DbError> {
+        if let Some(source) = self.names.get(number) {
+            return Ok(source);
+        }
+        let row = self.tables.numbers.get(&number)?.ok_or_else(|| {
+            let why = "it is absent, and captures have this number";
+            self.unreadable(self.tables.numbers.name(), number.to_string(), why)
+        })?;
+        let source = Arc::new(Source {
+            set: row.set.map(Arc::from),
+            file: (!row.name.is_empty()).then(|| Arc::from(row.name)),
+        });
+        self.names.insert(number, &source);
+        Ok(source)
+    }
+}

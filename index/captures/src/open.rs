@@ -1,0 +1,245 @@
+//! Opens an index: makes it, refuses a damaged one, and brings keys of other rules up to date.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock};
+
+use archive_db::{Compression, Database, DbError, Memory, Options};
+use archive_formats::surt::UrlKey;
+use thiserror::Error;
+
+use crate::Captures;
+use crate::files::Counts;
+use crate::keys::KeyRules;
+use crate::names::FileNames;
+use crate::rekey::{Rekeyed, rekey};
+use crate::rows::{self, AboutRow, CAPTURES, Tables};
+use crate::shared::{Ledger, Shared, View};
+use crate::visible::NumberSet;
+
+/// The version of the tables.
+const VERSION: u32 = 1;
+
+/// How an index is opened.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    memory: usize,
+    pub(crate) rules: KeyRules,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            memory: 256 << 20,
+            rules: KeyRules {
+                version: UrlKey::VERSION,
+                key: |url| UrlKey::of(url).to_string(),
+            },
+        }
+    }
+}
+
+impl OpenOptions {
+    /// About how many bytes to use for cached blocks and unwritten rows together; 256 MiB unless said otherwise.
+    #[must_use]
+    pub const fn memory(mut self, bytes: usize) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    fn to_database(&self) -> Options {
+        let mut options = Options::new("captures", VERSION, &rows::ALL)
+            .syncs_later()
+            .memory(self.memory);
+        for table in CAPTURES {
+            options = options.compression(table, Compression::Zstd);
+        }
+        options
+    }
+}
+
+/// An index that was opened, and what was done to it.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The index.
+    pub captures: Captures,
+    /// Whether it was made: there was none.
+    pub is_new: bool,
+    /// The change of its keys, if they were made by other rules than those of this build.
+    pub rekeyed: Option<Rekeyed>,
+}
+
+/// Why an index was not opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// It cannot be read, and lacks rows if it were.
+    #[error(
+        "the index of captures in {} is damaged: {source}; delete that directory: what is in the archive is indexed again by \
+         itself, and imported sets have to be imported again",
+        path.display()
+    )]
+    Damaged {
+        /// Its directory.
+        path: PathBuf,
+        /// The damage.
+        source: DbError,
+    },
+    /// Another build made it, in a form that this one does not know, or it is no index of captures.
+    #[error(
+        "the index of captures in {} cannot be read by this build: {source}; use the build that made it, or delete that \
+         directory: what is in the archive is indexed again by itself, and imported sets have to be imported again",
+        path.display()
+    )]
+    Format {
+        /// Its directory.
+        path: PathBuf,
+        /// Its form, and the one that this build reads.
+        source: DbError,
+    },
+    /// The database refuses for another reason: another process has it open, or the disk fails.
+    #[error("cannot open the index of captures: {0}")]
+    Database(#[source] DbError),
+}
+
+impl OpenError {
+    fn new(path: &Path, source: DbError) -> Self {
+        let path = path.to_path_buf();
+        if source.is_damage() {
+            return Self::Damaged { path, source };
+        }
+        match source {
+            DbError::Format { .. } => Self::Format { path, source },
+            other => Self::Database(other),
+        }
+    }
+
+    /// Whether the index has to be deleted and built anew.
+    pub const fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged { .. })
+    }
+}
+
+impl Captures {
+    /// Opens the index in a directory; makes it if there is none.
+    ///
+    /// An index whose keys were made by other rules gets new ones from the URLs of its captures. That takes about a minute
+    /// for ten million, is begun anew if it was cut off, and reads no archive file.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]; a damaged index is refused, and never opened with fewer rows.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened, OpenError> {
+        let failed = |error| OpenError::new(path, error);
+        let database = Database::open(path, &options.to_database()).map_err(failed)?;
+        Self::with_database(database, options).map_err(failed)
+    }
+
+    /// Opens an index that is not on disk: for tests.
+    ///
+    /// # Errors
+    ///
+    /// As [`Captures::open`].
+    pub fn open_in_memory(memory: &Memory, options: &OpenOptions) -> Result<Opened, OpenError> {
+        let path = Path::new("memory");
+        let failed = |error| OpenError::new(path, error);
+        let database = memory.open(&options.to_database()).map_err(failed)?;
+        Self::with_database(database, options).map_err(failed)
+    }
+
+    /// Deletes the index in a directory, with the imported sets: before it is built anew.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if it is in use, or the disk refuses.
+    pub fn destroy(path: &Path) -> Result<(), DbError> {
+        Database::destroy(path)
+    }
+
+    fn with_database(database: Database, options: &OpenOptions) -> Result<Opened, DbError> {
+        let rules = options.rules;
+        let is_new = database.found_version().is_none();
+        let abouts = database.table::<u8, AboutRow>(rows::ABOUT)?;
+        let about = if let Some(about) = abouts.get(&0)? {
+            about
+        } else {
+            let is_empty = database
+                .table::<u32, rows::NumberRow>(rows::NUMBERS)?
+                .last()?;
+            if is_empty.is_some() {
+                return Err(DbError::Damaged {
+                    path: database.path().to_path_buf(),
+                    what: "it does not say by which rules its keys were made".to_owned(),
+                });
+            }
+            let about = AboutRow {
+                key_version: rules.version,
+                is_second: false,
+            };
+            let mut batch = database.batch();
+            batch.put(&abouts, &0, &about)?;
+            batch.commit()?;
+            about
+        };
+        let (about, rekeyed) = if about.key_version == rules.version {
+            (about, None)
+        } else {
+            let (about, rekeyed) = rekey(&database, &about, rules)?;
+            (about, Some(rekeyed))
+        };
+        let tables = Tables::open(&database, &about)?;
+        let (view, ledger) = load(&tables)?;
+        let shared = Shared {
+            database,
+            tables,
+            rules,
+            view: RwLock::new(Arc::new(view)),
+            ledger: Mutex::new(ledger),
+            names: FileNames::default(),
+        };
+        Ok(Opened {
+            captures: Self {
+                shared: Arc::new(shared),
+            },
+            is_new,
+            rekeyed,
+        })
+    }
+}
+
+/// Reads which numbers are shown, and counts.
+fn load(tables: &Tables) -> Result<(View, Ledger), DbError> {
+    let mut shown = NumberSet::default();
+    let mut counts = Counts::default();
+    for row in tables.files.scan()? {
+        let (_, row) = row?;
+        counts.count(&row, true);
+        if let Some(number) = row.shown() {
+            shown.set(number, true);
+        }
+    }
+    let mut last_import = tables.imports.last()?.map_or(0, |(import, _)| import);
+    for row in tables.sets.scan()? {
+        let (_, row) = row?;
+        counts.sets += 1;
+        counts.set_captures = counts.set_captures.saturating_add(row.captures);
+        last_import = last_import.max(row.import);
+        for file in tables.import_files.prefix(&row.import)? {
+            let (_, number) = file?;
+            shown.set(u32::try_from(number).unwrap_or(u32::MAX), true);
+        }
+    }
+    let ledger = Ledger {
+        last_number: tables.numbers.last()?.map_or(0, |(number, _)| number),
+        last_import,
+        counts,
+        writing: HashSet::new(),
+        importing: HashSet::new(),
+        earlier: Vec::new(),
+        sweep: None,
+    };
+    let view = View {
+        shown,
+        generation: 0,
+    };
+    Ok((view, ledger))
+}

@@ -1,0 +1,116 @@
+//! URLs beside their keys: most of a URL is in the key already.
+
+use super::take_byte;
+use super::text::{put_text, take_text};
+
+/// The whole URL follows.
+const WHOLE: u8 = 0;
+/// From here on, the URL is made from the key, with some of the marks below added.
+const DERIVED: u8 = 0x10;
+/// From here on, scheme and host are made from the key, and the text from the path on follows.
+const HOST: u8 = 0x20;
+
+/// It begins with `https://`, and else with `http://`.
+const HTTPS: u8 = 1;
+/// The host begins with `www.`, which the key has lost.
+const WWW: u8 = 2;
+/// It ends with a slash that the key has lost.
+const SLASH: u8 = 4;
+/// It has no path, and the key has a slash in its place.
+const BARE: u8 = 8;
+
+/// Writes a URL that has this key.
+pub(super) fn put(out: &mut Vec<u8>, key: &str, url: &str) {
+    let Some((marks, from_host)) = scheme(url) else {
+        out.push(WHOLE);
+        put_text(out, url);
+        return;
+    };
+    let mut derived = String::with_capacity(url.len() + 1);
+    let mut marks = marks;
+    if from_host.starts_with("www.") {
+        marks |= WWW;
+    }
+    if push_host(&mut derived, key, marks).is_some() && url.starts_with(&derived) {
+        let rest = url.get(derived.len()..).unwrap_or_default();
+        let path = path(key).unwrap_or_default();
+        let mark = if rest == path {
+            Some(0)
+        } else if rest.strip_suffix('/') == Some(path) {
+            Some(SLASH)
+        } else if rest.is_empty() && path == "/" {
+            Some(BARE)
+        } else {
+            None
+        };
+        if let Some(mark) = mark {
+            out.push(DERIVED | marks | mark);
+            return;
+        }
+        out.push(HOST | marks);
+        put_text(out, rest);
+        return;
+    }
+    out.push(WHOLE);
+    put_text(out, url);
+}
+
+/// Reads a URL that has this key.
+pub(super) fn take(rest: &mut &[u8], key: &str) -> Option<String> {
+    let first = take_byte(rest)?;
+    let marks = first & 0x0f;
+    let mut url = String::with_capacity(key.len() + 16);
+    match first & 0xf0 {
+        WHOLE if marks == 0 => url.push_str(take_text(rest)?),
+        DERIVED => {
+            push_host(&mut url, key, marks)?;
+            if marks & BARE == 0 {
+                url.push_str(path(key)?);
+            }
+            if marks & SLASH != 0 {
+                url.push('/');
+            }
+        }
+        HOST => {
+            push_host(&mut url, key, marks)?;
+            url.push_str(take_text(rest)?);
+        }
+        _ => return None,
+    }
+    Some(url)
+}
+
+/// The scheme as marks, and the URL from its host on.
+fn scheme(url: &str) -> Option<(u8, &str)> {
+    if let Some(rest) = url.strip_prefix("http://") {
+        return Some((0, rest));
+    }
+    url.strip_prefix("https://").map(|rest| (HTTPS, rest))
+}
+
+/// The path and the query of a key.
+fn path(key: &str) -> Option<&str> {
+    key.split_once(')').map(|(_, path)| path)
+}
+
+/// Scheme and host of a key; none if it has no host that is turned round.
+fn push_host(url: &mut String, key: &str, marks: u8) -> Option<()> {
+    let (host, _) = key.split_once(')')?;
+    let (labels, port) = host.find(':').map_or((host, ""), |at| host.split_at(at));
+    url.push_str(if marks & HTTPS == 0 {
+        "http://"
+    } else {
+        "https://"
+    });
+    if marks & WWW != 0 {
+        url.push_str("www.");
+    }
+    for (at, label) in labels.rsplit(',').enumerate() {
+        if at > 0 {
+            url.push('.');
+        }
+        url.push_str(label);
+    }
+    url.push_str(port);
+    Some(())
+}

@@ -1,0 +1,186 @@
+//! The tables beside the captures, and what their rows hold.
+
+use archive_db::{Database, DbError, Table, Value};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::place::Place;
+
+/// The two tables of captures. One is in use; a change of keys fills the other one.
+pub(crate) const CAPTURES: [&str; 2] = ["captures-a", "captures-b"];
+pub(crate) const FILES: &str = "files";
+pub(crate) const QUEUE: &str = "queue";
+pub(crate) const NUMBERS: &str = "numbers";
+pub(crate) const DEAD: &str = "dead";
+pub(crate) const SETS: &str = "sets";
+pub(crate) const IMPORTS: &str = "imports";
+pub(crate) const IMPORT_FILES: &str = "import-files";
+pub(crate) const FOLLOW: &str = "follow";
+pub(crate) const ABOUT: &str = "about";
+
+/// All tables.
+pub(crate) const ALL: [&str; 11] = [
+    CAPTURES[0],
+    CAPTURES[1],
+    FILES,
+    QUEUE,
+    NUMBERS,
+    DEAD,
+    SETS,
+    IMPORTS,
+    IMPORT_FILES,
+    FOLLOW,
+    ABOUT,
+];
+
+/// The tables of an open index.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    /// The captures, by where they stand.
+    pub(crate) captures: Table<Place, PackedCapture>,
+    /// The archived files, by name.
+    pub(crate) files: Table<String, FileRow>,
+    /// The files that are pending (0) or parked (1), and not withdrawn.
+    pub(crate) queue: Table<(u8, String), ()>,
+    /// What the numbers of files mean.
+    pub(crate) numbers: Table<u32, NumberRow>,
+    /// The numbers of files whose captures do not count and can be swept.
+    pub(crate) dead: Table<u32, ()>,
+    /// The imported sets, by name.
+    pub(crate) sets: Table<String, SetRow>,
+    /// The imports that have rows, complete or not: the name of the set of each.
+    pub(crate) imports: Table<u32, String>,
+    /// The files of each import, and their numbers.
+    pub(crate) import_files: Table<(u32, String), u64>,
+    /// How far the archive was followed.
+    pub(crate) follow: Table<u8, FollowRow>,
+}
+
+impl Tables {
+    pub(crate) fn open(database: &Database, about: &AboutRow) -> Result<Self, DbError> {
+        Ok(Self {
+            captures: database.table(about.table_name())?,
+            files: database.table(FILES)?,
+            queue: database.table(QUEUE)?,
+            numbers: database.table(NUMBERS)?,
+            dead: database.table(DEAD)?,
+            sets: database.table(SETS)?,
+            imports: database.table(IMPORTS)?,
+            import_files: database.table(IMPORT_FILES)?,
+            follow: database.table(FOLLOW)?,
+        })
+    }
+}
+
+/// The packed fields of a capture: see [`crate::packed`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PackedCapture(pub(crate) Vec<u8>);
+
+impl Value for PackedCapture {}
+
+impl Serialize for PackedCapture {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for PackedCapture {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = PackedCapture;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("the bytes of a capture")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<PackedCapture, E> {
+                Ok(PackedCapture(bytes.to_vec()))
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
+}
+
+/// An archived file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileRow {
+    pub(crate) progress: ProgressRow,
+    pub(crate) is_withdrawn: bool,
+    /// The number under which its captures stand, and how many there are.
+    pub(crate) captures: Option<(u32, u64)>,
+    pub(crate) note: Option<String>,
+}
+
+impl Value for FileRow {}
+
+/// How far a file is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ProgressRow {
+    Pending {
+        attempts: u32,
+        reason: Option<String>,
+    },
+    Indexed,
+    Empty,
+    Parked {
+        attempts: u32,
+        reason: String,
+    },
+}
+
+/// The meaning of the number of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NumberRow {
+    /// The set that it was imported with; none: it is a file of the archive.
+    pub(crate) set: Option<String>,
+    /// The name; empty: the lines of an import name no file.
+    pub(crate) name: String,
+}
+
+impl Value for NumberRow {}
+
+/// An imported set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SetRow {
+    /// The import that it is made of.
+    pub(crate) import: u32,
+    pub(crate) captures: u64,
+}
+
+impl Value for SetRow {}
+
+/// How far the archive was followed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FollowRow {
+    pub(crate) feed: String,
+    pub(crate) position: u64,
+}
+
+impl Value for FollowRow {}
+
+/// The rules that the keys were made by, and the table that has them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AboutRow {
+    pub(crate) key_version: u16,
+    /// Whether the second table of captures is in use.
+    pub(crate) is_second: bool,
+}
+
+impl Value for AboutRow {}
+
+impl AboutRow {
+    /// The table of captures in use.
+    pub(crate) const fn table_name(&self) -> &'static str {
+        let [first, second] = CAPTURES;
+        if self.is_second { second } else { first }
+    }
+
+    /// The other one.
+    pub(crate) const fn other(&self, key_version: u16) -> Self {
+        Self {
+            key_version,
+            is_second: !self.is_second,
+        }
+    }
+}

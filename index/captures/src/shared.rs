@@ -1,0 +1,257 @@
+//! The state that all handles of an index share: the tables, which files are shown, and the changes of both.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+
+use archive_db::error::InvalidRow;
+use archive_db::{Batch, Database, DbError, InvalidValue};
+
+use crate::files::{Counts, FileChange, FollowState};
+use crate::keys::KeyRules;
+use crate::names::FileNames;
+use crate::rows::{FileRow, FollowRow, ProgressRow, Tables};
+use crate::sweep::Sweep;
+use crate::visible::NumberSet;
+
+/// An open index.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) database: Database,
+    pub(crate) tables: Tables,
+    pub(crate) rules: KeyRules,
+    /// Replaced when other files are shown. Held for writing while the batch is written that says so.
+    pub(crate) view: RwLock<Arc<View>>,
+    /// Held by one change at a time.
+    pub(crate) ledger: Mutex<Ledger>,
+    pub(crate) names: FileNames,
+}
+
+/// Which files a query sees.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) shown: NumberSet,
+    /// How many views were before it.
+    pub(crate) generation: u64,
+}
+
+/// What changes have to know.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    pub(crate) last_number: u32,
+    pub(crate) last_import: u32,
+    pub(crate) counts: Counts,
+    /// The numbers of files that are being written.
+    pub(crate) writing: HashSet<u32>,
+    /// The imports that are being written.
+    pub(crate) importing: HashSet<u32>,
+    /// Earlier views that a query may still use.
+    pub(crate) earlier: Vec<Weak<View>>,
+    pub(crate) sweep: Option<Sweep>,
+}
+
+impl Ledger {
+    /// A number that no file has.
+    pub(crate) fn next_number(&mut self) -> u32 {
+        self.last_number = self.last_number.saturating_add(1);
+        self.last_number
+    }
+
+    /// A number that no import has.
+    pub(crate) fn next_import(&mut self) -> u32 {
+        self.last_import = self.last_import.saturating_add(1);
+        self.last_import
+    }
+
+    /// The generation of the oldest view that a query still uses, up to the current one.
+    pub(crate) fn oldest_generation(&mut self, current: u64) -> u64 {
+        self.earlier.retain(|view| view.strong_count() > 0);
+        let views = self.earlier.iter().filter_map(Weak::upgrade);
+        let oldest = views.map(|view| view.generation).min();
+        oldest.unwrap_or(current).min(current)
+    }
+}
+
+impl Shared {
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The error of a row that cannot be read.
+    pub(crate) fn unreadable(&self, table: &str, key: String, why: impl Into<String>) -> DbError {
+        DbError::Unreadable {
+            path: self.database.path().to_path_buf(),
+            table: table.to_owned(),
+            key,
+            what: InvalidRow::Value(InvalidValue::Undecodable(why.into())),
+        }
+    }
+
+    /// Looks at the view and reads under it: no change takes effect in between.
+    pub(crate) fn with_view<T>(&self, read: impl FnOnce(&Arc<View>) -> T) -> T {
+        read(&self.view.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Writes a batch and shows other files, at once for all readers.
+    pub(crate) fn show(
+        &self,
+        ledger: &mut Ledger,
+        batch: Batch,
+        change: impl FnOnce(&mut NumberSet),
+    ) -> Result<(), DbError> {
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = view.shown.clone();
+        change(&mut shown);
+        batch.write()?;
+        let next = View {
+            shown,
+            generation: view.generation + 1,
+        };
+        let earlier = std::mem::replace(&mut *view, Arc::new(next));
+        ledger.earlier.retain(|view| view.strong_count() > 0);
+        ledger.earlier.push(Arc::downgrade(&earlier));
+        Ok(())
+    }
+
+    /// Makes changes of files, together with what is in the batch.
+    pub(crate) fn change(
+        &self,
+        mut batch: Batch,
+        changes: Vec<(String, FileChange)>,
+        follow: Option<FollowState>,
+    ) -> Result<(), DbError> {
+        let mut ledger = self.ledger();
+        let mut files: BTreeMap<String, Changed> = BTreeMap::new();
+        for (name, change) in changes {
+            let changed = match files.remove(&name) {
+                Some(changed) => changed,
+                None => Changed::new(self.tables.files.get(&name)?),
+            };
+            files.insert(name, changed.apply(change));
+        }
+        let mut counts = ledger.counts;
+        for (name, changed) in &files {
+            self.put(&mut batch, name, changed)?;
+            if let Some(row) = &changed.before {
+                counts.count(row, false);
+            }
+            if let Some(row) = &changed.after {
+                counts.count(row, true);
+            }
+        }
+        if let Some(FollowState { feed, position }) = follow {
+            let row = FollowRow { feed, position };
+            batch.put(&self.tables.follow, &0, &row)?;
+        }
+        self.show(&mut ledger, batch, |shown| {
+            for changed in files.values() {
+                if let Some(number) = changed.before.as_ref().and_then(FileRow::shown) {
+                    shown.set(number, false);
+                }
+                if let Some(number) = changed.after.as_ref().and_then(FileRow::shown) {
+                    shown.set(number, true);
+                }
+            }
+        })?;
+        ledger.counts = counts;
+        Ok(())
+    }
+
+    /// Forgets all files of the archive.
+    pub(crate) fn forget_files(&self) -> Result<(), DbError> {
+        let mut ledger = self.ledger();
+        let tables = &self.tables;
+        let mut batch = self.database.batch();
+        let counts = Counts {
+            sets: ledger.counts.sets,
+            set_captures: ledger.counts.set_captures,
+            ..Counts::default()
+        };
+        let mut numbers = Vec::new();
+        for row in tables.files.scan()? {
+            let (_, row) = row?;
+            if let Some((number, _)) = row.captures {
+                batch.put(&tables.dead, &number, &())?;
+                numbers.push(number);
+            }
+        }
+        batch.clear(&tables.files)?;
+        batch.clear(&tables.queue)?;
+        batch.delete(&tables.follow, &0)?;
+        self.show(&mut ledger, batch, |shown| {
+            for number in numbers {
+                shown.set(number, false);
+            }
+        })?;
+        ledger.counts = counts;
+        Ok(())
+    }
+
+    /// Writes the rows of a changed file.
+    fn put(&self, batch: &mut Batch, name: &String, changed: &Changed) -> Result<(), DbError> {
+        let tables = &self.tables;
+        match &changed.after {
+            Some(row) => batch.put(&tables.files, name, row)?,
+            None => batch.delete(&tables.files, name)?,
+        }
+        let queue = |row: &Option<FileRow>| row.as_ref().and_then(FileRow::queue);
+        let (before, after) = (queue(&changed.before), queue(&changed.after));
+        if before != after {
+            if let Some(queue) = before {
+                batch.delete(&tables.queue, &(queue, name.clone()))?;
+            }
+            if let Some(queue) = after {
+                batch.put(&tables.queue, &(queue, name.clone()), &())?;
+            }
+        }
+        let number = |row: &Option<FileRow>| row.as_ref().and_then(|row| row.captures);
+        let number = |row| number(row).map(|(number, _)| number);
+        let (before, after) = (number(&changed.before), number(&changed.after));
+        if before != after {
+            if let Some(number) = before {
+                batch.put(&tables.dead, &number, &())?;
+            }
+            if let Some(number) = after {
+                batch.delete(&tables.dead, &number)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file before and after changes.
+struct Changed {
+    before: Option<FileRow>,
+    after: Option<FileRow>,
+}
+
+impl Changed {
+    fn new(row: Option<FileRow>) -> Self {
+        Self {
+            after: row.clone(),
+            before: row,
+        }
+    }
+
+    fn apply(mut self, change: FileChange) -> Self {
+        if change == FileChange::Delete {
+            self.after = None;
+            return self;
+        }
+        let row = self.after.get_or_insert(FileRow::new());
+        match change {
+            FileChange::Progress(progress) => row.progress = progress.into(),
+            FileChange::Note(note) => row.note = note,
+            FileChange::Withdrawn(is_withdrawn) => row.is_withdrawn = is_withdrawn,
+            FileChange::Captures(number, captures) => {
+                row.captures = (captures > 0).then_some((number, captures));
+                row.progress = if captures > 0 {
+                    ProgressRow::Indexed
+                } else {
+                    ProgressRow::Empty
+                };
+            }
+            FileChange::Delete => {}
+        }
+        self
+    }
+}

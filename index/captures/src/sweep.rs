@@ -1,0 +1,195 @@
+//! Takes away the rows of captures that nobody can see any more.
+//!
+//! Captures of a replaced or deleted file, of a replaced set, and of a writer that did not complete, are out of sight at
+//! once. Their rows stay until a sweep meets them: it reads all captures, a bounded number in each call.
+
+use archive_db::{Batch, DbError};
+
+use crate::Captures;
+use crate::place::Place;
+use crate::shared::{Ledger, Shared};
+use crate::visible::NumberSet;
+use crate::writer::BATCH;
+
+/// A sweep under way.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    /// The numbers whose rows go.
+    dead: NumberSet,
+    /// How many these are, without those of imports.
+    numbers: Vec<u32>,
+    /// The imports whose rows go.
+    imports: Vec<u32>,
+    /// The last row that was read; none: the first one comes next.
+    last: Option<Place>,
+    /// The view when it began: queries of earlier ones may still see what goes.
+    generation: u64,
+    has_read_all: bool,
+}
+
+/// The outcome of a part of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Swept {
+    /// How many captures were read.
+    pub read: u64,
+    /// How many of them were taken away.
+    pub removed: u64,
+    /// Whether nothing is left to do; else the caller goes on.
+    pub is_complete: bool,
+}
+
+impl Captures {
+    /// Goes on taking away rows that nobody can see, and reads up to `limit` captures for it. A sweep that nobody needs
+    /// reads none.
+    ///
+    /// While a query that began before the sweep still runs, there is nothing to do, and the sweep is not complete.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the database fails.
+    pub fn sweep(&self, limit: u64) -> Result<Swept, DbError> {
+        let shared = &self.shared;
+        let mut ledger = shared.ledger();
+        let mut swept = Swept {
+            read: 0,
+            removed: 0,
+            is_complete: false,
+        };
+        let generation = shared.with_view(|view| view.generation);
+        let mut sweep = match ledger.sweep.take() {
+            Some(sweep) => sweep,
+            None => match shared.begin_sweep(&ledger, generation)? {
+                Some(sweep) => sweep,
+                None => {
+                    swept.is_complete = true;
+                    return Ok(swept);
+                }
+            },
+        };
+        if ledger.oldest_generation(generation) < sweep.generation {
+            ledger.sweep = Some(sweep);
+            return Ok(swept);
+        }
+        // Changes go on while rows are read: they never bring a dead number back.
+        drop(ledger);
+        let outcome = shared.sweep(&mut sweep, limit, &mut swept);
+        let mut ledger = shared.ledger();
+        if outcome.is_ok() && sweep.has_read_all {
+            shared.forget(&sweep)?;
+            swept.is_complete = true;
+        } else {
+            ledger.sweep = Some(sweep);
+        }
+        outcome?;
+        Ok(swept)
+    }
+}
+
+impl Shared {
+    /// Finds the numbers whose rows nobody can see; none: there are no such rows.
+    fn begin_sweep(&self, ledger: &Ledger, generation: u64) -> Result<Option<Sweep>, DbError> {
+        let mut sweep = Sweep {
+            dead: NumberSet::default(),
+            numbers: Vec::new(),
+            imports: Vec::new(),
+            last: None,
+            generation,
+            has_read_all: false,
+        };
+        for row in self.tables.dead.range(..)? {
+            let (number, ()) = row?;
+            if !ledger.writing.contains(&number) {
+                sweep.dead.set(number, true);
+                sweep.numbers.push(number);
+            }
+        }
+        for row in self.tables.imports.range(..)? {
+            let (import, set) = row?;
+            let current = self.tables.sets.get(&set)?;
+            let is_current = current.is_some_and(|set| set.import == import);
+            if is_current || ledger.importing.contains(&import) {
+                continue;
+            }
+            sweep.imports.push(import);
+            for file in self.tables.import_files.prefix(&import)? {
+                let (_, number) = file?;
+                sweep.dead.set(file_number(number), true);
+            }
+        }
+        let is_empty = sweep.numbers.is_empty() && sweep.imports.is_empty();
+        Ok((!is_empty).then_some(sweep))
+    }
+
+    /// Reads up to `limit` captures, and deletes the dead ones of them.
+    fn sweep(&self, sweep: &mut Sweep, limit: u64, swept: &mut Swept) -> Result<(), DbError> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let start = sweep.last.clone().map_or(Unbounded, Excluded);
+        let captures = &self.tables.captures;
+        let mut batch = self.database.batch();
+        let mut last = sweep.last.take();
+        let mut rows = captures.range((start, Unbounded))?;
+        while swept.read < limit {
+            let Some(row) = rows.next() else {
+                sweep.has_read_all = true;
+                break;
+            };
+            let (place, _) = row?;
+            swept.read += 1;
+            if sweep.dead.has(place.file) {
+                batch.delete(captures, &place)?;
+                swept.removed += 1;
+            }
+            last = Some(place);
+            if batch.size() >= BATCH {
+                self.flush(&mut batch)?;
+            }
+        }
+        batch.write()?;
+        sweep.last = last;
+        Ok(())
+    }
+
+    /// Forgets the numbers and imports that have no rows any more.
+    fn forget(&self, sweep: &Sweep) -> Result<(), DbError> {
+        let tables = &self.tables;
+        let mut batch = self.database.batch();
+        for number in &sweep.numbers {
+            batch.delete(&tables.dead, number)?;
+            batch.delete(&tables.numbers, number)?;
+            self.names.forget(*number);
+            self.flush_full(&mut batch)?;
+        }
+        for import in &sweep.imports {
+            for file in tables.import_files.prefix(import)? {
+                let (key, number) = file?;
+                let number = file_number(number);
+                batch.delete(&tables.import_files, &key)?;
+                batch.delete(&tables.numbers, &number)?;
+                self.names.forget(number);
+                self.flush_full(&mut batch)?;
+            }
+            batch.delete(&tables.imports, import)?;
+        }
+        batch.write()?;
+        Ok(())
+    }
+
+    /// Writes a batch that is full, and begins another one.
+    pub(crate) fn flush_full(&self, batch: &mut Batch) -> Result<(), DbError> {
+        if batch.size() >= BATCH {
+            self.flush(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a batch, and begins another one.
+    pub(crate) fn flush(&self, batch: &mut Batch) -> Result<(), DbError> {
+        std::mem::replace(batch, self.database.batch()).write()?;
+        Ok(())
+    }
+}
+
+/// A number of a file, from its row.
+pub(crate) fn file_number(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,104 @@
+//! The index as its users see it, held against a list in memory.
+
+mod changes;
+mod exports;
+mod files;
+mod imports;
+mod opening;
+mod queries;
+
+use archive_formats::cdx::Capture;
+use archive_formats::surt::UrlKey;
+
+use crate::{Captures, Memory, OpenOptions, Query, Target};
+
+/// Numbers that look random and are the same in every run.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % end
+    }
+
+    /// One of so many places.
+    pub(crate) fn index(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(length as u64)).unwrap()
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.index(from.len())]
+    }
+}
+
+/// An index in memory, and the place that it can be opened in again.
+pub(crate) fn empty() -> (Memory, Captures) {
+    let memory = Memory::new().unwrap();
+    let captures = open(&memory);
+    (memory, captures)
+}
+
+pub(crate) fn open(memory: &Memory) -> Captures {
+    let options = OpenOptions::default();
+    Captures::open_in_memory(memory, &options).unwrap().captures
+}
+
+/// A capture of a URL.
+pub(crate) fn capture(url: &str, time: &str, offset: u64) -> Capture {
+    let mut capture = Capture::new(UrlKey::of(url).as_str(), time.parse().unwrap());
+    capture.original = Some(url.to_owned());
+    capture.mime = Some("text/html".to_owned());
+    capture.status = Some(200);
+    capture.digest = Some("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ".to_owned());
+    capture.offset = Some(offset);
+    capture
+}
+
+/// The captures of file `name`, as they come out of the index.
+pub(crate) fn of_file(name: &str, count: u64) -> Vec<Capture> {
+    let in_file = |number: u64| {
+        let mut capture = capture(
+            &format!("http://a.dk/{}", number % 7),
+            &format!("2020010100{:02}{:02}", number / 60 % 60, number % 60),
+            number * 100,
+        );
+        capture.file = Some(name.to_owned());
+        capture
+    };
+    (0..count).map(in_file).collect()
+}
+
+/// Adds a file.
+pub(crate) fn add(captures: &Captures, name: &str, all: &[Capture]) {
+    let mut writer = captures.file(name).unwrap();
+    for capture in all {
+        writer.push(capture).unwrap();
+    }
+    assert_eq!(writer.complete(None), Ok(all.len() as u64));
+}
+
+/// All captures that a query gives.
+#[track_caller]
+pub(crate) fn answer(captures: &Captures, query: &Query) -> Vec<Capture> {
+    let matches = captures.query(query).unwrap();
+    matches.map(|found| found.unwrap().capture).collect()
+}
+
+/// Everything that is shown.
+#[track_caller]
+pub(crate) fn everything(captures: &Captures) -> Vec<Capture> {
+    answer(captures, &Query::new(Target::all()))
+}
+
+/// Captures in the order of an index that read the files in the order of their names.
+pub(crate) fn sorted(mut all: Vec<Capture>) -> Vec<Capture> {
+    all.sort_by_key(|c| (c.key.clone(), c.timestamp, c.file.clone(), c.offset));
+    all
+}

@@ -1,0 +1,311 @@
+//! Files are added, replaced, hidden, shown and deleted: all at once, and through every cut.
+
+use archive_formats::cdx::Capture;
+
+use super::{add, capture, empty, everything, of_file, open, sorted};
+use crate::{Captures, Counts, FollowState, Progress};
+
+fn state(position: u64) -> FollowState {
+    FollowState {
+        feed: "one".to_owned(),
+        position,
+    }
+}
+
+/// Takes away what nobody sees; gives how many rows that were.
+fn sweep(captures: &Captures) -> u64 {
+    let mut removed = 0;
+    for _ in 0..10_000 {
+        let swept = captures.sweep(1000).unwrap();
+        removed += swept.removed;
+        if swept.is_complete {
+            assert_eq!(captures.sweep(1000).unwrap().read, 0, "nothing is left");
+            return removed;
+        }
+    }
+    panic!("the sweep does not end");
+}
+
+fn names(names: impl Iterator<Item = Result<String, crate::DbError>>) -> Vec<String> {
+    names.map(Result::unwrap).collect()
+}
+
+/// Enough captures for several batches.
+const MANY: u64 = 16_000;
+
+/// Fails if a writer that was cut off at any point is seen, or what it wrote stays after a sweep.
+#[test]
+fn cut_off_file_is_invisible_and_swept() {
+    for (before, pushed) in [(0, 1), (0, MANY), (10, 1), (10, MANY)] {
+        let (memory, captures) = empty();
+        let old = of_file("a", before);
+        if before > 0 {
+            add(&captures, "a", &old);
+        }
+        let mut writer = captures.file("a").unwrap();
+        for capture in of_file("a", pushed) {
+            writer.push(&capture).unwrap();
+        }
+        assert_eq!(everything(&captures), sorted(old.clone()), "while written");
+        assert_eq!(sweep(&captures), 0, "the writer goes on");
+        drop((writer, captures));
+        let captures = open(&memory);
+        assert_eq!(everything(&captures), sorted(old.clone()), "cut off");
+        assert_eq!(captures.counts().captures, before);
+        let removed = sweep(&captures);
+        assert!(
+            removed < pushed && (removed > 0) == (pushed == MANY),
+            "{removed}"
+        );
+        assert_eq!(everything(&captures), sorted(old));
+        let new = of_file("a", MANY / 2);
+        add(&captures, "a", &new);
+        drop(captures);
+        let captures = open(&memory);
+        assert_eq!(everything(&captures), sorted(new));
+        assert_eq!(sweep(&captures), before);
+        assert_eq!(
+            captures.verify().unwrap(),
+            MANY / 2 + 4,
+            "and four rows beside them"
+        );
+    }
+}
+
+/// Fails if a sweep takes away rows of a file that is written while it runs.
+#[test]
+fn sweep_leaves_what_is_being_written() {
+    let (_memory, captures) = empty();
+    add(&captures, "a", &of_file("a", 5000));
+    captures.delete("a").unwrap();
+    assert!(!captures.sweep(100).unwrap().is_complete);
+    let mut writer = captures.file("b").unwrap();
+    let new = of_file("b", MANY);
+    for (number, capture) in new.iter().enumerate() {
+        writer.push(capture).unwrap();
+        if number % 1000 == 0 {
+            captures.sweep(100).unwrap();
+        }
+    }
+    writer.complete(None).unwrap();
+    assert!(sweep(&captures) > 0);
+    assert_eq!(everything(&captures), sorted(new));
+}
+
+/// Fails if old and new captures of a file are seen together, or the old ones come back.
+#[test]
+fn second_reading_replaces_the_first() {
+    let (memory, captures) = empty();
+    add(&captures, "a", &of_file("a", 100));
+    add(&captures, "b", &of_file("b", 3));
+    let mut writer = captures.file("a").unwrap();
+    writer
+        .push(&capture("http://new.dk/", "20210101000000", 5))
+        .unwrap();
+    assert_eq!(everything(&captures).len(), 103);
+    assert_eq!(writer.complete(Some(state(7))), Ok(1));
+    let all = everything(&captures);
+    assert_eq!(all.len(), 4);
+    assert_eq!(captures.follow_state(), Ok(Some(state(7))));
+    drop(captures);
+    let captures = open(&memory);
+    assert_eq!(everything(&captures), all);
+    assert_eq!(captures.follow_state(), Ok(Some(state(7))));
+    assert_eq!(sweep(&captures), 100);
+    assert_eq!(everything(&captures), all);
+}
+
+/// Fails if a withdrawn file is seen, does not come back as it was, or is seen once it was read again.
+#[test]
+fn withdrawn_file_hides_and_comes_back() {
+    let (memory, captures) = empty();
+    add(&captures, "a", &of_file("a", 10));
+    add(&captures, "b", &of_file("b", 10));
+    let (all, b) = (everything(&captures), sorted(of_file("b", 10)));
+    captures.withdraw("a").unwrap();
+    for captures in [captures.clone(), captures] {
+        assert_eq!(everything(&captures), b);
+        assert_eq!(
+            (captures.counts().captures, captures.counts().withdrawn),
+            (10, 1)
+        );
+        let entry = captures.file_entry("a").unwrap().unwrap();
+        assert!(entry.is_withdrawn && entry.captures == 10);
+    }
+    let captures = open(&memory);
+    assert_eq!(everything(&captures), b);
+    assert_eq!(sweep(&captures), 0, "it is kept");
+    captures.bring_back("a").unwrap();
+    assert_eq!(everything(&captures), all);
+    captures.withdraw("a").unwrap();
+    add(&captures, "a", &of_file("a", 20));
+    assert_eq!(everything(&captures), b, "read again, and still withdrawn");
+    captures.bring_back("a").unwrap();
+    assert_eq!(everything(&captures).len(), 30);
+    assert_eq!(captures.counts().captures, 30);
+}
+
+/// Fails if the queue forgets a file, keeps one that is done, or asks for one that is withdrawn.
+#[test]
+fn queue_has_files_that_wait() {
+    let (memory, captures) = empty();
+    let mut update = captures.update();
+    for name in ["c", "a", "b", "d", "e"] {
+        update.progress(name, Progress::PENDING);
+    }
+    update.note("a", Some("root".to_owned()));
+    update.withdraw("b").withdraw("unheard").follow(state(5));
+    assert_eq!(captures.counts(), Counts::default(), "not yet committed");
+    update.commit().unwrap();
+    add(&captures, "c", &of_file("c", 2));
+    add(&captures, "d", &[]);
+    let parked = Progress::Parked {
+        attempts: 3,
+        reason: "damaged".to_owned(),
+    };
+    let mut update = captures.update();
+    update.progress("e", parked.clone());
+    update.commit().unwrap();
+    let check = |captures: &Captures| {
+        assert_eq!(names(captures.pending().unwrap()), ["a"]);
+        assert_eq!(names(captures.parked().unwrap()), ["e"]);
+        let counts = Counts {
+            pending: 1,
+            indexed: 1,
+            nothing_to_index: 1,
+            parked: 1,
+            withdrawn: 2,
+            captures: 2,
+            ..Counts::default()
+        };
+        assert_eq!(captures.counts(), counts);
+        let entry = captures.file_entry("a").unwrap().unwrap();
+        assert_eq!(
+            (entry.progress, entry.note.as_deref()),
+            (Progress::PENDING, Some("root"))
+        );
+        assert_eq!(captures.file_entry("e").unwrap().unwrap().progress, parked);
+        assert_eq!(
+            captures.file_entry("d").unwrap().unwrap().progress,
+            Progress::NothingToIndex
+        );
+        assert_eq!(captures.file_entry("nothing"), Ok(None));
+        let files = captures.files(Some("b")).unwrap();
+        assert_eq!(
+            names(files.map(|file| file.map(|file| file.name))),
+            ["c", "d", "e", "unheard"]
+        );
+        assert_eq!(captures.follow_state(), Ok(Some(state(5))));
+    };
+    check(&captures);
+    drop(captures);
+    check(&open(&memory));
+}
+
+/// Fails if changes of one batch undo each other wrongly, or the counts drift.
+#[test]
+fn changes_of_a_batch_take_effect_in_order() {
+    let (memory, captures) = empty();
+    add(&captures, "a", &of_file("a", 4));
+    let mut update = captures.update();
+    update
+        .withdraw("a")
+        .delete("a")
+        .progress("a", Progress::PENDING);
+    update.delete("b").note("c", None).bring_back("c");
+    update.commit().unwrap();
+    assert_eq!(everything(&captures), []);
+    assert_eq!(names(captures.pending().unwrap()), ["a", "c"]);
+    let entry = captures.file_entry("a").unwrap().unwrap();
+    assert_eq!((entry.captures, entry.is_withdrawn), (0, false));
+    let counts = captures.counts();
+    assert_eq!((counts.pending, counts.captures), (2, 0));
+    drop(captures);
+    assert_eq!(open(&memory).counts(), counts);
+}
+
+/// Fails if a file that is deleted leaves rows, or one that comes again does not count.
+#[test]
+fn deleted_file_leaves_nothing() {
+    let (memory, captures) = empty();
+    for round in 1..4 {
+        add(&captures, "a", &of_file("a", 50));
+        assert_eq!(everything(&captures).len(), 50);
+        captures.delete("a").unwrap();
+        assert_eq!(everything(&captures), []);
+        assert_eq!(captures.counts(), Counts::default());
+        if round % 2 == 0 {
+            assert_eq!(sweep(&captures), 100);
+            assert_eq!(captures.verify().unwrap(), 2);
+        }
+    }
+    drop(captures);
+    assert_eq!(everything(&open(&memory)), []);
+}
+
+/// Fails if a comparison of the index with a file cannot see a difference.
+#[test]
+fn stored_captures_can_be_compared() {
+    let (_memory, captures) = empty();
+    let all = of_file("a", 30);
+    add(&captures, "a", &all);
+    captures.withdraw("a").unwrap();
+    for capture in &all {
+        assert_eq!(
+            captures.stored("a", capture).unwrap().as_ref(),
+            Some(capture)
+        );
+        let mut other = capture.clone();
+        other.offset = Some(1);
+        assert_eq!(captures.stored("a", &other), Ok(None));
+        other.offset = None;
+        assert_eq!(captures.stored("a", &other), Ok(None));
+        assert_eq!(captures.stored("b", capture), Ok(None));
+    }
+}
+
+/// Fails if a key made by older rules, or a foreign file name, gets into the index.
+#[test]
+fn keys_and_names_are_made_again() {
+    let (_memory, captures) = empty();
+    let mut foreign = capture("http://www.A.dk/B", "20200101000000", 0);
+    foreign.key = "old".to_owned();
+    foreign.file = Some("other".to_owned());
+    add(&captures, "a", &[foreign]);
+    let [found]: [Capture; 1] = everything(&captures).try_into().unwrap();
+    assert_eq!(
+        (found.key.as_str(), found.file.as_deref()),
+        ("dk,a)/b", Some("a"))
+    );
+}
+
+/// Fails if files are seen after they were forgotten, or imported sets are forgotten with them.
+#[test]
+fn forgotten_files_leave_sets() {
+    let (memory, captures) = empty();
+    add(&captures, "a", &of_file("a", 40));
+    let mut import = captures.import("set").unwrap();
+    import.push(&of_file("x", 1)[0]).unwrap();
+    import.complete().unwrap();
+    let mut update = captures.update();
+    update.progress("b", Progress::PENDING).follow(state(9));
+    update.commit().unwrap();
+    captures.forget_files().unwrap();
+    let check = |captures: &Captures| {
+        assert_eq!(everything(captures), of_file("x", 1));
+        assert_eq!(captures.follow_state(), Ok(None));
+        assert_eq!(captures.files(None).unwrap().count(), 0);
+        assert_eq!(captures.pending().unwrap().count(), 0);
+        let counts = captures.counts();
+        assert_eq!(
+            (counts.sets, counts.set_captures, counts.captures),
+            (1, 1, 0)
+        );
+    };
+    check(&captures);
+    drop(captures);
+    check(&open(&memory));
+    let captures = open(&memory);
+    assert_eq!(sweep(&captures), 40);
+    assert_eq!(everything(&captures), of_file("x", 1));
+}

@@ -1,0 +1,78 @@
+//! Which numbers of files are shown: bits in pages that versions share.
+
+use std::sync::Arc;
+
+/// How many numbers a page has.
+const PAGE: u32 = 64 * 64;
+
+type Page = [u64; 64];
+
+/// A set of numbers of files. A clone is cheap, and stays as it is while the other one changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NumberSet {
+    pages: Vec<Option<Arc<Page>>>,
+}
+
+impl NumberSet {
+    /// Whether a number is in it.
+    pub(crate) fn has(&self, number: u32) -> bool {
+        let (page, word, bit) = split(number);
+        let page = self.pages.get(page).and_then(Option::as_deref);
+        page.and_then(|page| page.get(word))
+            .is_some_and(|word| word & bit != 0)
+    }
+
+    /// Puts a number in, or takes it out.
+    pub(crate) fn set(&mut self, number: u32, is_in: bool) {
+        let (page, word, bit) = split(number);
+        if self.pages.len() <= page {
+            if !is_in {
+                return;
+            }
+            self.pages.resize(page + 1, None);
+        }
+        let Some(page) = self.pages.get_mut(page) else {
+            return;
+        };
+        let page = Arc::make_mut(page.get_or_insert_with(|| Arc::new([0; 64])));
+        if let Some(word) = page.get_mut(word) {
+            *word = if is_in { *word | bit } else { *word & !bit };
+        }
+    }
+}
+
+/// The page, the word in it and the bit in that.
+fn split(number: u32) -> (usize, usize, u64) {
+    let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    (
+        index(number / PAGE),
+        index(number % PAGE / 64),
+        1 << (number % 64),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a number is lost, or a clone sees later changes.
+    #[test]
+    fn numbers_are_kept_and_clones_stay() {
+        let numbers = [0, 1, 63, 64, 4095, 4096, 1_000_000, 100_000_000];
+        let mut set = NumberSet::default();
+        set.set(5_000_000, false);
+        for (count, number) in numbers.into_iter().enumerate() {
+            let before = set.clone();
+            set.set(number, true);
+            assert!(!before.has(number) && set.has(number));
+            assert!(numbers.iter().filter(|n| set.has(**n)).count() == count + 1);
+            assert!(!set.has(number + 1) || numbers.contains(&(number + 1)));
+        }
+        let full = set.clone();
+        for number in numbers {
+            set.set(number, false);
+            assert!(full.has(number) && !set.has(number));
+        }
+        assert!(!set.has(u32::MAX));
+    }
+}

@@ -1,0 +1,132 @@
+//! Adds the captures of one file, all at once for those who look.
+
+use archive_db::{Batch, DbError};
+use archive_formats::cdx::Capture;
+
+use crate::Captures;
+use crate::files::{FileChange, FollowState};
+use crate::moment::Moment;
+use crate::packed::pack;
+use crate::place::{Place, Position};
+use crate::rows::NumberRow;
+
+/// A batch is written when it has this many bytes.
+pub(crate) const BATCH: usize = 1 << 20;
+
+/// Takes the captures of one file of the archive.
+///
+/// Nobody sees them before [`FileWriter::complete`], which puts them in the place of those that the file had. Captures of a
+/// writer that was dropped, or whose process was killed, are never seen, and [`Captures::sweep`] takes them away.
+#[derive(Debug)]
+#[must_use = "the captures are seen once the writer is completed"]
+pub struct FileWriter {
+    captures: Captures,
+    name: String,
+    number: u32,
+    batch: Batch,
+    /// Whether a batch was written, and the number is among the dead ones.
+    is_begun: bool,
+    count: u64,
+    note: Option<Option<String>>,
+}
+
+impl Captures {
+    /// Begins the captures of a file of the archive: its first ones, or those that replace what it has.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the database fails.
+    pub fn file(&self, name: &str) -> Result<FileWriter, DbError> {
+        let number = {
+            let mut ledger = self.shared.ledger();
+            let number = ledger.next_number();
+            ledger.writing.insert(number);
+            number
+        };
+        let mut writer = FileWriter {
+            captures: self.clone(),
+            name: name.to_owned(),
+            number,
+            batch: self.shared.database.batch(),
+            is_begun: false,
+            count: 0,
+            note: None,
+        };
+        let row = NumberRow {
+            set: None,
+            name: name.to_owned(),
+        };
+        let numbers = &self.shared.tables.numbers;
+        writer.batch.put(numbers, &number, &row)?;
+        Ok(writer)
+    }
+}
+
+impl FileWriter {
+    /// Adds a capture. Its key is made again from its URL; its file is that of the writer, whatever it says.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the database fails; the writer is dropped then.
+    pub fn push(&mut self, capture: &Capture) -> Result<(), DbError> {
+        let shared = &self.captures.shared;
+        let place = Place {
+            key: shared.rules.key_of(capture),
+            time: Moment::of(capture.timestamp),
+            file: self.number,
+            position: match capture.offset {
+                Some(offset) => Position::Offset(offset),
+                None => Position::Line(self.count),
+            },
+        };
+        let value = pack(&place, capture);
+        self.batch.put(&shared.tables.captures, &place, &value)?;
+        self.count += 1;
+        if self.batch.size() >= BATCH {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Keeps text with the file once the writer is completed.
+    pub fn note(&mut self, note: Option<String>) {
+        self.note = Some(note);
+    }
+
+    /// Shows the captures in the place of those that the file had, and says that it is indexed, or that it has nothing to
+    /// index; keeps how far the archive was followed in the same batch, if that is given. Gives the number of captures.
+    ///
+    /// The change is logged, and durable with the next [`Captures::sync`].
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the database fails.
+    pub fn complete(mut self, follow: Option<FollowState>) -> Result<u64, DbError> {
+        let shared = &self.captures.shared;
+        let mut batch = shared.database.batch();
+        if self.count > 0 {
+            std::mem::swap(&mut batch, &mut self.batch);
+        }
+        let captures = FileChange::Captures(self.number, self.count);
+        let note = self.note.take().map(FileChange::Note);
+        let changes = [Some(captures), note].into_iter().flatten();
+        let changes = changes.map(|change| (self.name.clone(), change)).collect();
+        shared.change(batch, changes, follow)?;
+        Ok(self.count)
+    }
+
+    fn flush(&mut self) -> Result<(), DbError> {
+        let shared = &self.captures.shared;
+        if !self.is_begun {
+            self.batch.put(&shared.tables.dead, &self.number, &())?;
+            self.is_begun = true;
+        }
+        shared.flush(&mut self.batch)
+    }
+}
+
+impl Drop for FileWriter {
+    fn drop(&mut self) {
+        self.captures.shared.ledger().writing.remove(&self.number);
+    }
+}

@@ -1,0 +1,101 @@
+//! What the index says of itself: kept in memory, shown by `status`.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use proto_index::status::{Comparison, FollowState};
+
+/// The state of the work that is under way.
+#[derive(Debug)]
+pub(crate) struct Board {
+    notes: Mutex<Notes>,
+}
+
+/// One state of the board.
+#[derive(Clone, Debug)]
+pub(crate) struct Notes {
+    /// How the archive is followed.
+    pub(crate) state: FollowState,
+    /// Why the feed does not come.
+    pub(crate) feed_problem: Option<String>,
+    /// Why files are not read.
+    pub(crate) job_problem: Option<String>,
+    /// The last file that was compared.
+    pub(crate) comparison: Option<Comparison>,
+    /// How many files were compared since the start.
+    pub(crate) compared: u64,
+    /// How many of them differed.
+    pub(crate) differed: u64,
+    /// Why the database was begun anew.
+    pub(crate) rebuilt: Option<String>,
+}
+
+impl Board {
+    pub(crate) fn new(rebuilt: Option<String>) -> Self {
+        Self {
+            notes: Mutex::new(Notes {
+                state: FollowState::Starting,
+                feed_problem: None,
+                job_problem: None,
+                comparison: None,
+                compared: 0,
+                differed: 0,
+                rebuilt,
+            }),
+        }
+    }
+
+    /// Returns the state as it is now.
+    pub(crate) fn notes(&self) -> Notes {
+        self.lock().clone()
+    }
+
+    /// Says that the feed comes, and how.
+    pub(crate) fn follows(&self, is_listing: bool) {
+        let mut notes = self.lock();
+        notes.feed_problem = None;
+        notes.state = if is_listing {
+            FollowState::Listing
+        } else {
+            FollowState::Following
+        };
+    }
+
+    /// Says why the feed does not come. Says so in the log, if it is news.
+    pub(crate) fn waits(&self, problem: String) {
+        let mut notes = self.lock();
+        if notes.feed_problem.as_ref() != Some(&problem) {
+            tracing::warn!(
+                problem,
+                "the archive is not followed now; it is tried again"
+            );
+        }
+        notes.feed_problem = Some(problem);
+        if notes.state != FollowState::Starting {
+            notes.state = FollowState::Waiting;
+        }
+    }
+
+    /// Says why files are not read, or that they are.
+    pub(crate) fn reads(&self, problem: Option<String>) {
+        let mut notes = self.lock();
+        if let Some(problem) = &problem
+            && notes.job_problem.as_ref() != Some(problem)
+        {
+            tracing::warn!(problem, "files are not indexed now; it is tried again");
+        }
+        notes.job_problem = problem;
+    }
+
+    /// Notes a comparison.
+    pub(crate) fn compared(&self, comparison: Comparison) {
+        let mut notes = self.lock();
+        notes.compared = notes.compared.saturating_add(1);
+        let differs = u64::from(comparison.differences > 0);
+        notes.differed = notes.differed.saturating_add(differs);
+        notes.comparison = Some(comparison);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

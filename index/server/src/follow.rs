@@ -1,0 +1,198 @@
+//! The two loops that keep the index behind the archive: one reads the feed, the other has waiting files read.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_client::{Access, ClientError};
+use archive_daemon::Clock;
+use archive_db::DbError;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::Notify;
+use tokio::task::{JoinError, spawn_blocking};
+use tokio_util::sync::CancellationToken;
+
+use crate::board::Board;
+use crate::extract::{BatchError, Extractor};
+use crate::follower::Follower;
+use crate::metrics::Instruments;
+
+/// The pause before the archive is asked again; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The longest pause before the archive is asked again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+/// The most steps of the feed that are taken at once.
+const STEPS: usize = 1000;
+
+/// Why a loop ends: the part then ends, too.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FollowError {
+    /// The database fails.
+    #[error(transparent)]
+    Database(#[from] DbError),
+    /// A bug: blocking work panicked.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+}
+
+/// Why one reading of the feed ended.
+enum Ended {
+    Archive(ClientError),
+    Fatal(FollowError),
+    /// Everything was forgotten: it is begun anew at once.
+    Forgotten,
+}
+
+/// The reading of the feed.
+pub(crate) struct Feed {
+    pub(crate) access: Arc<dyn Access>,
+    pub(crate) follower: Arc<Follower>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) instruments: Instruments,
+    pub(crate) clock: Clock,
+    pub(crate) stop: CancellationToken,
+    /// Woken when files may have come.
+    pub(crate) wake: Arc<Notify>,
+    /// Woken when everything was forgotten.
+    pub(crate) forgotten: Arc<Notify>,
+}
+
+impl Feed {
+    /// Follows the archive until the stop.
+    pub(crate) async fn run(self) -> Result<(), FollowError> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let ended = tokio::select! {
+                ended = self.read(&mut pause) => ended,
+                () = self.forgotten.notified() => Ended::Forgotten,
+                () = self.stop.cancelled() => return Ok(()),
+            };
+            match ended {
+                Ended::Fatal(error) => return Err(error),
+                Ended::Forgotten => {}
+                Ended::Archive(error) => {
+                    self.board.waits(error.to_string());
+                    tokio::select! {
+                        () = self.clock.sleep(pause) => {}
+                        () = self.stop.cancelled() => return Ok(()),
+                    }
+                    pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    async fn read(&self, pause: &mut Duration) -> Ended {
+        match self.read_steps(pause).await {
+            Ok(never) => match never {},
+            Err(ended) => ended,
+        }
+    }
+
+    async fn read_steps(&self, pause: &mut Duration) -> Result<Infallible, Ended> {
+        let follower = Arc::clone(&self.follower);
+        let begun = blocking(move || follower.begin_reading()).await?;
+        let (mut reading, after) = begun;
+        let steps = self.access.changes(after.as_ref()).await;
+        let mut steps = steps.map_err(Ended::Archive)?.ready_chunks(STEPS);
+        loop {
+            let Some(chunk) = steps.next().await else {
+                let cut = "the feed of the archive ended".to_owned();
+                return Err(Ended::Archive(ClientError::Unavailable(cut)));
+            };
+            let (mut good, mut failed) = (Vec::with_capacity(chunk.len()), None);
+            for step in chunk {
+                match step {
+                    Ok(step) => good.push(step),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            if !good.is_empty() {
+                *pause = FIRST_PAUSE;
+            }
+            let follower = Arc::clone(&self.follower);
+            let (counts, after) = blocking(move || {
+                let counts = follower.apply(good, &mut reading)?;
+                Ok((counts, reading))
+            })
+            .await?;
+            reading = after;
+            self.instruments.show(&self.follower.counts());
+            self.wake.notify_one();
+            if !counts {
+                return Err(Ended::Forgotten);
+            }
+            self.board.follows(reading.is_listing());
+            if let Some(error) = failed {
+                return Err(Ended::Archive(error));
+            }
+        }
+    }
+}
+
+/// The reading of files that wait.
+pub(crate) struct Dispatch {
+    pub(crate) extractor: Extractor,
+    pub(crate) follower: Arc<Follower>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) clock: Clock,
+    pub(crate) stop: CancellationToken,
+    pub(crate) wake: Arc<Notify>,
+}
+
+impl Dispatch {
+    /// Has waiting files read until the stop. A batch is made of what waits as soon as there is room for one.
+    pub(crate) async fn run(self) -> Result<(), FollowError> {
+        let mut under_way = FuturesUnordered::new();
+        let (mut failures, mut pause) = (0_u32, None);
+        loop {
+            while pause.is_none() {
+                let follower = Arc::clone(&self.follower);
+                let next = spawn_blocking(move || follower.next_batch()).await??;
+                let Some(batch) = next else { break };
+                let extractor = self.extractor.clone();
+                under_way.push(async move { extractor.read(batch).await });
+            }
+            let turn = match pause {
+                Some(pause) => Some(pause),
+                None => self.follower.next_turn(),
+            };
+            let sleep = async {
+                match turn {
+                    Some(turn) => self.clock.sleep(turn).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                Some(ended) = under_way.next() => match ended {
+                    Ok(()) => {
+                        (failures, pause) = (0, None);
+                        self.board.reads(None);
+                    }
+                    Err(BatchError::Database(error)) => return Err(error.into()),
+                    Err(error @ (BatchError::Archive(_) | BatchError::System(_))) => {
+                        self.board.reads(Some(error.to_string()));
+                        let doubled = FIRST_PAUSE.saturating_mul(1 << failures.min(8));
+                        pause = Some(doubled.min(LONGEST_PAUSE));
+                        failures = failures.saturating_add(1);
+                    }
+                },
+                () = sleep => pause = None,
+                () = self.wake.notified() => {}
+                () = self.stop.cancelled() => return Ok(()),
+            }
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, DbError> + Send + 'static,
+) -> Result<T, Ended> {
+    let fatal = |error: FollowError| Ended::Fatal(error);
+    let done = spawn_blocking(work).await;
+    done.map_err(|error| fatal(error.into()))?
+        .map_err(|error| fatal(error.into()))
+}

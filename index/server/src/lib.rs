@@ -1,0 +1,236 @@
+//! The part `index`: it follows the archive, and answers where and when each URL was captured.
+//!
+//! Owner of: which files are read next ([`queue`]), what changes of the archive mean for them, and the door
+//! `holdfast.index.v1`. The captures themselves are `index-captures`'. All that came from files is a cache: it comes back
+//! from a full listing of the archive by itself. Imported sets do not.
+//!
+//! - pure: [`queue`], `decide`, `judge`;
+//! - `follower` is the order of decisions and rows; `follow`, `extract` and `work` do;
+//! - `rpc` is the door; [`settings`], `metrics`, `board`: as in every part.
+//!
+//! Not promised: that a capture can be read, or that who may see it was asked. That is the viewer's.
+
+mod answer;
+mod board;
+mod decide;
+mod extract;
+mod follow;
+mod follower;
+mod judge;
+mod metrics;
+pub mod queue;
+mod rpc;
+pub mod settings;
+mod work;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use archive_client::client_file::read_trust_file;
+use archive_client::{Access, Batch, ClientFileError, ClientLimits, Reader, Researcher};
+use archive_daemon::metrics::MetricError;
+use archive_daemon::worker::DuplicateWorker;
+use archive_daemon::{Daemon, OwnThread};
+use archive_rpc::{
+    ConnectError, CredentialsError, Drained, Expected, Limits, Refused, Role, ServeError,
+    connect_lazy,
+};
+use index_captures::{Captures, DbError, OpenError, OpenOptions};
+use tokio::sync::Notify;
+use tokio::task::{JoinError, spawn_blocking};
+
+use board::Board;
+use extract::Extractor;
+use follow::{Dispatch, Feed};
+use follower::Follower;
+use metrics::Instruments;
+pub use settings::{IndexSettings, InvalidSettings, Settings};
+use work::{Compare, Reload, Tidy};
+
+/// Why an index does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The settings cannot work.
+    #[error(transparent)]
+    Settings(#[from] InvalidSettings),
+    /// The certificate, the key or the authorities cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// The certificate is not that of an index: the archive would not talk to it.
+    #[error("the certificate is {0}, not that of an index; issue one with `holdfast pki issue`")]
+    Identity(String),
+    /// The trust file cannot be used.
+    #[error("index.trust: {0}")]
+    Trust(#[from] ClientFileError),
+    /// The address of the repository is not an address.
+    #[error("index.repository: {0}")]
+    Repository(#[from] ConnectError),
+    /// The database of captures cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The database of captures is damaged, and cannot be deleted either.
+    #[error("the damaged database of captures cannot be deleted: {0}")]
+    Destroy(#[from] DbError),
+    /// Its address cannot be listened on.
+    #[error(transparent)]
+    Bind(#[from] ServeError),
+    /// An instrument of that name is taken.
+    #[error(transparent)]
+    Metrics(#[from] MetricError),
+    /// A second index in this process.
+    #[error(transparent)]
+    Duplicate(#[from] DuplicateWorker),
+    /// A bug: opening the database panicked.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+}
+
+/// Brings an index up and returns the address it listens on. It lives in the daemon's tasks until their stop.
+///
+/// # Errors
+///
+/// Fails when the settings or the certificate cannot be used, or the database cannot be opened. A database that is damaged
+/// is not such an error: it is begun anew.
+pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
+    let index = settings.index;
+    index.check()?;
+    let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
+    let identity = credentials.identity();
+    if !identity.has(Role::Index) {
+        return Err(StartError::Identity(identity.to_string()));
+    }
+    let refused = daemon.metrics.refusals(&identity.to_string())?;
+    credentials.on_refusal(move |what| {
+        let counter = match what {
+            Refused::Call => &refused.calls,
+            Refused::Connection => &refused.connections,
+        };
+        counter.inc();
+    });
+    let instruments = Instruments::new(&daemon.metrics)?;
+    let trust = Arc::new(read_trust_file(&index.trust)?);
+    let expected = Expected::role(Role::Repository);
+    let channel = connect_lazy(
+        &index.repository,
+        &credentials,
+        &expected,
+        &Limits::default(),
+    )?;
+    let limits = ClientLimits::default();
+    let access: Arc<dyn Access> = Arc::new(Reader::new(channel.clone(), trust, limits));
+    let batch: Arc<dyn Batch> = Arc::new(Researcher::new(channel, limits));
+
+    let (captures, rebuilt) = {
+        let (data, memory) = (index.data.clone(), index.memory.bytes());
+        spawn_blocking(move || open(&data, memory)).await??
+    };
+    let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
+    let follower = Arc::new(Follower::new(
+        captures.clone(),
+        index.limits(),
+        daemon.clock.clone(),
+    ));
+    instruments.show(&follower.counts());
+    let board = Arc::new(Board::new(rebuilt));
+    let (wake, forgotten) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let stop = daemon.tasks.stop();
+    let extractor = Extractor {
+        batch,
+        limits,
+        chance: daemon.chance.clone(),
+        follower: Arc::clone(&follower),
+        instruments: instruments.clone(),
+    };
+
+    daemon.workers.spawn(Tidy { captures })?;
+    daemon.workers.spawn(Reload {
+        credentials: credentials.clone(),
+        clock: daemon.clock.clone(),
+        thread: OwnThread::new("credentials"),
+    })?;
+    daemon.workers.spawn(Compare {
+        extractor: extractor.clone(),
+        follower: Arc::clone(&follower),
+        board: Arc::clone(&board),
+        instruments: instruments.clone(),
+        chance: daemon.chance.clone(),
+        clock: daemon.clock.clone(),
+        wake: Arc::clone(&wake),
+        pause: index.compare.duration(),
+        has_waited: false,
+    })?;
+    let feed = Feed {
+        access,
+        follower: Arc::clone(&follower),
+        board: Arc::clone(&board),
+        instruments: instruments.clone(),
+        clock: daemon.clock.clone(),
+        stop: stop.clone(),
+        wake: Arc::clone(&wake),
+        forgotten: Arc::clone(&forgotten),
+    };
+    daemon.tasks.spawn("feed", feed.run());
+    let dispatch = Dispatch {
+        extractor,
+        follower: Arc::clone(&follower),
+        board: Arc::clone(&board),
+        clock: daemon.clock.clone(),
+        stop: stop.clone(),
+        wake: Arc::clone(&wake),
+    };
+    daemon.tasks.spawn("dispatch", dispatch.run());
+
+    // Calls are cut before the tasks are, so that a client that does not read ends as a call and not as a failure.
+    let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
+    let door = rpc::Door::new(
+        (follower, board),
+        instruments,
+        (wake, forgotten),
+        rpc::DoorLimits {
+            queries: index.queries.get(),
+            temporary: index.data,
+        },
+    );
+    let services = rpc::services(door);
+    daemon.tasks.spawn("rpc", async move {
+        let stopped = stop.cancelled_owned();
+        let drained = archive_rpc::serve(listener, services, credentials, limits, stopped).await?;
+        if drained == Drained::Cut {
+            tracing::warn!(after = ?limits.drain, "calls still under way were cut");
+        }
+        Ok::<(), ServeError>(())
+    });
+    tracing::info!(%address, "the index listens");
+    Ok(address)
+}
+
+/// Opens the database; one that is damaged, or of another form, is deleted and begun anew. Says why, if so.
+fn open(data: &Path, memory: u64) -> Result<(Captures, Option<String>), StartError> {
+    let memory = usize::try_from(memory).unwrap_or(usize::MAX);
+    let options = OpenOptions::default().memory(memory);
+    let error = match Captures::open(data, &options) {
+        Ok(opened) => {
+            if let Some(rekeyed) = opened.rekeyed {
+                tracing::warn!(
+                    ?rekeyed,
+                    "the keys of all captures were made anew by the rules of this build"
+                );
+            }
+            return Ok((opened.captures, None));
+        }
+        Err(error @ (OpenError::Damaged { .. } | OpenError::Format { .. })) => error,
+        Err(error @ OpenError::Database(_)) => return Err(error.into()),
+    };
+    let reason = match &error {
+        OpenError::Damaged { source, .. } | OpenError::Format { source, .. } => source.to_string(),
+        OpenError::Database(source) => source.to_string(),
+    };
+    tracing::error!(
+        reason,
+        "the database of captures cannot be used and is begun anew; imported sets have to be imported again"
+    );
+    Captures::destroy(data)?;
+    let opened = Captures::open(data, &options)?;
+    Ok((opened.captures, Some(reason)))
+}

@@ -1,0 +1,336 @@
+//! The door: the service `Captures`. It decodes, asks or decides, and encodes.
+
+mod bulk;
+
+use std::sync::Arc;
+
+use archive_db::DbError;
+use archive_rpc::answers::{AnswerStream, Answers, fail, send_blocking};
+use archive_rpc::{Kind, Services};
+use index_captures::{Progress, QueryError};
+use proto_index::sets::SetName;
+use proto_index::status::{IndexStatus, MOST_PARKED, ParkedFile, SetStatus, names, optional_name};
+use proto_index::wire::captures_server::{Captures, CapturesServer};
+use proto_index::{capture, query, wire};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::spawn_blocking;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::answer::answer;
+use crate::board::Board;
+use crate::follower::{Follower, split_reason};
+use crate::metrics::Instruments;
+
+/// Messages on their way to a caller.
+const MESSAGES: usize = 4;
+
+/// The most captures of one message.
+const TOGETHER: usize = 1000;
+
+/// About how many bytes of captures one message has.
+const MESSAGE_SIZE: usize = 256 << 10;
+
+/// Imports and exports at once.
+const BULK: usize = 2;
+
+/// The service.
+pub(crate) struct Door {
+    pub(crate) follower: Arc<Follower>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) instruments: Instruments,
+    /// Woken when files may wait.
+    pub(crate) wake: Arc<Notify>,
+    /// Woken when everything was forgotten.
+    pub(crate) forgotten: Arc<Notify>,
+    pub(crate) queries: Arc<Semaphore>,
+    bulk: Arc<Semaphore>,
+    temporary: std::path::PathBuf,
+}
+
+/// The doorkeeper's tools, as the part makes them.
+#[derive(Debug)]
+pub(crate) struct DoorLimits {
+    /// Queries at once.
+    pub(crate) queries: usize,
+    /// Where exports sort.
+    pub(crate) temporary: std::path::PathBuf,
+}
+
+/// Returns what the server offers, and the roles that may call it.
+pub(crate) fn services(door: Door) -> Services {
+    Services {
+        routes: Routes::new(CapturesServer::new(door)),
+        rules: proto_index::rules::rules(),
+        descriptors: vec![proto_index::DESCRIPTORS],
+    }
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+
+impl Door {
+    pub(crate) fn new(
+        (follower, board): (Arc<Follower>, Arc<Board>),
+        instruments: Instruments,
+        (wake, forgotten): (Arc<Notify>, Arc<Notify>),
+        limits: DoorLimits,
+    ) -> Self {
+        Self {
+            follower,
+            board,
+            instruments,
+            wake,
+            forgotten,
+            queries: Arc::new(Semaphore::new(limits.queries)),
+            bulk: Arc::new(Semaphore::new(BULK)),
+            temporary: limits.temporary,
+        }
+    }
+
+    fn bulk_place(&self) -> Result<OwnedSemaphorePermit, Status> {
+        let place = Arc::clone(&self.bulk).try_acquire_owned();
+        place.map_err(|_taken| {
+            Kind::Busy.status(format!(
+                "{BULK} imports and exports are under way; ask again when one has ended"
+            ))
+        })
+    }
+
+    /// Runs work that may block on the disk.
+    async fn blocking<T: Send + 'static>(
+        work: impl FnOnce() -> Result<T, Status> + Send + 'static,
+    ) -> Result<T, Status> {
+        let done = spawn_blocking(work).await;
+        done.map_err(|error| Kind::Internal.status(error.to_string()))?
+    }
+}
+
+#[tonic::async_trait]
+impl Captures for Door {
+    async fn query(
+        &self,
+        request: Request<wire::QueryRequest>,
+    ) -> Answer<AnswerStream<wire::QueryResponse>> {
+        let query = query::read(request.into_inner())?;
+        let place = Arc::clone(&self.queries).try_acquire_owned();
+        let place = place.map_err(|_taken| {
+            Kind::Busy
+                .status("as many queries are being answered as this index may have; ask again")
+        })?;
+        let (answers, stream) = mpsc::channel(MESSAGES);
+        let (follower, instruments) = (Arc::clone(&self.follower), self.instruments.clone());
+        drop(spawn_blocking(move || {
+            let _place = place;
+            let mut page = Page::new(answers.clone());
+            let given = answer(follower.captures(), &query, |capture| page.push(capture));
+            let ended = given.map_err(|error| query_status(&error));
+            let ended = ended.and_then(|_count| page.finish());
+            match ended {
+                Ok(()) => drop(instruments.queries.inc()),
+                Err(status) => Handle::current().block_on(fail(&answers, status)),
+            }
+        }));
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+
+    async fn status(&self, request: Request<wire::StatusRequest>) -> Answer<wire::StatusResponse> {
+        let after = optional_name("parked_after", &request.into_inner().parked_after)?;
+        let (follower, board) = (Arc::clone(&self.follower), Arc::clone(&self.board));
+        let status = Self::blocking(move || {
+            let after = after.as_ref().map(|name| name.as_str().to_owned());
+            status(&follower, &board, after.as_deref()).map_err(|error| storage(&error))
+        });
+        Ok(Response::new(status.await?.into()))
+    }
+
+    async fn retry(&self, request: Request<wire::RetryRequest>) -> Answer<wire::RetryResponse> {
+        let names = names("names", &request.into_inner().names)?;
+        let follower = Arc::clone(&self.follower);
+        let retried =
+            Self::blocking(move || follower.retry(&names).map_err(|error| storage(&error)));
+        match retried.await? {
+            Ok(files) => {
+                self.wake.notify_one();
+                self.instruments.show(&self.follower.counts());
+                Ok(Response::new(wire::RetryResponse { files }))
+            }
+            Err(name) => Err(Kind::NotFound.status(format!(
+                "{name} is not parked, so that nothing was done; `holdfast index status` names the parked files"
+            ))),
+        }
+    }
+
+    async fn rebuild(
+        &self,
+        _request: Request<wire::RebuildRequest>,
+    ) -> Answer<wire::RebuildResponse> {
+        let follower = Arc::clone(&self.follower);
+        let captures =
+            Self::blocking(move || follower.forget_files().map_err(|error| storage(&error)));
+        let captures = captures.await?;
+        tracing::warn!(
+            captures,
+            "the captures of all files were deleted and are extracted again"
+        );
+        self.forgotten.notify_one();
+        self.wake.notify_one();
+        self.instruments.show(&self.follower.counts());
+        Ok(Response::new(wire::RebuildResponse { captures }))
+    }
+
+    async fn import(
+        &self,
+        request: Request<Streaming<wire::ImportRequest>>,
+    ) -> Answer<wire::ImportResponse> {
+        let place = self.bulk_place()?;
+        let captures = self.follower.captures().clone();
+        let imported = bulk::import(captures, request.into_inner(), place).await?;
+        self.instruments.show(&self.follower.counts());
+        Ok(Response::new(imported.into()))
+    }
+
+    async fn export(
+        &self,
+        request: Request<wire::ExportRequest>,
+    ) -> Answer<AnswerStream<wire::ExportResponse>> {
+        let export = bulk::read_export(request.into_inner())?;
+        let place = self.bulk_place()?;
+        let (answers, stream) = mpsc::channel(MESSAGES);
+        let captures = self.follower.captures().clone();
+        let temporary = self.temporary.clone();
+        drop(spawn_blocking(move || {
+            let _place = place;
+            if let Err(status) = bulk::export(&captures, &export, &temporary, &answers) {
+                Handle::current().block_on(fail(&answers, status));
+            }
+        }));
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+}
+
+/// Captures that make the next message.
+struct Page {
+    answers: Answers<wire::QueryResponse>,
+    captures: Vec<wire::Capture>,
+    size: usize,
+    count: u64,
+    /// Why nobody takes them any more.
+    ended: Option<Status>,
+}
+
+impl Page {
+    fn new(answers: Answers<wire::QueryResponse>) -> Self {
+        Self {
+            answers,
+            captures: Vec::new(),
+            size: 0,
+            count: 0,
+            ended: None,
+        }
+    }
+
+    /// Adds a capture; `false`: nobody wants more.
+    fn push(&mut self, found: archive_formats::cdx::Capture) -> bool {
+        let message = capture::write(found);
+        self.size += message.key.len() + message.original.len() + message.file.len() + 100;
+        self.captures.push(message);
+        self.count = self.count.saturating_add(1);
+        if self.captures.len() < TOGETHER && self.size < MESSAGE_SIZE {
+            return true;
+        }
+        let captures = std::mem::take(&mut self.captures);
+        self.size = 0;
+        let sent = send_blocking(
+            &self.answers,
+            wire::QueryResponse {
+                captures,
+                end: None,
+            },
+        );
+        self.ended = sent.err();
+        self.ended.is_none()
+    }
+
+    fn finish(self) -> Result<(), Status> {
+        if let Some(status) = self.ended {
+            return Err(status);
+        }
+        let end = wire::query_response::End { count: self.count };
+        send_blocking(
+            &self.answers,
+            wire::QueryResponse {
+                captures: self.captures,
+                end: Some(end),
+            },
+        )
+    }
+}
+
+fn status(
+    follower: &Follower,
+    board: &Board,
+    parked_after: Option<&str>,
+) -> Result<IndexStatus, DbError> {
+    let (counts, notes) = (follower.counts(), board.notes());
+    let captures = follower.captures();
+    let mut sets = Vec::new();
+    for set in captures.sets()? {
+        let set = set?;
+        // Only this door imports sets, and it takes no other names.
+        if let Ok(name) = SetName::new(&set.name) {
+            let captures = set.captures;
+            sets.push(SetStatus { name, captures });
+        }
+    }
+    let mut parked = Vec::new();
+    for name in captures.parked()? {
+        let name = name?;
+        if parked_after.is_some_and(|after| name.as_str() <= after) {
+            continue;
+        }
+        if parked.len() >= MOST_PARKED {
+            break;
+        }
+        let entry = captures.file_entry(&name)?;
+        let progress = entry.map(|entry| entry.progress);
+        if let (Some(Progress::Parked { attempts, reason }), Ok(name)) = (progress, name.parse()) {
+            let (since, reason) = split_reason(&reason);
+            parked.push(ParkedFile {
+                name,
+                reason: reason.to_owned(),
+                failures: attempts,
+                since: since.unwrap_or(jiff::Timestamp::UNIX_EPOCH),
+            });
+        }
+    }
+    let files = counts.indexed.saturating_add(counts.nothing_to_index);
+    Ok(IndexStatus {
+        state: notes.state,
+        problem: notes.feed_problem.or(notes.job_problem),
+        position: follower.position()?.map(|position| position.number),
+        captures: counts.captures.saturating_add(counts.set_captures),
+        indexed: files,
+        behind: counts.pending,
+        parked_files: counts.parked,
+        sets,
+        parked,
+        comparison: notes.comparison,
+        compared: notes.compared,
+        differed: notes.differed,
+        rebuilt: notes.rebuilt,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}
+
+fn query_status(error: &QueryError) -> Status {
+    if error.is_invalid() {
+        return Kind::Invalid.status(error.to_string());
+    }
+    Kind::Storage.status(error.to_string())
+}
+
+fn storage(error: &DbError) -> Status {
+    Kind::Storage.status(format!("the database of the index: {error}"))
+}

@@ -1,0 +1,328 @@
+//! Imports and exports: bytes between the wire and the database, in bounded memory.
+
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+
+use archive_formats::cdx::Format;
+use archive_rpc::answers::{Answers, send_blocking};
+use archive_rpc::{Idle, InvalidMessage, Kind};
+use bytes::{Buf, Bytes, BytesMut};
+use index_captures::{Captures, Export, ExportError, ExportScope, ImportError, Parts};
+use proto_index::sets::{ImportFault, Imported, SetName};
+use proto_index::wire;
+use proto_index::wire::import_request::Step;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::task::spawn_blocking;
+use tokio_stream::StreamExt;
+use tonic::{Status, Streaming};
+
+/// How long the sender of an import may be silent.
+const SILENCE: std::time::Duration = std::time::Duration::from_mins(2);
+
+/// Steps on their way from the wire to the database.
+const STEPS: usize = 4;
+
+/// The longest name of an input, in characters.
+const LONGEST_INPUT: usize = 1000;
+
+/// About how many bytes of lines one message has.
+const MESSAGE_SIZE: usize = 256 << 10;
+
+/// A step of an import, as the thread that writes takes it.
+enum InputStep {
+    Begin(String),
+    Data(Bytes),
+    End,
+}
+
+/// Takes an import, to its end or not at all.
+pub(super) async fn import(
+    captures: Captures,
+    steps: Streaming<wire::ImportRequest>,
+    place: OwnedSemaphorePermit,
+) -> Result<Imported, Status> {
+    let mut steps = Idle::new(steps, SILENCE);
+    let set = match steps.next().await.transpose()?.and_then(|first| first.step) {
+        Some(Step::Open(open)) => SetName::read("set", &open.set)?,
+        Some(_) | None => return Err(InvalidMessage::missing("open").into()),
+    };
+    let (sender, receiver) = mpsc::channel(STEPS);
+    let writing = spawn_blocking(move || {
+        let _place = place;
+        write(&captures, &set, receiver)
+    });
+    let fed = feed(&mut steps, sender).await;
+    let written = writing.await;
+    let written = written.map_err(|error| Kind::Internal.status(error.to_string()))?;
+    // What was wrong with the messages says more than that they ended.
+    fed?;
+    written
+}
+
+/// Hands the steps over until the last one.
+async fn feed(
+    steps: &mut Idle<Streaming<wire::ImportRequest>>,
+    sender: mpsc::Sender<InputStep>,
+) -> Result<(), Status> {
+    let mut is_begun = false;
+    while let Some(message) = steps.next().await {
+        let step = match message?.step {
+            Some(Step::Input(input)) => {
+                is_begun = true;
+                InputStep::Begin(input.name.chars().take(LONGEST_INPUT).collect())
+            }
+            Some(Step::Data(data)) if is_begun => InputStep::Data(data),
+            Some(Step::Data(_)) => return Err(InvalidMessage::missing("input").into()),
+            Some(Step::End(_)) => {
+                drop(sender.send(InputStep::End).await);
+                return Ok(());
+            }
+            Some(Step::Open(_)) => {
+                return Err(InvalidMessage::invalid("open", "comes a second time").into());
+            }
+            None => return Err(InvalidMessage::missing("step").into()),
+        };
+        // The writing has failed, and says why.
+        if sender.send(step).await.is_err() {
+            return Ok(());
+        }
+    }
+    Err(Kind::Unavailable.status("the import was cut before its end; nothing of it was taken"))
+}
+
+fn write(
+    captures: &Captures,
+    set: &SetName,
+    receiver: mpsc::Receiver<InputStep>,
+) -> Result<Imported, Status> {
+    let mut importer = captures.import(set.as_str()).map_err(import_status)?;
+    let mut inputs = Inputs {
+        receiver,
+        name: None,
+        rest: Bytes::new(),
+        state: InputState::Between,
+    };
+    while let Some(name) = inputs.next_input() {
+        let lines = BufReader::with_capacity(64 << 10, &mut inputs);
+        importer.read(&name, lines).map_err(import_status)?;
+    }
+    if inputs.state != InputState::Ended {
+        return Err(Kind::Unavailable.status("the import was cut before its end"));
+    }
+    let report = importer
+        .complete()
+        .map_err(|error| Kind::Storage.status(format!("the database of the index: {error}")))?;
+    let fault = |damaged: index_captures::DamagedLine| ImportFault {
+        input: damaged.input,
+        number: damaged.line.number,
+        offset: damaged.line.offset,
+        reason: damaged.line.why.to_string(),
+    };
+    Ok(Imported {
+        captures: report.captures,
+        bad_lines: report.damaged,
+        bad: report.damaged_lines.into_iter().map(fault).collect(),
+        replaced: report.replaced,
+    })
+}
+
+/// The inputs of an import, one after the other, as something that is read.
+struct Inputs {
+    receiver: mpsc::Receiver<InputStep>,
+    /// The input that comes next.
+    name: Option<String>,
+    rest: Bytes,
+    state: InputState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InputState {
+    /// In an input.
+    Within,
+    /// Behind an input, or before the first one.
+    Between,
+    /// The last step has come.
+    Ended,
+    /// The steps ended without it.
+    Cut,
+}
+
+impl Inputs {
+    /// The name of the next input; `None`: there are no more, or the import was cut.
+    fn next_input(&mut self) -> Option<String> {
+        if self.name.is_none() && self.state == InputState::Between {
+            self.receive();
+        }
+        let name = self.name.take()?;
+        self.state = InputState::Within;
+        Some(name)
+    }
+
+    fn receive(&mut self) {
+        match self.receiver.blocking_recv() {
+            Some(InputStep::Data(data)) => self.rest = data,
+            Some(InputStep::Begin(name)) => {
+                self.name = Some(name);
+                self.state = InputState::Between;
+            }
+            Some(InputStep::End) => self.state = InputState::Ended,
+            None => self.state = InputState::Cut,
+        }
+    }
+}
+
+impl Read for Inputs {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.rest.is_empty() {
+            match self.state {
+                InputState::Within => self.receive(),
+                InputState::Between | InputState::Ended => return Ok(0),
+                InputState::Cut => {
+                    return Err(io::Error::other("the import was cut before its end"));
+                }
+            }
+        }
+        let count = self.rest.len().min(out.len());
+        self.rest
+            .copy_to_slice(out.get_mut(..count).unwrap_or_default());
+        Ok(count)
+    }
+}
+
+fn import_status(error: ImportError) -> Status {
+    match error {
+        ImportError::Input { source, .. } => Kind::Unavailable.status(source.to_string()),
+        error @ ImportError::NoName => Kind::Invalid.status(error.to_string()),
+        error @ ImportError::Database(_) => Kind::Storage.status(error.to_string()),
+    }
+}
+
+/// Reads what is to be exported.
+pub(super) fn read_export(request: wire::ExportRequest) -> Result<Export, InvalidMessage> {
+    let format = match request.format.as_str() {
+        "" | "cdxj" => Format::Cdxj,
+        "cdx9" => Format::cdx9(),
+        "cdx11" => Format::cdx11(),
+        "cdx14" => Format::cdx14(),
+        legend => {
+            let legend = legend.trim();
+            let header = format!(" CDX {}", legend.strip_prefix("CDX ").unwrap_or(legend));
+            match Format::sniff(&header) {
+                Ok(format) if !legend.is_empty() => format,
+                Ok(_) | Err(_) => {
+                    let known = "is not a form of lines; give cdxj, cdx9, cdx11, cdx14 or letters such as `N b a m s k r M S V g`";
+                    return Err(InvalidMessage::invalid("format", known));
+                }
+            }
+        }
+    };
+    let scope = if request.set.is_empty() {
+        ExportScope::All
+    } else {
+        ExportScope::Set(SetName::read("set", &request.set)?.to_string())
+    };
+    Ok(Export {
+        format,
+        scope,
+        is_unique: true,
+        part_size: None,
+    })
+}
+
+/// Sends an export.
+pub(super) fn export(
+    captures: &Captures,
+    export: &Export,
+    temporary: &Path,
+    answers: &Answers<wire::ExportResponse>,
+) -> Result<(), Status> {
+    let mut sending = Sending {
+        answers,
+        ended: None,
+    };
+    let report = match captures.export(export, temporary, &mut sending) {
+        Ok(report) => report,
+        Err(ExportError::Output(error)) => {
+            let ended = sending.ended.take();
+            return Err(ended.unwrap_or_else(|| Kind::Storage.status(error.to_string())));
+        }
+        Err(error @ ExportError::NoSet(_)) => {
+            let said = format!("{error}; `holdfast index status` names the sets");
+            return Err(Kind::NotFound.status(said));
+        }
+        Err(error @ (ExportError::Database(_) | ExportError::Sort(_))) => {
+            return Err(Kind::Storage.status(error.to_string()));
+        }
+    };
+    let end = wire::export_response::End {
+        lines: report.lines,
+    };
+    send_blocking(
+        answers,
+        wire::ExportResponse {
+            data: Bytes::new(),
+            end: Some(end),
+        },
+    )
+}
+
+/// One part: the answer.
+struct Sending<'a> {
+    answers: &'a Answers<wire::ExportResponse>,
+    /// Why nobody takes it any more.
+    ended: Option<Status>,
+}
+
+/// Lines on their way into messages.
+struct SentPart<'a> {
+    answers: &'a Answers<wire::ExportResponse>,
+    lines: BytesMut,
+}
+
+impl<'a> Parts for Sending<'a> {
+    type Part = SentPart<'a>;
+
+    fn begin(&mut self, _number: u64) -> io::Result<SentPart<'a>> {
+        Ok(SentPart {
+            answers: self.answers,
+            lines: BytesMut::new(),
+        })
+    }
+
+    fn finish(&mut self, mut part: SentPart<'a>) -> io::Result<()> {
+        let rest = part.lines.split();
+        let sent = part.send(rest.freeze());
+        sent.map_err(|status| {
+            let said = status.message().to_owned();
+            self.ended = Some(status);
+            io::Error::other(said)
+        })
+    }
+}
+
+impl SentPart<'_> {
+    fn send(&self, data: Bytes) -> Result<(), Status> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        send_blocking(self.answers, wire::ExportResponse { data, end: None })
+    }
+}
+
+impl Write for SentPart<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.lines.extend_from_slice(bytes);
+        if self.lines.len() >= MESSAGE_SIZE
+            && let Some(end) = self.lines.iter().rposition(|byte| *byte == b'\n')
+        {
+            let whole = self.lines.split_to(end + 1).freeze();
+            let sent = self.send(whole);
+            sent.map_err(|status| io::Error::other(status.message().to_owned()))?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,289 @@
+//! Background jobs: rows that nobody can see are taken away, what was changed is made durable, certificates are reloaded, and
+//! a file taken at random is read again and compared.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_client::batch::{self, JobState, Left};
+use archive_daemon::{Chance, Clock, OwnThread, Step, Worker, WorkerError};
+use archive_db::DbError;
+use archive_formats::cdx::Capture;
+use archive_model::FileName;
+use archive_rpc::Credentials;
+use index_captures::{Captures, Progress};
+use proto_index::status::Comparison;
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+
+use crate::board::Board;
+use crate::decide::is_metadata;
+use crate::extract::{EXTRACT_JOB, Extractor, read_line};
+use crate::follower::Follower;
+use crate::metrics::Instruments;
+
+/// How many rows one turn of the sweep reads.
+const ROWS: u64 = 100_000;
+
+/// How often it is looked whether there is something to sweep or to sync.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// The most names that are looked at to take one at random.
+const MOST_NAMES: usize = 1000;
+
+/// Takes away rows that nobody can see, and makes changes durable.
+pub(crate) struct Tidy {
+    pub(crate) captures: Captures,
+}
+
+impl Worker for Tidy {
+    const NAME: &'static str = "tidy";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let captures = self.captures.clone();
+        let swept = spawn_blocking(move || {
+            captures.sync()?;
+            captures.sweep(ROWS)
+        });
+        let swept = swept.await??;
+        // A query that began before the sweep may still run.
+        if swept.is_complete || swept.read == 0 {
+            return Ok(Step::Idle(PAUSE));
+        }
+        Ok(Step::Again)
+    }
+}
+
+/// Takes up certificates that were exchanged on disk, and new lists of revoked ones.
+pub(crate) struct Reload {
+    pub(crate) credentials: Credentials,
+    pub(crate) clock: Clock,
+    pub(crate) thread: OwnThread,
+}
+
+/// How long an exchange may take to be noticed.
+const RELOAD: Duration = Duration::from_mins(1);
+
+impl Worker for Reload {
+    const NAME: &'static str = "credentials";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let (credentials, now) = (self.credentials.clone(), self.clock.now());
+        let reloaded = self.thread.run(move || credentials.reload(now.into()));
+        reloaded.await??;
+        Ok(Step::Idle(RELOAD))
+    }
+}
+
+/// Reads a file taken at random again, and compares its captures with those in the index.
+pub(crate) struct Compare {
+    pub(crate) extractor: Extractor,
+    pub(crate) follower: Arc<Follower>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) instruments: Instruments,
+    pub(crate) chance: Chance,
+    pub(crate) clock: Clock,
+    pub(crate) wake: Arc<Notify>,
+    pub(crate) pause: Duration,
+    /// Whether a pause has passed since the start: the first turn only waits.
+    pub(crate) has_waited: bool,
+}
+
+impl Worker for Compare {
+    const NAME: &'static str = "compare";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        if !std::mem::replace(&mut self.has_waited, true) {
+            return Ok(Step::Idle(self.pause));
+        }
+        let random: [u8; 8] = self.chance.bytes()?;
+        let (follower, random) = (Arc::clone(&self.follower), u64::from_le_bytes(random));
+        let picked = spawn_blocking(move || pick(follower.captures(), random));
+        if let Some(name) = picked.await?? {
+            self.compare(&name).await?;
+        }
+        Ok(Step::Idle(self.pause))
+    }
+}
+
+impl Compare {
+    async fn compare(&self, name: &FileName) -> Result<(), WorkerError> {
+        let Some(found) = self.read(name).await? else {
+            return Ok(());
+        };
+        let (follower, own) = (Arc::clone(&self.follower), name.clone());
+        let compared =
+            spawn_blocking(move || differences(follower.captures(), own.as_str(), &found));
+        let Some((captures, differences)) = compared.await?? else {
+            return Ok(());
+        };
+        self.board.compared(Comparison {
+            time: self.clock.now(),
+            name: name.clone(),
+            captures,
+            differences,
+        });
+        if differences == 0 {
+            self.instruments.compared_equal.inc();
+            return Ok(());
+        }
+        self.instruments.compared_different.inc();
+        tracing::warn!(
+            file = %name, captures, differences,
+            "the index differs from a file that was read again; the file is indexed again"
+        );
+        let (follower, own) = (Arc::clone(&self.follower), name.clone());
+        spawn_blocking(move || follower.read_again(&own)).await??;
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Reads the captures of a file; `None`: it cannot be read whole now, which the other jobs find out as well.
+    async fn read(&self, name: &FileName) -> Result<Option<Vec<Capture>>, WorkerError> {
+        let job = self
+            .extractor
+            .run_status(EXTRACT_JOB, std::slice::from_ref(name))
+            .await?;
+        if job.state != JobState::Done || job.failed > 0 || job.files != 1 {
+            return Ok(None);
+        }
+        let from = self.extractor.batch.as_ref();
+        let mut lines = batch::lines(from, &job.id, Left::Result).await?;
+        let mut found = Vec::new();
+        while let Some(line) = lines.next().await? {
+            found.push(read_line(&line)?);
+        }
+        Ok(Some(found))
+    }
+}
+
+/// Takes an indexed file at random: one of some that follow a random name.
+fn pick(captures: &Captures, random: u64) -> Result<Option<FileName>, DbError> {
+    let fits = |name: &str, progress: &Progress, is_withdrawn: bool| {
+        let is_read = matches!(progress, Progress::Indexed | Progress::NothingToIndex);
+        // The captures of a metadata file may come from two jobs.
+        is_read && !is_withdrawn && !is_metadata(name)
+    };
+    let mut names = Vec::new();
+    // Names begin with digits or letters, mostly: a random beginning of two characters leads anywhere.
+    let letter = |byte: u64| {
+        let all = b"0123456789abcdefghijklmnopqrstuvwxyz";
+        let at = usize::try_from(byte % 36).unwrap_or(0);
+        char::from(all.get(at).copied().unwrap_or(b'0'))
+    };
+    let start: String = [letter(random), letter(random >> 8)].iter().collect();
+    for after in [Some(start.as_str()), None] {
+        for entry in captures.files(after)?.take(MOST_NAMES) {
+            let entry = entry?;
+            if fits(&entry.name, &entry.progress, entry.is_withdrawn) {
+                names.push(entry.name);
+            }
+        }
+        if !names.is_empty() {
+            break;
+        }
+    }
+    let count = u64::try_from(names.len()).unwrap_or(1).max(1);
+    let at = usize::try_from((random >> 16) % count).unwrap_or(0);
+    Ok(names.get(at).and_then(|name| name.parse().ok()))
+}
+
+/// Compares captures that were read with those in the index: how many were read, and how many the index has otherwise,
+/// lacks, or has too many. `None`: the file is not in the index any more.
+fn differences(
+    captures: &Captures,
+    name: &str,
+    found: &[Capture],
+) -> Result<Option<(u64, u64)>, DbError> {
+    let Some(entry) = captures.file_entry(name)? else {
+        return Ok(None);
+    };
+    if entry.is_withdrawn || !matches!(entry.progress, Progress::Indexed | Progress::NothingToIndex)
+    {
+        return Ok(None);
+    }
+    let (mut places, mut wrong) = (BTreeMap::new(), 0_u64);
+    for capture in found {
+        let place = (
+            capture.offset,
+            capture.key.clone(),
+            capture.timestamp.to_string(),
+        );
+        places.insert(place, ());
+        let stored = captures.stored(name, capture)?;
+        if stored
+            .as_ref()
+            .is_none_or(|stored| !is_same(stored, capture))
+        {
+            wrong += 1;
+        }
+    }
+    let read = u64::try_from(places.len()).unwrap_or(u64::MAX);
+    let surplus = entry.captures.saturating_sub(read);
+    Ok(Some((read, wrong.saturating_add(surplus))))
+}
+
+/// Whether the index has what was read. Its key may be of other rules, and is made from the URL.
+fn is_same(stored: &Capture, read: &Capture) -> bool {
+    let mut read = read.clone();
+    read.key.clone_from(&stored.key);
+    *stored == read
+}
+
+#[cfg(test)]
+mod tests {
+    use index_captures::{Memory, OpenOptions};
+
+    use super::*;
+
+    fn capture(offset: u64, status: u16) -> Capture {
+        let mut capture = Capture::new("example,a)/", "20200101000000".parse().unwrap());
+        capture.original = Some("http://a.example/".to_owned());
+        capture.status = Some(status);
+        capture.file = Some("a.warc".to_owned());
+        capture.offset = Some(offset);
+        capture
+    }
+
+    fn index(all: &[Capture]) -> Captures {
+        let memory = Memory::new().unwrap();
+        let opened = Captures::open_in_memory(&memory, &OpenOptions::default()).unwrap();
+        let mut writer = opened.captures.file("a.warc").unwrap();
+        for capture in all {
+            writer.push(capture).unwrap();
+        }
+        writer.complete(None).unwrap();
+        opened.captures
+    }
+
+    /// Fails if a capture that is changed, lacking or surplus in the index passes for right.
+    #[test]
+    fn differences_are_counted() {
+        let read = [capture(0, 200), capture(7, 404)];
+        let check = |indexed: &[Capture], expected| {
+            let index = index(indexed);
+            assert_eq!(differences(&index, "a.warc", &read).unwrap(), expected);
+            assert_eq!(differences(&index, "b.warc", &read).unwrap(), None);
+        };
+        check(&read, Some((2, 0)));
+        check(&[capture(0, 200)], Some((2, 1)));
+        check(&[capture(0, 200), capture(7, 200)], Some((2, 1)));
+        let surplus = [capture(0, 200), capture(7, 404), capture(9, 200)];
+        check(&surplus, Some((2, 1)));
+        check(&[], Some((2, 2)));
+    }
+
+    /// Fails if no file is ever taken, or one that is not in the index.
+    #[test]
+    fn picked_file_is_indexed() {
+        let index = index(&[capture(0, 200)]);
+        let mut update = index.update();
+        update.progress("b.warc", Progress::PENDING);
+        update.progress("1-metadata-1.warc", Progress::Indexed);
+        update.commit().unwrap();
+        for random in [0, 1, 0x0a0b_0c0d, u64::MAX] {
+            let picked = pick(&index, random).unwrap().unwrap();
+            assert_eq!(picked.as_str(), "a.warc", "{random:x}");
+        }
+    }
+}

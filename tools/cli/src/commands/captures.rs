@@ -1,0 +1,235 @@
+//! `holdfast captures`: where and when a URL was captured.
+
+use std::io::Write;
+
+use archive_formats::cdx::query::{
+    CaptureQuery, KeyMatch, Limit, MAX_LAST, MatchKind, Order, TimeSpan,
+};
+use archive_formats::cdx::{Capture, Format};
+use archive_formats::date::{Fill, Stamp};
+use clap::Args;
+use index_client::Captures as _;
+
+use super::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::tell;
+use crate::session::Session;
+
+/// Show where and when a URL was captured
+///
+/// Asks the index that the client file names. One line for each capture: its time, status and media type, where its record
+/// lies, and the URL; oldest first, or with --closest the nearest first. With --json one document a line. The exit code is 0
+/// also if there are no captures.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast captures http://www.example.org/
+  holdfast captures example.org --match domain --from 2019 --to 201906
+  holdfast captures http://www.example.org/ --closest 20200101 --limit 1
+  holdfast captures http://www.example.org/a/ --match prefix --json | jq -r .url")]
+pub(crate) struct Captures {
+    /// The URL; every character of it counts, also `*`
+    #[arg(value_name = "URL")]
+    url: String,
+    /// The URL itself, all that begin with it, all of its host, or of its host and those below
+    #[arg(long = "match", value_name = "HOW", default_value = "exact", value_parser = ["exact", "prefix", "host", "domain", "range"])]
+    matching: String,
+    /// Not before this time: 1 to 14 digits, as in 2016 or 20161231235959
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Not after this time, all of which counts: 2016 ends with its last second
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+    /// The nearest to this time first; for an exact URL only
+    #[arg(long, value_name = "TIME")]
+    closest: Option<String>,
+    /// How many at most; with a negative number the last ones
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    limit: Option<i64>,
+}
+
+impl Captures {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let query = self.query()?;
+        let session = Session::open(&context.global)?;
+        let index = session.index()?;
+        let mut captures = index.query(&query).await?;
+        let mut out = context.output.writer();
+        let mut count = 0_u64;
+        while let Some(capture) = captures.next().await? {
+            count += 1;
+            let line = if context.output.is_json() {
+                document(&capture).to_string()
+            } else {
+                line(&capture)
+            };
+            writeln!(out, "{line}").map_err(|error| Failure::output(&error))?;
+        }
+        out.flush().map_err(|error| Failure::output(&error))?;
+        if count == 0 {
+            tell(&format!("the index has no such capture of {}", self.url));
+        }
+        Ok(Exit::Done)
+    }
+
+    fn query(&self) -> Result<CaptureQuery, Failure> {
+        let kind: MatchKind = self
+            .matching
+            .parse()
+            .map_err(|error| Failure::usage(format!("--match: {error}")))?;
+        let keys = KeyMatch::of(kind, &self.url).map_err(|error| {
+            Failure::usage(format!(
+                "{}: {error}; use --match exact or prefix",
+                self.url
+            ))
+        })?;
+        let wrong = |option: &str, text: &str, error: &dyn std::fmt::Display| {
+            Failure::usage(format!(
+                "{option} {text}: {error}; write 1 to 14 digits, as in 2016 or 20161231235959"
+            ))
+        };
+        let text = |option: &Option<String>| option.clone().unwrap_or_default();
+        let (from, to) = (text(&self.from), text(&self.to));
+        for (option, text) in [("--from", &self.from), ("--to", &self.to)] {
+            if let Some(text) = text
+                && let Err(error) = Stamp::from_query(text, Fill::First)
+            {
+                return Err(wrong(option, text, &error));
+            }
+        }
+        let span = TimeSpan::parse(&from, &to).map_err(|error| wrong("--to", &to, &error))?;
+        let order = match &self.closest {
+            None => Order::Ascending,
+            Some(text) => Order::Closest(
+                Stamp::from_query(text, Fill::First)
+                    .map_err(|error| wrong("--closest", text, &error))?,
+            ),
+        };
+        let query = CaptureQuery {
+            span,
+            order,
+            limit: self.limit.map(|limit| match u64::try_from(limit) {
+                Ok(first) => Limit::First(first),
+                Err(_negative) => Limit::Last(limit.unsigned_abs()),
+            }),
+            ..CaptureQuery::new(keys)
+        };
+        query
+            .validate()
+            .map_err(|error| Failure::usage(format!("{error} (--limit not below -{MAX_LAST})")))?;
+        Ok(query)
+    }
+}
+
+/// A capture for people.
+fn line(capture: &Capture) -> String {
+    let or_dash = |text: Option<&str>| text.unwrap_or("-").to_owned();
+    let status = capture
+        .status
+        .map_or_else(|| "-".to_owned(), |status| status.to_string());
+    let place = match (&capture.file, capture.offset) {
+        (Some(file), Some(offset)) => format!("{file} {offset}"),
+        (Some(file), None) => format!("{file} -"),
+        (None, _) => "- -".to_owned(),
+    };
+    format!(
+        "{}  {status:>3}  {:<24}  {place}  {}",
+        capture.timestamp,
+        or_dash(capture.mime.as_deref()),
+        or_dash(capture.original.as_deref().or(Some(&capture.key)))
+    )
+}
+
+/// A capture for programs: the fields of CDXJ, and before them its key and time.
+fn document(capture: &Capture) -> serde_json::Value {
+    let line = Format::Cdxj.write(capture);
+    let fields = line.splitn(3, ' ').nth(2).unwrap_or("{}");
+    let fields: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(fields).unwrap_or_default();
+    let mut document = serde_json::Map::new();
+    document.insert("urlkey".to_owned(), capture.key.clone().into());
+    document.insert("timestamp".to_owned(), capture.timestamp.to_string().into());
+    document.extend(fields);
+    document.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verb(url: &str) -> Captures {
+        Captures {
+            url: url.to_owned(),
+            matching: "exact".to_owned(),
+            from: None,
+            to: None,
+            closest: None,
+            limit: None,
+        }
+    }
+
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    /// Fails if a faulty argument is asked of the index, or the message does not name it.
+    #[test]
+    fn faulty_arguments_are_named() {
+        let refused = |verb: Captures, said: &str| {
+            let failure = verb.query().unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage);
+            assert!(failure.message.contains(said), "{said}: {failure}");
+        };
+        for time in ["", "x", "20161301", "20160230", "123456789012345", "-1"] {
+            let with = |change: &dyn Fn(&mut Captures)| {
+                let mut verb = verb("http://a.example/");
+                change(&mut verb);
+                verb
+            };
+            refused(with(&|verb| verb.from = some(time)), "--from");
+            refused(with(&|verb| verb.to = some(time)), "--to");
+            refused(with(&|verb| verb.closest = some(time)), "--closest");
+        }
+        let host = Captures {
+            matching: "host".to_owned(),
+            ..verb("dns:a.example")
+        };
+        refused(host, "no host");
+        let many = Captures {
+            matching: "prefix".to_owned(),
+            closest: some("2016"),
+            ..verb("http://a.example/")
+        };
+        refused(many, "exact URL");
+        let last = Captures {
+            limit: Some(i64::MIN),
+            ..verb("http://a.example/")
+        };
+        refused(last, "--limit");
+    }
+
+    /// Fails if a line cannot be told apart, or the document lacks a field.
+    #[test]
+    fn captures_are_shown_with_their_place() {
+        let mut capture = Capture::new("example,a)/", "20200101000000".parse().unwrap());
+        assert_eq!(
+            line(&capture),
+            format!("20200101000000    -  {:<24}  - -  example,a)/", "-")
+        );
+        capture.original = some("http://a.example/");
+        capture.mime = some("text/html");
+        capture.status = Some(200);
+        capture.file = some("a.warc.gz");
+        capture.offset = Some(7);
+        assert_eq!(
+            line(&capture),
+            format!(
+                "20200101000000  200  {:<24}  a.warc.gz 7  http://a.example/",
+                "text/html"
+            )
+        );
+        let document = document(&capture);
+        assert_eq!(document["urlkey"], "example,a)/");
+        assert_eq!(document["filename"], "a.warc.gz");
+        assert_eq!(document["url"], "http://a.example/");
+    }
+}

@@ -1,0 +1,110 @@
+//! `holdfast index import`: lines of an index that was made elsewhere.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use clap::Args;
+use index_client::SetName;
+use tokio::sync::mpsc;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+
+use crate::commands::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::tell;
+use crate::session::Session;
+
+/// How much of a file is read at once.
+const CHUNK: usize = 256 << 10;
+
+/// Import index files as a set of captures
+///
+/// Reads CDX with any legend in its header, CDX of 9, 11 or 14 fields, and CDXJ. The files are one set, which takes the
+/// place of what a set of that name had; a rebuild of the index leaves it as it is. Lines that cannot be read are named and
+/// left out, and the exit code is 1 then. Needs the role operator.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast index import old-1.cdx old-2.cdx --set old
+  zcat all.cdxj.gz | holdfast index import - --set all")]
+pub(super) struct Import {
+    /// Index files, plain; `-` is stdin
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// The name of the set: small letters, digits, `.`, `_` and `-`
+    #[arg(long, value_name = "NAME")]
+    set: SetName,
+}
+
+impl Import {
+    pub(super) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let session = Session::open(&context.global)?;
+        let index = session.index()?;
+        // All of them are there before anything is sent.
+        let mut inputs = Vec::new();
+        for path in &self.files {
+            inputs.push((path.display().to_string(), open(path)?));
+        }
+        let inputs = tokio_stream::iter(inputs).map(|(name, source)| (name, pieces(source)));
+        let imported = index.import(&self.set, inputs).await?;
+        if context.output.is_json() {
+            context.output.document(&imported)?;
+        } else {
+            let replaced = imported
+                .replaced
+                .map(|before| format!(", in the place of {before}"));
+            context.output.line(&format!(
+                "{} captures in set {}{}",
+                imported.captures,
+                self.set,
+                replaced.unwrap_or_default()
+            ))?;
+        }
+        for fault in &imported.bad {
+            let (input, number) = (Path::new(&fault.input).display(), fault.number);
+            tell(&format!(
+                "{input}: line {number} (byte {}): {}",
+                fault.offset, fault.reason
+            ));
+        }
+        let unnamed = imported.bad_lines.saturating_sub(imported.bad.len() as u64);
+        if unnamed > 0 {
+            tell(&format!("{unnamed} more lines cannot be read"));
+        }
+        Ok(if imported.bad_lines > 0 {
+            Exit::Failed
+        } else {
+            Exit::Done
+        })
+    }
+}
+
+fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::stdin()));
+    }
+    let file = File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
+    Ok(Box::new(file))
+}
+
+/// Reads a file in pieces, on a thread that may block.
+fn pieces(mut source: impl Read + Send + 'static) -> ReceiverStream<io::Result<Bytes>> {
+    let (sender, receiver) = mpsc::channel(2);
+    drop(tokio::task::spawn_blocking(move || {
+        loop {
+            let mut piece = Vec::with_capacity(CHUNK);
+            let read = source.by_ref().take(CHUNK as u64).read_to_end(&mut piece);
+            let step = match read {
+                Ok(0) => return,
+                Ok(_) => Ok(Bytes::from(piece)),
+                Err(error) => Err(error),
+            };
+            let is_last = step.is_err();
+            if sender.blocking_send(step).is_err() || is_last {
+                return;
+            }
+        }
+    }));
+    ReceiverStream::new(receiver)
+}

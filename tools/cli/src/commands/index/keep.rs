@@ -1,0 +1,173 @@
+//! `holdfast index status`, `retry` and `rebuild`: what an operator does with the index.
+
+use archive_model::FileName;
+use clap::Args;
+use index_client::{FollowState, IndexStatus};
+
+use crate::commands::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, tell};
+use crate::session::Session;
+
+/// Show how far the index has followed the archive, and which files it could not read
+///
+/// The exit code is 1 if files are parked, the archive does not answer, or a comparison found a difference since the start:
+/// what is wrong is said. Needs the role operator.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast index status
+  holdfast index status --json | jq '.parked[].name'")]
+pub(super) struct Status {}
+
+/// Try parked files again
+///
+/// A file is parked when it could not be read three times; `holdfast index status` names them, and why. Needs the role
+/// operator. The exit code is 1 if one of the names is not parked; nothing is done then.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast index retry                        every parked file
+  holdfast index retry 12-34-00001.warc.gz")]
+pub(super) struct Retry {
+    /// Only these files [default: every parked file]
+    #[arg(value_name = "NAME")]
+    names: Vec<FileName>,
+}
+
+/// Delete all captures that came from files, and extract them again
+///
+/// Imported sets stay. Until the files are read again, their captures are not found. Needs the role operator.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast index rebuild --yes")]
+pub(super) struct Rebuild {
+    /// Do it: captures are not found until their files are read again
+    #[arg(long, required = true)]
+    yes: bool,
+}
+
+impl Status {
+    pub(super) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let session = Session::open(&context.global)?;
+        let index = session.index()?;
+        let mut status = index.status(None).await?;
+        // An answer names a thousand parked files.
+        while let Some(last) = status.parked.last().map(|file| file.name.clone()) {
+            if status.parked.len() as u64 >= status.parked_files {
+                break;
+            }
+            let more = index.status(Some(&last)).await?.parked;
+            if more.is_empty() {
+                break;
+            }
+            status.parked.extend(more);
+        }
+        if context.output.is_json() {
+            context.output.document(&status)?;
+        } else {
+            show(&context.output, &status)?;
+        }
+        let problems = problems(&status);
+        for problem in &problems {
+            tell(problem);
+        }
+        Ok(if problems.is_empty() {
+            Exit::Done
+        } else {
+            Exit::Failed
+        })
+    }
+}
+
+fn show(output: &Output, status: &IndexStatus) -> Result<(), Failure> {
+    let position = status.position.map_or_else(
+        || "no change yet".to_owned(),
+        |number| format!("change {number}"),
+    );
+    output.line(&format!(
+        "{} captures of {} files; {} at {position}; {} files behind; index {}",
+        status.captures,
+        status.indexed,
+        status.state.word(),
+        status.behind,
+        status.version
+    ))?;
+    for set in &status.sets {
+        output.line(&format!("set {}: {} captures", set.name, set.captures))?;
+    }
+    if let Some(last) = &status.comparison {
+        output.line(&format!(
+            "{} files compared since the start, {} differed; last {} at {}: {} captures, {} differences",
+            status.compared, status.differed, last.name, last.time, last.captures, last.differences
+        ))?;
+    }
+    for file in &status.parked {
+        output.line(&format!(
+            "parked: {} since {} after {} failures: {}",
+            file.name, file.since, file.failures, file.reason
+        ))?;
+    }
+    Ok(())
+}
+
+/// What an operator has to know.
+fn problems(status: &IndexStatus) -> Vec<String> {
+    let mut problems = Vec::new();
+    if let Some(problem) = &status.problem {
+        problems.push(problem.clone());
+    } else if matches!(status.state, FollowState::Starting | FollowState::Waiting) {
+        problems.push("the archive has not answered yet; ask again".to_owned());
+    }
+    if status.parked_files > 0 {
+        problems.push(format!(
+            "{} files are parked: see why above, then try them again with `holdfast index retry`",
+            status.parked_files
+        ));
+    }
+    if status.differed > 0 {
+        problems.push(format!(
+            "{} files differed from the index when they were read again, and were indexed again; see the log",
+            status.differed
+        ));
+    }
+    if let Some(reason) = &status.rebuilt {
+        problems.push(format!(
+            "the database was begun anew at the start, because {reason}; import sets again that are missing"
+        ));
+    }
+    problems
+}
+
+impl Retry {
+    pub(super) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let session = Session::open(&context.global)?;
+        let files = session.index()?.retry(&self.names).await?;
+        if context.output.is_json() {
+            let document = serde_json::json!({ "files": files });
+            context.output.document(&document)?;
+        } else {
+            context
+                .output
+                .line(&format!("{files} files are tried again"))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Rebuild {
+    pub(super) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        if !self.yes {
+            return Err(Failure::usage("say --yes if that is meant"));
+        }
+        let session = Session::open(&context.global)?;
+        let captures = session.index()?.rebuild().await?;
+        if context.output.is_json() {
+            let document = serde_json::json!({ "deleted": captures });
+            context.output.document(&document)?;
+        } else {
+            context.output.line(&format!(
+                "{captures} captures deleted; `holdfast index status` shows how far they are extracted again"
+            ))?;
+        }
+        Ok(Exit::Done)
+    }
+}
