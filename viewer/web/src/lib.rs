@@ -34,8 +34,8 @@ use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Clock, Daemon, OwnThread, Step, Worker, WorkerError};
 use archive_rpc::browser::{BrowserAcceptor, BrowserOptions, SiteError, SiteFiles, UnknownHosts};
 use archive_rpc::{
-    ConnectError, Credentials, CredentialsError, Drained, Expected, Limits, Refused,
-    Role, Rules, ServeError, Services, connect_lazy,
+    ConnectError, Credentials, CredentialsError, Drained, Expected, Limits, Refused, Role, Rules,
+    ServeError, Services, connect_lazy,
 };
 use index_client::{IndexClient, IndexLimits};
 use tokio::net::TcpListener;

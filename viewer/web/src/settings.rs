@@ -36,7 +36,7 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessSettings>,
     /// The collections; without any there is one of the whole archive, `all`.
-    #[serde(default, rename = "collection", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, rename = "collection")]
     pub collections: Vec<CollectionSettings>,
 }
 
