@@ -31,7 +31,7 @@ fn with_rules(path: &Path) -> CollectionSettings {
 }
 
 const BLOCKED: &str = "org,example)/ - {\"access\": \"block\"}\n";
-const EXCLUDED: &str = "org,example)/ - {\"access\": \"exclude\"}\n# changed\n";
+const EXCLUDED: &str = "org,example)/ - {\"access\": \"exclude\"}\n";
 
 /// Fails if a collection shows captures of files that it does not have, or hides its own.
 #[test]

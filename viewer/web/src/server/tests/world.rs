@@ -224,6 +224,14 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// The values of all fields of a name, as one list.
+    pub(super) fn list(&self, name: &str) -> String {
+        let fields = self.fields.iter();
+        let named = fields.filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        let values: Vec<&str> = named.map(|(_, value)| value.as_str()).collect();
+        values.join(", ")
+    }
+
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.fields.iter();
         let found = fields.find(|(known, _)| known.eq_ignore_ascii_case(name));
