@@ -301,9 +301,10 @@ impl Server {
             collection: Arc::clone(collection),
             visitor,
             now: self.parts.clock.now(),
-            method: match head.method == Method::HEAD {
-                true => ReplyMethod::Head,
-                false => ReplyMethod::Get,
+            method: if head.method == Method::HEAD {
+                ReplyMethod::Head
+            } else {
+                ReplyMethod::Get
             },
         })
     }

@@ -74,9 +74,10 @@ impl Server {
             }
         }
         let (Some(first), Some(last)) = (times.first().copied(), times.last().copied()) else {
-            return Err(Box::new(match visible.has_blocked {
-                true => Notice::blocked(),
-                false => no_capture(),
+            return Err(Box::new(if visible.has_blocked {
+                Notice::blocked()
+            } else {
+                no_capture()
             }));
         };
         let all = pages(times, PAGE);
