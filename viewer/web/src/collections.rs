@@ -44,7 +44,7 @@ pub enum RulesError {
         /// The collection.
         collection: String,
         /// The lines.
-        faults: InvalidRules,
+        faults: Box<InvalidRules>,
     },
 }
 
@@ -232,7 +232,7 @@ fn read_rules(collection: &str, paths: &[PathBuf]) -> Result<RuleSet, RulesError
     let files = read.iter().map(|(name, text)| RuleFile { name, text });
     RuleSet::parse(files).map_err(|faults| RulesError::Invalid {
         collection: collection.to_owned(),
-        faults,
+        faults: Box::new(faults),
     })
 }
 

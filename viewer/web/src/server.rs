@@ -89,7 +89,7 @@ impl Visit {
 }
 
 /// An answer in words instead of what was asked for.
-type Refused = Box<Notice>;
+type Refused = Notice;
 
 impl Server {
     pub(crate) fn new(parts: Parts, settings: ReplaySettings, address: SocketAddr) -> Self {
@@ -170,11 +170,7 @@ impl Server {
         let longest = usize::try_from(self.settings.longest_url.bytes()).unwrap_or(usize::MAX);
         if target.len() > longest {
             let words = format!("The address has more than {longest} characters.");
-            return Err(Box::new(Notice::new(
-                StatusCode::URI_TOO_LONG,
-                "Too long",
-                words,
-            )));
+            return Err(Notice::new(StatusCode::URI_TOO_LONG, "Too long", words));
         }
         if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
             return Err(not_allowed("GET, HEAD"));
@@ -189,7 +185,7 @@ impl Server {
         match request {
             Request::Home => Ok(self.home(headers)),
             Request::Collection { collection } => {
-                self.collection_page(&visit(&collection)?, headers)
+                Ok(pages::collection_page(&visit(&collection)?, headers))
             }
             Request::Lookup {
                 collection,
@@ -237,7 +233,7 @@ impl Server {
             }
             Request::Calendar { collection, .. } | Request::Page { collection, .. } => {
                 visit(&collection)?;
-                Err(Box::new(pages::not_served_here()))
+                Err(pages::not_served_here())
             }
             Request::File { collection, file } => {
                 self.whole_file(&visit(&collection)?, &file, headers).await
@@ -260,7 +256,7 @@ impl Server {
         let unnamed = self.parts.collections.unnamed();
         unnamed.map(|collection| collection.name()).ok_or_else(|| {
             let words = "There are several collections; ask /<collection>/cdx for one of them.";
-            Box::new(Notice::not_found(words))
+            Notice::not_found(words)
         })
     }
 
@@ -277,11 +273,11 @@ impl Server {
                 "There is no collection `{name}`; there are: {}.",
                 known.join(", ")
             );
-            return Err(Box::new(Notice::new(
+            return Err(Notice::new(
                 StatusCode::NOT_FOUND,
                 "No such collection",
                 words,
-            )));
+            ));
         };
         let all = |name: &str| -> Vec<&[u8]> {
             headers
@@ -340,7 +336,7 @@ fn not_allowed(methods: &str) -> Refused {
         "Only {methods} can be used here; queries of /<collection>/cdx may also come by POST."
     );
     let notice = Notice::new(StatusCode::METHOD_NOT_ALLOWED, "Not allowed", words);
-    Box::new(notice.with_fields([("allow", methods.to_owned())]))
+    notice.with_fields([("allow", methods.to_owned())])
 }
 
 fn invalid(error: &InvalidRequest) -> Refused {
@@ -350,7 +346,7 @@ fn invalid(error: &InvalidRequest) -> Refused {
         StatusCode::URI_TOO_LONG => Notice::new(status, "Too long", error.to_string()),
         _ => Notice::bad_request(error.to_string()),
     };
-    Box::new(notice)
+    notice
 }
 
 /// What a visitor is told when the index does not answer. Its own words are for the log.
@@ -374,7 +370,7 @@ fn index_failed(error: &IndexError) -> Refused {
             Notice::unavailable("The index of captures does not answer now; try again in a moment.")
         }
     };
-    Box::new(notice)
+    notice
 }
 
 /// What a visitor is told when a record or file cannot be had.
@@ -422,7 +418,7 @@ fn record_failed(error: &RecordError) -> Refused {
             Notice::unavailable(format!("The server stops; {again}."))
         }
     };
-    Box::new(notice)
+    notice
 }
 
 fn gone() -> Notice {

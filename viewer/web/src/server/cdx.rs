@@ -50,18 +50,18 @@ impl Server {
             let words = "A query that comes by POST is application/x-www-form-urlencoded. Captures cannot be added here: the \
                          index follows the archive by itself.";
             let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-            return Err(Box::new(Notice::new(status, "Not a query", words)));
+            return Err(Notice::new(status, "Not a query", words));
         }
         let largest = usize::try_from(self.settings.largest_query.bytes()).unwrap_or(usize::MAX);
         match axum::body::to_bytes(body, largest).await {
             Ok(form) => Ok(Some(form.into())),
             Err(_too_large) => {
                 let words = format!("The query is cut, or larger than {largest} bytes.");
-                Err(Box::new(Notice::new(
+                Err(Notice::new(
                     StatusCode::PAYLOAD_TOO_LARGE,
                     "Too large",
                     words,
-                )))
+                ))
             }
         }
     }
@@ -149,7 +149,7 @@ impl Server {
         let first = match rows.next().await {
             Ok(first) => first,
             Err(RowsError::Index(error)) => return Err(index_failed(&error)),
-            Err(RowsError::Answer(words)) => return Err(Box::new(Notice::bad_request(words))),
+            Err(RowsError::Answer(words)) => return Err(Notice::bad_request(words)),
         };
         if rows.writer.is_none()
             && rows.count == 0

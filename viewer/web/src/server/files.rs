@@ -88,7 +88,7 @@ impl Server {
             offset,
         };
         if !visit.collection.has_file(file) {
-            return Err(Box::new(no_file()));
+            return Err(no_file());
         }
         let opened = self.parts.records.open(&place).await;
         let header = opened.map_err(|error| record_failed(&error))?.header;
@@ -120,7 +120,7 @@ impl Server {
     ) -> Result<Response<Body>, Refused> {
         if job.is_empty() || job.len() > 18 || !job.bytes().all(|byte| byte.is_ascii_digit()) {
             let words = "`jobID` is the number of a harvest job.";
-            return Err(Box::new(Notice::bad_request(words)));
+            return Err(Notice::bad_request(words));
         }
         let turn = self.turn().await?;
         let mut names = VecDeque::new();
@@ -137,7 +137,7 @@ impl Server {
         }
         let nothing = || {
             let words = format!("The archive has no metadata files of job {job}.");
-            Box::new(Notice::not_found(words))
+            Notice::not_found(words)
         };
         let first = names
             .pop_front()
@@ -187,12 +187,12 @@ impl Server {
                 Listed::End(end) if end.gaps.is_empty() => {}
                 Listed::End(_) => {
                     let words = "A part of the archive does not answer, so that files of this job may be missing; try again.";
-                    return Err(Box::new(Notice::unavailable(words)));
+                    return Err(Notice::unavailable(words));
                 }
             }
             if names.len() > MOST_METADATA {
                 let words = format!("Job {job} has more than {MOST_METADATA} metadata files.");
-                return Err(Box::new(Notice::bad_request(words)));
+                return Err(Notice::bad_request(words));
             }
         }
         Ok(names)
@@ -259,15 +259,14 @@ fn capture(header: &Header, file: &str) -> Option<Capture> {
 }
 
 fn file_name(file: &str) -> Result<FileName, Refused> {
-    FileName::new(file)
-        .map_err(|error| Box::new(Notice::bad_request(format!("`arcFile`: {error}."))))
+    FileName::new(file).map_err(|error| Notice::bad_request(format!("`arcFile`: {error}.")))
 }
 
 fn refuse(decision: &Decision) -> Result<(), Refused> {
     match decision.verdict {
         Verdict::Allow => Ok(()),
-        Verdict::Block => Err(Box::new(Notice::blocked())),
-        Verdict::Exclude => Err(Box::new(no_file())),
+        Verdict::Block => Err(Notice::blocked()),
+        Verdict::Exclude => Err(no_file()),
     }
 }
 
@@ -276,14 +275,15 @@ fn no_file() -> Notice {
 }
 
 fn file_failed(error: ClientError) -> Refused {
-    match error {
-        ClientError::NotFound(_) => Box::new(no_file()),
-        other => record_failed(&RecordError::Archive(other)),
+    if matches!(error, ClientError::NotFound(_)) {
+        return no_file();
     }
+    record_failed(&RecordError::Archive(error))
 }
 
 fn media(file: &str) -> &'static str {
-    if file.ends_with(".warc") {
+    let kind = std::path::Path::new(file).extension();
+    if kind.is_some_and(|kind| kind.eq_ignore_ascii_case("warc")) {
         "application/warc"
     } else {
         "application/octet-stream"

@@ -25,17 +25,17 @@ impl Server {
     ) -> Result<Response<Body>, Refused> {
         let nothing = |notice: Refused| {
             let fields = empty_time_gate(&visit.addresses, target.url());
-            Box::new(notice.with_fields(fields))
+            notice.with_fields(fields)
         };
         let (modifier, applied) = preferred(modifier, headers);
         refuse_pages(modifier)?;
         let wanted = accept_datetime(values(headers, "accept-datetime"))
-            .map_err(|error| nothing(Box::new(Notice::bad_request(error.to_string()))))?;
+            .map_err(|error| nothing(Notice::bad_request(error.to_string())))?;
         let time = wanted.unwrap_or_else(|| Stamp::from_time(visit.now));
         let near = self.near(visit, target.key(), time).await;
         let near = near.map_err(|error| index_failed(&error))?;
         if near.captures.is_empty() {
-            return Err(nothing(Box::new(no_capture())));
+            return Err(nothing(no_capture()));
         }
         let shown = self.show(visit, &near).await.map_err(nothing)?;
         let capture = &shown.capture.capture;
@@ -73,7 +73,7 @@ impl Server {
         let near = self.near(visit, target.key(), time.stamp()).await;
         let near = near.map_err(|error| index_failed(&error))?;
         if near.captures.is_empty() {
-            return Err(Box::new(no_capture()));
+            return Err(no_capture());
         }
         let shown = self.show(visit, &near).await?;
         let capture = &shown.capture.capture;
@@ -133,7 +133,7 @@ fn refuse_pages(modifier: Option<Modifier>) -> Result<(), Refused> {
             | Modifier::Frame
             | Modifier::ServiceWorker
             | Modifier::Banner,
-        ) => Err(Box::new(super::pages::not_served_here())),
+        ) => Err(super::pages::not_served_here()),
     }
 }
 

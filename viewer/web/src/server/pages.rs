@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use archive_formats::cdx::query::Order;
 use axum::body::Body;
 use axum::http::{HeaderMap, Response, StatusCode};
+use viewer_replay::access::Group;
 use viewer_replay::cdx_server::{CdxRequest, DEFAULT_PAGE_SIZES, PageMarks, WalkLimit};
 
 use super::{Refused, Server, Visit, index_failed};
@@ -45,7 +46,7 @@ impl Server {
         request: &CdxRequest,
         captures: u64,
     ) -> Result<PageMarks, Refused> {
-        let groups: Vec<&str> = visit.visitor.groups().map(|group| group.as_str()).collect();
+        let groups: Vec<&str> = visit.visitor.groups().map(Group::as_str).collect();
         let collection = visit.collection.name();
         let question = format!("{collection} {groups:?} {}", request.page_key());
         // An end that was reached may have moved: what follows the archive grows.
@@ -69,17 +70,14 @@ impl Server {
             .map_err(|error| index_failed(&error))?;
         let mut walked = 0;
         while marks.walked() < captures && walked < limit && !marks.is_full() {
-            match stream.next().await.map_err(|error| index_failed(&error))? {
-                Some(capture) => {
-                    walked += 1;
-                    if visit.decide(&capture).is_allowed() {
-                        marks.push(&capture);
-                    }
-                }
-                None => {
-                    marks.finish();
-                    break;
-                }
+            let next = stream.next().await.map_err(|error| index_failed(&error))?;
+            let Some(capture) = next else {
+                marks.finish();
+                break;
+            };
+            walked += 1;
+            if visit.decide(&capture).is_allowed() {
+                marks.push(&capture);
             }
         }
         self.page_cache.keep(question, marks.clone());
@@ -98,17 +96,12 @@ impl Server {
         .and(SERVED)
         .response(headers)
     }
+}
 
-    /// A collection, in words.
-    pub(super) fn collection_page(
-        &self,
-        visit: &Visit,
-        headers: &HeaderMap,
-    ) -> Result<Response<Body>, Refused> {
-        let title = format!("Collection {}", visit.collection.name());
-        let page = Notice::new(StatusCode::OK, &title, SERVED);
-        Ok(page.response(headers))
-    }
+/// A collection, in words.
+pub(super) fn collection_page(visit: &Visit, headers: &HeaderMap) -> Response<Body> {
+    let title = format!("Collection {}", visit.collection.name());
+    Notice::new(StatusCode::OK, &title, SERVED).response(headers)
 }
 
 /// What is served, in words.

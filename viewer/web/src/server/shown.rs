@@ -152,25 +152,21 @@ fn finish(
     let shown = match outcome {
         Outcome::Shown(shown) => *shown,
         Outcome::Refused(decision) => {
-            return Err(Box::new(match decision.verdict.status() {
+            return Err(match decision.verdict.status() {
                 Some(451) => Notice::blocked(),
                 Some(_) | None => no_capture(),
-            }));
+            });
         }
         Outcome::NotFound(reason) => return Err(not_found(reason, failure)),
         Outcome::Unavailable => {
             return Err(failure.map_or_else(
-                || {
-                    Box::new(Notice::unavailable(
-                        "The archive does not answer now; try again in a moment.",
-                    ))
-                },
+                || Notice::unavailable("The archive does not answer now; try again in a moment."),
                 record_failed,
             ));
         }
     };
     let Some(payload) = last else {
-        return Err(Box::new(gone()));
+        return Err(gone());
     };
     let own = heads
         .into_iter()
@@ -191,7 +187,7 @@ fn not_found(reason: NotFoundReason, failure: Option<&RecordError>) -> Refused {
     {
         return record_failed(error);
     }
-    Box::new(match reason {
+    match reason {
         NotFoundReason::NoCapture => no_capture(),
         NotFoundReason::NoRecord => gone(),
         NotFoundReason::NoOriginal => Notice::not_found(
@@ -203,7 +199,7 @@ fn not_found(reason: NotFoundReason, failure: Option<&RecordError>) -> Refused {
         NotFoundReason::Circle => Notice::not_found(
             "This capture says that its content was the same as that of another one, and that one refers back to it.",
         ),
-    })
+    }
 }
 
 /// There is nothing that this visitor may know of.

@@ -70,25 +70,26 @@ impl Server {
                 let words = format!(
                     "The archive has more than {MOST} captures of this address; ask /<collection>/cdx with `from` and `to`."
                 );
-                return Err(Box::new(Notice::bad_request(words)));
+                return Err(Notice::bad_request(words));
             }
         }
         let (Some(first), Some(last)) = (times.first().copied(), times.last().copied()) else {
-            return Err(Box::new(if visible.has_blocked {
+            return Err(if visible.has_blocked {
                 Notice::blocked()
             } else {
                 no_capture()
-            }));
+            });
         };
         let all = pages(times, PAGE);
         let own = match page {
-            Some(page) => match all.iter().find(|own| own.number == page.get()) {
-                Some(own) => Some(*own),
-                None => {
+            Some(page) => {
+                let own = all.iter().find(|own| own.number == page.get());
+                let nothing = || {
                     let words = format!("This TimeMap has {} pages, counted from 1.", all.len());
-                    return Err(Box::new(Notice::not_found(words)));
-                }
-            },
+                    Notice::not_found(words)
+                };
+                Some(*own.ok_or_else(nothing)?)
+            }
             None => None,
         };
         let scope = TimeMapScope {

@@ -37,7 +37,7 @@ impl Warc {
         }
     }
 
-    fn write(&mut self, record: Builder, block: &[u8]) {
+    fn write(&mut self, record: &Builder, block: &[u8]) {
         let head = record.head(block.len() as u64).unwrap();
         let mut block = block;
         self.writer
@@ -58,7 +58,7 @@ impl Warc {
             .target_uri(url)
             .content_type("application/http; msgtype=response")
             .field("WARC-Payload-Digest", &payload);
-        self.write(record, &[head.as_bytes(), body].concat());
+        self.write(&record, &[head.as_bytes(), body].concat());
         self
     }
 
@@ -70,7 +70,7 @@ impl Warc {
             .target_uri(url)
             .content_type("application/http; msgtype=response")
             .field("WARC-Payload-Digest", &other);
-        self.write(record, &[OK.as_bytes(), body].concat());
+        self.write(&record, &[OK.as_bytes(), body].concat());
         self
     }
 
@@ -82,7 +82,7 @@ impl Warc {
             .target_uri(url)
             .content_type("application/http; msgtype=response")
             .refers_to_capture(of.0, of.1);
-        self.write(record, OK.as_bytes());
+        self.write(&record, OK.as_bytes());
         self
     }
 
@@ -91,7 +91,7 @@ impl Warc {
         let id = self.id();
         let record =
             Builder::new(Kind::Warcinfo, &id, date).content_type("application/warc-fields");
-        self.write(record, b"software: test\r\n");
+        self.write(&record, b"software: test\r\n");
         self
     }
 
@@ -319,7 +319,7 @@ impl Served {
         let mut request =
             format!("{method} {path} HTTP/1.1\r\nHost: replay.example:80\r\nConnection: close\r\n");
         for (name, value) in fields {
-            request.push_str(&format!("{name}: {value}\r\n"));
+            request.extend([name, ": ", value, "\r\n"]);
         }
         request.push_str("\r\n");
         let bytes = self.exchange(request.as_bytes()).await.unwrap();
