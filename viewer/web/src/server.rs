@@ -341,18 +341,17 @@ fn not_allowed(methods: &str) -> Refused {
 
 fn invalid(error: &InvalidRequest) -> Refused {
     let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
-    let notice = match status {
+    match status {
         StatusCode::NOT_FOUND => Notice::not_found(error.to_string()),
         StatusCode::URI_TOO_LONG => Notice::new(status, "Too long", error.to_string()),
         _ => Notice::bad_request(error.to_string()),
-    };
-    notice
+    }
 }
 
 /// What a visitor is told when the index does not answer. Its own words are for the log.
 fn index_failed(error: &IndexError) -> Refused {
     tracing::warn!(%error, "the index does not answer");
-    let notice = match error.kind {
+    match error.kind {
         Kind::Invalid => Notice::bad_request(error.message.clone()),
         Kind::Internal | Kind::Damaged | Kind::Storage => {
             Notice::unavailable("The index of captures has failed; its operator has to look at it.")
@@ -369,14 +368,13 @@ fn index_failed(error: &IndexError) -> Refused {
         | Kind::TimedOut => {
             Notice::unavailable("The index of captures does not answer now; try again in a moment.")
         }
-    };
-    notice
+    }
 }
 
 /// What a visitor is told when a record or file cannot be had.
 fn record_failed(error: &RecordError) -> Refused {
     let again = "try again in a moment";
-    let notice = match error {
+    match error {
         RecordError::Archive(error) => {
             tracing::warn!(%error, "the archive does not hand a record out");
             match error {
@@ -417,8 +415,7 @@ fn record_failed(error: &RecordError) -> Refused {
         RecordError::Unread(_) | RecordError::Stopped => {
             Notice::unavailable(format!("The server stops; {again}."))
         }
-    };
-    notice
+    }
 }
 
 fn gone() -> Notice {
