@@ -1,6 +1,6 @@
 //! Answers in words: errors, and the few pages that explain what is served.
 //!
-//! Owns their form: small HTML for browsers, plain text for everything else, never a trace and never a cookie. Everything
+//! Owns their form: small HTML for browsers, plain text to all others, never a trace and never a cookie. Everything
 //! that came from outside is escaped.
 
 use axum::body::Body;

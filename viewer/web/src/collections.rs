@@ -35,7 +35,7 @@ pub enum RulesError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// Lines of a file are no rules.
@@ -64,7 +64,7 @@ pub(crate) struct Collections {
     all: Arc<BTreeMap<String, Arc<Collection>>>,
 }
 
-/// What tells one state of a file from another: when it was written, and how long it is. `None`: it cannot be looked at.
+/// The mark that tells one state of a file from another: when it was written, and how long it is. `None`: it cannot be looked at.
 type Fingerprint = Option<(SystemTime, u64)>;
 
 impl Collections {

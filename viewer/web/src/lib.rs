@@ -1,6 +1,6 @@
 //! The part `viewer`: the replay listener, where captures are looked up and replayed.
 //!
-//! Owns the listener ([`serve`]), and what it takes to ask the index, the archive and the rules for every request. What is
+//! Owns the listener ([`serve`]), and what it takes to ask the index, the archive and the rules with each request. What is
 //! decided is decided in `viewer-replay`; this crate waits, streams and limits.
 //!
 //! - `listener`, `patience`: connections and their limits;
@@ -77,7 +77,7 @@ pub enum StartError {
     Peer {
         /// The setting.
         setting: &'static str,
-        /// What is wrong.
+        /// The fault.
         why: ConnectError,
     },
     /// The address for questions about its health cannot be listened on.
@@ -88,7 +88,7 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A bug: the instruments are called as others are.

@@ -35,7 +35,7 @@ const FIELDS_ROOM: usize = 48 * 1024;
 /// The pause after an error of the system that would come back at once.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a listener holds its clients to.
+/// The limits that a listener holds its clients to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionLimits {
     pub(crate) connections: usize,

@@ -1,4 +1,4 @@
-//! What a viewer counts. No URL and no collection is in a label: visitors choose them.
+//! The instruments of a viewer. No URL and no collection is in a label: visitors choose them.
 
 use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Gauge, Histogram, Metrics};

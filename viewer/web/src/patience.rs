@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// Fails if a client that never reads keeps a writer for ever, or one that reads slowly is cut off.
+    /// Fails if a client that never reads keeps a writer for good, or one that reads slowly is cut off.
     #[tokio::test]
     async fn unread_write_ends_after_its_limit() {
         let (near, mut far) = tokio::io::duplex(8);

@@ -50,7 +50,7 @@ pub(crate) enum RecordError {
     Stopped,
 }
 
-/// What the digest of a payload is worth.
+/// The worth of the digest of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PayloadVerdict {
     /// The payload has it.
@@ -100,7 +100,7 @@ pub(crate) enum RecordBody {
 pub(crate) struct WholeBody {
     pub(crate) bytes: Bytes,
     pub(crate) verdict: PayloadVerdict,
-    /// What is wrong with its chunks, so that it is shorter than it was.
+    /// The fault of its chunks, so that it is shorter than it was.
     pub(crate) fault: Option<String>,
 }
 
@@ -301,7 +301,7 @@ fn cut(bytes: &Bytes, range: &Range<u64>) -> Bytes {
 pub(crate) struct BodySlice {
     first: Bytes,
     left: Option<Pieces>,
-    /// What the digest of the payload was found to be worth, once that is known.
+    /// The worth of the digest of the payload, once that is known.
     pub(crate) verdict: Option<PayloadVerdict>,
 }
 

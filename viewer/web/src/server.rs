@@ -12,24 +12,22 @@ mod pages;
 mod raw;
 mod shown;
 mod time_maps;
+mod under_way;
 
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use archive_client::ClientError;
 use archive_daemon::{Clock, Gauge};
 use archive_formats::cdx::Capture;
 use archive_rpc::Kind;
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::Body;
 use axum::http::header::{HOST, SET_COOKIE};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, Response, StatusCode};
-use hyper::body::{Frame, SizeHint};
 use index_client::{Captures, IndexError};
 use jiff::Timestamp;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use viewer_replay::access::{Decision, PeerFacts, Visitor, VisitorSettings};
 use viewer_replay::cdx_server::Dialect;
 use viewer_replay::request::{Addresses, InvalidRequest, LookupDialect, Request};
@@ -41,6 +39,7 @@ use crate::metrics::Instruments;
 use crate::records::{RecordError, Records};
 use crate::settings::ReplaySettings;
 use pages::PageCache;
+use under_way::{GuardedBody, UnderWay};
 
 /// How soon a client may come again when there is no room, in seconds.
 const NO_ROOM: u32 = 1;
@@ -56,7 +55,7 @@ pub(crate) struct Server {
     page_cache: PageCache,
 }
 
-/// What a server is put together from.
+/// The parts that a server is put together from.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) index: Arc<dyn Captures>,
@@ -120,11 +119,7 @@ impl Server {
             let notice = Notice::unavailable(words).again_after(NO_ROOM);
             return notice.response(request.headers());
         };
-        instruments.under_way.inc();
-        let guard = UnderWay {
-            gauge: instruments.under_way.clone(),
-            _permit: permit,
-        };
+        let guard = UnderWay::begin(instruments.under_way.clone(), permit);
         let (head, body) = request.into_parts();
         let begun = self.parts.clock.instant();
         let limit = self.settings.answer_time.duration();
@@ -148,13 +143,7 @@ impl Server {
         instruments.answered(parts.status.as_u16());
         let taken = self.parts.clock.instant().saturating_duration_since(begun);
         instruments.first_byte.observe(taken.as_secs_f64());
-        Response::from_parts(
-            parts,
-            Body::new(GuardedBody {
-                body,
-                _guard: guard,
-            }),
-        )
+        Response::from_parts(parts, Body::new(GuardedBody::new(body, guard)))
     }
 
     async fn route(
@@ -348,7 +337,7 @@ fn invalid(error: &InvalidRequest) -> Refused {
     }
 }
 
-/// What a visitor is told when the index does not answer. Its own words are for the log.
+/// The notice for a visitor when the index does not answer. Its own words are for the log.
 fn index_failed(error: &IndexError) -> Refused {
     tracing::warn!(%error, "the index does not answer");
     match error.kind {
@@ -371,7 +360,7 @@ fn index_failed(error: &IndexError) -> Refused {
     }
 }
 
-/// What a visitor is told when a record or file cannot be had.
+/// The notice for a visitor when a record or file cannot be had.
 fn record_failed(error: &RecordError) -> Refused {
     let again = "try again in a moment";
     match error {
@@ -420,45 +409,6 @@ fn record_failed(error: &RecordError) -> Refused {
 
 fn gone() -> Notice {
     Notice::not_found("The index knows this capture, and its file is not in the archive any more.")
-}
-
-/// Counts a request as under way until its answer has ended or was dropped.
-#[derive(Debug)]
-struct UnderWay {
-    gauge: Gauge,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.gauge.dec();
-    }
-}
-
-/// A body that keeps its request counted.
-struct GuardedBody {
-    body: Body,
-    _guard: UnderWay,
-}
-
-impl HttpBody for GuardedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 impl std::fmt::Debug for Parts {

@@ -32,7 +32,7 @@ pub struct Settings {
     /// The replay listener.
     #[serde(default)]
     pub replay: ReplaySettings,
-    /// Who visitors are. Has to be there when the replay listener is reachable from other machines.
+    /// The groups of visitors. Has to be there when the replay listener is reachable from other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessSettings>,
     /// The collections; without any there is one of the whole archive, `all`.
@@ -179,15 +179,15 @@ pub enum InvalidSettings {
     /// The base of all links would be none.
     #[error("replay.url is {0:?}; it must be like https://replay.example.org, without a path")]
     Url(String),
-    /// A network that is none.
+    /// A text that is no network.
     #[error("access: {0}")]
     Network(#[from] InvalidNetwork),
-    /// A group that is none.
+    /// A text that is no group.
     #[error("{place}: {why}")]
     Group {
         /// Where it stands.
         place: String,
-        /// What is wrong.
+        /// The fault.
         why: InvalidGroup,
     },
     /// A name that cannot stand in a URL, or that something else has.
@@ -204,15 +204,15 @@ pub enum InvalidSettings {
     Files {
         /// The collection.
         collection: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
-    /// An embargo that is none.
+    /// An embargo that cannot be used.
     #[error("collection `{collection}`: embargo: {why}")]
     Embargo {
         /// The collection.
         collection: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
 }
@@ -240,7 +240,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// Fails when a network or a group is none.
+    /// Fails when a text is no network or no group.
     pub fn visitors(&self) -> Result<VisitorSettings, InvalidSettings> {
         let Some(access) = &self.access else {
             return Ok(VisitorSettings::default());
@@ -270,7 +270,7 @@ impl Settings {
         }
     }
 
-    /// What other machines reach is encrypted, and somebody decided what they see.
+    /// Refuses a listener that other machines reach, if it is not encrypted or nobody decided what they see.
     fn check_reach(&self) -> Result<(), InvalidSettings> {
         let listen = self.replay.listen;
         if listen.ip().to_canonical().is_loopback() {

@@ -82,7 +82,7 @@ fn faulty_rules_refuse_the_start() {
 
 /// Fails if changed rules are not taken up, or faulty ones open what was closed.
 #[test]
-fn changed_rules_are_read_and_faulty_ones_leave_the_old() {
+fn faulty_change_of_rules_leaves_the_old() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.aclj");
     write(&path, BLOCKED);

@@ -25,7 +25,7 @@ const LONGEST_HEAD: usize = 1 << 20;
 /// How much is handed to a client at once, in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// What is known of a record once its head was read.
+/// The facts of a record whose head was read.
 pub(super) struct Opening {
     pub(super) kind: Kind,
     pub(super) header: Header,
@@ -34,7 +34,7 @@ pub(super) struct Opening {
     pub(super) rest: Rest,
 }
 
-/// What comes after the beginning of a body.
+/// The rest of a body, behind its beginning.
 pub(super) enum Rest {
     /// The beginning was all of it.
     Nothing {
@@ -235,7 +235,7 @@ fn verdict(audit: &PayloadAudit) -> PayloadVerdict {
     }
 }
 
-/// Reads up to so many bytes; fewer come only at the end of the body, or before a fault in its chunks, which is returned.
+/// Reads up to a number of bytes; fewer come only at the end of the body, or before a fault in its chunks, which is returned.
 fn fill(
     body: &mut impl Read,
     out: &mut Vec<u8>,
@@ -276,7 +276,7 @@ fn finish<R: Read>(record: Record<'_, R>) -> Result<(), RecordError> {
     )))
 }
 
-/// What an error of reading means: the archive's own words, where they are.
+/// The meaning of an error of reading: the archive's own words, where they are.
 fn failure(error: io::Error) -> RecordError {
     match error.downcast::<ClientError>() {
         Ok(error) => RecordError::Archive(error),

@@ -61,7 +61,7 @@ impl Server {
         let (reply, extent) = reply.with_extent(visit.method, &ranges, Some(length));
         let body = match extent.take {
             Some(0) => Body::empty(),
-            _ if extent.is_whole(Some(length)) => Body::from_stream(Held(reading, turn)),
+            _ if extent.is_whole(Some(length)) => Body::from_stream(HeldReading(reading, turn)),
             take => {
                 drop(reading);
                 let part = Wanted {
@@ -70,7 +70,7 @@ impl Server {
                     ..whole
                 };
                 let reading = archive.get(&part).await.map_err(file_failed)?;
-                Body::from_stream(Held(reading, turn))
+                Body::from_stream(HeldReading(reading, turn))
             }
         };
         Ok(response(&reply, body))
@@ -230,12 +230,12 @@ impl FilesInTurn {
 }
 
 /// A reading that holds its turn.
-struct Held(
+struct HeldReading(
     Reading,
     #[expect(dead_code, reason = "held until the reading ends")] OwnedSemaphorePermit,
 );
 
-impl Stream for Held {
+impl Stream for HeldReading {
     type Item = Result<Bytes, ClientError>;
 
     fn poll_next(

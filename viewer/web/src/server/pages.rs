@@ -22,7 +22,7 @@ pub(super) struct PageCache {
 }
 
 impl PageCache {
-    /// Takes what is known of a question; whoever asks meanwhile begins anew.
+    /// Takes what is known of a question; another request meanwhile begins anew.
     fn take(&self, question: &str) -> Option<PageMarks> {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         let at = marks.iter().position(|(known, _)| known == question)?;
@@ -39,7 +39,7 @@ impl PageCache {
 }
 
 impl Server {
-    /// Walks over the captures of a question until so many are known, or a limit is reached.
+    /// Walks over the captures of a question until a number of them is known, or a limit is reached.
     pub(super) async fn walk(
         &self,
         visit: &Visit,
@@ -104,7 +104,7 @@ pub(super) fn collection_page(visit: &Visit, headers: &HeaderMap) -> Response<Bo
     Notice::new(StatusCode::OK, &title, SERVED).response(headers)
 }
 
-/// What is served, in words.
+/// The addresses that are served, in words.
 const SERVED: &str = "Captures are at /<collection>/<time>id_/<url> as they were captured, and at \
                       /<collection>/<time>ir_/<url> with redirects that stay in the archive. Look-ups: /<collection>/cdx?url=…, \
                       /<collection>/timemap/link/<url>, and /<collection>/<url> with Accept-Datetime.";

@@ -22,7 +22,7 @@ use crate::records::{BodySlice, PayloadVerdict, RecordBody, RecordError};
 /// The field that says that a payload does not have the digest of its record.
 const MISMATCH: (&str, &str) = ("X-Archive-Payload-Digest", "mismatch");
 
-/// What a browser may do with archived bytes that it opens as a page of its own: nothing that leaves the frame.
+/// The policy for archived bytes that it opens as a page of its own: nothing leaves the frame.
 const OPENED_ALONE: &str =
     "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; media-src data:";
 

@@ -1,29 +1,23 @@
 //! Tests of the routes, over an index and an archive in memory; `conformance` walks the same over real ones.
 
+mod broken;
 mod hostile;
 mod world;
 
-use std::sync::Arc;
-
-use archive_formats::cdx::Capture;
-use archive_formats::cdx::query::CaptureQuery;
-use archive_rpc::Kind as ErrorKind;
-use index_client::{Answer as IndexAnswer, CaptureStream, Captures, IndexError};
-
-use world::{OK, Warc, World};
+use world::{OK, TestArchive, Warc};
 
 const PAGE: &str = "http://example.org/page";
 const FIRST: &str = "2020-01-01T00:00:00Z";
 const SECOND: &str = "2021-01-01T00:00:00Z";
 const THIRD: &str = "2022-01-01T00:00:00Z";
 
-async fn three_pages() -> World {
+async fn three_pages() -> TestArchive {
     let warc = Warc::new()
         .warcinfo(FIRST)
         .response(PAGE, FIRST, OK, b"<p>one</p>")
         .response(PAGE, SECOND, OK, b"<p>two</p>")
         .response(PAGE, THIRD, OK, b"<p>three</p>");
-    World::new().with("1-1-a.warc.gz", warc).await
+    TestArchive::new().with("1-1-a.warc.gz", warc).await
 }
 
 /// Fails if raw bytes are not those of the payload, or fields of the archived server act as if they were ours.
@@ -72,7 +66,11 @@ async fn ranges_and_heads_are_answered() {
     let warc = Warc::new()
         .response("http://example.org/v", FIRST, head, &body)
         .response("http://example.org/s", FIRST, OK, b"0123456789");
-    let served = World::new().with("a.warc.gz", warc).await.serve().await;
+    let served = TestArchive::new()
+        .with("a.warc.gz", warc)
+        .await
+        .serve()
+        .await;
     let large = "/all/2020id_/http://example.org/v";
     let small = "/all/2020id_/http://example.org/s";
     let whole = served.get(large).await;
@@ -232,7 +230,7 @@ async fn one_rule_blocks_on_every_route() {
         .response(PAGE, FIRST, OK, b"blocked")
         .response("http://example.org/secret", FIRST, OK, b"excluded")
         .response("http://example.org/open", FIRST, OK, b"open");
-    let world = World::new().with("a.warc.gz", warc).await;
+    let world = TestArchive::new().with("a.warc.gz", warc).await;
     let offset = |key: &str| {
         let mut captures = world.captures.iter();
         captures
@@ -319,7 +317,7 @@ async fn revisit_shows_its_original() {
             ("http://example.org/none", FIRST),
             b"gone",
         );
-    let world = World::new().with("1-a.warc.gz", earlier).await;
+    let world = TestArchive::new().with("1-a.warc.gz", earlier).await;
     // The original lies in a file of an earlier job, which the collection does not have.
     let world = world
         .with("2-b.warc.gz", later)
@@ -346,7 +344,11 @@ async fn revisit_shows_its_original() {
 async fn redirects_stay_in_the_archive() {
     let head = "HTTP/1.1 302 Found\r\nLocation: https://other.example/x\r\n\r\n";
     let warc = Warc::new().response("http://example.org/r", FIRST, head, b"");
-    let served = World::new().with("a.warc.gz", warc).await.serve().await;
+    let served = TestArchive::new()
+        .with("a.warc.gz", warc)
+        .await
+        .serve()
+        .await;
     let raw = "/all/20200101000000id_/http://example.org/r";
     let answer = served.get(raw).await;
     assert_eq!((answer.status, answer.field("location")), (302, None));
@@ -376,7 +378,11 @@ async fn redirects_stay_in_the_archive() {
 #[tokio::test]
 async fn wrong_digest_is_said() {
     let warc = Warc::new().mismatch(PAGE, FIRST, b"not that");
-    let served = World::new().with("a.warc.gz", warc).await.serve().await;
+    let served = TestArchive::new()
+        .with("a.warc.gz", warc)
+        .await
+        .serve()
+        .await;
     let answer = served.get("/all/2020id_/http://example.org/page").await;
     assert_eq!((answer.status, answer.text().as_str()), (200, "not that"));
     assert_eq!(answer.field("x-archive-payload-digest"), Some("mismatch"));
@@ -413,61 +419,4 @@ async fn missing_file_is_404_and_damaged_record_502() {
             .status,
         502
     );
-}
-
-/// An index that answers with some captures, and then breaks.
-struct BrokenIndex(Vec<Capture>);
-
-impl Captures for BrokenIndex {
-    fn query<'a>(&'a self, _query: &'a CaptureQuery) -> IndexAnswer<'a, CaptureStream> {
-        let down = || IndexError::new(ErrorKind::Unavailable, "nobody answers");
-        let captures = self.0.clone().into_iter().map(Ok);
-        let items: Vec<_> = captures.chain([Err(down())]).collect();
-        Box::pin(async move {
-            match items.len() {
-                1 => Err(down()),
-                _ => Ok(CaptureStream::new(futures_util::stream::iter(items))),
-            }
-        })
-    }
-}
-
-/// Fails if an index that is down looks like an archive without captures.
-#[tokio::test]
-async fn index_down_is_503_with_retry_after() {
-    let world = World {
-        index: Some(Arc::new(BrokenIndex(Vec::new()))),
-        ..World::new()
-    };
-    let served = world.serve().await;
-    for path in [
-        "/all/cdx?url=http://example.org/",
-        "/all/2020id_/http://example.org/",
-        "/all/http://example.org/",
-        "/all/timemap/link/http://example.org/",
-    ] {
-        let answer = served.get(path).await;
-        assert_eq!(answer.status, 503, "{path}");
-        assert!(answer.field("retry-after").is_some(), "{path}");
-        assert!(
-            !answer.text().contains("nobody answers"),
-            "words of parts are for the log"
-        );
-    }
-}
-
-/// Fails if an answer that broke off looks whole to its client.
-#[tokio::test]
-async fn broken_answer_is_never_whole() {
-    let mut captures = three_pages().await.captures;
-    let one = captures[0].clone();
-    captures.extend(std::iter::repeat_n(one, 5_000));
-    let world = World {
-        index: Some(Arc::new(BrokenIndex(captures))),
-        ..World::new()
-    };
-    let served = world.serve().await;
-    let answer = served.get("/all/cdx?url=http://example.org/page").await;
-    assert_eq!(answer.status, 200);
-    assert!(!answer.is_whole && !answer.body.is_empty());
 }

@@ -127,7 +127,7 @@ impl CollectionSettings {
     ///
     /// # Errors
     ///
-    /// Fails when it is none.
+    /// Fails when it cannot be compiled.
     pub fn pattern(&self) -> Result<Option<Pattern>, InvalidSettings> {
         let pattern = self
             .files

@@ -6,7 +6,7 @@ use archive_formats::cdx::query::CaptureQuery;
 use index_client::{Answer as IndexAnswer, CaptureStream, Captures};
 
 use super::three_pages;
-use super::world::World;
+use super::world::TestArchive;
 
 /// Fails if nonsense is answered with anything but words about it.
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn nothing_of_a_request_becomes_a_field() {
     );
 }
 
-/// Fails if heads that never end, or are huge, are read for ever.
+/// Fails if heads that never end, or are huge, are read to no end.
 #[tokio::test]
 async fn heads_have_limits_of_size_and_time() {
     let served = three_pages()
@@ -158,12 +158,12 @@ impl Captures for SilentIndex {
     }
 }
 
-/// Fails if a request waits for ever, or requests beyond the limit wait instead of being told.
+/// Fails if a request waits without a limit, or requests beyond the limit wait instead of being told.
 #[tokio::test]
 async fn requests_have_limits_of_time_and_number() {
-    let world = World {
+    let world = TestArchive {
         index: Some(Arc::new(SilentIndex)),
-        ..World::new()
+        ..TestArchive::new()
     };
     let served = world
         .set("replay.answer_time=300 ms")

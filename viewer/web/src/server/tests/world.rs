@@ -104,11 +104,11 @@ impl Warc {
 pub(super) const OK: &str =
     "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nSet-Cookie: a=b\r\nX-Own: x\r\n\r\n";
 
-/// What is served.
-pub(super) struct World {
+/// The archive and the index of a test, and the settings of its server.
+pub(super) struct TestArchive {
     pub(super) archive: FakeArchive,
     pub(super) captures: Vec<Capture>,
-    /// What `--set` would say.
+    /// Settings, as for `--set`.
     pub(super) set: Vec<String>,
     pub(super) index: Option<Arc<dyn Captures>>,
 }
@@ -125,7 +125,7 @@ impl Drop for Served {
     }
 }
 
-impl World {
+impl TestArchive {
     pub(super) fn new() -> Self {
         Self {
             archive: FakeArchive::new(),
