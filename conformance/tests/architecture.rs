@@ -40,6 +40,24 @@ const PARTS: [&str; 7] = [
 /// What lets a crate wait for something without a thread.
 const RUNTIMES: [&str; 4] = ["async-std", "futures-executor", "smol", "tokio"];
 
+/// Crates that are clients of the web.
+const HTTP_CLIENTS: [&str; 14] = [
+    "attohttpc",
+    "awc",
+    "curl",
+    "fantoccini",
+    "h2",
+    "harvest-crawler",
+    "hudsucker",
+    "hyper-rustls",
+    "hyper-tls",
+    "isahc",
+    "minreq",
+    "reqwest",
+    "surf",
+    "ureq",
+];
+
 fn block(info: &str) -> Graph {
     cargo::read_block(&tree::read("ARCHITECTURE.md").unwrap(), info).unwrap()
 }
@@ -172,6 +190,42 @@ fn crates_that_cannot_await_have_no_runtime_under_them() {
     assert_none(
         &wrong,
         "find the way with `cargo tree -p NAME -i RUNTIME`, and turn the feature off or drop the crate",
+    );
+}
+
+/// Fails if a crate of the viewer can ask the live web: what it replays must not lead there.
+#[test]
+fn nothing_under_viewer_is_an_http_client() {
+    let named = Metadata::read().unwrap().dependencies().unwrap();
+    let of_viewer = named.iter().filter(|(name, _)| name.starts_with("viewer-"));
+    let mut wrong = Vec::new();
+    let mut crates = 0;
+    for (name, dependencies) in of_viewer {
+        crates += 1;
+        let clients = dependencies
+            .iter()
+            .filter(|to| HTTP_CLIENTS.contains(&to.as_str()));
+        wrong.extend(clients.map(|client| format!("{name} -> {client}")));
+    }
+    assert!(crates >= 2, "only {crates} crates of the viewer were found");
+    let files = tree::files().unwrap();
+    for file in files.iter().filter(|file| file.path.starts_with("viewer/")) {
+        let is_manifest = file.path.ends_with("/Cargo.toml");
+        let is_code = file.path.ends_with(".rs");
+        let lines = file.text.lines().enumerate();
+        for (at, line) in lines {
+            // Features make clients of crates that are servers, too.
+            let asks = is_manifest && line.starts_with("hyper") && line.contains("client");
+            let dials =
+                is_code && (line.contains("hyper::client") || line.contains("client::legacy"));
+            if asks || dials {
+                wrong.push(format!("{}:{}: {}", file.path, at + 1, line.trim()));
+            }
+        }
+    }
+    assert_none(
+        &wrong,
+        "make the viewer able to ask the live web: what cannot dial cannot leak",
     );
 }
 

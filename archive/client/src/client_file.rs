@@ -9,6 +9,7 @@
 //! [endpoints]
 //! repository = "127.0.0.1:7401"         # host:port
 //! index = "127.0.0.1:7407"              # absent: there is no index
+//! replay = "http://127.0.0.1:7408"      # absent: there is no viewer
 //!
 //! [[identity]]                          # others, for `--as custodian/custodian-1`
 //! role = "custodian"
@@ -75,6 +76,9 @@ pub struct Endpoints {
     /// The index of captures, `host:port`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<String>,
+    /// The replay listener: the beginning of its addresses, such as `http://127.0.0.1:7408`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<String>,
 }
 
 /// An identity that is used when it is asked for.

@@ -86,8 +86,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Start a whole archive on this machine
     ///
-    /// Two replicas, a checksum replica, the repository and the index, in one process unless --processes is given, with
-    /// certificates and settings of their own; what is there already is started again. Runs until Ctrl-C, or SIGTERM.
+    /// Two replicas, a checksum replica, the repository, the index and the viewer, in one process unless --processes is
+    /// given, with certificates and settings of their own; what is there already is started again. Runs until Ctrl-C, or SIGTERM.
     /// The exit code is 1 if the demonstration did not prove what it should.
     Up(up::Up),
     /// Run the repository: the coordinator of the archive
@@ -107,6 +107,10 @@ pub(crate) enum Command {
     /// Runs until Ctrl-C, or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on: also
     /// where there is no record and --init is not given.
     ChecksumReplica(parts::ChecksumReplica),
+    /// Run the viewer: captures are looked up and replayed
+    ///
+    /// Runs until Ctrl-C, or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on.
+    Viewer(parts::Part),
     Store(store::Store),
     Get(get::Get),
     List(list::List),
@@ -178,6 +182,7 @@ impl Command {
             Self::Monitor(part) => part.monitor(context),
             Self::Bitarchive(part) => part.bitarchive(context),
             Self::ChecksumReplica(part) => part.run(context),
+            Self::Viewer(part) => part.viewer(context),
             Self::Store(store) => talk(store.run(context)),
             Self::Get(get) => talk(get.run(context)),
             Self::List(list) => talk(list.run(context)),

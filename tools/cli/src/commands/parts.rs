@@ -102,6 +102,15 @@ impl Part {
         })
     }
 
+    /// Runs a viewer until a signal.
+    pub(crate) fn viewer(&self, context: &Context) -> Result<Exit, Failure> {
+        let settings: viewer_web::Settings = self.load(context)?;
+        let own = settings.daemon.clone();
+        live("viewer", &own, |daemon| async move {
+            viewer_web::serve(settings, daemon).await.map(|_| ())
+        })
+    }
+
     fn load<T: DeserializeOwned>(&self, context: &Context) -> Result<T, Failure> {
         load(&self.settings, &context.global.set)
     }

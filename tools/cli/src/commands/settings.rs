@@ -63,17 +63,19 @@ enum Kind {
     Bitarchive,
     ChecksumReplica,
     Index,
+    Viewer,
     Client,
 }
 
 impl Kind {
     /// Each, and the section that only it has.
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 7] = [
         (Self::Repository, "repository"),
         (Self::Monitor, "monitor"),
         (Self::Bitarchive, "bitarchive"),
         (Self::ChecksumReplica, "checksum_replica"),
         (Self::Index, "index"),
+        (Self::Viewer, "viewer"),
         (Self::Client, "endpoints"),
     ];
 
@@ -108,7 +110,8 @@ impl Kind {
             | Self::Monitor
             | Self::Bitarchive
             | Self::ChecksumReplica
-            | Self::Index => settings::environment()?,
+            | Self::Index
+            | Self::Viewer => settings::environment()?,
             Self::Client => Vec::new(),
         };
         Ok(Sources {
@@ -138,6 +141,9 @@ impl Kind {
                 let checked = settings.index.check();
                 checked.err().map(|error| error.to_string())
             }),
+            Self::Viewer => looked_through(sources, |settings: &viewer_web::Settings| {
+                settings.check().err().map(|error| error.to_string())
+            }),
             Self::Client => looked_through(sources, |_: &ClientFile| None),
         }
     }
@@ -150,6 +156,7 @@ impl Kind {
             Self::Bitarchive => printed::<archive_bitarchive::Settings>(sources),
             Self::ChecksumReplica => printed::<archive_bitarchive::checksum::Settings>(sources),
             Self::Index => printed::<index_server::Settings>(sources),
+            Self::Viewer => printed::<viewer_web::Settings>(sources),
             Self::Client => printed::<ClientFile>(sources),
         }
     }

@@ -1,6 +1,6 @@
 //! `holdfast up`: a whole archive in one process, on an embedded default.
 //!
-//! Two bitarchive replicas of one node each, their monitors, a checksum replica, the repository and the index, with mutual
+//! Two bitarchive replicas of one node each, their monitors, a checksum replica, the repository, the index and the viewer, with mutual
 //! TLS on loopback, all below one data directory. It reads the same settings files as the parts do when they run alone.
 
 mod client_file;
@@ -55,6 +55,8 @@ enum UpError {
     Repository(#[from] archive_repository::StartError),
     #[error(transparent)]
     Index(#[from] index_server::StartError),
+    #[error(transparent)]
+    Viewer(#[from] viewer_web::StartError),
     #[error("{0}")]
     Process(String),
     #[error("the demonstration did not prove what it should: {0}")]
@@ -68,6 +70,7 @@ struct Parts {
     checksums: archive_bitarchive::checksum::Settings,
     repository: archive_repository::Settings,
     index: index_server::Settings,
+    viewer: viewer_web::Settings,
     /// What the command line sets, by part.
     set: BTreeMap<String, Vec<String>>,
 }
@@ -136,6 +139,7 @@ impl Parts {
             checksums: routes.load(prepare::CHECKSUM_PART)?,
             repository: routes.load("repository")?,
             index: routes.load(prepare::INDEX)?,
+            viewer: routes.load(prepare::VIEWER)?,
             set: routes.end()?,
         })
     }
@@ -195,5 +199,6 @@ async fn start(parts: Parts, daemon: &Daemon) -> Result<(), UpError> {
     archive_bitarchive::checksum::serve(parts.checksums, part).await?;
     archive_repository::serve(parts.repository, daemon.part("repository")).await?;
     index_server::serve(parts.index, daemon.part(prepare::INDEX)).await?;
+    viewer_web::serve(parts.viewer, daemon.part(prepare::VIEWER)).await?;
     Ok(())
 }

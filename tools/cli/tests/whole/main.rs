@@ -29,6 +29,7 @@ mod older;
 mod rebuilds;
 mod removals;
 mod repairs;
+mod replays;
 mod scrubs;
 mod steps;
 mod unreadable;

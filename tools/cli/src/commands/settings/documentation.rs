@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::Kind;
 
 /// The files that declare settings; first those that declare a whole file of a part.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 13] = [
     include_str!("../../../../../archive/repository/src/settings.rs"),
     include_str!("../../../../../archive/monitor/src/settings.rs"),
     include_str!("../../../../../archive/bitarchive/src/settings.rs"),
@@ -19,6 +19,8 @@ const SOURCES: [&str; 11] = [
     include_str!("../../../../../archive/daemon/src/telemetry.rs"),
     include_str!("../../../../../archive/daemon/src/notify/settings.rs"),
     include_str!("../../../../../index/server/src/settings.rs"),
+    include_str!("../../../../../viewer/web/src/settings.rs"),
+    include_str!("../../../../../viewer/web/src/settings/collection.rs"),
 ];
 
 /// A key, as it is declared.
@@ -147,6 +149,7 @@ fn structures(kind: Kind) -> (String, Structures) {
         Kind::ChecksumReplica => (3, "Settings"),
         Kind::Client => (4, "ClientFile"),
         Kind::Index => (10, "Settings"),
+        Kind::Viewer => (11, "Settings"),
     };
     let mut all = Structures::new();
     for (index, source) in SOURCES.iter().enumerate() {

@@ -9,9 +9,9 @@ use crate::output::tell;
 
 /// Writes the client file where it is absent. What people wrote into it stays; where the archive is at another place
 /// by now, that is said.
-pub(super) fn keep_client_file(data: &Path, repository: &str, index: &str) -> Result<(), Failure> {
+pub(super) fn keep_client_file(data: &Path, endpoints: [&str; 3]) -> Result<(), Failure> {
     let path = data.join("client.toml");
-    let fresh = client_file(data, repository, index);
+    let fresh = client_file(data, &endpoints);
     let failed = |error: DiskError| Failure::failed(error.to_string());
     let Some(kept) = read_state(&path).map_err(failed)? else {
         return replace(&path, fresh.as_bytes()).map_err(failed);
@@ -23,12 +23,15 @@ pub(super) fn keep_client_file(data: &Path, repository: &str, index: &str) -> Re
         own.trim().to_owned()
     };
     let kept = String::from_utf8_lossy(&kept).into_owned();
-    let line = index_line(index);
-    if own(&kept) == own(&fresh.replacen(&line, "", 1)) {
-        // As it was written before there was an index: it gets the line, and keeps what people added.
-        let repository = format!("repository = \"{repository}\"\n");
-        let text = kept.replacen(&repository, &format!("{repository}{line}"), 1);
-        return replace(&path, text.as_bytes()).map_err(failed);
+    let [repository, index, replay] = endpoint_lines(&endpoints);
+    for older in [[&repository, &index].as_slice(), &[&repository]] {
+        let older: String = older.iter().map(|line| line.as_str()).collect();
+        let all = format!("{repository}{index}{replay}");
+        if own(&kept) == own(&fresh.replacen(&all, &older, 1)) {
+            // As it was written before there was an index or a viewer: it gets the line, and keeps what people added.
+            let text = kept.replacen(&older, &all, 1);
+            return replace(&path, text.as_bytes()).map_err(failed);
+        }
     }
     if own(&kept) != own(&fresh) {
         tell(&format!(
@@ -40,19 +43,25 @@ pub(super) fn keep_client_file(data: &Path, repository: &str, index: &str) -> Re
     Ok(())
 }
 
-fn index_line(index: &str) -> String {
-    format!("index = \"{index}\"\n")
+/// The lines of the repository, the index and the replay listener.
+fn endpoint_lines(endpoints: &[&str; 3]) -> [String; 3] {
+    let [repository, index, replay] = endpoints;
+    [
+        format!("repository = \"{repository}\"\n"),
+        format!("index = \"{index}\"\n"),
+        format!("replay = \"{replay}\"\n"),
+    ]
 }
 
-fn client_file(data: &Path, repository: &str, index: &str) -> String {
+fn client_file(data: &Path, endpoints: &[&str; 3]) -> String {
     let pki = data.join("pki");
     let pki = pki.display();
     let mut text = vec![format!(
         "# How to reach the archive. Written by `holdfast up` where it is absent; add to it what you like.\n\nauthorities = \"{pki}/authority.pem\"\n\
          trust = \"{}/trust.json\"\ncertificate = \"{pki}/default.pem\"\nkey = \"{pki}/default.key\"\n\n\
-         [endpoints]\nrepository = \"{repository}\"\n{}",
+         [endpoints]\n{}",
         data.display(),
-        index_line(index)
+        endpoint_lines(endpoints).concat()
     )];
     for name in ["custodian-1", "custodian-2"] {
         text.push(format!(
@@ -67,6 +76,22 @@ fn client_file(data: &Path, repository: &str, index: &str) -> String {
 mod tests {
     use super::super::prepare::prepare;
 
+    /// Fails if a client file of before there was a viewer does not learn of it, or loses what people wrote.
+    #[test]
+    fn older_client_file_gets_the_viewer() {
+        let directory = tempfile::tempdir().unwrap();
+        let now = archive_daemon::Clock::system().now();
+        let client = prepare(directory.path(), now).unwrap().client_file();
+        let written = std::fs::read_to_string(&client).unwrap();
+        let line = written.lines().find(|line| line.starts_with("replay = "));
+        let line = format!("{}\n", line.unwrap());
+        let own = "\n[[identity]]\nrole = \"reader\"\nname = \"mine\"\n";
+        std::fs::write(&client, written.replacen(&line, "", 1) + own).unwrap();
+        prepare(directory.path(), now).unwrap();
+        let kept = std::fs::read_to_string(&client).unwrap();
+        assert_eq!(kept, format!("{written}{own}"));
+    }
+
     /// Fails if a client file of before there was an index does not learn of it, or loses what people wrote.
     #[test]
     fn older_client_file_gets_the_index() {
@@ -77,7 +102,9 @@ mod tests {
         let line = written.lines().find(|line| line.starts_with("index = "));
         let line = format!("{}\n", line.unwrap());
         let own = "\n[[identity]]\nrole = \"reader\"\nname = \"mine\"\n";
-        let older = written.replacen(&line, "", 1) + own;
+        let replay = written.lines().find(|line| line.starts_with("replay = "));
+        let replay = format!("{}\n", replay.unwrap());
+        let older = written.replacen(&line, "", 1).replacen(&replay, "", 1) + own;
         std::fs::write(&client, older).unwrap();
         std::fs::remove_file(directory.path().join("settings/index.toml")).unwrap();
         prepare(directory.path(), now).unwrap();

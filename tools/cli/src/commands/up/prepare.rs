@@ -43,6 +43,9 @@ const DIRECTORIES: [&str; 7] = [
 /// The index, as a part and as its directory.
 pub(crate) const INDEX: &str = "index";
 
+/// The viewer.
+pub(crate) const VIEWER: &str = "viewer";
+
 /// The environment: the trust domain of every certificate.
 const ENVIRONMENT: &str = "holdfast.local";
 
@@ -61,6 +64,7 @@ pub(crate) struct Prepared {
     data: PathBuf,
     repository: String,
     index: String,
+    replay: String,
 }
 
 impl Prepared {
@@ -87,9 +91,10 @@ impl Prepared {
     /// What a person is told first.
     pub(crate) fn greeting(&self) -> String {
         format!(
-            "repository  {}\nindex       {}\nreplicas    {}; {CHECKSUM_REPLICA} (checksums only)\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
+            "repository  {}\nindex       {}\nreplay      {}/all/\nreplicas    {}; {CHECKSUM_REPLICA} (checksums only)\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
             self.repository,
             self.index,
+            self.replay,
             REPLICAS.join(", "),
             self.data.display(),
             self.client_file().display()
@@ -135,11 +140,19 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
     }
     let index: index_server::Settings =
         crate::commands::parts::load(&data.join("settings/index.toml"), &[])?;
-    keep_client_file(data, &repository.rpc.listen, &index.rpc.listen)?;
+    if state(&data.join("settings").join("viewer.toml"))?.is_none() {
+        viewer_settings(data, &repository.rpc.listen, &index.rpc.listen)?;
+    }
+    let viewer: viewer_web::Settings =
+        crate::commands::parts::load(&data.join("settings/viewer.toml"), &[])?;
+    let replay = format!("http://{}", viewer.replay.listen);
+    let endpoints = [&repository.rpc.listen, &index.rpc.listen, &replay];
+    keep_client_file(data, endpoints.map(String::as_str))?;
     Ok(Prepared {
         data: data.clone(),
         repository: repository.rpc.listen,
         index: index.rpc.listen,
+        replay,
     })
 }
 
@@ -252,6 +265,7 @@ fn certificates(data: &Path, now: Timestamp) -> Result<(), Failure> {
             vec![format!("repository/{ARCHIVE}")],
         ),
         (INDEX.to_owned(), vec![format!("index/{ARCHIVE}")]),
+        (VIEWER.to_owned(), vec![format!("viewer/{ARCHIVE}")]),
         (
             "default".to_owned(),
             ["harvester", "researcher", "officer", "operator"]
@@ -317,8 +331,8 @@ fn rpc_section(data: &Path, part: &str, address: &str) -> String {
     )
 }
 
-/// Writes the settings file of the index, on a port that no other part of this directory has.
-fn index_settings(data: &Path, repository: &str) -> Result<(), Failure> {
+/// Addresses for a part that this directory did not have before: free ones that no other part of it has.
+fn later_addresses<const N: usize>(data: &Path) -> Result<[String; N], Failure> {
     let mut taken = String::new();
     let settings = data.join("settings");
     for entry in directory::list(&settings).map_err(|error| disk(&error))? {
@@ -326,16 +340,37 @@ fn index_settings(data: &Path, repository: &str) -> Result<(), Failure> {
         taken.push_str(&String::from_utf8_lossy(&text));
     }
     let candidates: [String; 16] = free_addresses(data)?;
-    let address = candidates
-        .iter()
-        .find(|address| !taken.contains(&format!("\"{address}\"")))
-        .ok_or_else(|| Failure::failed("there is no free port for the index on 127.0.0.1"))?;
+    let is_free = |address: &String| !taken.contains(&format!("\"{address}\""));
+    let found: Vec<String> = candidates.into_iter().filter(is_free).take(N).collect();
+    found.try_into().map_err(|found: Vec<_>| {
+        Failure::failed(format!(
+            "there are {} free ports on 127.0.0.1, and {N} are needed",
+            found.len()
+        ))
+    })
+}
+
+/// Writes the settings file of the index.
+fn index_settings(data: &Path, repository: &str) -> Result<(), Failure> {
+    let [address] = later_addresses(data)?;
     let shown = data.display();
     let text = format!(
         "{}[index]\ndata = \"{shown}/{INDEX}/captures\"\nrepository = \"{repository}\"\ntrust = \"{shown}/trust.json\"\n",
-        rpc_section(data, INDEX, address)
+        rpc_section(data, INDEX, &address)
     );
     write_settings(data, INDEX, &text)
+}
+
+/// Writes the settings file of the viewer.
+fn viewer_settings(data: &Path, repository: &str, index: &str) -> Result<(), Failure> {
+    let [address, replay] = later_addresses(data)?;
+    let shown = data.display();
+    let text = format!(
+        "{}[viewer]\nrepository = \"{repository}\"\nindex = \"{index}\"\ntrust = \"{shown}/trust.json\"\n\n\
+         [replay]\nlisten = \"{replay}\"\n",
+        rpc_section(data, VIEWER, &address)
+    );
+    write_settings(data, VIEWER, &text)
 }
 
 /// Writes a settings file for each part, on ports that are free now.

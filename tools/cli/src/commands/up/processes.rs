@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-use super::prepare::{CHECKSUM_PART, CHECKSUM_VERB, INDEX, Prepared, REPLICAS};
+use super::prepare::{CHECKSUM_PART, CHECKSUM_VERB, INDEX, Prepared, REPLICAS, VIEWER};
 use crate::output::tell;
 
 /// The parts, as processes.
@@ -53,6 +53,7 @@ impl Processes {
             (CHECKSUM_VERB, CHECKSUM_PART.to_owned()),
             ("repository", "repository".to_owned()),
             (INDEX, INDEX.to_owned()),
+            (VIEWER, VIEWER.to_owned()),
         ];
         let parts = replicas.chain(others).map(|(verb, name)| Part {
             verb,

@@ -1,0 +1,298 @@
+//! The collections as they are served: which captures are in each, and who sees them.
+//!
+//! Owns the one door to the access decision: every route asks [`Collection::decide`] or [`Collection::decide_file`]. Rules are
+//! read from their files at the start, where a fault refuses the start, and again when a file changes, where a fault leaves
+//! the old rules and is said in the log.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use archive_daemon::{OwnThread, Step, Worker, WorkerError};
+use archive_formats::cdx::Capture;
+use archive_formats::cdx::query::{CaptureField, Filter, FilterTest, Pattern};
+use jiff::Timestamp;
+use viewer_replay::access::{
+    Access, Decision, InvalidRules, Policy, Reason, RuleFile, RuleSet, Subject, Verdict, Visitor,
+};
+
+use crate::settings::CollectionSettings;
+
+/// The largest file of rules that is read, in bytes.
+const LARGEST_RULES: u64 = 64 << 20;
+
+/// How long a change of a file of rules may take to be noticed.
+const RELOAD: Duration = Duration::from_secs(2);
+
+/// Why there are no rules.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesError {
+    /// A file cannot be read.
+    #[error("the file of rules {} cannot be read: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// Lines of a file are no rules.
+    #[error("collection `{collection}`: {faults}")]
+    Invalid {
+        /// The collection.
+        collection: String,
+        /// The lines.
+        faults: Box<InvalidRules>,
+    },
+}
+
+/// A collection.
+#[derive(Debug)]
+pub(crate) struct Collection {
+    name: String,
+    files: Option<Pattern>,
+    jobs: BTreeSet<u64>,
+    rules: Vec<PathBuf>,
+    policy: RwLock<Arc<Policy>>,
+}
+
+/// All collections, by name. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Collections {
+    all: Arc<BTreeMap<String, Arc<Collection>>>,
+}
+
+/// The mark that tells one state of a file from another: when it was written, and how long it is. `None`: it cannot be looked at.
+type Fingerprint = Option<(SystemTime, u64)>;
+
+impl Collections {
+    /// Reads the rules of all collections.
+    pub(crate) fn open(settings: &[CollectionSettings]) -> Result<Self, crate::StartError> {
+        let all = settings.iter().map(|own| {
+            let collection = Collection::open(own)?;
+            Ok((own.name.clone(), Arc::new(collection)))
+        });
+        Ok(Self {
+            all: Arc::new(all.collect::<Result<_, crate::StartError>>()?),
+        })
+    }
+
+    /// The collection of a name.
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Collection>> {
+        self.all.get(name)
+    }
+
+    /// The collection that is meant where a path names none: `all`, or the only one.
+    pub(crate) fn unnamed(&self) -> Option<&Arc<Collection>> {
+        let only = || match self.all.len() {
+            1 => self.all.values().next(),
+            _ => None,
+        };
+        self.all
+            .get(crate::settings::DEFAULT_COLLECTION)
+            .or_else(only)
+    }
+
+    /// Their names, sorted.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.keys().map(String::as_str)
+    }
+
+    /// The job that reads changed rules.
+    pub(crate) fn reloading(&self) -> Reloading {
+        let states = self
+            .all
+            .values()
+            .map(|own| (Arc::clone(own), fingerprints(&own.rules)));
+        Reloading {
+            states: states.collect(),
+            thread: OwnThread::new("rules"),
+        }
+    }
+}
+
+impl Collection {
+    fn open(settings: &CollectionSettings) -> Result<Self, crate::StartError> {
+        let policy = Policy {
+            rules: read_rules(&settings.name, &settings.rules)?,
+            embargo: settings.embargo()?,
+            default_access: settings.default_access.map_or(Access::Allow, Access::from),
+            file_groups: settings.groups()?,
+        };
+        Ok(Self {
+            name: settings.name.clone(),
+            files: settings.pattern()?,
+            jobs: settings.jobs.clone(),
+            rules: settings.rules.clone(),
+            policy: RwLock::new(Arc::new(policy)),
+        })
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether a file is in it.
+    pub(crate) fn has_file(&self, file: &str) -> bool {
+        if self.files.is_none() && self.jobs.is_empty() {
+            return true;
+        }
+        let is_named = self
+            .files
+            .as_ref()
+            .is_some_and(|files| files.is_match(file));
+        is_named || job_of(file).is_some_and(|job| self.jobs.contains(&job))
+    }
+
+    /// A filter that the index can apply already. It lets through all captures that are in the collection, and maybe others.
+    pub(crate) fn index_filter(&self) -> Option<Filter> {
+        let files = self.files.clone().filter(|_| self.jobs.is_empty())?;
+        Some(Filter {
+            field: CaptureField::File,
+            negate: false,
+            test: FilterTest::Matches(files),
+        })
+    }
+
+    /// Whether a visitor sees a capture. A capture of another collection does not exist in this one.
+    pub(crate) fn decide(&self, visitor: &Visitor, capture: &Capture, now: Timestamp) -> Decision {
+        if !self.has_file(capture.file.as_deref().unwrap_or_default()) {
+            return outside();
+        }
+        self.decide_anywhere(visitor, capture, now)
+    }
+
+    /// Whether a visitor sees a capture, whatever file it lies in: the original of a revisit may lie in a file of an earlier
+    /// harvest.
+    pub(crate) fn decide_anywhere(
+        &self,
+        visitor: &Visitor,
+        capture: &Capture,
+        now: Timestamp,
+    ) -> Decision {
+        let subject = Subject::Capture {
+            key: &capture.key,
+            time: capture.timestamp,
+        };
+        self.policy().decide(visitor, subject, now)
+    }
+
+    /// Whether a visitor may read a whole file.
+    pub(crate) fn decide_file(&self, visitor: &Visitor, file: &str, now: Timestamp) -> Decision {
+        if !self.has_file(file) {
+            return outside();
+        }
+        self.policy().decide(visitor, Subject::WholeFile, now)
+    }
+
+    fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads its rules again. With an error the old ones stay.
+    fn reload(&self) -> Result<usize, RulesError> {
+        let rules = read_rules(&self.name, &self.rules)?;
+        let count = rules.len();
+        let mut policy = self.policy.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = Policy {
+            rules,
+            ..Policy::clone(&policy)
+        };
+        *policy = Arc::new(changed);
+        Ok(count)
+    }
+}
+
+fn outside() -> Decision {
+    Decision {
+        verdict: Verdict::Exclude,
+        reason: Reason::Default,
+    }
+}
+
+/// The harvest job whose number a file name begins with: `17-4-20260101….warc.gz`.
+fn job_of(file: &str) -> Option<u64> {
+    let (digits, _) = file.split_once('-')?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_number)
+}
+
+fn read_rules(collection: &str, paths: &[PathBuf]) -> Result<RuleSet, RulesError> {
+    let read = paths.iter().map(|path| {
+        let text = read_file(path).map_err(|source| RulesError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        Ok((path.display().to_string(), text))
+    });
+    let read = read.collect::<Result<Vec<_>, RulesError>>()?;
+    let files = read.iter().map(|(name, text)| RuleFile { name, text });
+    RuleSet::parse(files).map_err(|faults| RulesError::Invalid {
+        collection: collection.to_owned(),
+        faults: Box::new(faults),
+    })
+}
+
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let mut file = File::open(path)?.take(LARGEST_RULES + 1);
+    file.read_to_end(&mut text)?;
+    if text.len() as u64 > LARGEST_RULES {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "it is too large to be one",
+        ));
+    }
+    Ok(text)
+}
+
+fn fingerprints(paths: &[PathBuf]) -> Vec<Fingerprint> {
+    let look = |path: &PathBuf| {
+        let metadata = path.metadata().ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    };
+    paths.iter().map(look).collect()
+}
+
+/// Reads rules again when their files have changed.
+pub(crate) struct Reloading {
+    states: Vec<(Arc<Collection>, Vec<Fingerprint>)>,
+    thread: OwnThread,
+}
+
+impl Worker for Reloading {
+    const NAME: &'static str = "rules";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let mut states = self.states.clone();
+        let looked = self.thread.run(move || {
+            for (collection, seen) in &mut states {
+                look(collection, seen);
+            }
+            states
+        });
+        self.states = looked.await?;
+        Ok(Step::Idle(RELOAD))
+    }
+}
+
+fn look(collection: &Collection, seen: &mut Vec<Fingerprint>) {
+    let now = fingerprints(&collection.rules);
+    if *seen == now {
+        return;
+    }
+    *seen = now;
+    let name = collection.name();
+    match collection.reload() {
+        Ok(rules) => tracing::info!(collection = name, rules, "rules were read again"),
+        Err(error) => {
+            tracing::error!(collection = name, %error, "the rules have changed and cannot be used; the old ones stay");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Tests of collections: what is in them, and what becomes of rules that change.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use super::*;
+
+fn write(path: &Path, text: &str) {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).open(path);
+    file.unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+fn capture(url_key: &str, file: &str) -> Capture {
+    let mut capture = Capture::new(url_key, "20200101000000".parse().unwrap());
+    capture.file = Some(file.to_owned());
+    capture
+}
+
+fn verdict(collection: &Collection, key: &str) -> Verdict {
+    let visitor = Visitor::anonymous();
+    let decision = collection.decide(&visitor, &capture(key, "a.warc"), Timestamp::UNIX_EPOCH);
+    decision.verdict
+}
+
+fn with_rules(path: &Path) -> CollectionSettings {
+    CollectionSettings {
+        rules: vec![path.to_owned()],
+        ..CollectionSettings::whole_archive()
+    }
+}
+
+const BLOCKED: &str = "org,example)/ - {\"access\": \"block\"}\n";
+const EXCLUDED: &str = "org,example)/ - {\"access\": \"exclude\"}\n";
+
+/// Fails if a collection shows captures of files that it does not have, or hides its own.
+#[test]
+fn files_and_jobs_make_a_collection() {
+    let settings = CollectionSettings {
+        files: Some(r"news-\d+\.warc".to_owned()),
+        jobs: BTreeSet::from([17]),
+        ..CollectionSettings::whole_archive()
+    };
+    let collection = Collection::open(&settings).unwrap();
+    for (file, expected) in [
+        ("news-1.warc", true),
+        ("news-1.warc.gz", false),
+        ("17-3-20260101.warc.gz", true),
+        ("170-3-20260101.warc.gz", false),
+        ("+17-3.warc", false),
+        ("-17.warc", false),
+        ("", false),
+    ] {
+        assert_eq!(collection.has_file(file), expected, "{file}");
+    }
+    let visitor = Visitor::anonymous();
+    let foreign = capture("org,example)/", "other.warc");
+    let decision = collection.decide(&visitor, &foreign, Timestamp::UNIX_EPOCH);
+    assert_eq!(decision.verdict, Verdict::Exclude);
+    assert!(
+        collection.index_filter().is_none(),
+        "it would hide the files of jobs"
+    );
+}
+
+/// Fails if faulty rules let a viewer start: everything would be open.
+#[test]
+fn faulty_rules_refuse_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.aclj");
+    write(&path, "org,example)/ - {\"acess\": \"block\"}\n");
+    let error = Collections::open(&[with_rules(&path)])
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("a.aclj:1"), "{error}");
+    let absent = directory.path().join("absent.aclj");
+    let error = Collections::open(&[with_rules(&absent)])
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("absent.aclj"), "{error}");
+}
+
+/// Fails if changed rules are not taken up, or faulty ones open what was closed.
+#[test]
+fn faulty_change_of_rules_leaves_the_old() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.aclj");
+    write(&path, BLOCKED);
+    let collection = Collection::open(&with_rules(&path)).unwrap();
+    let mut seen = fingerprints(&collection.rules);
+    assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Block);
+    write(&path, EXCLUDED);
+    look(&collection, &mut seen);
+    assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Exclude);
+    write(&path, "nonsense");
+    look(&collection, &mut seen);
+    assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Exclude);
+    std::fs::remove_file(&path).unwrap();
+    look(&collection, &mut seen);
+    assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Exclude);
+    write(&path, BLOCKED);
+    look(&collection, &mut seen);
+    assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Block);
+}

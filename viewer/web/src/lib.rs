@@ -1,0 +1,251 @@
+//! The part `viewer`: the replay listener, where captures are looked up and replayed.
+//!
+//! Owns the listener ([`serve`]), and what it takes to ask the index, the archive and the rules with each request. What is
+//! decided is decided in `viewer-replay`; this crate waits, streams and limits.
+//!
+//! - `listener`, `patience`: connections and their limits;
+//! - `server`: one request in, one answer out; its modules are the routes;
+//! - `records`: proven bytes of the archive in, heads and bodies out;
+//! - `collections`: which captures are in which collection, and who sees them;
+//! - [`settings`], `metrics`: as in every part.
+//!
+//! Invariants: every route asks the one access decision; no answer sets a cookie; an answer that breaks off never looks
+//! complete; what is down is 503 and never 404; nothing here can fetch anything from the web.
+//!
+//! Not promised: pages for people. Those have a host of their own.
+
+mod answer;
+mod collections;
+mod listener;
+mod metrics;
+mod patience;
+mod records;
+mod server;
+pub mod settings;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_client::client_file::read_trust_file;
+use archive_client::{ClientFileError, ClientLimits, Reader};
+use archive_daemon::metrics::MetricError;
+use archive_daemon::worker::DuplicateWorker;
+use archive_daemon::{Clock, Daemon, OwnThread, Step, Worker, WorkerError};
+use archive_rpc::browser::{BrowserAcceptor, BrowserOptions, SiteError, SiteFiles, UnknownHosts};
+use archive_rpc::{
+    ConnectError, Credentials, CredentialsError, Drained, Expected, Limits, Refused, Role, Rules,
+    ServeError, Services, connect_lazy,
+};
+use index_client::{IndexClient, IndexLimits};
+use tokio::net::TcpListener;
+
+use collections::Collections;
+pub use collections::RulesError;
+use listener::ConnectionLimits;
+use metrics::Instruments;
+use records::Records;
+use server::{Parts, Server};
+pub use settings::{InvalidSettings, Settings};
+
+/// How long an exchange of certificates may take to be noticed.
+const RELOAD: Duration = Duration::from_mins(1);
+
+/// Why a viewer does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The settings contradict each other.
+    #[error(transparent)]
+    Settings(#[from] InvalidSettings),
+    /// The rules of a collection cannot be used.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    /// A certificate, a key or the authorities cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// The certificate for browsers cannot be used.
+    #[error("replay.certificate: {0}")]
+    Site(#[from] SiteError),
+    /// The certificate is somebody else's: the archive and the index would not talk to it.
+    #[error("the certificate is {0}, not viewer/<name>; issue one with `holdfast pki issue`")]
+    Identity(String),
+    /// The trust file cannot be used.
+    #[error(transparent)]
+    Trust(#[from] ClientFileError),
+    /// The address of the repository or of the index is no address.
+    #[error("viewer.{setting}: {why}")]
+    Peer {
+        /// The setting.
+        setting: &'static str,
+        /// The fault.
+        why: ConnectError,
+    },
+    /// The address for questions about its health cannot be listened on.
+    #[error(transparent)]
+    Bind(#[from] ServeError),
+    /// The address for replay cannot be listened on.
+    #[error("replay.listen: cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// A bug: the instruments are called as others are.
+    #[error(transparent)]
+    Metrics(#[from] MetricError),
+    /// A second viewer in this process.
+    #[error(transparent)]
+    Duplicate(#[from] DuplicateWorker),
+}
+
+/// Brings a viewer up and returns the address of its replay listener. It lives in the daemon's tasks until their stop.
+///
+/// # Errors
+///
+/// Fails when the settings, rules or certificates cannot be used, or an address is taken.
+pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
+    settings.check()?;
+    let collections = Collections::open(&settings.all_collections())?;
+    let visitors = settings.visitors()?;
+    let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
+    let identity = credentials.identity();
+    if !identity.has(Role::Viewer) {
+        return Err(StartError::Identity(identity.to_string()));
+    }
+    let instruments = Instruments::new(&daemon.metrics)?;
+    let tls = acceptor(&settings, &daemon.clock)?;
+    let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
+    let peer = |setting, address: &str, role| {
+        let expected = Expected::role(role);
+        connect_lazy(address, &credentials, &expected, &limits)
+            .map_err(|why| StartError::Peer { setting, why })
+    };
+    let repository = peer("repository", &settings.viewer.repository, Role::Repository)?;
+    let index = peer("index", &settings.viewer.index, Role::Index)?;
+    let trust = Arc::new(read_trust_file(&settings.viewer.trust)?);
+    let archive = Reader::new(repository, trust, ClientLimits::default());
+    let replay = settings.replay.clone();
+    let parts = Parts {
+        index: Arc::new(IndexClient::new(index, IndexLimits::default())),
+        records: Records::new(
+            Arc::new(archive),
+            replay.records.get(),
+            replay.unread_time.duration(),
+        ),
+        collections: collections.clone(),
+        visitors,
+        instruments,
+        clock: daemon.clock.clone(),
+    };
+    let failed = |source| StartError::Listen {
+        address: replay.listen,
+        source,
+    };
+    let listener = TcpListener::bind(replay.listen).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    watch_health(&settings, &daemon, credentials.clone(), limits).await?;
+    daemon.workers.spawn(collections.reloading())?;
+    daemon.workers.spawn(Reload {
+        credentials,
+        tls: tls.clone(),
+        clock: daemon.clock.clone(),
+        thread: OwnThread::new("credentials"),
+    })?;
+    let limits = ConnectionLimits {
+        connections: replay.connections.get(),
+        longest_target: usize::try_from(replay.longest_url.bytes()).unwrap_or(usize::MAX),
+        head_time: replay.head_time.duration(),
+        unread: replay.unread_time.duration(),
+        drain: settings.daemon.drain.duration() / 2,
+    };
+    let server = Arc::new(Server::new(parts, replay, address));
+    let serving = listener::serve(listener, tls, server, limits, daemon.tasks.stop());
+    daemon.tasks.spawn("replay", serving);
+    tracing::info!(%address, "replay listens");
+    Ok(address)
+}
+
+/// The door for browsers, where there is a certificate for it.
+fn acceptor(
+    settings: &Settings,
+    clock: &Clock,
+) -> Result<Option<Arc<BrowserAcceptor>>, StartError> {
+    let replay = &settings.replay;
+    let (Some(certificate), Some(key)) = (&replay.certificate, &replay.key) else {
+        return Ok(None);
+    };
+    let files = vec![SiteFiles {
+        certificate: certificate.clone(),
+        key: key.clone(),
+    }];
+    let options = BrowserOptions {
+        handshake: replay.head_time.duration(),
+        ..BrowserOptions::default()
+    };
+    let now = clock.now().into();
+    let acceptor = BrowserAcceptor::for_sites(files, UnknownHosts::First, options, now)?;
+    Ok(Some(Arc::new(acceptor)))
+}
+
+/// Answers questions about health, over gRPC as every part does.
+async fn watch_health(
+    settings: &Settings,
+    daemon: &Daemon,
+    credentials: Credentials,
+    limits: Limits,
+) -> Result<(), StartError> {
+    let refused = daemon
+        .metrics
+        .refusals(&credentials.identity().to_string())?;
+    credentials.on_refusal(move |what| {
+        let counter = match what {
+            Refused::Call => &refused.calls,
+            Refused::Connection => &refused.connections,
+        };
+        counter.inc();
+    });
+    let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
+    let services = Services {
+        routes: tonic::service::Routes::default(),
+        rules: Rules::new(),
+        descriptors: Vec::new(),
+    };
+    let stop = daemon.tasks.stop();
+    daemon.tasks.spawn("rpc", async move {
+        let stopped = stop.cancelled_owned();
+        let drained = archive_rpc::serve(listener, services, credentials, limits, stopped).await?;
+        if drained == Drained::Cut {
+            tracing::warn!(after = ?limits.drain, "calls still under way were cut");
+        }
+        Ok::<(), ServeError>(())
+    });
+    tracing::info!(%address, "the viewer listens");
+    Ok(())
+}
+
+/// Takes up certificates that were exchanged on disk, towards the archive and towards browsers.
+struct Reload {
+    credentials: Credentials,
+    tls: Option<Arc<BrowserAcceptor>>,
+    clock: Clock,
+    thread: OwnThread,
+}
+
+impl Worker for Reload {
+    const NAME: &'static str = "credentials";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let (credentials, tls) = (self.credentials.clone(), self.tls.clone());
+        let now = self.clock.now();
+        let reloaded = self.thread.run(move || {
+            credentials.reload(now.into())?;
+            if let Some(tls) = tls {
+                tls.reload(now.into())?;
+            }
+            Ok::<(), WorkerError>(())
+        });
+        reloaded.await??;
+        Ok(Step::Idle(RELOAD))
+    }
+}

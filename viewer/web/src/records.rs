@@ -1,0 +1,388 @@
+//! Records of the archive, opened: proven bytes in, the head and the body of what was captured out.
+//!
+//! Owns the bridge between the archive, whose bytes are waited for, and the readers of formats, which wait themselves. A
+//! record has a thread while it is read; a body of up to [`WHOLE`] bytes is read at once and its thread is free, a longer one
+//! comes in pieces, and no faster than its client takes them. Memory is bounded for each record, and so is the number of
+//! records.
+//!
+//! Not promised: that the payload is what its digest says. That is checked while it passes, and told.
+
+mod read;
+
+use std::fmt;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use archive_client::{Access, ClientError, record};
+use archive_formats::warc::{Header, Kind};
+use archive_model::FileName;
+use bytes::Bytes;
+use futures_util::Stream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::task::spawn_blocking;
+use viewer_replay::response::StoredMessage;
+
+use read::{ArchiveInput, Opening, Outlet, Piece, Rest};
+
+/// The longest body that is held in memory as a whole, in bytes.
+const WHOLE: usize = 256 * 1024;
+
+/// How many pieces wait between the archive and the reader, and between the reader and the client.
+const QUEUED: usize = 4;
+
+/// Why a record cannot be had, or breaks off.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecordError {
+    /// The archive does not hand it out.
+    #[error("{0}")]
+    Archive(ClientError),
+    /// It is damaged as it was archived, or no record is there.
+    #[error("{0}")]
+    Broken(String),
+    /// The client left it unread.
+    #[error("the client did not read for {0:?}")]
+    Unread(Duration),
+    /// The viewer stops.
+    #[error("the viewer stops")]
+    Stopped,
+}
+
+/// The worth of the digest of a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PayloadVerdict {
+    /// The payload has it.
+    Matches,
+    /// The payload has it in no reading.
+    Differs,
+    /// The record has no digest of its payload, one of an unknown kind, or the payload was not read to its end.
+    Unchecked,
+}
+
+/// Where a record lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordPlace {
+    pub(crate) file: FileName,
+    pub(crate) offset: u64,
+}
+
+/// The records of an archive. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Records {
+    archive: Arc<dyn Access>,
+    permits: Arc<Semaphore>,
+    unread: Duration,
+}
+
+/// A record whose head was read.
+#[derive(Debug)]
+pub(crate) struct OpenRecord {
+    pub(crate) kind: Kind,
+    pub(crate) header: Header,
+    /// The head of its block.
+    pub(crate) message: StoredMessage,
+    pub(crate) body: RecordBody,
+}
+
+/// The body behind the head: without the framing of chunks, and with its content encodings.
+#[derive(Debug)]
+pub(crate) enum RecordBody {
+    /// It was read as a whole.
+    Whole(WholeBody),
+    /// Its beginning was read.
+    Streamed(StreamedBody),
+}
+
+/// A body that was read to its end.
+#[derive(Clone, Debug)]
+pub(crate) struct WholeBody {
+    pub(crate) bytes: Bytes,
+    pub(crate) verdict: PayloadVerdict,
+    /// The fault of its chunks, so that it is shorter than it was.
+    pub(crate) fault: Option<String>,
+}
+
+/// A body that comes in pieces.
+pub(crate) struct StreamedBody {
+    prefix: Bytes,
+    length: Option<u64>,
+    plan: oneshot::Sender<Range<u64>>,
+    pieces: Pieces,
+}
+
+/// The bytes of a body that are left, and the work that brings them. Dropping it ends that work.
+struct Pieces {
+    feed: Option<Feed>,
+    from: mpsc::Receiver<Result<Piece, RecordError>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+type Feed = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Records {
+    /// The records of `archive`; at most `most` are read at once, and a client may leave one unread for so long.
+    pub(crate) fn new(archive: Arc<dyn Access>, most: usize, unread: Duration) -> Self {
+        Self {
+            archive,
+            permits: Arc::new(Semaphore::new(most)),
+            unread,
+        }
+    }
+
+    /// The archive itself.
+    pub(crate) fn archive(&self) -> &Arc<dyn Access> {
+        &self.archive
+    }
+
+    /// Waits for its turn to read something that is streamed.
+    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, RecordError> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        permit.map_err(|_closed| RecordError::Stopped)
+    }
+
+    /// Begins to read a record byte for byte as it is archived.
+    pub(crate) async fn stored(&self, place: &RecordPlace) -> Result<StoredRecord, RecordError> {
+        let permit = self.turn().await?;
+        let (to, from) = mpsc::channel(QUEUED);
+        Ok(StoredRecord {
+            feed: Some(Box::pin(feed(Arc::clone(&self.archive), place.clone(), to))),
+            from,
+            _permit: permit,
+        })
+    }
+
+    /// Opens a record, and reads its head and the beginning of its body.
+    pub(crate) async fn open(&self, place: &RecordPlace) -> Result<OpenRecord, RecordError> {
+        let permit = self.turn().await?;
+        let (to_reader, input) = mpsc::channel(QUEUED);
+        let (to_client, from) = mpsc::channel(QUEUED);
+        let (opened, mut opening) = oneshot::channel();
+        let (plan, planned) = oneshot::channel();
+        let mut feed: Feed = Box::pin(feed(Arc::clone(&self.archive), place.clone(), to_reader));
+        let outlet = Outlet::new(to_client, self.unread);
+        let input = ArchiveInput::new(input);
+        drop(spawn_blocking(move || {
+            read::read(input, opened, planned, &outlet);
+        }));
+        let answer = tokio::select! {
+            biased;
+            answer = &mut opening => answer,
+            () = &mut feed => opening.await,
+        };
+        // The thread ends without an answer only with the runtime.
+        let opening = answer.map_err(|_gone| RecordError::Stopped)??;
+        let Opening {
+            kind,
+            header,
+            message,
+            prefix,
+            rest,
+        } = opening;
+        let body = match rest {
+            Rest::Nothing { verdict, fault } => RecordBody::Whole(WholeBody {
+                bytes: prefix,
+                verdict,
+                fault,
+            }),
+            Rest::More { length } => RecordBody::Streamed(StreamedBody {
+                prefix,
+                length,
+                plan,
+                pieces: Pieces {
+                    feed: Some(feed),
+                    from,
+                    _permit: permit,
+                },
+            }),
+        };
+        Ok(OpenRecord {
+            kind,
+            header,
+            message,
+            body,
+        })
+    }
+}
+
+/// A record as it is archived, on its way to a client.
+pub(crate) struct StoredRecord {
+    feed: Option<Feed>,
+    from: mpsc::Receiver<Result<Bytes, ClientError>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Stream for StoredRecord {
+    type Item = Result<Bytes, ClientError>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, ClientError>>> {
+        if let Some(feed) = &mut self.feed
+            && feed.as_mut().poll(cx).is_ready()
+        {
+            self.feed = None;
+        }
+        self.from.poll_recv(cx)
+    }
+}
+
+/// Hands the proven bytes of a record to its reader, for as long as that takes them.
+async fn feed(
+    archive: Arc<dyn Access>,
+    place: RecordPlace,
+    to: mpsc::Sender<Result<Bytes, ClientError>>,
+) {
+    let sent = async {
+        let mut record = record(archive.as_ref(), &place.file, place.offset, None).await?;
+        while let Some(bytes) = record.next().await? {
+            if to.send(Ok(bytes)).await.is_err() {
+                break;
+            }
+        }
+        Ok::<(), ClientError>(())
+    };
+    if let Err(error) = sent.await {
+        // A reader that is gone does not need it.
+        drop(to.send(Err(error)).await);
+    }
+}
+
+impl RecordBody {
+    /// How long it is, if that is known.
+    pub(crate) fn length(&self) -> Option<u64> {
+        match self {
+            Self::Whole(whole) => Some(whole.bytes.len() as u64),
+            Self::Streamed(streamed) => streamed.length,
+        }
+    }
+
+    /// Begins to hand out a range of it. With a range that is not the whole body the digest is not checked.
+    pub(crate) fn slice(self, range: Range<u64>) -> BodySlice {
+        match self {
+            Self::Whole(whole) => BodySlice {
+                first: cut(&whole.bytes, &range),
+                left: None,
+                verdict: Some(whole.verdict),
+            },
+            Self::Streamed(streamed) => {
+                let first = cut(&streamed.prefix, &range);
+                // Without a reader of the plan there is an error in the pieces.
+                drop(streamed.plan.send(range));
+                BodySlice {
+                    first,
+                    left: Some(streamed.pieces),
+                    verdict: None,
+                }
+            }
+        }
+    }
+
+    /// Hands out all of it.
+    pub(crate) fn all(self) -> BodySlice {
+        self.slice(0..u64::MAX)
+    }
+}
+
+/// The part of the first bytes of a body that lies in a range.
+fn cut(bytes: &Bytes, range: &Range<u64>) -> Bytes {
+    let at = |place: u64| {
+        usize::try_from(place)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len())
+    };
+    let (start, end) = (at(range.start), at(range.end));
+    bytes.slice(start..end.max(start))
+}
+
+/// A part of a body on its way to a client. An error in it is its end, and nothing that came before may pass for the whole.
+pub(crate) struct BodySlice {
+    first: Bytes,
+    left: Option<Pieces>,
+    /// The worth of the digest of the payload, once that is known.
+    pub(crate) verdict: Option<PayloadVerdict>,
+}
+
+impl BodySlice {
+    /// The next bytes.
+    pub(crate) fn poll_bytes(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, RecordError>>> {
+        if !self.first.is_empty() {
+            return Poll::Ready(Some(Ok(std::mem::take(&mut self.first))));
+        }
+        let Some(pieces) = &mut self.left else {
+            return Poll::Ready(None);
+        };
+        let piece = ready!(pieces.poll_piece(cx));
+        match piece {
+            Some(Ok(Piece::Bytes(bytes))) => Poll::Ready(Some(Ok(bytes))),
+            Some(Ok(Piece::End(verdict))) => {
+                self.verdict = Some(verdict);
+                self.left = None;
+                Poll::Ready(None)
+            }
+            Some(Err(error)) => {
+                self.left = None;
+                Poll::Ready(Some(Err(error)))
+            }
+            // A reader says how it ends.
+            None => {
+                self.left = None;
+                Poll::Ready(Some(Err(RecordError::Stopped)))
+            }
+        }
+    }
+}
+
+impl Stream for BodySlice {
+    type Item = Result<Bytes, RecordError>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, RecordError>>> {
+        self.poll_bytes(cx)
+    }
+}
+
+impl Pieces {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, RecordError>>> {
+        if let Some(feed) = &mut self.feed
+            && feed.as_mut().poll(cx).is_ready()
+        {
+            self.feed = None;
+        }
+        self.from.poll_recv(cx)
+    }
+}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Records")
+            .field("permits", &self.permits.available_permits())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for StreamedBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamedBody")
+            .field("length", &self.length)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for BodySlice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BodySlice")
+            .field("verdict", &self.verdict)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! The blocking half: parses one record as its bytes come.
+//!
+//! Owns the order: head, beginning of the body, then what the client wants of the rest. Each wait for the client has a limit.
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::time::Duration;
+
+use archive_client::ClientError;
+use archive_formats::digest::Digest;
+use archive_formats::http::{BodyError, HeadError, Verdict};
+use archive_formats::warc::{Header, Kind, Reader, Record};
+use bytes::{Buf, Bytes};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::error::SendTimeoutError;
+use tokio::sync::{mpsc, oneshot};
+
+use viewer_replay::response::{AuditedBody, PayloadAudit, StoredMessage};
+
+use super::{PayloadVerdict, RecordError, WHOLE};
+
+/// The longest head of an HTTP message that is read, in bytes.
+const LONGEST_HEAD: usize = 1 << 20;
+
+/// How much is handed to a client at once, in bytes.
+const PIECE: usize = 64 * 1024;
+
+/// The facts of a record whose head was read.
+pub(super) struct Opening {
+    pub(super) kind: Kind,
+    pub(super) header: Header,
+    pub(super) message: StoredMessage,
+    pub(super) prefix: Bytes,
+    pub(super) rest: Rest,
+}
+
+/// The rest of a body, behind its beginning.
+pub(super) enum Rest {
+    /// The beginning was all of it.
+    Nothing {
+        verdict: PayloadVerdict,
+        fault: Option<String>,
+    },
+    /// More, up to this length where that is known.
+    More { length: Option<u64> },
+}
+
+/// A piece of the rest of a body.
+pub(super) enum Piece {
+    Bytes(Bytes),
+    /// The end, to which everything that was wanted has come.
+    End(PayloadVerdict),
+}
+
+/// The bytes of the archive, as a reader takes them.
+pub(super) struct ArchiveInput {
+    from: mpsc::Receiver<Result<Bytes, ClientError>>,
+    current: Bytes,
+}
+
+impl ArchiveInput {
+    pub(super) fn new(from: mpsc::Receiver<Result<Bytes, ClientError>>) -> Self {
+        Self {
+            from,
+            current: Bytes::new(),
+        }
+    }
+}
+
+impl Read for ArchiveInput {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.current.is_empty() {
+            match self.from.blocking_recv() {
+                Some(Ok(bytes)) => self.current = bytes,
+                Some(Err(error)) => return Err(io::Error::other(error)),
+                None => return Ok(0),
+            }
+        }
+        let count = self.current.len().min(out.len());
+        if let Some(out) = out.get_mut(..count) {
+            self.current.copy_to_slice(out);
+        }
+        Ok(count)
+    }
+}
+
+/// Where the rest of a body goes.
+pub(super) struct Outlet {
+    to: mpsc::Sender<Result<Piece, RecordError>>,
+    unread: Duration,
+}
+
+impl Outlet {
+    pub(super) fn new(to: mpsc::Sender<Result<Piece, RecordError>>, unread: Duration) -> Self {
+        Self { to, unread }
+    }
+
+    /// Sends a piece, and waits for the client as long as the limit says.
+    fn send(&self, piece: Piece) -> Result<(), RecordError> {
+        let sending = self.to.send_timeout(Ok(piece), self.unread);
+        Handle::current()
+            .block_on(sending)
+            .map_err(|error| match error {
+                SendTimeoutError::Timeout(_) => RecordError::Unread(self.unread),
+                SendTimeoutError::Closed(_) => RecordError::Stopped,
+            })
+    }
+
+    /// Says why nothing more comes. A client that is gone, or does not read, is not told.
+    fn fail(&self, error: RecordError) {
+        drop(self.to.try_send(Err(error)));
+    }
+}
+
+/// Reads a record: answers `opened`, then sends the range that is `planned` for, if the body is long.
+pub(super) fn read(
+    input: ArchiveInput,
+    opened: oneshot::Sender<Result<Opening, RecordError>>,
+    planned: oneshot::Receiver<Range<u64>>,
+    outlet: &Outlet,
+) {
+    let mut reader = Reader::new(input);
+    let mut record = match reader.next_record() {
+        Ok(Some(record)) => record,
+        Ok(None) => {
+            let nothing = "no record begins there; the index may be of another file";
+            drop(opened.send(Err(RecordError::Broken(nothing.to_owned()))));
+            return;
+        }
+        Err(error) => {
+            drop(opened.send(Err(failure(error.into()))));
+            return;
+        }
+    };
+    let header = record.header().clone();
+    let message = StoredMessage::read(record.kind(), &header, &mut record, LONGEST_HEAD);
+    let message = match message {
+        Ok(message) => message,
+        Err(HeadError::Io(error)) => {
+            drop(opened.send(Err(failure(error))));
+            return;
+        }
+        Err(error @ HeadError::TooLarge { .. }) => {
+            drop(opened.send(Err(RecordError::Broken(error.to_string()))));
+            return;
+        }
+    };
+    if let Err(error) = body(record, header, message, (opened, planned), outlet) {
+        outlet.fail(error);
+    }
+}
+
+/// The two ends of the talk about a record: what was found, and what of it is wanted.
+type Talk = (
+    oneshot::Sender<Result<Opening, RecordError>>,
+    oneshot::Receiver<Range<u64>>,
+);
+
+fn body<R: Read>(
+    mut record: Record<'_, R>,
+    header: Header,
+    message: StoredMessage,
+    (opened, planned): Talk,
+    outlet: &Outlet,
+) -> Result<(), RecordError> {
+    let kind = record.kind();
+    // The payload of a revisit is elsewhere.
+    let digest = header.text_of("WARC-Payload-Digest");
+    let digest = digest.filter(|_| kind != Kind::Revisit);
+    let digest = digest.and_then(|text| text.trim().parse::<Digest>().ok());
+    let length = record
+        .announced()
+        .and_then(|length| message.entity_length(length));
+    let mut body = AuditedBody::new(&message, &mut record, digest);
+    let mut prefix = Vec::new();
+    let fault = match fill(&mut body, &mut prefix, WHOLE + 1) {
+        Ok(fault) => fault,
+        Err(error) => {
+            drop(opened.send(Err(error)));
+            return Ok(());
+        }
+    };
+    let mut at = prefix.len() as u64;
+    let answer = |rest| Opening {
+        kind,
+        header,
+        message,
+        prefix: prefix.into(),
+        rest,
+    };
+    if at <= WHOLE as u64 {
+        let audit = body.finish().map_err(failure);
+        let ended = audit.and_then(|audit| finish(record).map(|()| verdict(&audit)));
+        let opening = ended.map(|verdict| answer(Rest::Nothing { verdict, fault }));
+        drop(opened.send(opening));
+        return Ok(());
+    }
+    if opened.send(Ok(answer(Rest::More { length }))).is_err() {
+        return Ok(());
+    }
+    // Only the head was wanted.
+    let Ok(range) = planned.blocking_recv() else {
+        return Ok(());
+    };
+    while at < range.end {
+        let mut piece = Vec::with_capacity(PIECE);
+        let fault = fill(&mut body, &mut piece, PIECE)?;
+        let is_end = piece.is_empty();
+        let piece = Bytes::from(piece);
+        let wanted = within(&piece, at, &range);
+        at += piece.len() as u64;
+        if !wanted.is_empty() {
+            outlet.send(Piece::Bytes(wanted))?;
+        }
+        if let Some(fault) = fault {
+            return Err(RecordError::Broken(fault));
+        }
+        if is_end {
+            break;
+        }
+    }
+    if range.start > 0 || length.is_some_and(|length| range.end < length) {
+        return outlet.send(Piece::End(PayloadVerdict::Unchecked));
+    }
+    let audit = body.finish().map_err(failure)?;
+    finish(record)?;
+    outlet.send(Piece::End(verdict(&audit)))
+}
+
+fn verdict(audit: &PayloadAudit) -> PayloadVerdict {
+    match &audit.verdict {
+        Some(Verdict::Matches(_)) => PayloadVerdict::Matches,
+        Some(Verdict::Differs { .. }) => PayloadVerdict::Differs,
+        Some(Verdict::CannotCheck(_)) | None => PayloadVerdict::Unchecked,
+    }
+}
+
+/// Reads up to a number of bytes; fewer come only at the end of the body, or before a fault in its chunks, which is returned.
+fn fill(
+    body: &mut impl Read,
+    out: &mut Vec<u8>,
+    most: usize,
+) -> Result<Option<String>, RecordError> {
+    match body.take(most as u64).read_to_end(out) {
+        Ok(_) => Ok(None),
+        Err(error) => match BodyError::of(&error) {
+            Some(fault) => Ok(Some(fault.to_string())),
+            None => Err(failure(error)),
+        },
+    }
+}
+
+/// The part of a piece, which begins at `at`, that lies in a range.
+fn within(piece: &Bytes, at: u64, range: &Range<u64>) -> Bytes {
+    let place = |wanted: u64| {
+        let inside = wanted.saturating_sub(at);
+        usize::try_from(inside)
+            .unwrap_or(usize::MAX)
+            .min(piece.len())
+    };
+    let (start, end) = (place(range.start), place(range.end));
+    piece.slice(start..end.max(start))
+}
+
+/// Refuses a record that is shorter than it says, or damaged.
+fn finish<R: Read>(record: Record<'_, R>) -> Result<(), RecordError> {
+    let end = record.end().map_err(|error| failure(error.into()))?;
+    if end.complete {
+        return Ok(());
+    }
+    let defect = end.defects.first().map(ToString::to_string);
+    let words =
+        defect.unwrap_or_else(|| "its block does not have the length that it says".to_owned());
+    Err(RecordError::Broken(format!(
+        "the record is not whole: {words}"
+    )))
+}
+
+/// The meaning of an error of reading: the archive's own words, where they are.
+fn failure(error: io::Error) -> RecordError {
+    match error.downcast::<ClientError>() {
+        Ok(error) => RecordError::Archive(error),
+        Err(error) => RecordError::Broken(format!("the record cannot be read: {error}")),
+    }
+}

@@ -1,0 +1,45 @@
+//! Tests of records: what is read at once, and what comes in pieces, is tested through the routes in `server::tests`. Here:
+//! turns, and readers that nobody waits for.
+
+use archive_client::FakeArchive;
+
+use super::*;
+
+fn nowhere() -> RecordPlace {
+    RecordPlace {
+        file: FileName::new("none.warc").unwrap(),
+        offset: 0,
+    }
+}
+
+/// Fails if a record that cannot be opened keeps its turn: a few of them would stop the server.
+#[tokio::test]
+async fn failed_record_gives_its_turn_back() {
+    let records = Records::new(Arc::new(FakeArchive::new()), 1, Duration::from_secs(1));
+    for _ in 0..3 {
+        let error = testing::in_time(records.open(&nowhere()))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, RecordError::Archive(ClientError::NotFound(_))),
+            "{error}"
+        );
+    }
+    assert_eq!(records.permits.available_permits(), 1);
+}
+
+/// Fails if the part of a body is cut at the wrong byte.
+#[test]
+fn slices_are_cut_at_their_bytes() {
+    let bytes = Bytes::from_static(b"0123456789");
+    for (range, expected) in [
+        (0..10, "0123456789"),
+        (0..u64::MAX, "0123456789"),
+        (3..5, "34"),
+        (9..10, "9"),
+        (10..20, ""),
+        (Range { start: 4, end: 2 }, ""),
+    ] {
+        assert_eq!(cut(&bytes, &range), expected, "{range:?}");
+    }
+}

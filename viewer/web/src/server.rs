@@ -1,0 +1,423 @@
+//! The server: one request in, one answer out.
+//!
+//! Owns the order in which a request is judged: room, method, length, path, collection, visitor, then its route. All answers
+//! leave through [`Server::answer`], which counts them, gives each a limit of time to begin, and sees to it that no answer
+//! sets a cookie.
+
+mod cdx;
+mod files;
+mod look_up;
+mod mementos;
+mod pages;
+mod raw;
+mod shown;
+mod time_maps;
+mod under_way;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use archive_client::ClientError;
+use archive_daemon::{Clock, Gauge};
+use archive_formats::cdx::Capture;
+use archive_rpc::Kind;
+use axum::body::Body;
+use axum::http::header::{HOST, SET_COOKIE};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, Response, StatusCode};
+use index_client::{Captures, IndexError};
+use jiff::Timestamp;
+use tokio::sync::Semaphore;
+use viewer_replay::access::{Decision, PeerFacts, Visitor, VisitorSettings};
+use viewer_replay::cdx_server::Dialect;
+use viewer_replay::request::{Addresses, InvalidRequest, LookupDialect, Request};
+use viewer_replay::response::Method as ReplyMethod;
+
+use crate::answer::Notice;
+use crate::collections::{Collection, Collections};
+use crate::metrics::Instruments;
+use crate::records::{RecordError, Records};
+use crate::settings::ReplaySettings;
+use pages::PageCache;
+use under_way::{GuardedBody, UnderWay};
+
+/// How soon a client may come again when there is no room, in seconds.
+const NO_ROOM: u32 = 1;
+
+/// Everything that answers need.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) parts: Parts,
+    pub(crate) settings: ReplaySettings,
+    /// The address that it listens on, for links of clients that name no host.
+    pub(crate) address: SocketAddr,
+    pub(crate) room: Arc<Semaphore>,
+    page_cache: PageCache,
+}
+
+/// The parts that a server is put together from.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) index: Arc<dyn Captures>,
+    pub(crate) records: Records,
+    pub(crate) collections: Collections,
+    pub(crate) visitors: VisitorSettings,
+    pub(crate) instruments: Instruments,
+    pub(crate) clock: Clock,
+}
+
+/// A visit: who asks, in which collection, at which moment, and under which address.
+#[derive(Clone, Debug)]
+struct Visit {
+    collection: Arc<Collection>,
+    visitor: Visitor,
+    now: Timestamp,
+    addresses: Addresses,
+    method: ReplyMethod,
+}
+
+impl Visit {
+    fn decide(&self, capture: &Capture) -> Decision {
+        self.collection.decide(&self.visitor, capture, self.now)
+    }
+
+    fn decide_anywhere(&self, capture: &Capture) -> Decision {
+        self.collection
+            .decide_anywhere(&self.visitor, capture, self.now)
+    }
+}
+
+/// An answer in words instead of what was asked for.
+type Refused = Notice;
+
+impl Server {
+    pub(crate) fn new(parts: Parts, settings: ReplaySettings, address: SocketAddr) -> Self {
+        Self {
+            room: Arc::new(Semaphore::new(settings.requests.get())),
+            page_cache: PageCache::default(),
+            parts,
+            settings,
+            address,
+        }
+    }
+
+    /// How many connections are open.
+    pub(crate) fn connections(&self) -> &Gauge {
+        &self.parts.instruments.connections
+    }
+
+    /// Answers a request.
+    pub(crate) async fn answer(
+        &self,
+        peer: SocketAddr,
+        request: HttpRequest<Body>,
+    ) -> Response<Body> {
+        let instruments = &self.parts.instruments;
+        let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
+            instruments.turned_away.inc();
+            let words = "The server answers as many requests as it may; try again in a moment.";
+            let notice = Notice::unavailable(words).again_after(NO_ROOM);
+            return notice.response(request.headers());
+        };
+        let guard = UnderWay::begin(instruments.under_way.clone(), permit);
+        let (head, body) = request.into_parts();
+        let begun = self.parts.clock.instant();
+        let limit = self.settings.answer_time.duration();
+        let answered = self
+            .parts
+            .clock
+            .timeout(limit, self.route(peer, &head, body));
+        let response = match answered.await {
+            Ok(Ok(response)) => response,
+            Ok(Err(notice)) => notice.response(&head.headers),
+            Err(_elapsed) => {
+                let words = "The archive or its index did not answer in time; try again.";
+                Notice::unavailable(words).response(&head.headers)
+            }
+        };
+        let (mut parts, body) = response.into_parts();
+        // Archived headers come back under other names, and nothing here sets one: this is the last wall.
+        parts.headers.remove(SET_COOKIE);
+        let nosniff = HeaderValue::from_static("nosniff");
+        parts.headers.insert("x-content-type-options", nosniff);
+        instruments.answered(parts.status.as_u16());
+        let taken = self.parts.clock.instant().saturating_duration_since(begun);
+        instruments.first_byte.observe(taken.as_secs_f64());
+        Response::from_parts(parts, Body::new(GuardedBody::new(body, guard)))
+    }
+
+    async fn route(
+        &self,
+        peer: SocketAddr,
+        head: &axum::http::request::Parts,
+        body: Body,
+    ) -> Result<Response<Body>, Refused> {
+        let target = head
+            .uri
+            .path_and_query()
+            .map_or("", |target| target.as_str());
+        let longest = usize::try_from(self.settings.longest_url.bytes()).unwrap_or(usize::MAX);
+        if target.len() > longest {
+            let words = format!("The address has more than {longest} characters.");
+            return Err(Notice::new(StatusCode::URI_TOO_LONG, "Too long", words));
+        }
+        if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
+            return Err(not_allowed("GET, HEAD"));
+        }
+        let request = Request::parse(target).map_err(|error| invalid(&error))?;
+        let is_lookup = matches!(request, Request::Lookup { .. });
+        if head.method == Method::POST && !is_lookup {
+            return Err(not_allowed("GET, HEAD"));
+        }
+        let headers = &head.headers;
+        let visit = |collection: &str| self.visit(peer, head, collection);
+        match request {
+            Request::Home => Ok(self.home(headers)),
+            Request::Collection { collection } => {
+                Ok(pages::collection_page(&visit(&collection)?, headers))
+            }
+            Request::Lookup {
+                collection,
+                dialect,
+                query,
+            } => {
+                let name = match &collection {
+                    Some(name) => name.as_str(),
+                    None => self.unnamed()?,
+                };
+                let form = self.form(head, body).await?;
+                let dialect = match dialect {
+                    LookupDialect::Pywb => Dialect::Pywb,
+                    LookupDialect::InternetArchive => Dialect::Wayback,
+                    LookupDialect::Outback => Dialect::OutbackCdx,
+                };
+                self.look_up(&visit(name)?, dialect, &query, form.as_deref())
+                    .await
+            }
+            Request::TimeMap {
+                collection,
+                format,
+                page,
+                target,
+            } => {
+                self.time_map(&visit(&collection)?, format, page, &target)
+                    .await
+            }
+            Request::TimeGate {
+                collection,
+                modifier,
+                target,
+            } => {
+                self.time_gate(&visit(&collection)?, modifier, &target, headers)
+                    .await
+            }
+            Request::Memento {
+                collection,
+                time,
+                modifier,
+                target,
+            } => {
+                self.memento(&visit(&collection)?, &time, modifier, &target, headers)
+                    .await
+            }
+            Request::Calendar { collection, .. } | Request::Page { collection, .. } => {
+                visit(&collection)?;
+                Err(pages::not_served_here())
+            }
+            Request::File { collection, file } => {
+                self.whole_file(&visit(&collection)?, &file, headers).await
+            }
+            Request::Record {
+                collection,
+                file,
+                offset,
+            } => {
+                self.stored_record(&visit(&collection)?, &file, offset)
+                    .await
+            }
+            Request::Metadata { collection, job } => {
+                self.job_metadata(&visit(&collection)?, &job).await
+            }
+        }
+    }
+
+    fn unnamed(&self) -> Result<&str, Refused> {
+        let unnamed = self.parts.collections.unnamed();
+        unnamed.map(|collection| collection.name()).ok_or_else(|| {
+            let words = "There are several collections; ask /<collection>/cdx for one of them.";
+            Notice::not_found(words)
+        })
+    }
+
+    fn visit(
+        &self,
+        peer: SocketAddr,
+        head: &axum::http::request::Parts,
+        name: &str,
+    ) -> Result<Visit, Refused> {
+        let headers = &head.headers;
+        let Some(collection) = self.parts.collections.find(name) else {
+            let known: Vec<&str> = self.parts.collections.names().collect();
+            let words = format!(
+                "There is no collection `{name}`; there are: {}.",
+                known.join(", ")
+            );
+            return Err(Notice::new(
+                StatusCode::NOT_FOUND,
+                "No such collection",
+                words,
+            ));
+        };
+        let all = |name: &str| -> Vec<&[u8]> {
+            headers
+                .get_all(name)
+                .iter()
+                .map(HeaderValue::as_bytes)
+                .collect()
+        };
+        let (acl_user, forwarded_for) = (all("x-pywb-acl-user"), all("x-forwarded-for"));
+        let visitor = self.parts.visitors.visitor(&PeerFacts {
+            address: Some(peer.ip().to_canonical()),
+            acl_user: &acl_user,
+            forwarded_for: &forwarded_for,
+        });
+        Ok(Visit {
+            addresses: Addresses::new(&self.origin(headers), collection.name()),
+            collection: Arc::clone(collection),
+            visitor,
+            now: self.parts.clock.now(),
+            method: if head.method == Method::HEAD {
+                ReplyMethod::Head
+            } else {
+                ReplyMethod::Get
+            },
+        })
+    }
+
+    /// The origin under which the client has reached the server.
+    fn origin(&self, headers: &HeaderMap) -> String {
+        if let Some(url) = &self.settings.url {
+            return url.clone();
+        }
+        let scheme = match self.settings.certificate {
+            Some(_) => "https",
+            None => "http",
+        };
+        let named = headers
+            .get(HOST)
+            .and_then(|host| Authority::try_from(host.as_bytes()).ok());
+        // A name and a port, and nothing that a link could be bent with.
+        let is_plain = |host: &Authority| {
+            let mut bytes = host.as_str().bytes();
+            bytes.all(|b| {
+                b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']')
+            })
+        };
+        match named.filter(is_plain) {
+            Some(host) => format!("{scheme}://{host}"),
+            None => format!("{scheme}://{}", self.address),
+        }
+    }
+}
+
+fn not_allowed(methods: &str) -> Refused {
+    let words = format!(
+        "Only {methods} can be used here; queries of /<collection>/cdx may also come by POST."
+    );
+    let notice = Notice::new(StatusCode::METHOD_NOT_ALLOWED, "Not allowed", words);
+    notice.with_fields([("allow", methods.to_owned())])
+}
+
+fn invalid(error: &InvalidRequest) -> Refused {
+    let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    match status {
+        StatusCode::NOT_FOUND => Notice::not_found(error.to_string()),
+        StatusCode::URI_TOO_LONG => Notice::new(status, "Too long", error.to_string()),
+        _ => Notice::bad_request(error.to_string()),
+    }
+}
+
+/// The notice for a visitor when the index does not answer. Its own words are for the log.
+fn index_failed(error: &IndexError) -> Refused {
+    tracing::warn!(%error, "the index does not answer");
+    match error.kind {
+        Kind::Invalid => Notice::bad_request(error.message.clone()),
+        Kind::Internal | Kind::Damaged | Kind::Storage => {
+            Notice::unavailable("The index of captures has failed; its operator has to look at it.")
+                .again_after(60)
+        }
+        Kind::NotFound
+        | Kind::Exists
+        | Kind::Busy
+        | Kind::Mismatch
+        | Kind::NotEnoughReplicas
+        | Kind::Refused
+        | Kind::NoSpace
+        | Kind::Unavailable
+        | Kind::TimedOut => {
+            Notice::unavailable("The index of captures does not answer now; try again in a moment.")
+        }
+    }
+}
+
+/// The notice for a visitor when a record or file cannot be had.
+fn record_failed(error: &RecordError) -> Refused {
+    let again = "try again in a moment";
+    match error {
+        RecordError::Archive(error) => {
+            tracing::warn!(%error, "the archive does not hand a record out");
+            match error {
+                ClientError::NotFound(_) => gone(),
+                // The offset lies behind the end of the file, or no record begins there.
+                ClientError::Invalid(_) => Notice::not_found(
+                    "The index names a place in the archive where no such record is; tell the people who run the archive.",
+                ),
+                ClientError::Damaged(_) | ClientError::Untrusted(_) | ClientError::Mismatch(_) => {
+                    Notice::damaged(
+                        "The archive has this record, and no replica can give it intact now. Its operators have been told.",
+                    )
+                }
+                ClientError::Storage(_) | ClientError::Bug(_) => Notice::unavailable(
+                    "The archive has failed to read this record; its operators have been told.",
+                )
+                .again_after(60),
+                ClientError::Exists(_)
+                | ClientError::Busy(_)
+                | ClientError::NotEnoughReplicas(_)
+                | ClientError::Refused(_)
+                | ClientError::NotOffered(_)
+                | ClientError::Precondition(_)
+                | ClientError::NoSpace(_)
+                | ClientError::Unavailable(_)
+                | ClientError::TimedOut(_)
+                | ClientError::Source { .. } => {
+                    Notice::unavailable(format!("The archive does not answer now; {again}."))
+                }
+            }
+        }
+        RecordError::Broken(words) => {
+            tracing::warn!(%words, "a record is broken as it was archived");
+            Notice::damaged(format!(
+                "The record is damaged as it was archived: {words}."
+            ))
+        }
+        RecordError::Unread(_) | RecordError::Stopped => {
+            Notice::unavailable(format!("The server stops; {again}."))
+        }
+    }
+}
+
+fn gone() -> Notice {
+    Notice::not_found("The index knows this capture, and its file is not in the archive any more.")
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts")
+            .field("collections", &self.collections)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

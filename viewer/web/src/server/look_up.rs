@@ -1,0 +1,129 @@
+//! Looking captures up for a visitor: those near to a time, and the first and last ones.
+//!
+//! Owns how much is asked of the index. What the visitor may not know of is left out here already.
+
+use archive_formats::cdx::Capture;
+use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MAX_FILTERS, Order};
+use archive_formats::date::Stamp;
+use archive_formats::surt::UrlKey;
+use index_client::IndexError;
+use viewer_replay::access::{Decision, Verdict};
+use viewer_replay::memento::{Neighbours, nearest};
+
+use super::{Server, Visit};
+
+/// The most captures of one key that are considered for one request.
+const MOST_NEAR: usize = 40;
+
+/// Captures near to a time, the nearest first.
+#[derive(Clone, Debug)]
+pub(super) struct Near {
+    pub(super) captures: Vec<Capture>,
+    /// Whether there are no others.
+    pub(super) is_all: bool,
+}
+
+impl Server {
+    /// The query of a visit: what the collection can already say about files goes into it.
+    pub(super) fn in_collection(visit: &Visit, mut query: CaptureQuery) -> CaptureQuery {
+        if query.filters.len() < MAX_FILTERS {
+            query.filters.extend(visit.collection.index_filter());
+        }
+        query
+    }
+
+    /// The captures of a key that are nearest to a time, without those that the visitor may not know of.
+    pub(super) async fn near(
+        &self,
+        visit: &Visit,
+        key: &UrlKey,
+        time: Stamp,
+    ) -> Result<Near, IndexError> {
+        let mut query = CaptureQuery::new(KeyMatch::Exact(key.clone()));
+        query.order = Order::Closest(time);
+        let query = Self::in_collection(visit, query);
+        self.collect(&query, |capture| visit.decide(capture)).await
+    }
+
+    /// The same in all files, for the originals of revisits.
+    pub(super) async fn near_anywhere(
+        &self,
+        visit: &Visit,
+        key: &UrlKey,
+        time: Stamp,
+    ) -> Result<Near, IndexError> {
+        let mut query = CaptureQuery::new(KeyMatch::Exact(key.clone()));
+        query.order = Order::Closest(time);
+        self.collect(&query, |capture| visit.decide_anywhere(capture))
+            .await
+    }
+
+    async fn collect(
+        &self,
+        query: &CaptureQuery,
+        decide: impl Fn(&Capture) -> Decision,
+    ) -> Result<Near, IndexError> {
+        let mut stream = self.parts.index.query(query).await?;
+        let mut captures = Vec::new();
+        while let Some(capture) = stream.next().await? {
+            if decide(&capture).verdict == Verdict::Exclude {
+                continue;
+            }
+            if captures.len() == MOST_NEAR {
+                return Ok(Near {
+                    captures,
+                    is_all: false,
+                });
+            }
+            captures.push(capture);
+        }
+        Ok(Near {
+            captures,
+            is_all: true,
+        })
+    }
+
+    /// The capture among the others of its key: which one comes before and after it, which are the first and the last.
+    pub(super) async fn neighbours(
+        &self,
+        visit: &Visit,
+        shown: &Capture,
+        near: &Near,
+    ) -> Result<Neighbours, IndexError> {
+        let mut times: Vec<Stamp> = near
+            .captures
+            .iter()
+            .map(|capture| capture.timestamp)
+            .collect();
+        times.sort_unstable();
+        let this = shown.timestamp;
+        let found = nearest(&times, Some(this)).map(|found| found.neighbours);
+        let mut neighbours = found
+            .filter(|found| found.this == this)
+            .unwrap_or_else(|| Neighbours::alone(this));
+        if !near.is_all {
+            neighbours.first = self.end(visit, &shown.key, Order::Ascending).await?;
+            neighbours.last = self.end(visit, &shown.key, Order::Descending).await?;
+        }
+        Ok(neighbours)
+    }
+
+    /// The time of the first capture in an order that the visitor may know of.
+    pub(super) async fn end(
+        &self,
+        visit: &Visit,
+        key: &str,
+        order: Order,
+    ) -> Result<Option<Stamp>, IndexError> {
+        let mut query = CaptureQuery::new(KeyMatch::Exact(UrlKey::from_index(key)));
+        query.order = order;
+        let query = Self::in_collection(visit, query);
+        let mut stream = self.parts.index.query(&query).await?;
+        while let Some(capture) = stream.next().await? {
+            if visit.decide(&capture).is_allowed() {
+                return Ok(Some(capture.timestamp));
+            }
+        }
+        Ok(None)
+    }
+}

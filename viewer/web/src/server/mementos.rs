@@ -1,0 +1,147 @@
+//! TimeGates and Mementos: a URL at a time, as RFC 7089 has it.
+
+use archive_formats::date::Stamp;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
+use viewer_replay::memento::{
+    self, Field, Preference, TimeGateStyle, accept_datetime, empty_time_gate,
+};
+use viewer_replay::request::{Modifier, RequestedTime, Target};
+
+use super::raw::RawRequest;
+use super::shown::no_capture;
+use super::{Refused, Server, Visit, index_failed};
+use crate::answer::{Notice, put};
+use crate::settings::TimeGateAnswer;
+
+impl Server {
+    /// Answers a `TimeGate`: the capture nearest to `Accept-Datetime`, or the latest one.
+    pub(super) async fn time_gate(
+        &self,
+        visit: &Visit,
+        modifier: Option<Modifier>,
+        target: &Target,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, Refused> {
+        let nothing = |notice: Refused| {
+            let fields = empty_time_gate(&visit.addresses, target.url());
+            notice.with_fields(fields)
+        };
+        let (modifier, applied) = preferred(modifier, headers);
+        refuse_pages(modifier)?;
+        let wanted = accept_datetime(values(headers, "accept-datetime"))
+            .map_err(|error| nothing(Notice::bad_request(error.to_string())))?;
+        let time = wanted.unwrap_or_else(|| Stamp::from_time(visit.now));
+        let near = self.near(visit, target.key(), time).await;
+        let near = near.map_err(|error| index_failed(&error))?;
+        if near.captures.is_empty() {
+            return Err(nothing(no_capture()));
+        }
+        let shown = self.show(visit, &near).await.map_err(nothing)?;
+        let capture = &shown.capture.capture;
+        let neighbours = self.neighbours(visit, capture, &near).await;
+        let neighbours = neighbours.map_err(|error| index_failed(&error))?;
+        let url = capture
+            .original
+            .as_deref()
+            .unwrap_or(target.url())
+            .to_owned();
+        let style = match self.settings.timegate {
+            TimeGateAnswer::Content => TimeGateStyle::Direct,
+            TimeGateAnswer::Redirect => TimeGateStyle::Redirect,
+        };
+        let mut fields = memento::time_gate(&visit.addresses, &url, &neighbours, style, modifier);
+        fields.extend(applied.map(Preference::applied));
+        if style == TimeGateStyle::Redirect {
+            return Ok(redirect(fields));
+        }
+        let asked = RawRequest::new(visit, modifier, headers);
+        Ok(self.raw(shown, &asked, &url, fields))
+    }
+
+    /// Answers with the capture at a time, or the one nearest to it.
+    pub(super) async fn memento(
+        &self,
+        visit: &Visit,
+        time: &RequestedTime,
+        modifier: Option<Modifier>,
+        target: &Target,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, Refused> {
+        let (modifier, applied) = preferred(modifier, headers);
+        refuse_pages(modifier)?;
+        let near = self.near(visit, target.key(), time.stamp()).await;
+        let near = near.map_err(|error| index_failed(&error))?;
+        if near.captures.is_empty() {
+            return Err(no_capture());
+        }
+        let shown = self.show(visit, &near).await?;
+        let capture = &shown.capture.capture;
+        let neighbours = self.neighbours(visit, capture, &near).await;
+        let neighbours = neighbours.map_err(|error| index_failed(&error))?;
+        let url = capture
+            .original
+            .as_deref()
+            .unwrap_or(target.url())
+            .to_owned();
+        let mut fields = memento::memento(&visit.addresses, &url, &neighbours);
+        if capture.timestamp != time.stamp() || url != target.url() {
+            let address = visit.addresses.memento(capture.timestamp, modifier, &url);
+            fields.push(("Content-Location", address));
+        }
+        if applied.is_some() {
+            fields.push(("Vary", "prefer".to_owned()));
+        }
+        fields.extend(applied.map(Preference::applied));
+        let asked = RawRequest::new(visit, modifier, headers);
+        Ok(self.raw(shown, &asked, &url, fields))
+    }
+}
+
+/// The modifier of the path, or else the one that is preferred, with the preference that is met by it.
+fn preferred(
+    modifier: Option<Modifier>,
+    headers: &HeaderMap,
+) -> (Option<Modifier>, Option<Preference>) {
+    if modifier.is_some() {
+        return (modifier, None);
+    }
+    let preference = Preference::read(values(headers, "prefer"));
+    let served = preference.filter(|preference| preference.modifier().is_raw());
+    (served.map(Preference::modifier), served)
+}
+
+fn values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    headers.get_all(name).into_iter().map(HeaderValue::as_bytes)
+}
+
+/// Refuses what only a page or a service worker of the archive itself may show.
+fn refuse_pages(modifier: Option<Modifier>) -> Result<(), Refused> {
+    match modifier {
+        None
+        | Some(
+            Modifier::Identity
+            | Modifier::IdentityRedirect
+            | Modifier::Script
+            | Modifier::Style
+            | Modifier::Image
+            | Modifier::Object,
+        ) => Ok(()),
+        Some(
+            Modifier::Main
+            | Modifier::InnerFrame
+            | Modifier::Frame
+            | Modifier::ServiceWorker
+            | Modifier::Banner,
+        ) => Err(super::pages::not_served_here()),
+    }
+}
+
+fn redirect(fields: Vec<Field>) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    for (name, value) in fields {
+        put(response.headers_mut(), name, &value);
+    }
+    response
+}

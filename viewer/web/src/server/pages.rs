@@ -1,0 +1,120 @@
+//! The pages of look-ups, and the few pages that say what is served.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use archive_formats::cdx::query::Order;
+use axum::body::Body;
+use axum::http::{HeaderMap, Response, StatusCode};
+use viewer_replay::access::Group;
+use viewer_replay::cdx_server::{CdxRequest, DEFAULT_PAGE_SIZES, PageMarks, WalkLimit};
+
+use super::{Refused, Server, Visit, index_failed};
+use crate::answer::Notice;
+
+/// How many questions' pages are remembered.
+const REMEMBERED: usize = 16;
+
+/// The pages of the questions that were asked last. A question is that of one collection and one kind of visitor.
+#[derive(Debug, Default)]
+pub(super) struct PageCache {
+    marks: Mutex<VecDeque<(String, PageMarks)>>,
+}
+
+impl PageCache {
+    /// Takes what is known of a question; another request meanwhile begins anew.
+    fn take(&self, question: &str) -> Option<PageMarks> {
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = marks.iter().position(|(known, _)| known == question)?;
+        marks.remove(at).map(|(_, marks)| marks)
+    }
+
+    fn keep(&self, question: String, known: PageMarks) {
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        marks.push_back((question, known));
+        while marks.len() > REMEMBERED {
+            marks.pop_front();
+        }
+    }
+}
+
+impl Server {
+    /// Walks over the captures of a question until a number of them is known, or a limit is reached.
+    pub(super) async fn walk(
+        &self,
+        visit: &Visit,
+        request: &CdxRequest,
+        captures: u64,
+    ) -> Result<PageMarks, Refused> {
+        let groups: Vec<&str> = visit.visitor.groups().map(Group::as_str).collect();
+        let collection = visit.collection.name();
+        let question = format!("{collection} {groups:?} {}", request.page_key());
+        // An end that was reached may have moved: what follows the archive grows.
+        let known = self
+            .page_cache
+            .take(&question)
+            .filter(|marks| !marks.is_whole());
+        let mut marks = known.unwrap_or_else(|| PageMarks::new(&DEFAULT_PAGE_SIZES));
+        let mut query = request.index_query();
+        query.order = request.query.order;
+        if query.order == Order::Ascending || query.order == Order::Descending {
+            query.cursor = marks.walked_to().cloned().or(query.cursor);
+        }
+        let query = Self::in_collection(visit, query);
+        let limit = WalkLimit::default().captures;
+        let mut stream = self
+            .parts
+            .index
+            .query(&query)
+            .await
+            .map_err(|error| index_failed(&error))?;
+        let mut walked = 0;
+        while marks.walked() < captures && walked < limit && !marks.is_full() {
+            let next = stream.next().await.map_err(|error| index_failed(&error))?;
+            let Some(capture) = next else {
+                marks.finish();
+                break;
+            };
+            walked += 1;
+            if visit.decide(&capture).is_allowed() {
+                marks.push(&capture);
+            }
+        }
+        self.page_cache.keep(question, marks.clone());
+        Ok(marks)
+    }
+
+    /// The collections, in words.
+    pub(super) fn home(&self, headers: &HeaderMap) -> Response<Body> {
+        let names: Vec<&str> = self.parts.collections.names().collect();
+        let words = format!("Collections: {}.", names.join(", "));
+        Notice::new(
+            StatusCode::OK,
+            "The replay server of a Holdfast archive",
+            words,
+        )
+        .and(SERVED)
+        .response(headers)
+    }
+}
+
+/// A collection, in words.
+pub(super) fn collection_page(visit: &Visit, headers: &HeaderMap) -> Response<Body> {
+    let title = format!("Collection {}", visit.collection.name());
+    Notice::new(StatusCode::OK, &title, SERVED).response(headers)
+}
+
+/// The addresses that are served, in words.
+const SERVED: &str = "Captures are at /<collection>/<time>id_/<url> as they were captured, and at \
+                      /<collection>/<time>ir_/<url> with redirects that stay in the archive. Look-ups: /<collection>/cdx?url=…, \
+                      /<collection>/timemap/link/<url>, and /<collection>/<url> with Accept-Datetime.";
+
+/// The answer to what only the pages serve.
+pub(super) fn not_served_here() -> Notice {
+    Notice::new(
+        StatusCode::NOT_IMPLEMENTED,
+        "Not served here",
+        "This server hands out captures and their indexes, and has no pages for people.",
+    )
+    .and(SERVED)
+}

@@ -1,0 +1,209 @@
+//! From captures near a time to the one that is shown, with its record opened.
+//!
+//! Owns the reads and look-ups that the resolver asks for. Which capture is shown is decided there.
+
+use archive_client::ClientError;
+use archive_formats::cdx::Capture;
+use archive_formats::cdx::query::{
+    CaptureField, CaptureQuery, Filter, FilterTest, KeyMatch, Limit, MatchKind,
+};
+use archive_model::FileName;
+use std::time::Duration;
+use viewer_replay::resolve::{
+    Answer, HeadSource, NotFoundReason, Outcome, RecordFacts, Resolver, ShownCapture, Step,
+};
+use viewer_replay::response::StoredMessage;
+
+use super::look_up::Near;
+use super::{Refused, Server, Visit, gone, index_failed, record_failed};
+use crate::answer::Notice;
+use crate::records::{OpenRecord, RecordError, RecordPlace};
+
+/// How long captures are searched by their digest, which the index has no order of.
+const DIGEST_TIME: Duration = Duration::from_secs(3);
+
+/// How many captures with one digest are looked at.
+const DIGEST_CAPTURES: u64 = 5;
+
+/// A capture that is shown, and the record with its payload.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) capture: ShownCapture,
+    /// The message whose head is shown.
+    pub(super) message: StoredMessage,
+    pub(super) payload: OpenRecord,
+}
+
+impl Server {
+    /// Finds what is shown of captures near a time.
+    pub(super) async fn show(&self, visit: &Visit, near: &Near) -> Result<Shown, Refused> {
+        let access = |capture: &Capture| visit.decide_anywhere(capture);
+        let mut resolver = Resolver::new();
+        let mut step = resolver.answer(Answer::Captures(near.captures.clone()), &access);
+        let mut heads: Vec<(Capture, StoredMessage)> = Vec::new();
+        let mut last: Option<OpenRecord> = None;
+        let mut failure: Option<RecordError> = None;
+        loop {
+            let answer = match step {
+                Step::Read(capture) => {
+                    // Its turn is given back before another one is asked for.
+                    drop(last.take());
+                    match self.read(&capture).await {
+                        Ok(record) => {
+                            let head = record.message.head();
+                            let facts = RecordFacts::read(record.kind, &record.header, head);
+                            heads.push((*capture, record.message.clone()));
+                            last = Some(record);
+                            Answer::Record(facts)
+                        }
+                        Err(error) => {
+                            let answer = match &error {
+                                RecordError::Archive(error) if error.is_passing() => {
+                                    Answer::Unavailable
+                                }
+                                RecordError::Stopped | RecordError::Unread(_) => {
+                                    Answer::Unavailable
+                                }
+                                RecordError::Archive(_) | RecordError::Broken(_) => Answer::Missing,
+                            };
+                            failure = Some(error);
+                            answer
+                        }
+                    }
+                }
+                Step::FindByUrl { key, time, .. } => {
+                    let found = self.near_anywhere(visit, &key, time).await;
+                    Answer::Captures(found.map_err(|error| index_failed(&error))?.captures)
+                }
+                Step::FindByDigest { digest } => {
+                    Answer::Captures(self.by_digest(near, &digest).await?)
+                }
+                Step::Finished(outcome) => return finish(outcome, heads, last, failure.as_ref()),
+            };
+            step = resolver.answer(answer, &access);
+        }
+    }
+
+    async fn read(&self, capture: &Capture) -> Result<OpenRecord, RecordError> {
+        let nowhere = || {
+            let words = "the index names no file and no place in it".to_owned();
+            RecordError::Archive(ClientError::NotFound(words))
+        };
+        let file = capture
+            .file
+            .as_deref()
+            .and_then(|file| FileName::new(file).ok());
+        let place = RecordPlace {
+            file: file.ok_or_else(nowhere)?,
+            offset: capture.offset.ok_or_else(nowhere)?,
+        };
+        self.parts.records.open(&place).await
+    }
+
+    /// Captures of the same host with a digest. The index has no order of digests, so that the search has a limit of time;
+    /// what was not found within it counts as not there.
+    async fn by_digest(&self, near: &Near, digest: &str) -> Result<Vec<Capture>, Refused> {
+        let url = near
+            .captures
+            .first()
+            .and_then(|capture| capture.original.as_deref());
+        let Some(keys) = url.and_then(|url| KeyMatch::of(MatchKind::Host, url).ok()) else {
+            return Ok(Vec::new());
+        };
+        let mut query = CaptureQuery::new(keys);
+        query.limit = Some(Limit::First(DIGEST_CAPTURES));
+        let bare = digest.strip_prefix("sha1:").unwrap_or(digest);
+        query.filters = vec![
+            Filter {
+                field: CaptureField::Digest,
+                negate: false,
+                test: FilterTest::Exact(bare.to_owned()),
+            },
+            Filter {
+                field: CaptureField::Mime,
+                negate: true,
+                test: FilterTest::Exact("warc/revisit".to_owned()),
+            },
+        ];
+        let search = async {
+            let mut stream = self.parts.index.query(&query).await?;
+            let mut found = Vec::new();
+            while let Some(capture) = stream.next().await? {
+                found.push(capture);
+            }
+            Ok(found)
+        };
+        match self.parts.clock.timeout(DIGEST_TIME, search).await {
+            Ok(found) => found.map_err(|error: index_client::IndexError| index_failed(&error)),
+            Err(_elapsed) => {
+                tracing::warn!(digest, "the original of a revisit was not found in time");
+                Ok(Vec::new())
+            }
+        }
+    }
+}
+
+fn finish(
+    outcome: Outcome,
+    heads: Vec<(Capture, StoredMessage)>,
+    last: Option<OpenRecord>,
+    failure: Option<&RecordError>,
+) -> Result<Shown, Refused> {
+    let shown = match outcome {
+        Outcome::Shown(shown) => *shown,
+        Outcome::Refused(decision) => {
+            return Err(match decision.verdict.status() {
+                Some(451) => Notice::blocked(),
+                Some(_) | None => no_capture(),
+            });
+        }
+        Outcome::NotFound(reason) => return Err(not_found(reason, failure)),
+        Outcome::Unavailable => {
+            return Err(failure.map_or_else(
+                || Notice::unavailable("The archive does not answer now; try again in a moment."),
+                record_failed,
+            ));
+        }
+    };
+    let Some(payload) = last else {
+        return Err(gone());
+    };
+    let own = heads
+        .into_iter()
+        .find(|(capture, _)| *capture == shown.capture);
+    let message = match (shown.head, own) {
+        (HeadSource::Capture, Some((_, message))) => message,
+        (HeadSource::Capture, None) | (HeadSource::Original, _) => payload.message.clone(),
+    };
+    Ok(Shown {
+        capture: shown,
+        message,
+        payload,
+    })
+}
+
+fn not_found(reason: NotFoundReason, failure: Option<&RecordError>) -> Refused {
+    if let (Some(error), NotFoundReason::NoRecord | NotFoundReason::NoOriginal) = (failure, reason)
+    {
+        return record_failed(error);
+    }
+    match reason {
+        NotFoundReason::NoCapture => no_capture(),
+        NotFoundReason::NoRecord => gone(),
+        NotFoundReason::NoOriginal => Notice::not_found(
+            "This capture only says that its content was the same as that of an earlier one, and that one is not in the archive.",
+        ),
+        NotFoundReason::ChainTooLong => Notice::not_found(
+            "This capture refers to another one, and that to further ones; the content was not found within two steps.",
+        ),
+        NotFoundReason::Circle => Notice::not_found(
+            "This capture says that its content was the same as that of another one, and that one refers back to it.",
+        ),
+    }
+}
+
+/// There is nothing that this visitor may know of.
+pub(super) fn no_capture() -> Notice {
+    Notice::not_found("The archive has no capture of this address.")
+        .and("Look for others with /<collection>/cdx?url=<url>&matchType=prefix.")
+}

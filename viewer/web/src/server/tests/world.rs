@@ -1,0 +1,341 @@
+//! A server over an index and an archive in memory, and a client that looks at every byte.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_client::{Announced, Deposit, FakeArchive, Ingest};
+use archive_daemon::{Chance, Clock, Daemon};
+use archive_formats::cdx::{Capture, extract};
+use archive_formats::digest::{Algorithm, digest};
+use archive_formats::warc::{Builder, Kind, Reader, Writer};
+use archive_model::FileName;
+use index_client::{Captures, FakeIndex};
+use testing::in_time;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::collections::Collections;
+use crate::listener::{self, ConnectionLimits};
+use crate::metrics::Instruments;
+use crate::records::Records;
+use crate::server::{Parts, Server};
+use crate::settings::Settings;
+
+/// Archive files in the making.
+pub(super) struct Warc {
+    writer: Writer<Vec<u8>>,
+    records: u32,
+}
+
+impl Warc {
+    pub(super) fn new() -> Self {
+        Self {
+            writer: Writer::gzip(Vec::new(), 6),
+            records: 0,
+        }
+    }
+
+    fn write(&mut self, record: &Builder, block: &[u8]) {
+        let head = record.head(block.len() as u64).unwrap();
+        let mut block = block;
+        self.writer
+            .write(&head, block.len() as u64, &mut block)
+            .unwrap();
+    }
+
+    fn id(&mut self) -> String {
+        self.records += 1;
+        format!("urn:uuid:00000000-0000-4000-8000-{:012}", self.records)
+    }
+
+    /// A response of HTTP, with the digest of its payload.
+    pub(super) fn response(mut self, url: &str, date: &str, head: &str, body: &[u8]) -> Self {
+        let id = self.id();
+        let payload = digest(Algorithm::Sha1, body).to_string();
+        let record = Builder::new(Kind::Response, &id, date)
+            .target_uri(url)
+            .content_type("application/http; msgtype=response")
+            .field("WARC-Payload-Digest", &payload);
+        self.write(&record, &[head.as_bytes(), body].concat());
+        self
+    }
+
+    /// A response whose payload has another digest than its record says.
+    pub(super) fn mismatch(mut self, url: &str, date: &str, body: &[u8]) -> Self {
+        let id = self.id();
+        let other = digest(Algorithm::Sha1, b"other").to_string();
+        let record = Builder::new(Kind::Response, &id, date)
+            .target_uri(url)
+            .content_type("application/http; msgtype=response")
+            .field("WARC-Payload-Digest", &other);
+        self.write(&record, &[OK.as_bytes(), body].concat());
+        self
+    }
+
+    /// A revisit of an earlier capture with this body.
+    pub(super) fn revisit(mut self, url: &str, date: &str, of: (&str, &str), body: &[u8]) -> Self {
+        let id = self.id();
+        let payload = digest(Algorithm::Sha1, body).to_string();
+        let record = Builder::identical_payload(&id, date, &payload)
+            .target_uri(url)
+            .content_type("application/http; msgtype=response")
+            .refers_to_capture(of.0, of.1);
+        self.write(&record, OK.as_bytes());
+        self
+    }
+
+    /// A `warcinfo` record.
+    pub(super) fn warcinfo(mut self, date: &str) -> Self {
+        let id = self.id();
+        let record =
+            Builder::new(Kind::Warcinfo, &id, date).content_type("application/warc-fields");
+        self.write(&record, b"software: test\r\n");
+        self
+    }
+
+    pub(super) fn bytes(self) -> Vec<u8> {
+        self.writer.into_inner()
+    }
+}
+
+/// The head of a plain answer.
+pub(super) const OK: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nSet-Cookie: a=b\r\nX-Own: x\r\n\r\n";
+
+/// The archive and the index of a test, and the settings of its server.
+pub(super) struct TestArchive {
+    pub(super) archive: FakeArchive,
+    pub(super) captures: Vec<Capture>,
+    /// Settings, as for `--set`.
+    pub(super) set: Vec<String>,
+    pub(super) index: Option<Arc<dyn Captures>>,
+}
+
+/// A server that listens.
+pub(super) struct Served {
+    pub(super) address: SocketAddr,
+    daemon: Daemon,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.daemon.tasks.stop_all();
+    }
+}
+
+impl TestArchive {
+    pub(super) fn new() -> Self {
+        Self {
+            archive: FakeArchive::new(),
+            captures: Vec::new(),
+            set: Vec::new(),
+            index: None,
+        }
+    }
+
+    pub(super) fn set(mut self, setting: impl Into<String>) -> Self {
+        self.set.push(setting.into());
+        self
+    }
+
+    /// Stores a file, and puts its captures into the index.
+    pub(super) async fn with(mut self, name: &str, warc: Warc) -> Self {
+        let bytes = warc.bytes();
+        let mut reader = Reader::new(bytes.as_slice());
+        while let Some(record) = reader.next_record().unwrap() {
+            self.captures.extend(extract(record, name).unwrap().capture);
+        }
+        self.store(name, bytes).await;
+        self
+    }
+
+    pub(super) async fn store(&self, name: &str, bytes: Vec<u8>) {
+        let deposit = Deposit {
+            name: FileName::new(name).unwrap(),
+            size: bytes.len() as u64,
+            source: Arc::new(bytes),
+            announced: Announced::default(),
+            no_digest: true,
+        };
+        self.archive.store(&deposit, &|_| {}).await.unwrap();
+    }
+
+    /// Listens.
+    pub(super) async fn serve(self) -> Served {
+        let least = [
+            "rpc.listen=127.0.0.1:0",
+            "rpc.certificate=c.pem",
+            "rpc.key=k.pem",
+            "rpc.authorities=a.pem",
+            "viewer.repository=127.0.0.1:1",
+            "viewer.index=127.0.0.1:2",
+            "viewer.trust=trust.json",
+        ];
+        let least = least.iter().map(|text| (*text).to_owned());
+        let sources = archive_daemon::settings::Sources {
+            set: least.chain(self.set).collect(),
+            ..Default::default()
+        };
+        let settings: Settings = archive_daemon::settings::load(&sources).unwrap();
+        settings.check().unwrap();
+        let daemon = Daemon::new(Clock::system(), Chance::system());
+        let replay = settings.replay.clone();
+        let index = self
+            .index
+            .unwrap_or_else(|| Arc::new(FakeIndex::new(self.captures)));
+        let parts = Parts {
+            index,
+            records: Records::new(
+                Arc::new(self.archive),
+                replay.records.get(),
+                replay.unread_time.duration(),
+            ),
+            collections: Collections::open(&settings.all_collections()).unwrap(),
+            visitors: settings.visitors().unwrap(),
+            instruments: Instruments::new(&daemon.metrics).unwrap(),
+            clock: daemon.clock.clone(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let limits = ConnectionLimits {
+            connections: replay.connections.get(),
+            longest_target: usize::try_from(replay.longest_url.bytes()).unwrap(),
+            head_time: replay.head_time.duration(),
+            unread: replay.unread_time.duration(),
+            drain: Duration::from_secs(1),
+        };
+        let server = Arc::new(Server::new(parts, replay, address));
+        let serving = listener::serve(listener, None, server, limits, daemon.tasks.stop());
+        daemon.tasks.spawn("replay", serving);
+        Served { address, daemon }
+    }
+}
+
+/// An answer, byte for byte.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    fields: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+    /// Whether its end came, as its framing says.
+    pub(super) is_whole: bool,
+}
+
+impl Answer {
+    /// The values of all fields of a name, as one list.
+    pub(super) fn list(&self, name: &str) -> String {
+        let fields = self.fields.iter();
+        let named = fields.filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        let values: Vec<&str> = named.map(|(_, value)| value.as_str()).collect();
+        values.join(", ")
+    }
+
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.fields.iter();
+        let found = fields.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    fn read(bytes: &[u8], is_head: bool) -> Self {
+        let end = bytes
+            .windows(4)
+            .position(|at| at == b"\r\n\r\n")
+            .expect("a head")
+            + 4;
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let mut lines = head.trim_end().split("\r\n");
+        let status = lines
+            .next()
+            .unwrap()
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap();
+        let fields: Vec<(String, String)> = lines
+            .map(|line| line.split_once(": ").unwrap_or((line, "")))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let mut answer = Self {
+            status,
+            fields,
+            body: bytes[end..].to_vec(),
+            is_whole: true,
+        };
+        if is_head {
+            return answer;
+        }
+        if answer.field("transfer-encoding") == Some("chunked") {
+            (answer.body, answer.is_whole) = unchunk(&answer.body);
+        } else if let Some(length) = answer.field("content-length") {
+            answer.is_whole = length.parse() == Ok(answer.body.len());
+        }
+        answer
+    }
+}
+
+fn unchunk(mut bytes: &[u8]) -> (Vec<u8>, bool) {
+    let mut body = Vec::new();
+    while let Some(end) = bytes.windows(2).position(|at| at == b"\r\n") {
+        let size = usize::from_str_radix(&String::from_utf8_lossy(&bytes[..end]), 16).unwrap();
+        bytes = &bytes[end + 2..];
+        if size == 0 {
+            return (body, true);
+        }
+        if bytes.len() < size + 2 {
+            break;
+        }
+        body.extend_from_slice(&bytes[..size]);
+        bytes = &bytes[size + 2..];
+    }
+    (body, false)
+}
+
+impl Served {
+    /// Sends bytes, and reads until the server closes.
+    pub(super) async fn exchange(&self, request: &[u8]) -> io::Result<Vec<u8>> {
+        in_time(async {
+            let mut stream = TcpStream::connect(self.address).await?;
+            stream.write_all(request).await?;
+            let mut answer = Vec::new();
+            // A connection that is cut is an end, too.
+            match stream.read_to_end(&mut answer).await {
+                Ok(_) => Ok(answer),
+                Err(_) if !answer.is_empty() => Ok(answer),
+                Err(error) => Err(error),
+            }
+        })
+        .await
+    }
+
+    /// Asks with fields of one's own.
+    pub(super) async fn ask(&self, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let mut request =
+            format!("{method} {path} HTTP/1.1\r\nHost: replay.example:80\r\nConnection: close\r\n");
+        for (name, value) in fields {
+            request.extend([name, ": ", value, "\r\n"]);
+        }
+        request.push_str("\r\n");
+        let bytes = self.exchange(request.as_bytes()).await.unwrap();
+        Answer::read(&bytes, method == "HEAD")
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[]).await
+    }
+
+    /// Asks with a body.
+    pub(super) async fn post(&self, path: &str, content_type: &str, body: &str) -> Answer {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        Answer::read(&self.exchange(request.as_bytes()).await.unwrap(), false)
+    }
+}

@@ -1,0 +1,70 @@
+//! Requests under way: counted, and holding their place, until their answer has ended or was dropped.
+//!
+//! Owns nothing else; how many there may be is the server's affair.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use archive_daemon::Gauge;
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use tokio::sync::OwnedSemaphorePermit;
+
+/// Counts a request as under way until its answer has ended or was dropped.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    gauge: Gauge,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl UnderWay {
+    /// Begins to count.
+    pub(super) fn begin(gauge: Gauge, permit: OwnedSemaphorePermit) -> Self {
+        gauge.inc();
+        Self {
+            gauge,
+            _permit: permit,
+        }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.gauge.dec();
+    }
+}
+
+/// A body that keeps its request counted.
+pub(super) struct GuardedBody {
+    body: Body,
+    _guard: UnderWay,
+}
+
+impl GuardedBody {
+    pub(super) const fn new(body: Body, guard: UnderWay) -> Self {
+        Self {
+            body,
+            _guard: guard,
+        }
+    }
+}
+
+impl HttpBody for GuardedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,343 @@
+//! The settings of a viewer.
+
+mod collection;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use archive_daemon::{ByteSize, DaemonSettings, Period};
+use archive_rpc::RpcSettings;
+use serde::{Deserialize, Serialize};
+use viewer_replay::access::{Group, InvalidGroup, InvalidNetwork, Network, VisitorSettings};
+use viewer_replay::request::RESERVED_NAMES;
+
+pub use collection::{AccessWord, CollectionSettings, EmbargoSettings, PeriodSettings};
+
+/// The name of the collection that there is when no other is set: the whole archive.
+pub const DEFAULT_COLLECTION: &str = "all";
+
+/// Everything in the settings file of a viewer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Logs, metrics, stop.
+    #[serde(default)]
+    pub daemon: DaemonSettings,
+    /// Its certificate, `viewer/<name>`, and where it answers questions about its health.
+    pub rpc: RpcSettings,
+    /// Where the archive and the index are.
+    pub viewer: ViewerSettings,
+    /// The replay listener.
+    #[serde(default)]
+    pub replay: ReplaySettings,
+    /// The groups of visitors. Has to be there when the replay listener is reachable from other machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<AccessSettings>,
+    /// The collections; without any there is one of the whole archive, `all`.
+    #[serde(default, rename = "collection")]
+    pub collections: Vec<CollectionSettings>,
+}
+
+/// The section `[viewer]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ViewerSettings {
+    /// Where the repository listens, `host:port`.
+    pub repository: String,
+    /// Where the index listens, `host:port`.
+    pub index: String,
+    /// The trust file: whose admissions count.
+    pub trust: PathBuf,
+}
+
+/// The section `[replay]`: where archived bytes are handed out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReplaySettings {
+    /// Where it listens. Port 0 takes a free one, which is logged.
+    pub listen: SocketAddr,
+    /// The URL under which visitors reach it, such as `https://replay.example.org`; without it, each request's own `Host`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Its certificate for the names of its hosts, PEM. Needed beyond loopback.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<PathBuf>,
+    /// The private key of that, PEM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<PathBuf>,
+    /// How a `TimeGate` answers: with the capture itself, or with a redirect to it.
+    pub timegate: TimeGateAnswer,
+    /// The longest target of a request, in bytes.
+    pub longest_url: ByteSize,
+    /// The largest body of a query that comes by POST.
+    pub largest_query: ByteSize,
+    /// How many connections are open at once. Further ones wait to be accepted.
+    pub connections: NonZeroUsize,
+    /// How many requests are answered at once. Further ones are told to come again.
+    pub requests: NonZeroUsize,
+    /// How many records are read at once. Further ones wait for their turn.
+    pub records: NonZeroUsize,
+    /// How long a client may take to send the head of a request, and a handshake may last.
+    pub head_time: Period,
+    /// How long a request may wait for the first byte of its answer.
+    pub answer_time: Period,
+    /// How long a client may leave an answer unread.
+    pub unread_time: Period,
+}
+
+/// How a `TimeGate` answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeGateAnswer {
+    /// 200 with the capture and its `Content-Location`, as pywb does.
+    #[default]
+    Content,
+    /// 302 to the capture.
+    Redirect,
+}
+
+impl Default for ReplaySettings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            url: None,
+            certificate: None,
+            key: None,
+            timegate: TimeGateAnswer::default(),
+            longest_url: ByteSize::from_bytes(16 * 1024),
+            largest_query: ByteSize::from_bytes(64 * 1024),
+            connections: nonzero(1024),
+            requests: nonzero(256),
+            records: nonzero(64),
+            head_time: Period::from_secs(10),
+            answer_time: Period::from_secs(60),
+            unread_time: Period::from_secs(120),
+        }
+    }
+}
+
+const fn nonzero(number: usize) -> NonZeroUsize {
+    match NonZeroUsize::new(number) {
+        Some(number) => number,
+        None => NonZeroUsize::MIN,
+    }
+}
+
+/// The section `[access]`: who visitors are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AccessSettings {
+    /// The proxies whose `X-Pywb-ACL-User` and `X-Forwarded-For` are believed: addresses or networks.
+    pub trusted_proxies: Vec<String>,
+    /// Groups by network.
+    #[serde(rename = "network", skip_serializing_if = "Vec::is_empty")]
+    pub networks: Vec<NetworkSettings>,
+}
+
+/// One `[[access.network]]`: the visitors of a network are in a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkSettings {
+    /// The network, such as `10.1.0.0/16`, or one address.
+    pub network: String,
+    /// The group.
+    pub group: String,
+}
+
+/// Settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidSettings {
+    /// A limit of nothing.
+    #[error("replay.{0} must be more than 0")]
+    Zero(&'static str),
+    /// A certificate without its key, or the reverse.
+    #[error("replay.certificate and replay.key belong together; set both, or none of them")]
+    HalfPair,
+    /// Anybody could read along.
+    #[error(
+        "replay.listen is {0}, which other machines reach: set replay.certificate and replay.key, or listen on 127.0.0.1"
+    )]
+    NoTls(SocketAddr),
+    /// Nobody decided who may see what.
+    #[error(
+        "replay.listen is {0}, which other machines reach: write a section [access], and `default_access` in each \
+         [[collection]], or listen on 127.0.0.1"
+    )]
+    NoAccess(SocketAddr),
+    /// A collection that has no explicit default.
+    #[error(
+        "replay.listen is {listen}, which other machines reach: collection `{collection}` needs `default_access`"
+    )]
+    NoDefault {
+        /// Where it listens.
+        listen: SocketAddr,
+        /// The collection.
+        collection: String,
+    },
+    /// The base of all links would be none.
+    #[error("replay.url is {0:?}; it must be like https://replay.example.org, without a path")]
+    Url(String),
+    /// A text that is no network.
+    #[error("access: {0}")]
+    Network(#[from] InvalidNetwork),
+    /// A text that is no group.
+    #[error("{place}: {why}")]
+    Group {
+        /// Where it stands.
+        place: String,
+        /// The fault.
+        why: InvalidGroup,
+    },
+    /// A name that cannot stand in a URL, or that something else has.
+    #[error(
+        "collection {0:?}: a name has 1 to 64 letters of ASCII, digits, `-`, `_` and `.`, does not begin with `.`, and is \
+         none of {reserved}", reserved = RESERVED_NAMES.join(", ")
+    )]
+    CollectionName(String),
+    /// Two collections of one name.
+    #[error("there are two collections `{0}`; give one of them another name")]
+    CollectionTwice(String),
+    /// A pattern of files that is no expression.
+    #[error("collection `{collection}`: files: {why}")]
+    Files {
+        /// The collection.
+        collection: String,
+        /// The fault.
+        why: String,
+    },
+    /// An embargo that cannot be used.
+    #[error("collection `{collection}`: embargo: {why}")]
+    Embargo {
+        /// The collection.
+        collection: String,
+        /// The fault.
+        why: String,
+    },
+}
+
+impl Settings {
+    /// Checks that they can work together.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first setting that cannot be used.
+    pub fn check(&self) -> Result<(), InvalidSettings> {
+        self.replay.check()?;
+        self.visitors()?;
+        let mut names = BTreeSet::new();
+        for collection in &self.collections {
+            collection.check()?;
+            if !names.insert(&collection.name) {
+                return Err(InvalidSettings::CollectionTwice(collection.name.clone()));
+            }
+        }
+        self.check_reach()
+    }
+
+    /// The groups of visitors.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a text is no network or no group.
+    pub fn visitors(&self) -> Result<VisitorSettings, InvalidSettings> {
+        let Some(access) = &self.access else {
+            return Ok(VisitorSettings::default());
+        };
+        let networks = access.networks.iter().map(|own| {
+            let group: Group = own.group.parse().map_err(|why| InvalidSettings::Group {
+                place: format!("access.network {}", own.network),
+                why,
+            })?;
+            Ok((own.network.parse::<Network>()?, group))
+        });
+        let proxies = access.trusted_proxies.iter();
+        Ok(VisitorSettings {
+            networks: networks.collect::<Result<_, InvalidSettings>>()?,
+            trusted_proxies: proxies
+                .map(|proxy| proxy.parse())
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The collections, with the one that there is when none is set.
+    pub fn all_collections(&self) -> Vec<CollectionSettings> {
+        if self.collections.is_empty() {
+            vec![CollectionSettings::whole_archive()]
+        } else {
+            self.collections.clone()
+        }
+    }
+
+    /// Refuses a listener that other machines reach, if it is not encrypted or nobody decided what they see.
+    fn check_reach(&self) -> Result<(), InvalidSettings> {
+        let listen = self.replay.listen;
+        if listen.ip().to_canonical().is_loopback() {
+            return Ok(());
+        }
+        if self.replay.certificate.is_none() {
+            return Err(InvalidSettings::NoTls(listen));
+        }
+        if self.access.is_none() || self.collections.is_empty() {
+            return Err(InvalidSettings::NoAccess(listen));
+        }
+        match self
+            .collections
+            .iter()
+            .find(|own| own.default_access.is_none())
+        {
+            Some(own) => Err(InvalidSettings::NoDefault {
+                listen,
+                collection: own.name.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ReplaySettings {
+    fn check(&self) -> Result<(), InvalidSettings> {
+        for (name, amount) in [
+            ("longest_url", self.longest_url.bytes()),
+            ("largest_query", self.largest_query.bytes()),
+        ] {
+            if amount == 0 {
+                return Err(InvalidSettings::Zero(name));
+            }
+        }
+        for (name, period) in [
+            ("head_time", self.head_time),
+            ("answer_time", self.answer_time),
+            ("unread_time", self.unread_time),
+        ] {
+            if period.duration().is_zero() {
+                return Err(InvalidSettings::Zero(name));
+            }
+        }
+        if self.certificate.is_some() != self.key.is_some() {
+            return Err(InvalidSettings::HalfPair);
+        }
+        if let Some(url) = &self.url
+            && !is_origin(url)
+        {
+            return Err(InvalidSettings::Url(url.clone()));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a text is a scheme and an authority, and nothing else.
+fn is_origin(url: &str) -> bool {
+    let Ok(parsed) = url.parse::<axum::http::Uri>() else {
+        return false;
+    };
+    let is_web = matches!(parsed.scheme_str(), Some("http" | "https"));
+    let Some(authority) = parsed.authority() else {
+        return false;
+    };
+    is_web && !authority.as_str().contains('@') && url.ends_with(authority.as_str())
+}
+
+#[cfg(test)]
+mod tests;

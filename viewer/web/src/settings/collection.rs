@@ -1,0 +1,193 @@
+//! The settings of a collection: which files it shows, and to whom.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use archive_formats::cdx::query::{Anchoring, Pattern};
+use serde::{Deserialize, Serialize};
+use viewer_replay::access::{Access, Embargo, Group};
+use viewer_replay::request::RESERVED_NAMES;
+
+use super::{DEFAULT_COLLECTION, InvalidSettings};
+
+/// The longest name of a collection.
+const LONGEST_NAME: usize = 64;
+
+/// One `[[collection]]`. Without `files` and `jobs` it has every file of the archive; with both, those that either names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CollectionSettings {
+    /// Its name in URLs.
+    pub name: String,
+    /// The files whose captures are in it: a regular expression for whole names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<String>,
+    /// The harvest jobs whose files are in it: their names begin with the number of the job.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub jobs: BTreeSet<u64>,
+    /// Files of rules, as pywb's `.aclj`. They are read again when they change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<PathBuf>,
+    /// The captures that are refused by their age.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embargo: Option<EmbargoSettings>,
+    /// The effect where no rule applies; `allow` where it is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_access: Option<AccessWord>,
+    /// The groups that may read whole files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub file_groups: Vec<String>,
+}
+
+/// The effect of a rule, as settings and rules word it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccessWord {
+    /// Everything is shown, whatever the embargo says.
+    AllowIgnoreEmbargo,
+    /// Everything is shown, unless an embargo forbids it.
+    Allow,
+    /// Refused with 451.
+    Block,
+    /// As if it did not exist.
+    Exclude,
+}
+
+/// An embargo. Any of its conditions is enough.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EmbargoSettings {
+    /// Its effect; `exclude` where it is not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<AccessWord>,
+    /// Captures before this time: 4 to 14 digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Captures at or after this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// Captures that are younger than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newer: Option<PeriodSettings>,
+    /// Captures that are at least as old as this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub older: Option<PeriodSettings>,
+}
+
+/// A length of time in the calendar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PeriodSettings {
+    /// Years.
+    pub years: u32,
+    /// Months.
+    pub months: u32,
+    /// Weeks.
+    pub weeks: u32,
+    /// Days.
+    pub days: u32,
+}
+
+impl CollectionSettings {
+    /// The collection of the whole archive.
+    pub fn whole_archive() -> Self {
+        Self {
+            name: DEFAULT_COLLECTION.to_owned(),
+            files: None,
+            jobs: BTreeSet::new(),
+            rules: Vec::new(),
+            embargo: None,
+            default_access: None,
+            file_groups: Vec::new(),
+        }
+    }
+
+    /// Checks everything but its files of rules.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first setting that cannot be used.
+    pub fn check(&self) -> Result<(), InvalidSettings> {
+        let is_sound = (1..=LONGEST_NAME).contains(&self.name.len())
+            && !self.name.starts_with('.')
+            && !RESERVED_NAMES.contains(&self.name.as_str())
+            && self
+                .name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+        if !is_sound {
+            return Err(InvalidSettings::CollectionName(self.name.clone()));
+        }
+        self.pattern()?;
+        self.embargo()?;
+        self.groups().map(drop)
+    }
+
+    /// The expression for the names of its files.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it cannot be compiled.
+    pub fn pattern(&self) -> Result<Option<Pattern>, InvalidSettings> {
+        let pattern = self
+            .files
+            .as_deref()
+            .map(|files| Pattern::new(files, Anchoring::Whole));
+        pattern.transpose().map_err(|why| InvalidSettings::Files {
+            collection: self.name.clone(),
+            why: why.to_string(),
+        })
+    }
+
+    /// Its embargo.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it names no time or period, or one that does not exist.
+    pub fn embargo(&self) -> Result<Embargo, InvalidSettings> {
+        let invalid = |why: String| InvalidSettings::Embargo {
+            collection: self.name.clone(),
+            why,
+        };
+        let Some(embargo) = &self.embargo else {
+            return Ok(Embargo::default());
+        };
+        let has_condition = embargo.before.is_some()
+            || embargo.after.is_some()
+            || embargo.newer.is_some()
+            || embargo.older.is_some();
+        if !has_condition {
+            return Err(invalid(
+                "it has no condition; give `before`, `after`, `newer` or `older`".to_owned(),
+            ));
+        }
+        let value = serde_json::to_value(embargo).map_err(|error| invalid(error.to_string()))?;
+        serde_json::from_value(value).map_err(|error| invalid(error.to_string()))
+    }
+
+    /// The groups that may read whole files.
+    ///
+    /// # Errors
+    ///
+    /// Fails when one of them is no group.
+    pub fn groups(&self) -> Result<BTreeSet<Group>, InvalidSettings> {
+        let groups = self.file_groups.iter().map(|group| group.parse::<Group>());
+        groups
+            .collect::<Result<_, _>>()
+            .map_err(|why| InvalidSettings::Group {
+                place: format!("collection `{}`: file_groups", self.name),
+                why,
+            })
+    }
+}
+
+impl From<AccessWord> for Access {
+    fn from(word: AccessWord) -> Self {
+        match word {
+            AccessWord::AllowIgnoreEmbargo => Self::AllowIgnoreEmbargo,
+            AccessWord::Allow => Self::Allow,
+            AccessWord::Block => Self::Block,
+            AccessWord::Exclude => Self::Exclude,
+        }
+    }
+}
