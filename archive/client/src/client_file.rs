@@ -18,8 +18,7 @@
 //! key = "pki/custodian-1.key"
 //! ```
 //!
-//! Owns its shape and what is done with it. Paths in it are relative to it. Not promised: the reading of the file; it is
-//! read like any settings by whoever runs ([`ClientFile`] refuses unknown keys).
+//! Owns its shape and what is done with it. Paths in it are relative to it. Does not read the file: callers do ([`ClientFile`] refuses unknown keys).
 
 mod trust;
 mod who;

@@ -41,20 +41,13 @@ enum Role {
     Separator,
 }
 
-/// The role of each byte, so that a text is read in one pass.
-const ROLES: [Role; 256] = {
-    let mut roles = [Role::Letter; 256];
-    let mut byte = 0;
-    while byte < 128_u8 {
-        roles[byte as usize] = match byte {
-            b'0'..=b'9' => Role::Digit,
-            b'a'..=b'z' | b'A'..=b'Z' => Role::Letter,
-            _ => Role::Separator,
-        };
-        byte += 1;
+const fn role(byte: u8) -> Role {
+    match byte {
+        b'0'..=b'9' => Role::Digit,
+        b'a'..=b'z' | b'A'..=b'Z' | 128.. => Role::Letter,
+        _ => Role::Separator,
     }
-    roles
-};
+}
 
 /// Adds the number of each word, by FNV-1a: most words are too short for a stronger function to pay.
 fn add_words(text: &[u8], words: &mut Vec<u64>) {
@@ -62,7 +55,7 @@ fn add_words(text: &[u8], words: &mut Vec<u64>) {
     // The separator behind the text ends its last word.
     let bytes = text.iter().chain(b" ");
     bytes.fold((BEGIN, false), |(number, has_digit), &byte| {
-        match ROLES[usize::from(byte)] {
+        match role(byte) {
             Role::Letter => {
                 let number = (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
                 (number, has_digit)

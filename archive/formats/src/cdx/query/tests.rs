@@ -5,6 +5,8 @@ use super::*;
 /// Fails if a match kind selects other keys than the field's servers do.
 #[test]
 fn match_kinds_select_their_keys() {
+    use MatchKind::{Domain, Exact, Host, Prefix, Range};
+
     let keys = [
         "com,example",
         "com,example)/",
@@ -25,7 +27,6 @@ fn match_kinds_select_their_keys() {
             .collect();
         assert_eq!(found, expected, "{kind} {url}");
     };
-    use MatchKind::{Domain, Exact, Host, Prefix, Range};
     check(Exact, "http://example.com/a", &["com,example)/a"]);
     check(
         Prefix,
@@ -182,7 +183,7 @@ fn filters_test_their_field() {
     check("timestamp", matches("2014.*", Anchoring::Whole), true);
 }
 
-/// Fails if an expression that takes too much memory, or is none, is compiled.
+/// Fails if an expression that takes too much memory, or is not one, is compiled.
 #[test]
 fn unusable_expressions_are_refused() {
     let pattern = |text: &str| Pattern::new(text, Anchoring::Whole);
@@ -325,9 +326,9 @@ fn resumed_answers_join_without_gap() {
                     let limit = Some(Limit::First(limit));
                     let thinner = Thinner::new(collapse.clone(), Keep::First, limit);
                     let items = rest.iter().cloned().map(Ok::<_, ()>);
-                    let mut thinned = Thinned::new(items, thinner.whole_runs());
-                    joined.extend(thinned.by_ref().map(Result::unwrap));
-                    let Some(place) = thinned.resume() else { break };
+                    let mut answer = Thinned::new(items, thinner.whole_runs());
+                    joined.extend(answer.by_ref().map(Result::unwrap));
+                    let Some(place) = answer.resume() else { break };
                     let at = rest.iter().position(|c| Cursor::of(c) == *place).unwrap();
                     rest.drain(..=at);
                 }
@@ -355,12 +356,12 @@ fn filtered_captures_count_as_skipped() {
     let thinner = Thinner::new(vec![], Keep::First, Some(Limit::First(1)));
     let thinner = thinner.whole_runs().filtering(vec![filter]);
     let items = captures.iter().cloned().map(Ok::<_, ()>);
-    let mut thinned = Thinned::new(items, thinner);
-    let run = thinned.next().unwrap().unwrap();
+    let mut answer = Thinned::new(items, thinner);
+    let run = answer.next().unwrap().unwrap();
     assert_eq!((run.capture.offset, run.skipped), (Some(0), 2));
     assert_eq!(run.last_skipped, Some(captures[2].timestamp));
-    assert!(thinned.next().is_none());
-    assert_eq!(thinned.resume(), Some(&Cursor::of(&captures[2])));
+    assert!(answer.next().is_none());
+    assert_eq!(answer.resume(), Some(&Cursor::of(&captures[2])));
 }
 
 /// Fails if an error passes for the end of the captures, or a run comes out behind it.

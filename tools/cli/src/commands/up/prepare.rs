@@ -2,6 +2,8 @@
 //!
 //! Made once; the settings files and the client file are the operator's from then on and are never written again.
 //! Certificates are issued anew at every start. A directory that holds something else is refused.
+//!
+//! It is over 450 lines because all of it is one directory: what is made first names what comes next.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
