@@ -211,7 +211,7 @@ fn nothing_under_viewer_is_an_http_client() {
     let files = tree::files().unwrap();
     for file in files.iter().filter(|file| file.path.starts_with("viewer/")) {
         let is_manifest = file.path.ends_with("/Cargo.toml");
-        let is_code = file.path.ends_with(".rs");
+        let is_code = file.is("rs");
         let lines = file.text.lines().enumerate();
         for (at, line) in lines {
             // Features make clients of crates that are servers, too.
