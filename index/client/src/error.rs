@@ -10,9 +10,9 @@ const LONGEST_TEXT: usize = 2000;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct IndexError {
-    /// What the caller does next.
+    /// The kind of error, which says what the caller does next.
     pub kind: Kind,
-    /// What could not be done, why, and what to do.
+    /// The text for people: the failed act, its reason, and what to do.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the index says of itself: kept in memory, shown by `status`.
+//! Live state of the index: kept in memory, shown by `status`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What a change of the archive, or its listing, means for a file in the index. Pure.
+//! Decides what a change of the archive, or its listing, means for a file in the index. Pure.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +23,7 @@ pub(crate) struct KnownFile {
     pub(crate) is_withdrawn: bool,
 }
 
-/// What is to be done about a file.
+/// The next act upon a file of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileAction {
     /// The index is right already.

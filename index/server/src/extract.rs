@@ -58,7 +58,7 @@ pub(crate) struct Extractor {
     pub(crate) instruments: Instruments,
 }
 
-/// What a job left, but for its lines.
+/// The outcome of an ended job, without the lines of its result.
 struct EndedJob {
     id: JobId,
     reports: BTreeMap<FileName, FileReport>,

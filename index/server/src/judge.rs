@@ -1,4 +1,4 @@
-//! What the report of a job says about the index of a file. Pure.
+//! Decides by the report of a job whether a file counts as extracted. Pure.
 //!
 //! Bytes that could not be read may be read in another replica, or after a repair: that is a failure, and tried again. What
 //! is wrong in the bytes themselves stays wrong: the captures around it are in the index, and the rest is counted.
@@ -7,7 +7,7 @@ use archive_model::{FailureKind, Root};
 
 use crate::decide::is_archive_name;
 
-/// What a job says of a file.
+/// The part of a job's report that is about one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileReport {
     /// The root of the bytes that were read; absent: no node has read the file.
@@ -20,7 +20,7 @@ pub(crate) struct FileReport {
     pub(crate) defects: u64,
 }
 
-/// What is to be done about a file.
+/// The decision about one file of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
     /// Its captures are those that came.

@@ -63,7 +63,7 @@ pub enum Attempt {
     Failed(String),
 }
 
-/// What becomes of a file after an attempt.
+/// The state of a file after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is indexed.

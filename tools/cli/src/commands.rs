@@ -299,7 +299,13 @@ mod tests {
     #[test]
     fn every_verb_shows_examples_and_only_good_ones() {
         let root = Cli::command();
-        let parts = ["repository", "monitor", "bitarchive", "checksum-replica"];
+        let parts = [
+            "repository",
+            "monitor",
+            "bitarchive",
+            "checksum-replica",
+            "viewer",
+        ];
         each(&root, "", &mut |command, path| {
             if path == " holdfast" || parts.contains(&command.get_name()) {
                 return;

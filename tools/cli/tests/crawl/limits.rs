@@ -46,12 +46,14 @@ impl TwoDomains {
     }
 }
 
-/// The objects of the log, of one host or of all. Heritrix counts as one what came from a host, whatever its status.
+/// The objects of the log, of one host or of all. Heritrix counts as one what came from a host, whatever its status; what
+/// is asked for before the URIs of a host is in the log, and in no budget.
 fn objects(job: &JobFolder, host: &str) -> Vec<LogLine> {
     let lines = job.log().into_iter();
     let host = format!("http://{host}");
     lines
         .filter(|line| line.status > 0 && line.uri.starts_with(&host))
+        .filter(|line| !line.uri.ends_with("/robots.txt"))
         .collect()
 }
 
@@ -80,9 +82,7 @@ fn job_limits_hold_within_open_connections() {
     assert!(asked <= 50 + open + HOSTS.len(), "{asked} requests");
 
     let (job, report) = site.crawl("bytes", "[limits]\nmax_bytes = '100 kB'\n");
-    let mut all = objects(&job, "");
-    // What is asked for before the URIs of a host is in the log, and in no budget.
-    all.retain(|line| !line.uri.ends_with("/robots.txt"));
+    let all = objects(&job, "");
     let total: u64 = all.iter().map(LogLine::size).sum();
     let before: u64 = all[..all.len() - open].iter().map(LogLine::size).sum();
     assert!(before <= 100_000 && total >= 100_000, "{before} of {total}");

@@ -106,16 +106,26 @@ mod tests {
         let replay = format!("{}\n", replay.unwrap());
         let older = written.replacen(&line, "", 1).replacen(&replay, "", 1) + own;
         std::fs::write(&client, older).unwrap();
-        std::fs::remove_file(directory.path().join("settings/index.toml")).unwrap();
+        for part in ["index", "viewer"] {
+            let settings = directory.path().join(format!("settings/{part}.toml"));
+            std::fs::remove_file(settings).unwrap();
+        }
         prepare(directory.path(), now).unwrap();
         let kept = std::fs::read_to_string(&client).unwrap();
-        assert_eq!(kept, format!("{written}{own}"));
-        let settings = std::fs::read_to_string(directory.path().join("settings/index.toml"));
-        let port = line.trim_start_matches("index = ").trim();
-        assert!(
-            settings.unwrap().contains(port),
-            "the same port is free still"
-        );
+        // The ports are those that are free now.
+        let mut expected = format!("{written}{own}");
+        for (part, name, older) in [("index", "index", line), ("viewer", "replay", replay)] {
+            let line = kept
+                .lines()
+                .find(|line| line.starts_with(&format!("{name} = ")));
+            let address = line.unwrap().split('"').nth(1).unwrap();
+            let settings = directory.path().join(format!("settings/{part}.toml"));
+            let settings = std::fs::read_to_string(settings).unwrap();
+            let listen = format!("listen = \"{}\"", address.trim_start_matches("http://"));
+            assert!(settings.contains(&listen), "{listen}: {settings}");
+            expected = expected.replacen(&older, &format!("{}\n", line.unwrap()), 1);
+        }
+        assert_eq!(kept, expected);
     }
 
     /// Fails if a start throws away what people wrote into the client file.
