@@ -383,4 +383,20 @@ fn duplicates_become_lines_of_an_index() {
         lines.starts_with("org,example)/a 20210705152040 {"),
         "{lines}"
     );
+    assert!(!lines.contains("metadata"), "{lines}");
+    let (lines, _) = run("dedup-cdx", &[("log", "true")], &files);
+    let lines = String::from_utf8(lines).unwrap();
+    for (file, _) in &files {
+        let named = format!("\"log\": \"{file}\"");
+        assert!(lines.contains(&named), "{named} in {lines}");
+    }
+    for (format, is_refused) in [("cdx9", true), ("cdxj", false)] {
+        let arguments = [("format", format), ("log", "true")];
+        let arguments = arguments.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(
+            crate::plan("dedup-cdx", &arguments).is_err(),
+            is_refused,
+            "{format}"
+        );
+    }
 }
