@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::board::Board;
 use crate::extract::{BatchError, Extractor};
 use crate::follower::Follower;
+use crate::health::Health;
 use crate::metrics::Instruments;
 
 /// The pause before the archive is asked again; it doubles up to [`LONGEST_PAUSE`].
@@ -36,6 +37,16 @@ pub(crate) enum FollowError {
     /// A bug: blocking work panicked.
     #[error(transparent)]
     Join(#[from] JoinError),
+}
+
+impl FollowError {
+    /// Has the health of the database looked at, if that has failed.
+    pub(crate) fn look_at(&self, health: &Health) {
+        match self {
+            Self::Database(error) => health.look_at(error),
+            Self::Join(_) => {}
+        }
+    }
 }
 
 /// Why one reading of the feed ended.

@@ -131,7 +131,12 @@ fn problems(status: &IndexStatus) -> Vec<String> {
     }
     if let Some(reason) = &status.rebuilt {
         problems.push(format!(
-            "the database was begun anew at the start, because {reason}; import sets again that are missing"
+            "the database was begun anew at the start, because {reason}; files are indexed again by themselves"
+        ));
+    }
+    for set in &status.lost_sets {
+        problems.push(format!(
+            "set {set} went with a damaged database; import its files again with `holdfast index import --set {set}`"
         ));
     }
     problems
