@@ -44,10 +44,10 @@ fn body(url: &str, at: usize) -> Vec<u8> {
 
 /// An answer of the replay listener.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
 }
 
 impl Answer {
@@ -57,7 +57,7 @@ impl Answer {
 }
 
 /// Asks the listener that the client file names.
-fn ask(archive: &Archive, path: &str, fields: &str) -> Answer {
+pub fn ask(archive: &Archive, path: &str, fields: &str) -> Answer {
     let client = std::fs::read_to_string(archive.data().join("client.toml")).unwrap();
     let line = client
         .lines()

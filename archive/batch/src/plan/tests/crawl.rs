@@ -390,13 +390,6 @@ fn duplicates_become_lines_of_an_index() {
         let named = format!("\"log\": \"{file}\"");
         assert!(lines.contains(&named), "{named} in {lines}");
     }
-    for (format, is_refused) in [("cdx9", true), ("cdxj", false)] {
-        let arguments = [("format", format), ("log", "true")];
-        let arguments = arguments.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(
-            crate::plan("dedup-cdx", &arguments).is_err(),
-            is_refused,
-            "{format}"
-        );
-    }
+    let refused = prepared("dedup-cdx", &[("format", "cdx9"), ("log", "true")]).unwrap_err();
+    assert!(refused.to_string().contains("\"log\""), "{refused}");
 }
