@@ -17,9 +17,10 @@ use crate::session::Session;
 
 /// Show where and when a URL was captured
 ///
-/// Asks the index that the client file names. One line for each capture: its time, status and media type, where its record
-/// lies, and the URL; oldest first, or with --closest the nearest first. With --json one document a line. The exit code is 0
-/// also if there are no captures.
+/// Asks the index that the client file names: whatever a viewer would show, also what its rules refuse. One line for each
+/// capture: its time, status and media type, where its record lies, and the URL; oldest first, or with --closest the nearest
+/// first. With --json one document a line; `set` in it names the import that a capture came with. The exit code is 0 also if
+/// there are no captures. Needs the role reader.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast captures http://www.example.org/
@@ -30,7 +31,8 @@ pub(crate) struct Captures {
     /// The URL; every character of it counts, also `*`
     #[arg(value_name = "URL")]
     url: String,
-    /// The URL itself, all that begin with it, all of its host, or of its host and those below
+    /// What beside the URL itself: `prefix`, all that begin with it; `host`, all of its host; `domain`, and of the hosts below
+    /// it; `range`, all that sort behind it
     #[arg(long = "match", value_name = "HOW", default_value = "exact", value_parser = ["exact", "prefix", "host", "domain", "range"])]
     matching: String,
     /// Not before this time: 1 to 14 digits, as in 2016 or 20161231235959
