@@ -151,6 +151,19 @@ fn stored_captures_are_replayed_under_rules() {
         ""
     );
 
+    // Beside the index, which has everything, a collection is asked under its rules.
+    let lines = |words: &[&str]| {
+        let ran = archive.run(&[&["captures"], words].concat()).expect(0);
+        ran.out.lines().count()
+    };
+    for (url, in_index, in_collection) in [(OPEN, 2, 2), (CLOSED, 2, 0)] {
+        let all = ["--collection", "all"];
+        assert_eq!(lines(&[url]), in_index, "{url}");
+        assert_eq!(lines(&[&[url], &all[..]].concat()), in_collection, "{url}");
+    }
+    let absent = archive.run(&["captures", OPEN, "--collection", "none"]);
+    assert!(absent.expect(1).err.contains("404"));
+
     archive.kill("index");
     let down = ask(&archive, &format!("/all/2020id_/{OPEN}"), "");
     assert_eq!(down.status, 503, "{down:#?}");
