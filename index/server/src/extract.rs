@@ -26,7 +26,7 @@ use crate::follower::Follower;
 use crate::job::{JobKind, Jobs};
 use crate::judge::FileReport;
 use crate::metrics::Instruments;
-use crate::queue::{BatchNumber, FileBatch};
+use crate::queue::FileBatch;
 use write::{Extraction, LineStep};
 
 /// Lines on their way from the network to the database.
@@ -227,11 +227,14 @@ impl Extractor {
         let mut found = Vec::new();
         for kind in kinds {
             let names = std::slice::from_ref(name);
-            let job = self.jobs.run(kind, names, &BTreeSet::new()).await?;
-            if job.state != JobState::Done || job.failed > 0 || job.files != 1 {
+            let job = self.run(kind, names, &BTreeSet::new()).await?;
+            let report = job.reports.get(name);
+            let is_read =
+                report.is_some_and(|report| report.unread.is_none() && report.root.is_some());
+            if job.problem.is_some() || !is_read {
                 return Ok(None);
             }
-            let mut lines = self.result(&job).await?;
+            let mut lines = self.result(&job.status).await?;
             while let Some(line) = lines.next().await? {
                 let line = read_line(&line)?;
                 if line.file == name.as_str() && line.is_indexed() {

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use archive_client::{Access, ClientError};
 use archive_daemon::Clock;
@@ -159,7 +159,7 @@ impl Dispatch {
     pub(crate) async fn run(self) -> Result<(), FollowError> {
         let mut under_way = FuturesUnordered::new();
         // Nothing is begun before `pause_end`, however often it is looked.
-        let (mut failures, mut pause_end) = (0_u32, None);
+        let (mut failures, mut pause_end) = (0_u32, None::<Instant>);
         loop {
             let now = self.clock.instant();
             pause_end = pause_end.filter(|end| *end > now);

@@ -132,7 +132,7 @@ fn captures_are_found_soon_beside_jobs_and_a_dead_replica() {
     .enumerate()
     {
         match signal {
-            Some(Signal::KILL) => archive.kill(part),
+            Some(signal) if signal == Signal::KILL => archive.kill(part),
             Some(signal) => archive.signal(part, signal),
             None => {}
         }
@@ -148,7 +148,7 @@ fn captures_are_found_soon_beside_jobs_and_a_dead_replica() {
             slowest = slowest.max(span);
         }
         match signal {
-            Some(Signal::KILL) => archive.restart(part),
+            Some(signal) if signal == Signal::KILL => archive.restart(part),
             Some(_) => archive.signal(part, Signal::CONT),
             None => {}
         }

@@ -10,6 +10,8 @@ use crate::batch::store;
 
 const CAPTURES: usize = 600;
 
+type Damage = fn(&Path);
+
 fn tables(data: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(data).expect("list");
     entries
@@ -79,7 +81,6 @@ fn damaged_database_is_begun_anew_and_said() {
     archive.run(&import).expect(0);
     let data = archive.data().join("index/captures");
 
-    type Damage = fn(&Path);
     let cases: [(&str, Damage); 3] = [
         ("its tables have flipped bits", flip),
         ("CURRENT is gone", |data| {
