@@ -82,7 +82,7 @@ const TABLE: &[(&str, &[Role])] = &[
     ("Node/RunBatch", &[Monitor]),
 ];
 
-/// The same for the index. Looking captures up is reading; what changes the index, or takes all of it, is for operators.
+/// Every RPC of the index. Looking captures up is reading; what changes the index, or takes all of it, is for operators.
 const OF_INDEX: &[(&str, &[Role])] = &[
     ("Captures/Query", &[Reader, Researcher, Officer, Viewer]),
     ("Captures/Status", &[Operator]),

@@ -20,7 +20,7 @@ impl Captures {
     ///
     /// # Errors
     ///
-    /// [`DbError`] if a row cannot be read, or is none.
+    /// [`DbError`] if a row cannot be read, or decoded.
     pub fn check(&self, point: &mut CheckPoint, limit: u64) -> Result<bool, DbError> {
         let start = point.last.take().map_or(Unbounded, Excluded);
         let mut rows = self.shared.tables.captures.range((start, Unbounded))?;

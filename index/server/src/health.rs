@@ -25,7 +25,7 @@ use crate::StartError;
 #[error("the database of captures is damaged: {0}; it is begun anew at the next start")]
 pub(crate) struct DamagedDatabase(String);
 
-/// What is known of the database beside it.
+/// The record beside the database.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct DatabaseRecord {

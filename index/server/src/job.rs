@@ -268,7 +268,7 @@ mod tests {
         let silent = status(JobState::Running, Some(19));
         assert!(watch.goes_on(&silent, at(20)));
         assert!(!watch.goes_on(&silent, at(21)));
-        // What is read is made a result without a word.
+        // A result is made without a word.
         let reducing = status(JobState::Reducing, None);
         assert!(watch.goes_on(&reducing, at(30)) && watch.goes_on(&reducing, at(90)));
         let mut watch = Watch::new(begin);

@@ -1,4 +1,4 @@
-//! Which replica reads for a job that names none: a pure function of what is known of each.
+//! Chooses the replica that reads for a job which names none: a pure function of the answers of their monitors.
 //!
 //! Owns the order of preference: a replica that has every file of the job, then the one that has the most, then the first in
 //! the settings. Not promised: that the files are read there. A node may go away at any time.

@@ -17,7 +17,7 @@ use crate::queue::{BatchNumber, Verdict};
 /// Lines of a result; a result without its end is not complete.
 pub(super) enum LineStep {
     Lines(Vec<Bytes>),
-    /// What the job over logs says of each file that has logs, and why nothing came of it.
+    /// The report of the job over logs on each file that has logs, and why nothing came of it.
     Logs(BTreeMap<FileName, FileReport>, Option<String>),
     End,
 }

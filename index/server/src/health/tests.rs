@@ -69,7 +69,7 @@ fn flip(path: &Path, at: u64) {
 fn filled(directory: &Path) -> PathBuf {
     let data = directory.join("captures");
     fill(&data);
-    // What is in the log is written to tables when it is opened again.
+    // The rows in its log are written to tables when it is opened again.
     let opened = open(&data, MEMORY).unwrap();
     assert_eq!(opened.rebuilt, None);
     assert_eq!(count(&opened.captures).unwrap(), 5001);

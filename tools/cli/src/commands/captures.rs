@@ -36,8 +36,8 @@ pub(crate) struct Captures {
     /// The URL; every character of it counts, also `*`
     #[arg(value_name = "URL")]
     url: String,
-    /// What beside the URL itself: `prefix`, all that begin with it; `host`, all of its host; `domain`, and of the hosts below
-    /// it; `range`, all that sort behind it
+    /// The URL itself; all that begin with it (`prefix`), all of its host, all of its host and the hosts below it (`domain`), or
+    /// all that sort behind it (`range`)
     #[arg(long = "match", value_name = "HOW", default_value = "exact", value_parser = ["exact", "prefix", "host", "domain", "range"])]
     matching: String,
     /// Not before this time: 1 to 14 digits, as in 2016 or 20161231235959
@@ -97,7 +97,7 @@ impl Captures {
         Ok(Exit::Done)
     }
 
-    /// The same, by the names that CDX servers have.
+    /// Gives the parts of the question by the names that CDX servers have.
     fn parameters(&self) -> Vec<(&str, String)> {
         let mut all = vec![
             ("url", self.url.clone()),

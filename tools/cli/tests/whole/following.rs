@@ -63,7 +63,7 @@ fn found(archive: &Archive, file: &str, page: u64) {
     });
 }
 
-/// What `holdfast index status` says, once all is indexed.
+/// The status of the index, once all is indexed.
 #[track_caller]
 fn all_indexed(archive: &Archive) -> Value {
     wait("nothing is behind", || {
@@ -100,7 +100,7 @@ fn begin_endless_jobs(archive: &Archive) {
 /// Fails if a capture is found late because researchers compute, or because a node or a monitor of one replica is killed or
 /// hangs.
 #[test]
-fn captures_are_found_soon_beside_jobs_and_a_dead_replica() {
+fn captures_are_found_soon_beside_dead_replica() {
     let mut archive = Archive::processes(&[]);
     // With replica one down there are receipts only if it is not required.
     let settings = archive.data().join("settings/repository.toml");

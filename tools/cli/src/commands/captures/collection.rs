@@ -28,7 +28,7 @@ pub(super) struct Question<'a> {
     /// The beginning of the addresses of the listener.
     pub(super) listener: &'a str,
     pub(super) collection: &'a str,
-    /// What is asked, by the names of CDX servers.
+    /// The parts of the question, by the names that CDX servers have.
     pub(super) parameters: &'a [(&'a str, String)],
     /// How long is waited for the next bytes of the answer.
     pub(super) patience: Duration,
