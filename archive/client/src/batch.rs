@@ -9,7 +9,7 @@ mod submission;
 use archive_model::JobId;
 use bytes::Bytes;
 
-pub use follow::{JobFailure, Lines, lines, run, wait};
+pub use follow::{JobFailure, Lines, lines, run, wait, wait_while};
 pub use job::{JobArgument, JobDescription};
 pub use researcher::Researcher;
 pub use status::{JobNode, JobState, JobStatus, Submitted};

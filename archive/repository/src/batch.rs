@@ -6,6 +6,7 @@
 //!
 //! Not promised: the order of files over time, and that a file is read only once. Each stands in the output once.
 
+pub(crate) mod choice;
 mod chunks;
 mod folder;
 mod intake;

@@ -14,10 +14,10 @@ use super::feed::{remove, restore};
 use super::visits::{name, store};
 use super::world::{Cluster, LONG, REPOSITORY, eventually, on_a_cluster};
 
-const INDEX: &str = "index-kb";
+pub(super) const INDEX: &str = "index-kb";
 
 /// Starts the index on the port and the data that it had before, if it ran before.
-async fn start_index(cluster: &mut Cluster) {
+pub(super) async fn start_index(cluster: &mut Cluster) {
     if !cluster.path("index-kb.pem").try_exists().unwrap() {
         cluster.certify(INDEX, &["index/kb"]);
     }

@@ -21,6 +21,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
+use super::captures::{INDEX, start_index};
 use super::roles;
 use super::visits::{deposit, name, noise};
 use super::world::{Cluster, MONITORS, NODES, REPOSITORY, foreign_authority, issue, on_a_cluster};
@@ -33,6 +34,8 @@ fn server(path: &str) -> (&'static str, Role) {
         (NODES[0], Role::Node)
     } else if path.contains(".Replica/") {
         (MONITORS[0], Role::Monitor)
+    } else if path.starts_with("/holdfast.index.") {
+        (INDEX, Role::Index)
     } else {
         (REPOSITORY, Role::Repository)
     }
@@ -72,7 +75,9 @@ pub(super) async fn call(channel: Channel, path: &str) -> Result<(), Status> {
 #[test]
 fn every_call_is_for_the_roles_in_the_rules_and_for_nobody_else() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let paths = rpc_paths(DESCRIPTORS).unwrap();
+        start_index(cluster).await;
+        let mut paths = rpc_paths(DESCRIPTORS).unwrap();
+        paths.append(&mut rpc_paths(proto_index::DESCRIPTORS).unwrap());
         let mut written: Vec<String> = roles::paths().collect();
         written.sort();
         let mut known = paths.clone();
@@ -85,6 +90,7 @@ fn every_call_is_for_the_roles_in_the_rules_and_for_nobody_else() {
                 (REPOSITORY, Role::Repository),
                 (MONITORS[0], Role::Monitor),
                 (NODES[0], Role::Node),
+                (INDEX, Role::Index),
             ] {
                 let address = cluster.address(part);
                 let expected = Expected::role(kind);
@@ -143,6 +149,7 @@ fn a_harvester_puts_in_and_takes_nothing_out() {
 #[test]
 fn nobody_comes_in_without_a_certificate_of_this_environment() {
     on_a_cluster(async |cluster: &mut Cluster| {
+        start_index(cluster).await;
         let now = cluster.now();
         let foreign = issue(&foreign_authority(now), "officer/anna", now);
         // It trusts both, so that only the server can find fault.
@@ -159,6 +166,7 @@ fn nobody_comes_in_without_a_certificate_of_this_environment() {
             (REPOSITORY, Role::Repository),
             (MONITORS[0], Role::Monitor),
             (NODES[0], Role::Node),
+            (INDEX, Role::Index),
         ] {
             let address = cluster.address(part);
             let expected = Expected::role(role);

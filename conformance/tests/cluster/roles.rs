@@ -82,16 +82,36 @@ const TABLE: &[(&str, &[Role])] = &[
     ("Node/RunBatch", &[Monitor]),
 ];
 
+/// Every RPC of the index. Looking captures up is reading; what changes the index, or takes all of it, is for operators.
+const OF_INDEX: &[(&str, &[Role])] = &[
+    ("Captures/Query", &[Reader, Researcher, Officer, Viewer]),
+    ("Captures/Status", &[Operator]),
+    ("Captures/Retry", &[Operator]),
+    ("Captures/Rebuild", &[Operator]),
+    ("Captures/Import", &[Operator]),
+    ("Captures/Export", &[Operator]),
+];
+
+/// Each table, with what its paths begin with.
+const TABLES: [(&str, &[(&str, &[Role])]); 2] = [
+    ("/holdfast.archive.v1.", TABLE),
+    ("/holdfast.index.v1.", OF_INDEX),
+];
+
 /// Whether a role may call a path; none: nobody has written down who may.
 pub(super) fn may(role: Role, path: &str) -> Option<bool> {
-    let of_archive = path.strip_prefix("/holdfast.archive.v1.")?;
-    let mut rows = TABLE.iter();
-    let (_, roles) = rows.find(|(rpc, _)| *rpc == of_archive)?;
+    let mut tables = TABLES.iter();
+    let (rpc, table) =
+        tables.find_map(|(begin, table)| Some((path.strip_prefix(begin)?, table)))?;
+    let mut rows = table.iter();
+    let (_, roles) = rows.find(|(own, _)| *own == rpc)?;
     Some(roles.contains(&role))
 }
 
-/// Every path in the table.
+/// Every path in the tables.
 pub(super) fn paths() -> impl Iterator<Item = String> {
-    let rows = TABLE.iter();
-    rows.map(|(rpc, _)| format!("/holdfast.archive.v1.{rpc}"))
+    TABLES.iter().flat_map(|(begin, table)| {
+        let rows = table.iter();
+        rows.map(move |(rpc, _)| format!("{begin}{rpc}"))
+    })
 }

@@ -27,18 +27,27 @@ impl Captures {
         self.shared.database.sync()
     }
 
+    /// How far the index has come: grows with each change. One that is opened with less than was made durable has lost
+    /// rows; see [`OpenOptions::at_least`](crate::OpenOptions::at_least).
+    pub fn sequence(&self) -> u64 {
+        self.shared.database.sequence()
+    }
+
     /// How many files and captures there are.
     pub fn counts(&self) -> Counts {
         self.shared.ledger().counts
     }
 
     /// The capture that the index has of a file of the archive at the place where this one is: same URL, time and offset.
-    /// For comparisons of the index with its files; also of a withdrawn file.
-    pub fn stored(&self, file: &str, capture: &Capture) -> Result<Option<Capture>, DbError> {
+    /// `line` says how many captures of the file were before it, which counts where it has no offset. For comparisons of the
+    /// index with its files; also of a withdrawn file.
+    pub fn stored(
+        &self,
+        file: &str,
+        capture: &Capture,
+        line: u64,
+    ) -> Result<Option<Capture>, DbError> {
         let shared = &self.shared;
-        let Some(offset) = capture.offset else {
-            return Ok(None);
-        };
         let row = shared.tables.files.get(&file.to_owned())?;
         let Some((number, _)) = row.and_then(|row| row.captures) else {
             return Ok(None);
@@ -47,7 +56,9 @@ impl Captures {
             key: shared.rules.key_of(capture),
             time: Moment::of(capture.timestamp),
             file: number,
-            position: Position::Offset(offset),
+            position: capture
+                .offset
+                .map_or(Position::Line(line), Position::Offset),
         };
         match shared.tables.captures.get(&place)? {
             Some(packed) => Ok(Some(shared.unpack(&place, &packed)?.0)),

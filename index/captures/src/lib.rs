@@ -37,6 +37,7 @@
 #![doc = include_str!("../FORMAT.md")]
 
 mod captures;
+mod check;
 mod export;
 mod files;
 mod import;
@@ -56,6 +57,7 @@ mod writer;
 
 pub use archive_db::{DbError, Memory};
 pub use captures::Captures;
+pub use check::CheckPoint;
 pub use export::{Export, ExportError, ExportReport, ExportScope, Parts};
 pub use files::{Counts, FileEntry, FileUpdate, FollowState, Progress, SetEntry};
 pub use import::{DamagedLine, ImportError, ImportReport, Importer, MAX_LINE, MAX_NAMED};

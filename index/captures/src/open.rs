@@ -24,6 +24,7 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     memory: usize,
+    at_least: u64,
     pub(crate) rules: KeyRules,
 }
 
@@ -31,6 +32,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             memory: 256 << 20,
+            at_least: 0,
             rules: KeyRules {
                 version: UrlKey::VERSION,
                 key: |url| UrlKey::of(url).to_string(),
@@ -47,10 +49,18 @@ impl OpenOptions {
         self
     }
 
+    /// How far the index has come at least ([`Captures::sequence`]): one that has not is damaged.
+    #[must_use]
+    pub const fn at_least(mut self, sequence: u64) -> Self {
+        self.at_least = sequence;
+        self
+    }
+
     fn to_database(&self) -> Options {
         let mut options = Options::new("captures", VERSION, &rows::ALL)
             .syncs_later()
-            .memory(self.memory);
+            .memory(self.memory)
+            .at_least(self.at_least);
         for table in CAPTURES {
             options = options.compression(table, Compression::Zstd);
         }

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureQuery, Cursor, KeyMatch, Order};
 use archive_formats::date::Stamp;
-use index_captures::{Captures, DbError, Query, QueryError, Target};
+use index_captures::{Captures, DbError, Match, Query, QueryError, Target};
+use proto_index::sets::SET_FIELD;
 
 /// Calls `give` with each capture that answers the query, in order, until it says that nobody wants more. Says how many
 /// were given.
@@ -19,7 +20,7 @@ pub(crate) fn answer(
     mut give: impl FnMut(Capture) -> bool,
 ) -> Result<u64, QueryError> {
     let found = captures.query(&index_query(query))?;
-    let found = found.map(|found| found.map(|found| found.capture));
+    let found = found.map(|found| found.map(with_set));
     let behind = Resumed::new(found, query);
     let accepted = behind.filter(|found| {
         found
@@ -34,6 +35,16 @@ pub(crate) fn answer(
         count = count.saturating_add(1);
     }
     Ok(count)
+}
+
+/// A capture as it is answered: one that was imported names its set, and no other one does.
+fn with_set(found: Match) -> Capture {
+    let mut capture = found.capture;
+    capture.extra.retain(|(name, _)| name != SET_FIELD);
+    if let Some(set) = &found.source.set {
+        capture.extra.push((SET_FIELD.to_owned(), set.to_string()));
+    }
+    capture
 }
 
 /// The part of a query that the index answers by itself.

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use archive_client::{Access, ClientError};
 use archive_daemon::Clock;
@@ -16,13 +16,14 @@ use tokio_util::sync::CancellationToken;
 use crate::board::Board;
 use crate::extract::{BatchError, Extractor};
 use crate::follower::Follower;
+use crate::health::Health;
 use crate::metrics::Instruments;
 
 /// The pause before the archive is asked again; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// The longest pause before the archive is asked again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// The longest pause before the archive is asked again: so short that an archive which is back is followed within seconds.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
 /// The most steps of the feed that are taken at once.
 const STEPS: usize = 1000;
@@ -36,6 +37,16 @@ pub(crate) enum FollowError {
     /// A bug: blocking work panicked.
     #[error(transparent)]
     Join(#[from] JoinError),
+}
+
+impl FollowError {
+    /// Has the health of the database looked at, if that has failed.
+    pub(crate) fn look_at(&self, health: &Health) {
+        match self {
+            Self::Database(error) => health.look_at(error),
+            Self::Join(_) => {}
+        }
+    }
 }
 
 /// Why one reading of the feed ended.
@@ -147,17 +158,20 @@ impl Dispatch {
     /// Has waiting files read until the stop. A batch is made of what waits as soon as there is room for one.
     pub(crate) async fn run(self) -> Result<(), FollowError> {
         let mut under_way = FuturesUnordered::new();
-        let (mut failures, mut pause) = (0_u32, None);
+        // Nothing is begun before `pause_end`, however often it is looked.
+        let (mut failures, mut pause_end) = (0_u32, None::<Instant>);
         loop {
-            while pause.is_none() {
+            let now = self.clock.instant();
+            pause_end = pause_end.filter(|end| *end > now);
+            while pause_end.is_none() {
                 let follower = Arc::clone(&self.follower);
                 let next = spawn_blocking(move || follower.next_batch()).await??;
                 let Some(batch) = next else { break };
                 let extractor = self.extractor.clone();
                 under_way.push(async move { extractor.read(batch).await });
             }
-            let turn = match pause {
-                Some(pause) => Some(pause),
+            let turn = match pause_end {
+                Some(end) => Some(end.saturating_duration_since(now)),
                 None => self.follower.next_turn(),
             };
             let sleep = async {
@@ -169,18 +183,18 @@ impl Dispatch {
             tokio::select! {
                 Some(ended) = under_way.next() => match ended {
                     Ok(()) => {
-                        (failures, pause) = (0, None);
+                        (failures, pause_end) = (0, None);
                         self.board.reads(None);
                     }
                     Err(BatchError::Database(error)) => return Err(error.into()),
                     Err(error @ (BatchError::Archive(_) | BatchError::System(_))) => {
                         self.board.reads(Some(error.to_string()));
                         let doubled = FIRST_PAUSE.saturating_mul(1 << failures.min(8));
-                        pause = Some(doubled.min(LONGEST_PAUSE));
+                        pause_end = Some(self.clock.instant() + doubled.min(LONGEST_PAUSE));
                         failures = failures.saturating_add(1);
                     }
                 },
-                () = sleep => pause = None,
+                () = sleep => {}
                 () = self.wake.notified() => {}
                 () = self.stop.cancelled() => return Ok(()),
             }

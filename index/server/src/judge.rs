@@ -28,6 +28,8 @@ pub(crate) enum Judgement {
         /// How many records, or parts of it, were left out.
         defects: u64,
     },
+    /// Its bytes could not be read, and why; another replica may have them.
+    Unread(String),
     /// It failed, and why.
     Failed(String),
 }
@@ -44,7 +46,21 @@ impl FileReport {
             self.defects = self.defects.saturating_add(1);
         }
     }
+
+    /// Adds what a second job says of the logs in the file, or why that job has no result.
+    pub(crate) fn add_log(&mut self, log: Self, problem: Option<&str>) {
+        let unread = problem.map(str::to_owned).or(log.unread);
+        let absent = || log.root.is_none().then(|| NOBODY.to_owned());
+        if let Some(reason) = unread.or_else(absent) {
+            self.unread
+                .get_or_insert(format!("its crawl logs: {reason}"));
+        }
+        self.defects = self.defects.saturating_add(log.defects);
+    }
 }
+
+/// The reason where no node names a file.
+const NOBODY: &str = "no node has read the file";
 
 /// Judges a file of which `captures` came, and whose bytes should have the root `expected`.
 pub(crate) fn judge(
@@ -54,13 +70,13 @@ pub(crate) fn judge(
     captures: u64,
 ) -> Judgement {
     if let Some(reason) = &report.unread {
-        return Judgement::Failed(reason.clone());
+        return Judgement::Unread(reason.clone());
     }
     let Some(root) = report.root else {
-        return Judgement::Failed("no node has read the file".to_owned());
+        return Judgement::Unread(NOBODY.to_owned());
     };
     if expected.is_some_and(|expected| expected != root) {
-        return Judgement::Failed(format!(
+        return Judgement::Unread(format!(
             "a node read other bytes under this name than the archive has (root {root})"
         ));
     }
@@ -96,7 +112,8 @@ mod tests {
             let judged = judge(name, root, &report(failures), captures);
             let expected = match expected {
                 Ok(defects) => Judgement::Extracted { defects },
-                Err(reason) => Judgement::Failed(reason.to_owned()),
+                Err(reason) if reason.starts_with("format") => Judgement::Failed(reason.to_owned()),
+                Err(reason) => Judgement::Unread(reason.to_owned()),
             };
             assert_eq!(judged, expected, "{name} {failures:?}");
         };
@@ -109,13 +126,33 @@ mod tests {
         check("a.warc", &[("format", None)], 3, Ok(0));
         check("notes.txt", &[("format", None)], 0, Ok(0));
         let other = judge("a.warc", Some(Root::from_bytes([2; 32])), &report(&[]), 7);
-        assert!(matches!(other, Judgement::Failed(reason) if reason.contains("other bytes")));
+        assert!(matches!(other, Judgement::Unread(reason) if reason.contains("other bytes")));
         let unknown = judge("a.warc", None, &report(&[]), 7);
         assert_eq!(unknown, Judgement::Extracted { defects: 0 });
         let nobody = judge("a.warc", root, &FileReport::default(), 0);
         assert_eq!(
             nobody,
-            Judgement::Failed("no node has read the file".to_owned())
+            Judgement::Unread("no node has read the file".to_owned())
         );
+    }
+
+    /// Fails if duplicates that a log tells of are left out of the index without a word.
+    #[test]
+    fn unread_log_is_a_failure_of_its_file() {
+        let name = "1-metadata-1.arc";
+        let judged = |log: FileReport, problem| {
+            let mut report = report(&[]);
+            report.add_log(log, problem);
+            judge(name, None, &report, 5)
+        };
+        let lines = report(&[("job", Some(9))]);
+        assert_eq!(
+            judged(lines.clone(), None),
+            Judgement::Extracted { defects: 1 }
+        );
+        let unread = |judgement| matches!(judgement, Judgement::Unread(reason) if reason.contains("crawl logs"));
+        assert!(unread(judged(lines, Some("it was cancelled"))));
+        assert!(unread(judged(report(&[("damaged", None)]), None)));
+        assert!(unread(judged(FileReport::default(), None)));
     }
 }

@@ -5,7 +5,8 @@
 //! from a full listing of the archive by itself. Imported sets do not.
 //!
 //! - pure: [`queue`], `decide`, `judge`;
-//! - `follower` is the order of decisions and rows; `follow`, `extract` and `work` do;
+//! - `follower` is the order of decisions and rows; `follow`, `job`, `extract` and `work` do;
+//! - `health` ends the part when the database is found damaged, and has it begun anew at the next start;
 //! - `rpc` is the door; [`settings`], `metrics`, `board`: as in every part.
 //!
 //! Not promised: that a capture can be read, or that who may see it was asked. That is the viewer's.
@@ -16,6 +17,8 @@ mod decide;
 mod extract;
 mod follow;
 mod follower;
+mod health;
+mod job;
 mod judge;
 mod metrics;
 pub mod queue;
@@ -24,7 +27,6 @@ pub mod settings;
 mod work;
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
 use archive_client::client_file::read_trust_file;
@@ -32,11 +34,12 @@ use archive_client::{Access, Batch, ClientFileError, ClientLimits, Reader, Resea
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, OwnThread};
+use archive_durable::DiskError;
 use archive_rpc::{
     ConnectError, CredentialsError, Drained, Expected, Limits, Refused, Role, ServeError,
     connect_lazy,
 };
-use index_captures::{Captures, DbError, OpenError, OpenOptions};
+use index_captures::{CheckPoint, DbError, OpenError};
 use tokio::sync::Notify;
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -44,9 +47,12 @@ use board::Board;
 use extract::Extractor;
 use follow::{Dispatch, Feed};
 use follower::Follower;
+pub use health::NoteError;
+use health::OpenedDatabase;
+use job::{Jobs, SlowReplicas};
 use metrics::Instruments;
 pub use settings::{IndexSettings, InvalidSettings, Settings};
-use work::{Compare, Reload, Tidy};
+use work::{Compare, Reload, Tidy, Verify};
 
 /// Why an index does not start.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +78,12 @@ pub enum StartError {
     /// The database of captures is damaged, and cannot be deleted either.
     #[error("the damaged database of captures cannot be deleted: {0}")]
     Destroy(#[from] DbError),
+    /// The file beside the database cannot be read or written.
+    #[error("the state of the database of captures: {0}")]
+    State(#[from] DiskError),
+    /// The database, or the file beside it, cannot be written.
+    #[error(transparent)]
+    Note(#[from] NoteError),
     /// Its address cannot be listened on.
     #[error(transparent)]
     Bind(#[from] ServeError),
@@ -121,9 +133,14 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let access: Arc<dyn Access> = Arc::new(Reader::new(channel.clone(), trust, limits));
     let batch: Arc<dyn Batch> = Arc::new(Researcher::new(channel, limits));
 
-    let (captures, rebuilt) = {
-        let (data, memory) = (index.data.clone(), index.memory.bytes());
-        spawn_blocking(move || open(&data, memory)).await??
+    let OpenedDatabase {
+        captures,
+        health,
+        rebuilt,
+    } = {
+        let memory = usize::try_from(index.memory.bytes()).unwrap_or(usize::MAX);
+        let data = index.data.clone();
+        spawn_blocking(move || health::open(&data, memory)).await??
     };
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
     let follower = Arc::new(Follower::new(
@@ -136,14 +153,30 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let (wake, forgotten) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let stop = daemon.tasks.stop();
     let extractor = Extractor {
-        batch,
-        limits,
-        chance: daemon.chance.clone(),
+        jobs: Jobs {
+            batch,
+            limits,
+            chance: daemon.chance.clone(),
+            clock: daemon.clock.clone(),
+            instruments: instruments.clone(),
+            slow: SlowReplicas::default(),
+        },
         follower: Arc::clone(&follower),
         instruments: instruments.clone(),
     };
 
-    daemon.workers.spawn(Tidy { captures })?;
+    daemon
+        .tasks
+        .spawn("health", health.clone().watch(stop.clone()));
+    daemon.workers.spawn(Tidy {
+        captures: captures.clone(),
+        health: health.clone(),
+    })?;
+    daemon.workers.spawn(Verify {
+        captures,
+        health: health.clone(),
+        point: CheckPoint::default(),
+    })?;
     daemon.workers.spawn(Reload {
         credentials: credentials.clone(),
         clock: daemon.clock.clone(),
@@ -170,7 +203,11 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         wake: Arc::clone(&wake),
         forgotten: Arc::clone(&forgotten),
     };
-    daemon.tasks.spawn("feed", feed.run());
+    let watched = health.clone();
+    daemon.tasks.spawn("feed", async move {
+        let ended = feed.run().await;
+        ended.inspect_err(|error| error.look_at(&watched))
+    });
     let dispatch = Dispatch {
         extractor,
         follower: Arc::clone(&follower),
@@ -179,12 +216,16 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         stop: stop.clone(),
         wake: Arc::clone(&wake),
     };
-    daemon.tasks.spawn("dispatch", dispatch.run());
+    let watched = health.clone();
+    daemon.tasks.spawn("dispatch", async move {
+        let ended = dispatch.run().await;
+        ended.inspect_err(|error| error.look_at(&watched))
+    });
 
     // Calls are cut before the tasks are, so that a client that does not read ends as a call and not as a failure.
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let door = rpc::Door::new(
-        (follower, board),
+        (follower, board, health),
         instruments,
         (wake, forgotten),
         rpc::DoorLimits {
@@ -203,35 +244,4 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     });
     tracing::info!(%address, "the index listens");
     Ok(address)
-}
-
-/// Opens the database; one that is damaged, or of another form, is deleted and begun anew. Says why, if so.
-fn open(data: &Path, memory: u64) -> Result<(Captures, Option<String>), StartError> {
-    let memory = usize::try_from(memory).unwrap_or(usize::MAX);
-    let options = OpenOptions::default().memory(memory);
-    let error = match Captures::open(data, &options) {
-        Ok(opened) => {
-            if let Some(rekeyed) = opened.rekeyed {
-                tracing::warn!(
-                    ?rekeyed,
-                    "the keys of all captures were made anew by the rules of this build"
-                );
-            }
-            return Ok((opened.captures, None));
-        }
-        Err(error @ (OpenError::Damaged { .. } | OpenError::Format { .. })) => error,
-        Err(error @ OpenError::Database(_)) => return Err(error.into()),
-    };
-    let reason = match &error {
-        OpenError::Damaged { source, .. }
-        | OpenError::Format { source, .. }
-        | OpenError::Database(source) => source.to_string(),
-    };
-    tracing::error!(
-        reason,
-        "the database of captures cannot be used and is begun anew; imported sets have to be imported again"
-    );
-    Captures::destroy(data)?;
-    let opened = Captures::open(data, &options)?;
-    Ok((opened.captures, Some(reason)))
 }

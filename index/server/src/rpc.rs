@@ -22,6 +22,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::answer::answer;
 use crate::board::Board;
 use crate::follower::{Follower, split_reason};
+use crate::health::Health;
 use crate::metrics::Instruments;
 
 /// Messages on their way to a caller.
@@ -40,6 +41,7 @@ const BULK: usize = 2;
 pub(crate) struct Door {
     pub(crate) follower: Arc<Follower>,
     pub(crate) board: Arc<Board>,
+    pub(crate) health: Health,
     pub(crate) instruments: Instruments,
     /// Woken when files may wait.
     pub(crate) wake: Arc<Notify>,
@@ -72,7 +74,7 @@ type Answer<T> = Result<Response<T>, Status>;
 
 impl Door {
     pub(crate) fn new(
-        (follower, board): (Arc<Follower>, Arc<Board>),
+        (follower, board, health): (Arc<Follower>, Arc<Board>, Health),
         instruments: Instruments,
         (wake, forgotten): (Arc<Notify>, Arc<Notify>),
         limits: DoorLimits,
@@ -80,6 +82,7 @@ impl Door {
         Self {
             follower,
             board,
+            health,
             instruments,
             wake,
             forgotten,
@@ -121,11 +124,12 @@ impl Captures for Door {
         })?;
         let (answers, stream) = mpsc::channel(MESSAGES);
         let (follower, instruments) = (Arc::clone(&self.follower), self.instruments.clone());
+        let health = self.health.clone();
         drop(spawn_blocking(move || {
             let _place = place;
             let mut page = Page::new(answers.clone());
             let given = answer(follower.captures(), &query, |capture| page.push(capture));
-            let ended = given.map_err(|error| query_status(&error));
+            let ended = given.map_err(|error| query_status(&health, &error));
             let ended = ended.and_then(|_count| page.finish());
             match ended {
                 Ok(()) => drop(instruments.queries.inc()),
@@ -138,18 +142,22 @@ impl Captures for Door {
     async fn status(&self, request: Request<wire::StatusRequest>) -> Answer<wire::StatusResponse> {
         let after = optional_name("parked_after", &request.into_inner().parked_after)?;
         let (follower, board) = (Arc::clone(&self.follower), Arc::clone(&self.board));
+        let health = self.health.clone();
         let status = Self::blocking(move || {
             let after = after.as_ref().map(|name| name.as_str().to_owned());
-            status(&follower, &board, after.as_deref()).map_err(|error| storage(&error))
+            let status = status(&follower, &board, &health, after.as_deref());
+            status.map_err(|error| storage(&health, &error))
         });
         Ok(Response::new(status.await?.into()))
     }
 
     async fn retry(&self, request: Request<wire::RetryRequest>) -> Answer<wire::RetryResponse> {
         let names = names("names", &request.into_inner().names)?;
-        let follower = Arc::clone(&self.follower);
-        let retried =
-            Self::blocking(move || follower.retry(&names).map_err(|error| storage(&error)));
+        let (follower, health) = (Arc::clone(&self.follower), self.health.clone());
+        let retried = Self::blocking(move || {
+            let retried = follower.retry(&names);
+            retried.map_err(|error| storage(&health, &error))
+        });
         match retried.await? {
             Ok(files) => {
                 self.wake.notify_one();
@@ -166,9 +174,11 @@ impl Captures for Door {
         &self,
         _request: Request<wire::RebuildRequest>,
     ) -> Answer<wire::RebuildResponse> {
-        let follower = Arc::clone(&self.follower);
-        let captures =
-            Self::blocking(move || follower.forget_files().map_err(|error| storage(&error)));
+        let (follower, health) = (Arc::clone(&self.follower), self.health.clone());
+        let captures = Self::blocking(move || {
+            let forgotten = follower.forget_files();
+            forgotten.map_err(|error| storage(&health, &error))
+        });
         let captures = captures.await?;
         tracing::warn!(
             captures,
@@ -186,7 +196,8 @@ impl Captures for Door {
     ) -> Answer<wire::ImportResponse> {
         let place = self.bulk_place()?;
         let captures = self.follower.captures().clone();
-        let imported = bulk::import(captures, request.into_inner(), place).await?;
+        let health = self.health.clone();
+        let imported = bulk::import(captures, health, request.into_inner(), place).await?;
         self.instruments.show(&self.follower.counts());
         Ok(Response::new(imported.into()))
     }
@@ -199,10 +210,11 @@ impl Captures for Door {
         let place = self.bulk_place()?;
         let (answers, stream) = mpsc::channel(MESSAGES);
         let captures = self.follower.captures().clone();
-        let temporary = self.temporary.clone();
+        let (temporary, health) = (self.temporary.clone(), self.health.clone());
         drop(spawn_blocking(move || {
             let _place = place;
-            if let Err(status) = bulk::export(&captures, &export, &temporary, &answers) {
+            let sent = bulk::export((&captures, &health), &export, &temporary, &answers);
+            if let Err(status) = sent {
                 Handle::current().block_on(fail(&answers, status));
             }
         }));
@@ -271,6 +283,7 @@ impl Page {
 fn status(
     follower: &Follower,
     board: &Board,
+    health: &Health,
     parked_after: Option<&str>,
 ) -> Result<IndexStatus, DbError> {
     let (counts, notes) = (follower.counts(), board.notes());
@@ -284,6 +297,8 @@ fn status(
             sets.push(SetStatus { name, captures });
         }
     }
+    let lost_sets = health.lost_sets();
+    let lost_sets = lost_sets.iter().filter_map(|name| SetName::new(name).ok());
     let mut parked = Vec::new();
     for name in captures.parked()? {
         let name = name?;
@@ -315,6 +330,7 @@ fn status(
         behind: counts.pending,
         parked_files: counts.parked,
         sets,
+        lost_sets: lost_sets.collect(),
         parked,
         comparison: notes.comparison,
         compared: notes.compared,
@@ -324,13 +340,17 @@ fn status(
     })
 }
 
-fn query_status(error: &QueryError) -> Status {
+fn query_status(health: &Health, error: &QueryError) -> Status {
     if error.is_invalid() {
         return Kind::Invalid.status(error.to_string());
+    }
+    if let QueryError::Database(error) = error {
+        health.look_at(error);
     }
     Kind::Storage.status(error.to_string())
 }
 
-fn storage(error: &DbError) -> Status {
+fn storage(health: &Health, error: &DbError) -> Status {
+    health.look_at(error);
     Kind::Storage.status(format!("the database of the index: {error}"))
 }

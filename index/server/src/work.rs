@@ -1,25 +1,24 @@
-//! Background jobs: rows that nobody can see are taken away, what was changed is made durable, certificates are reloaded, and
-//! a file taken at random is read again and compared.
+//! Background jobs: rows that nobody can see are taken away, what was changed is made durable, all captures are read now and
+//! then, certificates are reloaded, and a file taken at random is read again and compared.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_client::batch::{self, JobState, Left};
 use archive_daemon::{Chance, Clock, OwnThread, Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_formats::cdx::Capture;
 use archive_model::FileName;
 use archive_rpc::Credentials;
-use index_captures::{Captures, Progress};
+use index_captures::{Captures, CheckPoint, Progress};
 use proto_index::status::Comparison;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
 use crate::board::Board;
-use crate::decide::is_metadata;
-use crate::extract::{EXTRACT_JOB, Extractor, read_line};
+use crate::extract::Extractor;
 use crate::follower::Follower;
+use crate::health::{Health, NoteError};
 use crate::metrics::Instruments;
 
 /// How many rows one turn of the sweep reads.
@@ -34,16 +33,18 @@ const MOST_NAMES: usize = 1000;
 /// Takes away rows that nobody can see, and makes changes durable.
 pub(crate) struct Tidy {
     pub(crate) captures: Captures,
+    pub(crate) health: Health,
 }
 
 impl Worker for Tidy {
     const NAME: &'static str = "tidy";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let captures = self.captures.clone();
+        let (captures, health) = (self.captures.clone(), self.health.clone());
         let swept = spawn_blocking(move || {
-            captures.sync()?;
-            captures.sweep(ROWS)
+            health.note(&captures)?;
+            let swept = captures.sweep(ROWS);
+            Ok::<_, NoteError>(swept.inspect_err(|error| health.look_at(error))?)
         });
         let swept = swept.await??;
         // A query that began before the sweep may still run.
@@ -51,6 +52,39 @@ impl Worker for Tidy {
             return Ok(Step::Idle(PAUSE));
         }
         Ok(Step::Again)
+    }
+}
+
+/// How many captures one turn of a check reads.
+const CHECKED: u64 = 50_000;
+
+/// The pause between two turns of a check, which is to disturb nobody.
+const CHECK_PAUSE: Duration = Duration::from_secs(1);
+
+/// How often all captures are read.
+const CHECK_PERIOD: Duration = Duration::from_hours(24);
+
+/// Reads all captures now and then: damage is met before somebody asks for what it lies in.
+pub(crate) struct Verify {
+    pub(crate) captures: Captures,
+    pub(crate) health: Health,
+    pub(crate) point: CheckPoint,
+}
+
+impl Worker for Verify {
+    const NAME: &'static str = "verify";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let (captures, health) = (self.captures.clone(), self.health.clone());
+        let mut point = self.point.clone();
+        let checked = spawn_blocking(move || {
+            let checked = captures.check(&mut point, CHECKED);
+            let is_end = checked.inspect_err(|error| health.look_at(error))?;
+            Ok::<_, DbError>((is_end, point))
+        });
+        let (is_end, point) = checked.await??;
+        self.point = point;
+        Ok(Step::Idle(if is_end { CHECK_PERIOD } else { CHECK_PAUSE }))
     }
 }
 
@@ -108,7 +142,7 @@ impl Worker for Compare {
 
 impl Compare {
     async fn compare(&self, name: &FileName) -> Result<(), WorkerError> {
-        let Some(found) = self.read(name).await? else {
+        let Some(found) = self.extractor.read_again(name).await? else {
             return Ok(());
         };
         let (follower, own) = (Arc::clone(&self.follower), name.clone());
@@ -137,32 +171,13 @@ impl Compare {
         self.wake.notify_one();
         Ok(())
     }
-
-    /// Reads the captures of a file; `None`: it cannot be read whole now, which the other jobs find out as well.
-    async fn read(&self, name: &FileName) -> Result<Option<Vec<Capture>>, WorkerError> {
-        let job = self
-            .extractor
-            .run_status(EXTRACT_JOB, std::slice::from_ref(name))
-            .await?;
-        if job.state != JobState::Done || job.failed > 0 || job.files != 1 {
-            return Ok(None);
-        }
-        let from = self.extractor.batch.as_ref();
-        let mut lines = batch::lines(from, &job.id, Left::Result).await?;
-        let mut found = Vec::new();
-        while let Some(line) = lines.next().await? {
-            found.push(read_line(&line)?);
-        }
-        Ok(Some(found))
-    }
 }
 
 /// Takes an indexed file at random: one of some that follow a random name.
 fn pick(captures: &Captures, random: u64) -> Result<Option<FileName>, DbError> {
-    let fits = |name: &str, progress: &Progress, is_withdrawn: bool| {
+    let fits = |progress: &Progress, is_withdrawn: bool| {
         let is_read = matches!(progress, Progress::Indexed | Progress::NothingToIndex);
-        // The captures of a metadata file may come from two jobs.
-        is_read && !is_withdrawn && !is_metadata(name)
+        is_read && !is_withdrawn
     };
     let mut names = Vec::new();
     // Names begin with digits or letters, mostly: a random beginning of two characters leads anywhere.
@@ -175,7 +190,7 @@ fn pick(captures: &Captures, random: u64) -> Result<Option<FileName>, DbError> {
     for after in [Some(start.as_str()), None] {
         for entry in captures.files(after)?.take(MOST_NAMES) {
             let entry = entry?;
-            if fits(&entry.name, &entry.progress, entry.is_withdrawn) {
+            if fits(&entry.progress, entry.is_withdrawn) {
                 names.push(entry.name);
             }
         }
@@ -203,14 +218,14 @@ fn differences(
         return Ok(None);
     }
     let (mut places, mut wrong) = (BTreeSet::new(), 0_u64);
-    for capture in found {
+    for (line, capture) in (0_u64..).zip(found) {
         let place = (
-            capture.offset,
+            capture.offset.ok_or(line),
             capture.key.clone(),
             capture.timestamp.to_string(),
         );
         places.insert(place);
-        let stored = captures.stored(name, capture)?;
+        let stored = captures.stored(name, capture, line)?;
         if stored
             .as_ref()
             .is_none_or(|stored| !is_same(stored, capture))
@@ -273,13 +288,36 @@ mod tests {
         check(&[], Some((2, 2)));
     }
 
+    /// Fails if captures that a log tells of are not compared, or always differ.
+    #[test]
+    fn captures_of_logs_are_compared_by_their_order() {
+        let told_of = |offset| {
+            let mut capture = capture(0, 200);
+            capture.offset = None;
+            capture.original_record = Some(archive_formats::cdx::OriginalRecord {
+                length: None,
+                offset: Some(offset),
+                file: Some("old.arc".to_owned()),
+            });
+            capture
+        };
+        let read = [capture(0, 200), told_of(7), told_of(9)];
+        let check = |indexed: &[Capture], expected| {
+            let found = differences(&index(indexed), "a.warc", &read).unwrap();
+            assert_eq!(found, Some((3, expected)));
+        };
+        check(&read, 0);
+        check(&[capture(0, 200), told_of(7), told_of(8)], 1);
+        check(&[capture(0, 200), told_of(7)], 1);
+        check(&[capture(0, 200), told_of(7), told_of(9), told_of(10)], 1);
+    }
+
     /// Fails if no file is ever taken, or one that is not in the index.
     #[test]
     fn picked_file_is_indexed() {
         let index = index(&[capture(0, 200)]);
         let mut update = index.update();
         update.progress("b.warc", Progress::PENDING);
-        update.progress("1-metadata-1.warc", Progress::Indexed);
         update.commit().unwrap();
         for random in [0, 1, 0x0a0b_0c0d, u64::MAX] {
             let picked = pick(&index, random).unwrap().unwrap();

@@ -10,7 +10,7 @@ pub fn rules() -> Rules {
     Rules::new()
         .allow(
             "/holdfast.index.v1.Captures/Query",
-            &[Role::Reader, Role::Index, Role::Viewer],
+            &[Role::Reader, Role::Viewer],
         )
         .allow("/holdfast.index.v1.Captures/Status", &[Role::Operator])
         .allow("/holdfast.index.v1.Captures/Retry", &[Role::Operator])

@@ -59,6 +59,8 @@ pub struct IndexStatus {
     pub parked_files: u64,
     /// The imported sets.
     pub sets: Vec<SetStatus>,
+    /// The sets that went with a damaged database, and were not imported again.
+    pub lost_sets: Vec<SetName>,
     /// Parked files, sorted by name; at most [`MOST_PARKED`].
     pub parked: Vec<ParkedFile>,
     /// The last file that was read again and compared.
@@ -134,6 +136,7 @@ impl From<IndexStatus> for wire::StatusResponse {
                     captures: set.captures,
                 })
                 .collect(),
+            lost_sets: status.lost_sets.iter().map(ToString::to_string).collect(),
             parked: status
                 .parked
                 .into_iter()
@@ -214,6 +217,11 @@ impl TryFrom<wire::StatusResponse> for IndexStatus {
                 .into_iter()
                 .map(set)
                 .collect::<Result<_, InvalidMessage>>()?,
+            lost_sets: status
+                .lost_sets
+                .iter()
+                .map(|name| SetName::read("lost_sets", name))
+                .collect::<Result<_, InvalidMessage>>()?,
             parked: status
                 .parked
                 .into_iter()
@@ -279,6 +287,7 @@ mod tests {
                 name: SetName::new("old").unwrap(),
                 captures: 5,
             }],
+            lost_sets: vec![SetName::new("lost").unwrap()],
             parked: vec![ParkedFile {
                 name: name.clone(),
                 reason: "damaged".to_owned(),
@@ -305,6 +314,7 @@ mod tests {
             problem: None,
             position: None,
             sets: Vec::new(),
+            lost_sets: Vec::new(),
             parked: Vec::new(),
             comparison: None,
             rebuilt: None,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use archive_client::{
     ClientError, ClientFile, ClientLimits, Depositor, Keeper, Reader, Researcher,
@@ -27,6 +27,8 @@ pub(crate) struct Session {
     limits: ClientLimits,
     /// To the index, if the client file names one.
     index: Option<Channel>,
+    /// The replay listener, if the client file names one.
+    replay: Option<String>,
     /// Whom one can be, for who was refused.
     identities: String,
 }
@@ -48,6 +50,7 @@ impl Session {
             trust: Arc::new(file.trust_file()?),
             limits: file.limits,
             index: file.index(&credentials)?,
+            replay: file.endpoints.replay.clone(),
             identities: identities.join(", "),
         })
     }
@@ -80,6 +83,21 @@ impl Session {
             ..IndexLimits::default()
         };
         Ok(IndexClient::new(channel, limits))
+    }
+
+    /// The beginning of the addresses of the replay listener.
+    pub(crate) fn replay(&self) -> Result<&str, Failure> {
+        self.replay.as_deref().ok_or_else(|| {
+            Failure::new(
+                Exit::Settings,
+                "the client file names no viewer; add `replay = \"http://HOST:PORT\"` to its section [endpoints]",
+            )
+        })
+    }
+
+    /// How long an answer is waited for.
+    pub(crate) const fn patience(&self) -> Duration {
+        self.limits.answer()
     }
 
     /// How often something is tried without getting any further.

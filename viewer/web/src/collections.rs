@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 use archive_daemon::{OwnThread, Step, Worker, WorkerError};
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureField, Filter, FilterTest, Pattern};
+use index_client::SET_FIELD;
 use jiff::Timestamp;
 use viewer_replay::access::{
     Access, Decision, InvalidRules, Policy, Reason, RuleFile, RuleSet, Subject, Verdict, Visitor,
@@ -54,6 +55,7 @@ pub(crate) struct Collection {
     name: String,
     files: Option<Pattern>,
     jobs: BTreeSet<u64>,
+    sets: BTreeSet<String>,
     rules: Vec<PathBuf>,
     policy: RwLock<Arc<Policy>>,
 }
@@ -125,6 +127,7 @@ impl Collection {
             name: settings.name.clone(),
             files: settings.pattern()?,
             jobs: settings.jobs.clone(),
+            sets: settings.sets.clone(),
             rules: settings.rules.clone(),
             policy: RwLock::new(Arc::new(policy)),
         })
@@ -137,7 +140,7 @@ impl Collection {
 
     /// Whether a file is in it.
     pub(crate) fn has_file(&self, file: &str) -> bool {
-        if self.files.is_none() && self.jobs.is_empty() {
+        if self.files.is_none() && self.jobs.is_empty() && self.sets.is_empty() {
             return true;
         }
         let is_named = self
@@ -147,9 +150,17 @@ impl Collection {
         is_named || job_of(file).is_some_and(|job| self.jobs.contains(&job))
     }
 
+    /// Whether a capture is in it: by its file, or by the set that it was imported with.
+    fn has_capture(&self, capture: &Capture) -> bool {
+        let set = capture.extra(SET_FIELD);
+        set.is_some_and(|set| self.sets.contains(set))
+            || self.has_file(capture.file.as_deref().unwrap_or_default())
+    }
+
     /// A filter that the index can apply already. It lets through all captures that are in the collection, and maybe others.
     pub(crate) fn index_filter(&self) -> Option<Filter> {
-        let files = self.files.clone().filter(|_| self.jobs.is_empty())?;
+        let is_by_file = self.jobs.is_empty() && self.sets.is_empty();
+        let files = self.files.clone().filter(|_| is_by_file)?;
         Some(Filter {
             field: CaptureField::File,
             negate: false,
@@ -159,7 +170,7 @@ impl Collection {
 
     /// Whether a visitor sees a capture. A capture of another collection does not exist in this one.
     pub(crate) fn decide(&self, visitor: &Visitor, capture: &Capture, now: Timestamp) -> Decision {
-        if !self.has_file(capture.file.as_deref().unwrap_or_default()) {
+        if !self.has_capture(capture) {
             return outside();
         }
         self.decide_anywhere(visitor, capture, now)

@@ -182,6 +182,14 @@ pub enum InvalidSettings {
     /// A text that is no network.
     #[error("access: {0}")]
     Network(#[from] InvalidNetwork),
+    /// A text that is no name of a set.
+    #[error("collection `{collection}`: sets: {why}")]
+    Set {
+        /// The collection.
+        collection: String,
+        /// The fault.
+        why: index_client::InvalidSetName,
+    },
     /// A text that is no group.
     #[error("{place}: {why}")]
     Group {

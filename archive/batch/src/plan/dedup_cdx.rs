@@ -10,7 +10,7 @@ use archive_formats::date::{Reading, Stamp, WarcDate};
 use archive_formats::surt::UrlKey;
 use archive_formats::warc::{End, Record};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, wrong};
 use super::crawl_log::{each_line, is_crawl_log};
 use super::extract_cdx::Form;
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce};
@@ -22,16 +22,29 @@ pub(super) const INFO: JobInfo = JobInfo {
     about: "Makes index lines from the crawl logs of files with the metadata of crawls: one for each duplicate that was not \
             stored again, at the time of its capture, for the record that has its content.",
     output: "a CDX line",
-    arguments: &[Argument {
-        name: "format",
-        about: "cdxj, cdx11 or cdx9",
-        default: Some("cdxj"),
-    }],
+    arguments: &[
+        Argument {
+            name: "format",
+            about: "cdxj, cdx11 or cdx9",
+            default: Some("cdxj"),
+        },
+        Argument {
+            name: "log",
+            about: "true: each line names in its field `log` the file whose crawl log it is from; with cdxj only",
+            default: Some("false"),
+        },
+    ],
     reduce: Reduce::Sort,
 };
 
+/// The field of a line for the file whose crawl log it is from.
+const LOG: &str = "log";
+
 #[derive(Debug)]
-struct DedupCdx(Form);
+struct DedupCdx {
+    form: Form,
+    names_log: bool,
+}
 
 pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
     let form = arguments.choice(
@@ -42,28 +55,41 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
             ("cdx9", Form::usual(Format::cdx9())),
         ],
     )?;
-    Ok(Box::new(DedupCdx(form)))
+    let names_log = arguments.choice("log", &[("false", false), ("true", true)])?;
+    if names_log && !form.has_names() {
+        let why = "lines of this form have no field that it could be in";
+        return Err(wrong("log", why.to_owned()));
+    }
+    Ok(Box::new(DedupCdx { form, names_log }))
 }
 
 impl Plan for DedupCdx {
     fn reduce(&self) -> Reduce {
-        self.0.reduce()
+        self.form.reduce()
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Finding(&self.0)))
+        Ok(Box::new(Finding {
+            plan: self,
+            log: None,
+        }))
     }
 }
 
-struct Finding<'a>(&'a Form);
+struct Finding<'a> {
+    plan: &'a DedupCdx,
+    /// The file that is read, if lines name it.
+    log: Option<String>,
+}
 
 impl Job for Finding<'_> {
     fn reads(&self) -> Reads {
         Reads::Records
     }
 
-    fn begin(&mut self, _file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
-        self.0.begin(out)
+    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
+        self.log = self.plan.names_log.then(|| file.name.to_string());
+        self.plan.form.begin(out)
     }
 
     fn record(
@@ -78,7 +104,13 @@ impl Job for Finding<'_> {
         let mut first = None;
         each_line(&mut record, |line| {
             match capture(&String::from_utf8_lossy(line)) {
-                Ok(Some(capture)) => self.0.write(&capture, out),
+                Ok(Some(mut capture)) => {
+                    let log = self.log.iter();
+                    capture
+                        .extra
+                        .extend(log.map(|log| (LOG.to_owned(), log.clone())));
+                    self.plan.form.write(&capture, out)
+                }
                 Ok(None) => Ok(()),
                 Err(why) => {
                     unread += 1;

@@ -65,6 +65,11 @@ impl Form {
         }
     }
 
+    /// Whether lines name their fields, so that they may have others.
+    pub(super) fn has_names(&self) -> bool {
+        matches!(self.format, Format::Cdxj)
+    }
+
     /// How lines of many files become one index.
     pub(super) fn reduce(&self) -> Reduce {
         if self.format.header().is_some() {

@@ -50,12 +50,26 @@ pub async fn wait(
     id: &JobId,
     limits: ClientLimits,
 ) -> Result<JobStatus, ClientError> {
+    wait_while(batch, id, limits, |_open| true).await
+}
+
+/// Waits until a job has ended, or `goes_on` says of its state that it is not waited for any longer.
+///
+/// # Errors
+/// As of [`wait`].
+pub async fn wait_while(
+    batch: &dyn Batch,
+    id: &JobId,
+    limits: ClientLimits,
+    mut goes_on: impl FnMut(&JobStatus) -> bool,
+) -> Result<JobStatus, ClientError> {
     let begin = Instant::now();
     let mut retry = Retry::new(limits);
     let mut pause = FIRST_PAUSE;
     loop {
         match batch.find(id).await {
             Ok(job) if job.state.has_ended() => return Ok(job),
+            Ok(open) if !goes_on(&open) => return Ok(open),
             Ok(_open) => {
                 retry.progress(begin.elapsed());
                 sleep(pause).await;

@@ -51,8 +51,10 @@ pub struct Submission {
     pub files: Option<String>,
     /// The files by their names, instead of an expression.
     pub names: Option<NameList>,
-    /// Over the files of which replica; absent: the first that keeps bytes and answers.
+    /// Over the files of which replica; absent: one that keeps bytes, has the named files, and answers.
     pub replica: Option<ReplicaId>,
+    /// Replicas that are not to be chosen if another one has the files; not a part of the job.
+    pub avoided: Vec<ReplicaId>,
     /// How long the whole job may take once it has begun.
     pub time: Option<Duration>,
     /// How long a component may compute for one file.
@@ -87,6 +89,7 @@ impl Submission {
             files: None,
             names: None,
             replica: None,
+            avoided: Vec::new(),
             time: None,
             file_time: None,
             memory: None,
@@ -128,6 +131,7 @@ impl Submission {
         let open = Step::Open(Open {
             id: self.id.to_string(),
             spec: Some(spec),
+            avoided: self.avoided.iter().map(ToString::to_string).collect(),
         });
         let chunks = (0..bytes.len()).step_by(CHUNK).map(move |start| {
             let end = (start + CHUNK).min(bytes.len());

@@ -1,11 +1,12 @@
 //! The service `Batch`.
 
 mod convert;
+mod replica;
 
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 use archive_batch::InvalidJob;
-use archive_model::{JobId, ReplicaId, ReplicaKind};
+use archive_model::JobId;
 use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
 use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_server::Batch;
@@ -16,9 +17,6 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{AnswerStream, Answers, Door, send};
 use crate::batch::{Asked, Incoming, Row, Stuck, SubmitError, Unread};
-
-/// How long a replica may take to say that it is there.
-const LOOK: Duration = Duration::from_secs(5);
 
 /// The longest message of a component, in bytes.
 const MESSAGE: usize = 1 << 20;
@@ -158,7 +156,12 @@ impl Door {
         let known = known.map_err(|error| stuck(&error))?;
         let replica = match (spec.replica.as_str(), &known) {
             ("", Some(known)) => known.spec.replica.clone(),
-            ("", None) => self.first_replica().await?,
+            ("", None) => {
+                let avoided = open.avoided.iter().map(|id| fields::replica_id(id));
+                let avoided = avoided.collect::<Result<BTreeSet<_>, _>>()?;
+                let names = fields::name_list("names", &spec.names)?;
+                self.choose_replica(names, &avoided).await?
+            }
             (named, _) => self.named_replica(named)?,
         };
         let settings = self.batches.settings();
@@ -168,40 +171,6 @@ impl Door {
             component_size: spec.component_size,
             who,
         })
-    }
-
-    fn named_replica(&self, named: &str) -> Result<ReplicaId, Status> {
-        let id = fields::replica_id(named)?;
-        let spec = self.specs.iter().find(|spec| spec.id == id);
-        let missing = || {
-            Kind::NotFound.status(format!(
-                "replica {id} is not in the settings of this archive"
-            ))
-        };
-        if spec.ok_or_else(missing)?.kind != ReplicaKind::Bitarchive {
-            let said = format!("replica {id} keeps checksums and no bytes; name another");
-            return Err(Kind::Mismatch.status(said));
-        }
-        if self.people.standing.now().is_retired(&id) {
-            return Err(Kind::NotFound.status(format!("replica {id} is retired")));
-        }
-        Ok(id)
-    }
-
-    /// The first that keeps bytes and answers.
-    async fn first_replica(&self) -> Result<ReplicaId, Status> {
-        let standing = self.people.standing.now();
-        for spec in self.specs.iter() {
-            let keeps = spec.kind == ReplicaKind::Bitarchive && !standing.is_excused(&spec.id);
-            if keeps {
-                let state = self.replicas.batch_nodes(&spec.id);
-                if let Ok(Ok(_)) = self.clock.timeout(LOOK, state).await {
-                    return Ok(spec.id.clone());
-                }
-            }
-        }
-        let said = "no replica that keeps bytes answers; name one for the job to wait for";
-        Err(Kind::Unavailable.status(said))
     }
 
     /// Takes the component, if there is one, and then the job.

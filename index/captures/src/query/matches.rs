@@ -286,8 +286,9 @@ impl Reading<'_> {
 
     fn read(&self, place: Place, packed: &PackedCapture) -> Result<Option<Match>, DbError> {
         let (mut capture, source) = self.shared.unpack(&place, packed)?;
-        if source.set.is_none() {
-            show_original(&mut capture);
+        let is_told_of = source.set.is_none() && show_original(&mut capture);
+        if is_told_of && !self.shared.has_file(capture.file.as_deref())? {
+            return Ok(None);
         }
         let holds = self.filters.iter().all(|filter| filter.holds(&capture));
         Ok(holds.then_some(Match {
@@ -315,18 +316,21 @@ impl Reading<'_> {
 }
 
 /// A capture that a file only tells of has no record of its own: it is shown where the record lies that has its content.
-fn show_original(capture: &mut Capture) {
+/// Says whether it is such a capture.
+fn show_original(capture: &mut Capture) -> bool {
     if capture.offset.is_some() {
-        return;
+        return false;
     }
-    if let Some(original) = capture
+    let original = capture
         .original_record
-        .take_if(|original| original.file.is_some())
-    {
-        capture.length = original.length;
-        capture.offset = original.offset;
-        capture.file = original.file;
-    }
+        .take_if(|original| original.file.is_some());
+    let Some(original) = original else {
+        return false;
+    };
+    capture.length = original.length;
+    capture.offset = original.offset;
+    capture.file = original.file;
+    true
 }
 
 impl std::fmt::Debug for Reading<'_> {
@@ -339,6 +343,15 @@ impl std::fmt::Debug for Reading<'_> {
 }
 
 impl Shared {
+    /// Whether a file is in the archive, and not withdrawn: a record in it can be shown.
+    fn has_file(&self, file: Option<&str>) -> Result<bool, DbError> {
+        let Some(file) = file else {
+            return Ok(false);
+        };
+        let row = self.tables.files.get(&file.to_owned())?;
+        Ok(row.is_some_and(|row| !row.is_withdrawn))
+    }
+
     /// The capture of a row, and its source.
     pub(crate) fn unpack(
         &self,

@@ -3,7 +3,7 @@
 use archive_formats::cdx::Capture;
 
 use super::{add, capture, empty, everything, of_file, open, sorted};
-use crate::{Captures, Counts, FollowState, Progress};
+use crate::{Captures, CheckPoint, Counts, FollowState, Progress};
 
 fn state(position: u64) -> FollowState {
     FollowState {
@@ -252,16 +252,58 @@ fn stored_captures_can_be_compared() {
     captures.withdraw("a").unwrap();
     for capture in &all {
         assert_eq!(
-            captures.stored("a", capture).unwrap().as_ref(),
+            captures.stored("a", capture, 0).unwrap().as_ref(),
             Some(capture)
         );
         let mut other = capture.clone();
         other.offset = Some(1);
-        assert_eq!(captures.stored("a", &other), Ok(None));
+        assert_eq!(captures.stored("a", &other, 0), Ok(None));
         other.offset = None;
-        assert_eq!(captures.stored("a", &other), Ok(None));
-        assert_eq!(captures.stored("b", capture), Ok(None));
+        assert_eq!(captures.stored("a", &other, 0), Ok(None));
+        assert_eq!(captures.stored("b", capture, 0), Ok(None));
     }
+}
+
+/// Fails if a capture that a file only tells of is shown elsewhere than at its record, or although the file that has the
+/// record is not in the archive, or withdrawn; or if a check does not read it.
+#[test]
+fn capture_told_of_is_shown_at_its_record() {
+    let (_memory, captures) = empty();
+    let mut told_of = capture("http://a.dk/", "20210101000000", 0);
+    told_of.offset = None;
+    told_of.original_record = Some(archive_formats::cdx::OriginalRecord {
+        length: None,
+        offset: Some(700),
+        file: Some("old.arc".to_owned()),
+    });
+    let mut expected = told_of.clone();
+    expected.original_record = None;
+    expected.offset = Some(700);
+    expected.file = Some("old.arc".to_owned());
+    // An imported line is as it was, whatever the archive has.
+    let mut set = captures.import("set").unwrap();
+    set.push(&told_of).unwrap();
+    set.complete().unwrap();
+    let imported = everything(&captures);
+    assert_eq!(imported.len(), 1);
+    add(&captures, "1-metadata-1.arc", &[told_of.clone(), told_of]);
+    assert_eq!(everything(&captures), imported, "nobody has its record");
+    let mut update = captures.update();
+    update.progress("old.arc", Progress::PENDING);
+    update.commit().unwrap();
+    let shown = || {
+        let shown = everything(&captures).into_iter();
+        shown.filter(|found| found.offset.is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(), [expected.clone(), expected.clone()]);
+    captures.withdraw("old.arc").unwrap();
+    assert_eq!(everything(&captures), imported);
+    captures.bring_back("old.arc").unwrap();
+    assert_eq!(shown().len(), 2);
+    let mut point = CheckPoint::default();
+    assert_eq!(captures.check(&mut point, 2), Ok(false));
+    assert_eq!(captures.check(&mut point, 2), Ok(true));
+    assert_eq!(point, CheckPoint::default(), "it begins anew");
 }
 
 /// Fails if a key made by older rules, or a foreign file name, gets into the index.

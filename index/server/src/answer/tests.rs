@@ -140,6 +140,36 @@ fn check(query: &CaptureQuery, found: &[Capture], expected: &[Capture]) {
     }
 }
 
+/// Fails if a capture does not name the set that it was imported with, or a line can pass for one of another set.
+#[test]
+fn imported_captures_name_their_set() {
+    let captures = index(&all());
+    let mut set = captures.import("old").unwrap();
+    let line = "example,a)/ 20010101000000 {\"url\": \"http://a.example/\", \"filename\": \"o.arc\", \"offset\": \"7\", \"set\": \"other\"}\n";
+    set.read("old.cdxj", line.as_bytes()).unwrap();
+    set.complete().unwrap();
+    let keys = KeyMatch::of(MatchKind::Exact, "http://a.example/").unwrap();
+    let mut query = CaptureQuery::new(keys);
+    let sets = |query: &CaptureQuery| {
+        let mut sets = Vec::new();
+        answer(&captures, query, |capture| {
+            sets.push(capture.extra(SET_FIELD).map(str::to_owned));
+            true
+        })
+        .unwrap();
+        sets
+    };
+    let found = sets(&query);
+    assert_eq!((found.len(), found[0].as_deref()), (13, Some("old")));
+    assert!(found[1..].iter().all(Option::is_none), "{found:?}");
+    query.filters.push(Filter {
+        field: CaptureField::Extra(SET_FIELD.to_owned()),
+        negate: false,
+        test: FilterTest::Exact("old".to_owned()),
+    });
+    assert_eq!(sets(&query).len(), 1);
+}
+
 /// Fails if the index and the shared terms disagree about which captures answer a query, in which order.
 #[test]
 fn answers_are_those_of_the_model() {

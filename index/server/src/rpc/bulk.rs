@@ -3,6 +3,7 @@
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
+use crate::health::Health;
 use archive_formats::cdx::Format;
 use archive_rpc::answers::{Answers, send_blocking};
 use archive_rpc::{Idle, InvalidMessage, Kind};
@@ -38,6 +39,7 @@ enum InputStep {
 /// Takes an import, to its end or not at all.
 pub(super) async fn import(
     captures: Captures,
+    health: Health,
     steps: Streaming<wire::ImportRequest>,
     place: OwnedSemaphorePermit,
 ) -> Result<Imported, Status> {
@@ -49,7 +51,11 @@ pub(super) async fn import(
     let (sender, receiver) = mpsc::channel(STEPS);
     let writing = spawn_blocking(move || {
         let _place = place;
-        write(&captures, &set, receiver)
+        let imported = write(&captures, &health, &set, receiver)?;
+        // The set is named beside the database as soon as it is there.
+        let noted = health.note(&captures);
+        noted.map_err(|error| Kind::Storage.status(error.to_string()))?;
+        Ok(imported)
     });
     let fed = feed(&mut steps, sender).await;
     let written = writing.await;
@@ -92,10 +98,13 @@ async fn feed(
 
 fn write(
     captures: &Captures,
+    health: &Health,
     set: &SetName,
     receiver: mpsc::Receiver<InputStep>,
 ) -> Result<Imported, Status> {
-    let mut importer = captures.import(set.as_str()).map_err(import_status)?;
+    let mut importer = captures
+        .import(set.as_str())
+        .map_err(|error| import_status(health, error))?;
     let mut inputs = Inputs {
         receiver,
         name: None,
@@ -104,14 +113,14 @@ fn write(
     };
     while let Some(name) = inputs.next_input() {
         let lines = BufReader::with_capacity(64 << 10, &mut inputs);
-        importer.read(&name, lines).map_err(import_status)?;
+        let read = importer.read(&name, lines);
+        read.map_err(|error| import_status(health, error))?;
     }
     if inputs.state != InputState::Ended {
         return Err(Kind::Unavailable.status("the import was cut before its end"));
     }
-    let report = importer
-        .complete()
-        .map_err(|error| Kind::Storage.status(format!("the database of the index: {error}")))?;
+    let report = importer.complete();
+    let report = report.map_err(|error| super::storage(health, &error))?;
     let fault = |damaged: index_captures::DamagedLine| ImportFault {
         input: damaged.input,
         number: damaged.line.number,
@@ -189,7 +198,10 @@ impl Read for Inputs {
     }
 }
 
-fn import_status(error: ImportError) -> Status {
+fn import_status(health: &Health, error: ImportError) -> Status {
+    if let ImportError::Database(error) = &error {
+        health.look_at(error);
+    }
     match error {
         ImportError::Input { source, .. } => Kind::Unavailable.status(source.to_string()),
         error @ ImportError::NoName => Kind::Invalid.status(error.to_string()),
@@ -231,7 +243,7 @@ pub(super) fn read_export(request: &wire::ExportRequest) -> Result<Export, Inval
 
 /// Sends an export.
 pub(super) fn export(
-    captures: &Captures,
+    (captures, health): (&Captures, &Health),
     export: &Export,
     temporary: &Path,
     answers: &Answers<wire::ExportResponse>,
@@ -250,7 +262,8 @@ pub(super) fn export(
             let said = format!("{error}; `holdfast index status` names the sets");
             return Err(Kind::NotFound.status(said));
         }
-        Err(error @ (ExportError::Database(_) | ExportError::Sort(_))) => {
+        Err(ExportError::Database(error)) => return Err(super::storage(health, &error)),
+        Err(error @ ExportError::Sort(_)) => {
             return Err(Kind::Storage.status(error.to_string()));
         }
     };

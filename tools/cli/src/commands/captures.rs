@@ -1,5 +1,7 @@
 //! `holdfast captures`: where and when a URL was captured.
 
+mod collection;
+
 use std::io::Write;
 
 use archive_formats::cdx::query::{
@@ -11,26 +13,31 @@ use clap::Args;
 use index_client::Captures as _;
 
 use super::Context;
+use collection::Question;
+
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::session::Session;
 
 /// Show where and when a URL was captured
 ///
-/// Asks the index that the client file names. One line for each capture: its time, status and media type, where its record
-/// lies, and the URL; oldest first, or with --closest the nearest first. With --json one document a line. The exit code is 0
-/// also if there are no captures.
+/// Asks the index that the client file names: whatever a viewer would show, also what its rules refuse. One line for each
+/// capture: its time, status and media type, where its record lies, and the URL; oldest first, or with --closest the nearest
+/// first. With --json one document a line; `set` in it names the import that a capture came with. The exit code is 0 also if
+/// there are no captures. Needs the role reader.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast captures http://www.example.org/
   holdfast captures example.org --match domain --from 2019 --to 201906
   holdfast captures http://www.example.org/ --closest 20200101 --limit 1
+  holdfast captures http://www.example.org/ --collection all
   holdfast captures http://www.example.org/a/ --match prefix --json | jq -r .url")]
 pub(crate) struct Captures {
     /// The URL; every character of it counts, also `*`
     #[arg(value_name = "URL")]
     url: String,
-    /// The URL itself, all that begin with it, all of its host, or of its host and those below
+    /// The URL itself; all that begin with it (`prefix`), all of its host, all of its host and the hosts below it (`domain`), or
+    /// all that sort behind it (`range`)
     #[arg(long = "match", value_name = "HOW", default_value = "exact", value_parser = ["exact", "prefix", "host", "domain", "range"])]
     matching: String,
     /// Not before this time: 1 to 14 digits, as in 2016 or 20161231235959
@@ -45,33 +52,77 @@ pub(crate) struct Captures {
     /// How many at most; with a negative number the last ones
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     limit: Option<i64>,
+    /// Only what the viewer shows to anybody in this collection, under its rules [default: everything in the index]
+    #[arg(long, value_name = "NAME")]
+    collection: Option<String>,
 }
 
 impl Captures {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let query = self.query()?;
         let session = Session::open(&context.global)?;
-        let index = session.index()?;
-        let mut captures = index.query(&query).await?;
         let mut out = context.output.writer();
         let mut count = 0_u64;
-        while let Some(capture) = captures.next().await? {
+        let mut show = |capture: Capture| {
             count += 1;
             let line = if context.output.is_json() {
                 document(&capture).to_string()
             } else {
                 line(&capture)
             };
-            writeln!(out, "{line}").map_err(|error| Failure::output(&error))?;
+            writeln!(out, "{line}").map_err(|error| Failure::output(&error))
+        };
+        if let Some(collection) = &self.collection {
+            let question = Question {
+                listener: session.replay()?,
+                collection,
+                parameters: &self.parameters(),
+                patience: session.patience(),
+            };
+            question.ask(show)?;
+        } else {
+            let mut captures = session.index()?.query(&query).await?;
+            while let Some(capture) = captures.next().await? {
+                show(capture)?;
+            }
         }
         out.flush().map_err(|error| Failure::output(&error))?;
         if count == 0 {
-            tell(&format!("the index has no such capture of {}", self.url));
+            let whose = match &self.collection {
+                Some(collection) => format!("collection {collection}"),
+                None => "the index".to_owned(),
+            };
+            tell(&format!("{whose} has no such capture of {}", self.url));
         }
         Ok(Exit::Done)
     }
 
+    /// Gives the parts of the question by the names that CDX servers have.
+    fn parameters(&self) -> Vec<(&str, String)> {
+        let mut all = vec![
+            ("url", self.url.clone()),
+            ("matchType", self.matching.clone()),
+        ];
+        let times = [("from", &self.from), ("to", &self.to)];
+        all.extend(
+            times
+                .map(|(name, time)| Some((name, time.clone()?)))
+                .into_iter()
+                .flatten(),
+        );
+        if let Some(closest) = &self.closest {
+            all.push(("closest", closest.clone()));
+            all.push(("sort", "closest".to_owned()));
+        }
+        all.extend(self.limit.map(|limit| ("limit", limit.to_string())));
+        all
+    }
+
     fn query(&self) -> Result<CaptureQuery, Failure> {
+        if self.collection.is_some() && self.limit.is_some_and(|limit| limit <= 0) {
+            let said = "--limit must be more than 0 with --collection";
+            return Err(Failure::usage(said));
+        }
         let kind: MatchKind = self
             .matching
             .parse()
@@ -164,6 +215,7 @@ mod tests {
             to: None,
             closest: None,
             limit: None,
+            collection: None,
         }
     }
 

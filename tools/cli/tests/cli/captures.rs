@@ -20,6 +20,14 @@ fn nonsense_is_refused_before_anything_is_asked() {
             "2016",
         ],
         &["captures", "dns:a.example", "--match", "domain"],
+        &[
+            "captures",
+            "a.example",
+            "--collection",
+            "all",
+            "--limit",
+            "-1",
+        ],
         &["index"],
         &["index", "rebuild"],
         &["index", "retry", "../escape"],
@@ -48,6 +56,9 @@ async fn missing_index_is_said() {
         let ran = place.holdfast(words).expect(3);
         assert!(ran.err.contains("names no index"), "{ran:?}");
     }
+    let words = ["captures", "http://a.example/", "--collection", "all"];
+    let ran = place.holdfast(&words).expect(3);
+    assert!(ran.err.contains("names no viewer"), "{ran:?}");
     let ran = run(executable().args(["index", "--settings", "/nowhere.toml"]));
     assert_eq!(ran.code, 3, "{ran:?}");
 }

@@ -74,7 +74,7 @@ fn end_of(archive: &Archive, id: &str) -> Value {
     })
 }
 
-fn hostile(name: &str) -> PathBuf {
+pub fn hostile(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../archive/batch/tests/hostile")
         .join(name)

@@ -11,12 +11,15 @@
     reason = "helpers of the tests; tests damage files"
 )]
 
+mod arc_duplicates;
 mod archive;
 mod batch;
 mod captures;
 mod compiler;
 mod damage;
+mod following;
 mod hang;
+mod index_damage;
 mod kills;
 mod loss;
 mod losses;

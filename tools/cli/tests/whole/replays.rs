@@ -44,10 +44,10 @@ fn body(url: &str, at: usize) -> Vec<u8> {
 
 /// An answer of the replay listener.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
 }
 
 impl Answer {
@@ -57,7 +57,7 @@ impl Answer {
 }
 
 /// Asks the listener that the client file names.
-fn ask(archive: &Archive, path: &str, fields: &str) -> Answer {
+pub fn ask(archive: &Archive, path: &str, fields: &str) -> Answer {
     let client = std::fs::read_to_string(archive.data().join("client.toml")).unwrap();
     let line = client
         .lines()
@@ -150,6 +150,19 @@ fn stored_captures_are_replayed_under_rules() {
         ask(&archive, &format!("/all/cdx?url={CLOSED}"), "").text(),
         ""
     );
+
+    // Beside the index, which has everything, a collection is asked under its rules.
+    let lines = |words: &[&str]| {
+        let ran = archive.run(&[&["captures"], words].concat()).expect(0);
+        ran.out.lines().count()
+    };
+    for (url, in_index, in_collection) in [(OPEN, 2, 2), (CLOSED, 2, 0)] {
+        let all = ["--collection", "all"];
+        assert_eq!(lines(&[url]), in_index, "{url}");
+        assert_eq!(lines(&[&[url], &all[..]].concat()), in_collection, "{url}");
+    }
+    let absent = archive.run(&["captures", OPEN, "--collection", "none"]);
+    assert!(absent.expect(1).err.contains("404"));
 
     archive.kill("index");
     let down = ask(&archive, &format!("/all/2020id_/{OPEN}"), "");

@@ -63,6 +63,59 @@ fn files_and_jobs_make_a_collection() {
     );
 }
 
+/// Fails if a collection of sets shows captures of the archive or of other sets, or hides its own.
+#[test]
+fn imported_sets_make_a_collection() {
+    let imported = |set: Option<&str>, file| {
+        let mut capture = capture("org,example)/", file);
+        let set = set.map(|set| (SET_FIELD.to_owned(), set.to_owned()));
+        capture.extra.extend(set);
+        capture
+    };
+    let check = |files: Option<&str>, expected: [bool; 4]| {
+        let settings = CollectionSettings {
+            files: files.map(str::to_owned),
+            sets: BTreeSet::from(["old".to_owned()]),
+            ..CollectionSettings::whole_archive()
+        };
+        settings.check().unwrap();
+        let collection = Collection::open(&settings).unwrap();
+        let captures = [
+            imported(Some("old"), "x.arc"),
+            imported(Some("other"), "x.arc"),
+            imported(None, "x.arc"),
+            imported(None, "news.warc"),
+        ];
+        let shown = captures.map(|capture| {
+            let visitor = Visitor::anonymous();
+            let decision = collection.decide(&visitor, &capture, Timestamp::UNIX_EPOCH);
+            decision.verdict == Verdict::Allow
+        });
+        assert_eq!(shown, expected, "{files:?}");
+        assert!(collection.index_filter().is_none(), "it would hide the set");
+        assert_eq!(collection.has_file("x.arc"), expected[2]);
+    };
+    check(None, [true, false, false, false]);
+    check(Some("news.*"), [true, false, false, true]);
+    let everything = Collection::open(&CollectionSettings::whole_archive()).unwrap();
+    let visitor = Visitor::anonymous();
+    let decision = everything.decide(
+        &visitor,
+        &imported(Some("other"), "x.arc"),
+        Timestamp::UNIX_EPOCH,
+    );
+    assert_eq!(decision.verdict, Verdict::Allow);
+    let wrong = CollectionSettings {
+        sets: BTreeSet::from(["Old set".to_owned()]),
+        ..CollectionSettings::whole_archive()
+    };
+    let error = wrong.check().unwrap_err().to_string();
+    assert!(
+        error.contains("sets") && error.contains("Old set"),
+        "{error}"
+    );
+}
+
 /// Fails if faulty rules let a viewer start: everything would be open.
 #[test]
 fn faulty_rules_refuse_the_start() {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use archive_formats::cdx::query::{Anchoring, Pattern};
+use index_client::SetName;
 use serde::{Deserialize, Serialize};
 use viewer_replay::access::{Access, Embargo, Group};
 use viewer_replay::request::RESERVED_NAMES;
@@ -13,7 +14,8 @@ use super::{DEFAULT_COLLECTION, InvalidSettings};
 /// The longest name of a collection.
 const LONGEST_NAME: usize = 64;
 
-/// One `[[collection]]`. Without `files` and `jobs` it has every file of the archive; with both, those that either names.
+/// One `[[collection]]`. Without `files`, `jobs` and `sets` it has every capture that the index has; with several of them,
+/// those that any of them names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectionSettings {
@@ -25,6 +27,9 @@ pub struct CollectionSettings {
     /// The harvest jobs whose files are in it: their names begin with the number of the job.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub jobs: BTreeSet<u64>,
+    /// The sets whose captures are in it, by the names that they were imported with (`holdfast index import --set NAME`).
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub sets: BTreeSet<String>,
     /// Files of rules, as pywb's `.aclj`. They are read again when they change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<PathBuf>,
@@ -95,6 +100,7 @@ impl CollectionSettings {
             name: DEFAULT_COLLECTION.to_owned(),
             files: None,
             jobs: BTreeSet::new(),
+            sets: BTreeSet::new(),
             rules: Vec::new(),
             embargo: None,
             default_access: None,
@@ -119,6 +125,12 @@ impl CollectionSettings {
             return Err(InvalidSettings::CollectionName(self.name.clone()));
         }
         self.pattern()?;
+        for set in &self.sets {
+            SetName::new(set).map_err(|why| InvalidSettings::Set {
+                collection: self.name.clone(),
+                why,
+            })?;
+        }
         self.embargo()?;
         self.groups().map(drop)
     }

@@ -383,4 +383,13 @@ fn duplicates_become_lines_of_an_index() {
         lines.starts_with("org,example)/a 20210705152040 {"),
         "{lines}"
     );
+    assert!(!lines.contains("metadata"), "{lines}");
+    let (lines, _) = run("dedup-cdx", &[("log", "true")], &files);
+    let lines = String::from_utf8(lines).unwrap();
+    for (file, _) in &files {
+        let named = format!("\"log\": \"{file}\"");
+        assert!(lines.contains(&named), "{named} in {lines}");
+    }
+    let refused = prepared("dedup-cdx", &[("format", "cdx9"), ("log", "true")]).unwrap_err();
+    assert!(refused.to_string().contains("\"log\""), "{refused}");
 }

@@ -60,7 +60,7 @@ pub(crate) struct Run {
     /// Only the files that this list names, one a line, at most 10 000; one that no node has is not read, and named
     #[arg(long, value_name = "FILE", conflicts_with = "files")]
     names: Option<PathBuf>,
-    /// Over the files of this replica [default: the first that keeps bytes and answers]
+    /// Over the files of this replica [default: the first with all its nodes alive]
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
     #[command(flatten)]
@@ -137,6 +137,7 @@ impl Run {
             files: self.files.as_ref().map(ToString::to_string),
             names,
             replica: self.replica.clone(),
+            avoided: Vec::new(),
             time: self.timeout.map(Into::into),
             file_time: self.file_timeout.map(Into::into),
             memory: self.memory.map(ByteSize::bytes),

@@ -24,10 +24,10 @@ use crate::session::Session;
   holdfast index export --format cdx11 --set old -o - | gzip > old.cdx.gz
   holdfast index export --format 'N b a m s k r V g' --max-size '1 GB' -o captures.cdx")]
 pub(super) struct Export {
-    /// cdxj, cdx9, cdx11, cdx14, or the letters of a CDX legend
+    /// The form of the lines: cdxj, cdx9, cdx11, cdx14, or the letters of a CDX legend
     #[arg(long, value_name = "FORM", default_value = "cdxj")]
     format: String,
-    /// Only the captures of this imported set [default: all captures]
+    /// Only the captures of this imported set [default: all captures, those of sets, too]. In this verb --set sets no setting
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
     /// Begin another file before one gets larger: PATH.0001, PATH.0002 and so on, each with a header

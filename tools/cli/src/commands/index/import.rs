@@ -28,12 +28,13 @@ const CHUNK: usize = 256 << 10;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast index import old-1.cdx old-2.cdx --set old
-  zcat all.cdxj.gz | holdfast index import - --set all")]
+  zcat old.cdxj.gz | holdfast index import - --set old
+  holdfast index import /dev/null --set old                    nothing is left of the set")]
 pub(super) struct Import {
     /// Index files, plain; `-` is stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The name of the set: small letters, digits, `.`, `_` and `-`
+    /// The name of the set: small letters, digits, `.`, `_` and `-`. In this verb --set sets no setting
     #[arg(long, value_name = "NAME")]
     set: String,
 }

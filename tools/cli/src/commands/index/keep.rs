@@ -11,8 +11,8 @@ use crate::session::Session;
 
 /// Show how far the index has followed the archive, and which files it could not read
 ///
-/// The exit code is 1 if files are parked, the archive does not answer, or a comparison found a difference since the start:
-/// what is wrong is said. Needs the role operator.
+/// The exit code is 1 if files are parked, the archive does not answer, a file that was read again differed since the start,
+/// or the database was damaged and begun anew, or lacks a set since then: what is wrong is said. Needs the role operator.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast index status
@@ -131,7 +131,12 @@ fn problems(status: &IndexStatus) -> Vec<String> {
     }
     if let Some(reason) = &status.rebuilt {
         problems.push(format!(
-            "the database was begun anew at the start, because {reason}; import sets again that are missing"
+            "the database was begun anew at the start, because {reason}; files are indexed again by themselves"
+        ));
+    }
+    for set in &status.lost_sets {
+        problems.push(format!(
+            "set {set} went with a damaged database; import its files again with `holdfast index import --set {set}`"
         ));
     }
     problems

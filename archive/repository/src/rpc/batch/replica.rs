@@ -1,0 +1,170 @@
+//! The replica that reads for a job: the one that is named, or one that has the files and answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use archive_model::{NameList, NodeId, ReplicaId, ReplicaKind};
+use archive_rpc::Kind;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use proto_archive::convert as fields;
+use tokio::task::spawn_blocking;
+use tonic::Status;
+
+use crate::batch::Stuck;
+use crate::batch::choice::{Answer, Candidate, Choice, choose};
+use crate::rpc::Door;
+
+/// How long a replica may take to say that it is there.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How long the answer of one replica is waited for when another one has the files, too.
+const SOON: Duration = Duration::from_millis(500);
+
+/// How many of the files of a job are on each node of a replica.
+type FilesByNode = BTreeMap<NodeId, u64>;
+
+impl Door {
+    /// The replica that a job names.
+    pub(super) fn named_replica(&self, named: &str) -> Result<ReplicaId, Status> {
+        let id = fields::replica_id(named)?;
+        let spec = self.specs.iter().find(|spec| spec.id == id);
+        let missing = || {
+            Kind::NotFound.status(format!(
+                "replica {id} is not in the settings of this archive"
+            ))
+        };
+        if spec.ok_or_else(missing)?.kind != ReplicaKind::Bitarchive {
+            let said = format!("replica {id} keeps checksums and no bytes; name another");
+            return Err(Kind::Mismatch.status(said));
+        }
+        if self.people.standing.now().is_retired(&id) {
+            return Err(Kind::NotFound.status(format!("replica {id} is retired")));
+        }
+        Ok(id)
+    }
+
+    /// Chooses the replica for a job that names none. All of them are asked at once, so that one that is down delays nothing
+    /// which another one can do.
+    pub(super) async fn choose_replica(
+        &self,
+        names: Option<NameList>,
+        avoided: &BTreeSet<ReplicaId>,
+    ) -> Result<ReplicaId, Status> {
+        let standing = self.people.standing.now();
+        let keep = self
+            .specs
+            .iter()
+            .filter(|spec| spec.kind == ReplicaKind::Bitarchive && !standing.is_excused(&spec.id));
+        let replicas: Vec<ReplicaId> = keep.map(|spec| spec.id.clone()).collect();
+        let mut candidates: Vec<Candidate> = replicas
+            .iter()
+            .map(|replica| Candidate {
+                is_avoided: avoided.contains(replica),
+                answer: Answer::Awaited,
+            })
+            .collect();
+        let files = match names {
+            Some(names) => Some(self.files_by_node(names, replicas.clone()).await?),
+            None => None,
+        };
+        let mut asked = FuturesUnordered::new();
+        for (place, replica) in replicas.iter().enumerate() {
+            let own = files.as_ref().and_then(|files| {
+                let by_node = files.replicas.get(place)?;
+                Some((files.wanted, by_node))
+            });
+            let asking = self.answer_of(replica, own);
+            asked.push(async move { (place, asking.await) });
+        }
+        let nobody = || {
+            let said = "no replica that keeps bytes answers; name one for the job to wait for";
+            Kind::Unavailable.status(said)
+        };
+        let late = self.clock.sleep(SOON);
+        tokio::pin!(late);
+        let mut is_late = false;
+        loop {
+            match choose(&candidates, is_late) {
+                Choice::Taken(place) => {
+                    return replicas.get(place).cloned().ok_or_else(nobody);
+                }
+                Choice::Nobody => return Err(nobody()),
+                Choice::Wait => {}
+            }
+            tokio::select! {
+                answered = asked.next() => {
+                    let (place, answer) = answered.ok_or_else(nobody)?;
+                    if let Some(candidate) = candidates.get_mut(place) {
+                        candidate.answer = answer;
+                    }
+                }
+                () = &mut late, if !is_late => is_late = true,
+            }
+        }
+    }
+
+    /// Asks a monitor, and counts the files on the nodes that are alive: those that are named, if any are.
+    async fn answer_of(&self, replica: &ReplicaId, files: Option<(u64, &FilesByNode)>) -> Answer {
+        let state = self.replicas.batch_nodes(replica);
+        let Ok(Ok(look)) = self.clock.timeout(LOOK, state).await else {
+            return Answer::Failed;
+        };
+        let Some((wanted, by_node)) = files else {
+            return Answer::Nodes {
+                found: u64::try_from(look.alive.len()).unwrap_or(u64::MAX),
+                is_whole: !look.alive.is_empty()
+                    && look.silent.is_empty()
+                    && look.unheard.is_empty(),
+            };
+        };
+        let alive = by_node
+            .iter()
+            .filter(|(node, _)| look.alive.contains(*node));
+        let found = alive.map(|(_, files)| *files).sum();
+        Answer::Nodes {
+            found,
+            is_whole: found >= wanted,
+        }
+    }
+
+    /// Counts the files of a job on each node of each replica, as the admin data have them.
+    async fn files_by_node(
+        &self,
+        names: NameList,
+        replicas: Vec<ReplicaId>,
+    ) -> Result<FilesOfJob, Status> {
+        let (admin, standing) = (self.admin.clone(), self.people.standing.now());
+        let counted = spawn_blocking(move || {
+            let mut files = FilesOfJob {
+                wanted: u64::try_from(names.as_slice().len()).unwrap_or(u64::MAX),
+                replicas: vec![FilesByNode::new(); replicas.len()],
+            };
+            for name in names.as_slice() {
+                let Some(row) = admin.file(name)? else {
+                    continue;
+                };
+                for (replica, by_node) in replicas.iter().zip(&mut files.replicas) {
+                    let copy = row.record.replicas.get(replica);
+                    let copy = copy.filter(|copy| standing.counts(replica, copy));
+                    if let Some(node) = copy.and_then(|copy| copy.node.clone()) {
+                        let count = by_node.entry(node).or_default();
+                        *count = count.saturating_add(1);
+                    }
+                }
+            }
+            Ok::<_, archive_db::DbError>(files)
+        });
+        let counted = counted.await.map_err(Stuck::from);
+        let counted = counted.and_then(|counted| counted.map_err(Stuck::from));
+        counted.map_err(|error| super::stuck(&error))
+    }
+}
+
+/// The files that a job names, by where they are.
+struct FilesOfJob {
+    /// How many it names.
+    wanted: u64,
+    /// One for each replica that was asked about.
+    replicas: Vec<FilesByNode>,
+}

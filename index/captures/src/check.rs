@@ -1,0 +1,38 @@
+//! Reads all captures, a bounded number in each call, so that damage is met before somebody asks for them.
+
+use std::ops::Bound::{Excluded, Unbounded};
+
+use archive_db::DbError;
+
+use crate::Captures;
+use crate::place::Place;
+
+/// The place that a check has reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckPoint {
+    /// The last row that was read; none: the first one comes next.
+    last: Option<Place>,
+}
+
+impl Captures {
+    /// Reads up to `limit` captures behind a point, with their checksums, and moves the point on. Says whether it was the
+    /// end; the point is then at the beginning again.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if a row cannot be read, or decoded.
+    pub fn check(&self, point: &mut CheckPoint, limit: u64) -> Result<bool, DbError> {
+        let start = point.last.take().map_or(Unbounded, Excluded);
+        let mut rows = self.shared.tables.captures.range((start, Unbounded))?;
+        for _ in 0..limit {
+            let Some(row) = rows.next() else {
+                point.last = None;
+                return Ok(true);
+            };
+            let (place, packed) = row?;
+            self.shared.unpack(&place, &packed)?;
+            point.last = Some(place);
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,203 @@
+//! The health of the database: what is known of it beside it, and the end of the part when it is found damaged.
+//!
+//! Owns a small file beside the directory of the database, `<data>.state.json`: how far the database had come when that was
+//! last durable, which imported sets it had, and whether it was found damaged. A database that is behind that file has lost
+//! rows, whatever it says of itself. One that is damaged is begun anew at the next start, where the sets that went with it
+//! are named until they are imported again.
+//!
+//! Not promised: that rows of the last seconds before a damage are missed. The file is written after the database.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use archive_db::DbError;
+use archive_durable::{DiskError, read_state, replace};
+use index_captures::{Captures, OpenError, OpenOptions};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::StartError;
+
+/// The database is damaged: the part ends.
+#[derive(Debug, thiserror::Error)]
+#[error("the database of captures is damaged: {0}; it is begun anew at the next start")]
+pub(crate) struct DamagedDatabase(String);
+
+/// The record beside the database.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct DatabaseRecord {
+    /// How far it had come at least.
+    sequence: u64,
+    /// The sets that it has.
+    sets: BTreeSet<String>,
+    /// Sets that went with an earlier database, and were not imported again.
+    lost_sets: BTreeSet<String>,
+    /// Why it cannot be used any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damage: Option<String>,
+}
+
+/// The health of an open database. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Health {
+    path: Arc<Path>,
+    record: Arc<Mutex<DatabaseRecord>>,
+    ends: CancellationToken,
+}
+
+/// A database that was opened.
+pub(crate) struct OpenedDatabase {
+    pub(crate) captures: Captures,
+    pub(crate) health: Health,
+    /// Why it was begun anew, if it was.
+    pub(crate) rebuilt: Option<String>,
+}
+
+/// Opens the database; one that is damaged, or of another form, is deleted and begun anew. Says why, if so.
+pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartError> {
+    let path = record_path(data);
+    let mut record = match read_state(&path)? {
+        None => DatabaseRecord::default(),
+        Some(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+            tracing::warn!(file = %path.display(), %error, "it is not known how far the database of captures had come");
+            DatabaseRecord::default()
+        }),
+    };
+    let options = OpenOptions::default().memory(memory);
+    let known = options.clone().at_least(record.sequence);
+    let opened = match record.damage.take() {
+        Some(reason) => Err(reason),
+        None => match Captures::open(data, &known) {
+            Ok(opened) => Ok(opened),
+            Err(error @ OpenError::Database(_)) => return Err(error.into()),
+            Err(OpenError::Damaged { source, .. } | OpenError::Format { source, .. }) => {
+                Err(source.to_string())
+            }
+        },
+    };
+    let (opened, rebuilt) = match opened {
+        Ok(opened) => (opened, None),
+        Err(reason) => {
+            record.lost_sets.append(&mut record.sets);
+            record.sequence = 0;
+            let sets: Vec<&str> = record.lost_sets.iter().map(String::as_str).collect();
+            tracing::error!(
+                reason,
+                sets = sets.join(" "),
+                "the database of captures cannot be used and is begun anew; sets have to be imported again"
+            );
+            Captures::destroy(data)?;
+            // Before there is a database that could be taken for whole.
+            write(&path, &record)?;
+            (Captures::open(data, &options)?, Some(reason))
+        }
+    };
+    if let Some(rekeyed) = opened.rekeyed {
+        tracing::warn!(
+            ?rekeyed,
+            "the keys of all captures were made anew by the rules of this build"
+        );
+    }
+    let health = Health {
+        path: path.into(),
+        record: Arc::new(Mutex::new(record)),
+        ends: CancellationToken::new(),
+    };
+    health.note(&opened.captures)?;
+    Ok(OpenedDatabase {
+        captures: opened.captures,
+        health,
+        rebuilt,
+    })
+}
+
+impl Health {
+    /// Makes durable what the database has, and notes how far it has come, and which sets it has.
+    pub(crate) fn note(&self, captures: &Captures) -> Result<(), NoteError> {
+        let sequence = captures.sequence();
+        captures.sync()?;
+        let mut sets = BTreeSet::new();
+        for set in captures.sets()? {
+            sets.insert(set?.name);
+        }
+        let mut record = self.lock();
+        let noted = DatabaseRecord {
+            sequence: sequence.max(record.sequence),
+            lost_sets: record.lost_sets.difference(&sets).cloned().collect(),
+            sets,
+            damage: record.damage.clone(),
+        };
+        if *record != noted {
+            write(&self.path, &noted)?;
+            *record = noted;
+        }
+        Ok(())
+    }
+
+    /// The sets that went with an earlier database, and were not imported again.
+    pub(crate) fn lost_sets(&self) -> BTreeSet<String> {
+        self.lock().lost_sets.clone()
+    }
+
+    /// Looks at an error of the database. Damage ends the part: an answer from what is left would lack captures.
+    pub(crate) fn look_at(&self, error: &DbError) {
+        if !error.is_damage() {
+            return;
+        }
+        let mut record = self.lock();
+        if record.damage.is_none() {
+            record.damage = Some(error.to_string());
+            tracing::error!(%error, "the database of captures is damaged; it is begun anew at the next start");
+            if let Err(error) = write(&self.path, &record) {
+                tracing::error!(%error, "the damage cannot be noted");
+            }
+        }
+        self.ends.cancel();
+    }
+
+    /// Ends with an error when the database is found damaged, or well with the stop.
+    pub(crate) async fn watch(self, stop: CancellationToken) -> Result<(), DamagedDatabase> {
+        tokio::select! {
+            () = self.ends.cancelled() => {
+                let reason = self.lock().damage.clone();
+                Err(DamagedDatabase(reason.unwrap_or_default()))
+            }
+            () = stop.cancelled() => Ok(()),
+        }
+    }
+
+    /// Nothing panics while it holds the lock, so what is inside is whole even then.
+    fn lock(&self) -> MutexGuard<'_, DatabaseRecord> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why it was not noted how far the database has come.
+#[derive(Debug, thiserror::Error)]
+pub enum NoteError {
+    /// The database fails.
+    #[error(transparent)]
+    Database(#[from] DbError),
+    /// The file beside it cannot be written.
+    #[error("it cannot be noted how far the database of captures has come: {0}")]
+    Disk(#[from] DiskError),
+}
+
+fn record_path(data: &Path) -> PathBuf {
+    let data = std::path::absolute(data).unwrap_or_else(|_| data.to_path_buf());
+    let mut name = data.file_name().map(OsString::from).unwrap_or_default();
+    name.push(".state.json");
+    data.with_file_name(name)
+}
+
+fn write(path: &Path, record: &DatabaseRecord) -> Result<(), DiskError> {
+    // A record of numbers and names is always text.
+    let text = serde_json::to_vec_pretty(record).unwrap_or_default();
+    replace(path, &text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! The database of the index damaged on its disk: it is begun anew and that is said, and no list is short without a word.
+
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::archive::{Archive, wait};
+use crate::batch::store;
+
+const CAPTURES: usize = 600;
+
+type Damage = fn(&Path);
+
+fn tables(data: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(data).expect("list");
+    entries
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|kind| kind == "sst"))
+        .collect()
+}
+
+/// Flips bits all over the tables of captures: in every block of them.
+fn flip(data: &Path) {
+    for table in tables(data) {
+        let length = table.metadata().expect("it is there").len();
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&table)
+            .expect("open");
+        // Its end says where everything is: it stays, so that the table can be opened.
+        for at in (0..length.saturating_sub(2000)).step_by(300) {
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, at).expect("read");
+            file.write_all_at(&[byte[0] ^ 0x40], at).expect("write");
+        }
+    }
+}
+
+fn captures(archive: &Archive) -> Result<usize, String> {
+    let ran = archive.run(&["captures", "example", "--match", "domain"]);
+    if ran.code == 0 {
+        Ok(ran.out.lines().count())
+    } else {
+        Err(ran.err)
+    }
+}
+
+fn until_whole(archive: &Archive) -> Value {
+    wait("all captures", || match captures(archive) {
+        Ok(CAPTURES) => {
+            let status = archive.run(&["--json", "index", "status"]);
+            let is_whole = matches!(status.code, 0 | 1) && status.json()["behind"] == 0;
+            is_whole.then(|| status.json()).ok_or(Err(status.err))
+        }
+        other => Err(other),
+    })
+}
+
+/// Fails if the index answers from what is left of its database, panics, does not start any more, begins anew without a word,
+/// or forgets the imported set that went with it.
+#[test]
+fn damaged_database_is_begun_anew_and_said() {
+    let mut archive = Archive::processes(&[]);
+    store(&archive, 3, 200, 1000);
+    until_whole(&archive);
+    let old = archive.path("old.cdxj");
+    std::fs::write(
+        &old,
+        "org,old)/ 20010101000000 {\"url\": \"http://old.org/\", \"filename\": \"o.arc\", \"offset\": \"7\"}\n",
+    )
+    .expect("write");
+    let import = [
+        "index",
+        "import",
+        old.to_str().expect("text"),
+        "--set",
+        "old",
+    ];
+    archive.run(&import).expect(0);
+    let data = archive.data().join("index/captures");
+
+    let cases: [(&str, Damage); 3] = [
+        ("its tables have flipped bits", flip),
+        ("CURRENT is gone", |data| {
+            std::fs::remove_file(data.join("CURRENT")).expect("remove");
+        }),
+        ("it is gone", |data| {
+            std::fs::remove_dir_all(data).expect("remove")
+        }),
+    ];
+    for (what, damage) in cases {
+        // Once more without damage: what the log has is in tables then.
+        archive.kill("index");
+        archive.restart("index");
+        until_whole(&archive);
+        archive.kill("index");
+        damage(&data);
+        archive.restart("index");
+        let status = wait("the index answers, and says what happened", || {
+            if !archive.is_running("index") {
+                // Damage that is met while it runs ends it.
+                archive.restart("index");
+            }
+            if let Ok(found) = captures(&archive) {
+                // More than there were, or a part of a file, is never shown.
+                assert!(found % 200 == 0 && found <= CAPTURES, "{what}: {found}");
+            }
+            let status = archive.run(&["--json", "index", "status"]);
+            let is_said = status.code == 1 && status.json()["rebuilt"].is_string();
+            is_said.then(|| status.json()).ok_or(status)
+        });
+        println!("{what}: {}", status["rebuilt"]);
+        assert_eq!(
+            status["lost_sets"],
+            serde_json::json!(["old"]),
+            "{status:#}"
+        );
+        let said = archive.run(&["index", "status"]).expect(1).err;
+        assert!(
+            said.contains("begun anew") && said.contains("--set old"),
+            "{what}: {said}"
+        );
+        until_whole(&archive);
+        archive.run(&import).expect(0);
+        let status = archive.run(&["--json", "index", "status"]).json();
+        assert_eq!(status["lost_sets"], serde_json::json!([]), "{status:#}");
+        assert_eq!(status["captures"], CAPTURES + 1, "{status:#}");
+        let log = archive.log();
+        assert!(!log.contains("panicked"), "{what}: {log}");
+        // The note is that of one start.
+        archive.kill("index");
+        archive.restart("index");
+        until_whole(&archive);
+        archive.until(&["index", "status"], 0);
+    }
+    archive.stop();
+}
