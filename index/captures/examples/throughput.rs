@@ -7,7 +7,9 @@ use std::io::{self, BufReader, Read, Write as _};
 use std::path::Path;
 use std::time::Instant;
 
-use index_captures::{Captures, OpenOptions, Query, Target};
+use archive_formats::cdx::query::{CaptureQuery, KeyMatch, KeyRange};
+use archive_formats::surt::UrlKey;
+use index_captures::{Captures, OpenOptions};
 
 const DIGEST: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
@@ -122,7 +124,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut found: u64 = 0;
         for number in 0..lookups {
             let number = number.wrapping_mul(7_919_777) % end;
-            for capture in captures.query(&Query::new(Target::exact(&Lines::url(number))))? {
+            let key = UrlKey::of(Lines::url(number));
+            for capture in captures.query(&CaptureQuery::new(KeyMatch::Exact(key)))? {
                 capture?;
                 found += 1;
             }
@@ -135,7 +138,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let start = Instant::now();
     let mut all: u64 = 0;
-    for capture in captures.query(&Query::new(Target::all()))? {
+    for capture in captures.query(&CaptureQuery::new(KeyMatch::Within(KeyRange::all())))? {
         capture?;
         all += 1;
     }
