@@ -18,6 +18,8 @@ SITE_NEEDS=(nginx:nginx-light dnsmasq:dnsmasq-base nghttpd:nghttp2-server openss
 PYTHON_NEEDS=(warcio cdxj-indexer httpbin)
 # What archive files are read with in benchmarks, beside those.
 PYTHON_BENCH_NEEDS=(warcio cdxj-indexer fastwarc)
+# What captures are looked up and replayed with in benchmarks: a process of its own, and GPL.
+PYTHON_CAPTURES_NEEDS=(pywb)
 
 say() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2

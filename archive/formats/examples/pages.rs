@@ -1,6 +1,6 @@
 //! Writes an archive file of pages that nobody has ever published: the same bytes at every run, and much like a crawl.
 //!
-//! `cargo run --release -p archive-formats --example pages -- PAGES FILE` writes for each page a request, a response and
+//! `cargo run --release -p archive-formats --example pages -- PAGES FILE [SEED]` writes for each page a request, a response and
 //! metadata, a member each: nine of ten pages are HTML of 2 to 80 KiB in words of uneven frequency, the others noise.
 
 use std::fs::File;
@@ -36,7 +36,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         &info.content_type("application/warc-fields"),
         b"software: pages\r\n",
     )?;
-    let mut dice = Dice(0x5eed_0000_0000_0001);
+    let seed: u64 = arguments.next().map_or(Ok(0), |seed| seed.parse())?;
+    let mut dice = Dice(0x5eed_0000_0000_0001 + (seed << 20));
     for number in 0..pages.parse()? {
         exchange(&mut writer, &mut dice, number)?;
     }

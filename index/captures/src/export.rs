@@ -4,11 +4,13 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use archive_db::DbError;
+use archive_formats::cdx::query::{CaptureQuery, KeyMatch, KeyRange};
 use archive_formats::cdx::{Field, Format, SortError, Sorter};
 use thiserror::Error;
 
-use crate::query::{Matches, Query, QueryError, Target};
-use crate::{Captures, Source};
+use crate::Captures;
+use crate::names::Source;
+use crate::query::{Reading, SourceTest};
 
 /// How much memory sorting takes before it uses temporary files.
 const MEMORY: usize = 32 << 20;
@@ -108,13 +110,13 @@ impl Captures {
         parts: &mut P,
     ) -> Result<ExportReport, ExportError> {
         let mut output = Output::new(parts, export)?;
-        let matches = self.scoped(&export.scope)?;
+        let captures = self.scoped(&export.scope)?;
         if is_in_key_order(&export.format) {
-            write_groups(matches, export, temporary, &mut output)?;
+            write_groups(captures, export, temporary, &mut output)?;
         } else {
             let mut sorter = sorter(export, temporary);
-            for found in matches {
-                let line = export.format.write(&found?.capture);
+            for capture in captures {
+                let line = export.format.write(&capture?);
                 sorter.push(line.as_bytes())?;
             }
             sorter.finish(&mut output)?;
@@ -122,29 +124,22 @@ impl Captures {
         output.finish().map_err(ExportError::Output)
     }
 
-    fn scoped(&self, scope: &ExportScope) -> Result<Matches<'_>, ExportError> {
-        let mut query = Query::new(Target::all());
-        match scope {
-            ExportScope::All => {}
-            ExportScope::Archive => {
-                query.sources = Some(std::sync::Arc::new(|source: &Source| source.set.is_none()));
-            }
+    fn scoped(&self, scope: &ExportScope) -> Result<Reading<'_>, ExportError> {
+        let sources: Option<SourceTest> = match scope {
+            ExportScope::All => None,
+            ExportScope::Archive => Some(Box::new(|source: &Source| source.set.is_none())),
             ExportScope::Set(name) => {
                 if self.shared.tables.sets.get(name)?.is_none() {
                     return Err(ExportError::NoSet(name.clone()));
                 }
                 let name = name.clone();
-                query.sources = Some(std::sync::Arc::new(move |source: &Source| {
+                Some(Box::new(move |source: &Source| {
                     source.set.as_deref() == Some(name.as_str())
-                }));
+                }))
             }
-        }
-        match self.query(&query) {
-            Ok(matches) => Ok(matches),
-            Err(QueryError::Database(error)) => Err(error.into()),
-            // The query above makes sense.
-            Err(error) => Err(ExportError::Output(io::Error::other(error))),
-        }
+        };
+        let all = CaptureQuery::new(KeyMatch::Within(KeyRange::all()));
+        Ok(self.reading(&all, sources)?)
     }
 }
 
@@ -172,14 +167,14 @@ fn is_in_key_order(format: &Format) -> bool {
 
 /// Writes captures that come in the order of key and time.
 fn write_groups<P: Parts>(
-    matches: Matches<'_>,
+    captures: Reading<'_>,
     export: &Export,
     temporary: &Path,
     output: &mut Output<'_, P>,
 ) -> Result<(), ExportError> {
     let mut group: Option<Group> = None;
-    for found in matches {
-        let capture = found?.capture;
+    for capture in captures {
+        let capture = capture?;
         let line = export.format.write(&capture);
         let is_same = group
             .as_ref()

@@ -14,7 +14,8 @@
 //!
 //! ```
 //! use archive_formats::cdx::Capture;
-//! use index_captures::{Captures, Memory, OpenOptions, Query, Target};
+//! use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MatchKind, TimeSpan};
+//! use index_captures::{Captures, Memory, OpenOptions};
 //!
 //! let memory = Memory::new()?;
 //! let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
@@ -26,11 +27,12 @@
 //! writer.push(&capture)?;
 //! writer.complete(None)?;
 //!
-//! let query = Query::new(Target::host("example.org")?).between(Some("2026"), None)?;
+//! let mut query = CaptureQuery::new(KeyMatch::of(MatchKind::Host, "example.org")?);
+//! query.span = TimeSpan::parse("2026", "")?;
 //! for found in captures.query(&query)? {
 //!     let found = found?;
-//!     assert_eq!(found.capture.key, "org,example)/logo.png");
-//!     assert_eq!(found.capture.file.as_deref(), Some("1-1.warc.gz"));
+//!     assert_eq!(found.key, "org,example)/logo.png");
+//!     assert_eq!(found.file.as_deref(), Some("1-1.warc.gz"));
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -61,12 +63,8 @@ pub use check::CheckPoint;
 pub use export::{Export, ExportError, ExportReport, ExportScope, Parts};
 pub use files::{Counts, FileEntry, FileUpdate, FollowState, Progress, SetEntry};
 pub use import::{DamagedLine, ImportError, ImportReport, Importer, MAX_LINE, MAX_NAMED};
-pub use names::Source;
 pub use open::{OpenError, OpenOptions, Opened};
-pub use query::{
-    Collapse, Cursor, Field, Filter, InvalidCursor, InvalidFilter, Keep, Limit, Match, Matches,
-    Order, Query, QueryError, SourceTest, Target,
-};
+pub use query::{Matches, QueryError};
 pub use rekey::Rekeyed;
 pub use sweep::Swept;
 pub use writer::FileWriter;

@@ -53,6 +53,11 @@ impl Moment {
         Self(bits << 1 | u64::from(stamp.has_millis()))
     }
 
+    /// The first moment of the second or millisecond that a timestamp names.
+    pub(crate) fn start_of(stamp: Stamp) -> Self {
+        Self(Self::of(stamp).0 & !1)
+    }
+
     /// The last moment of the second or millisecond that a timestamp names.
     pub(crate) fn end_of(stamp: Stamp) -> Self {
         let first = Self::of(stamp);
@@ -149,13 +154,15 @@ mod tests {
         assert_eq!(Moment::from_bytes(behind.to_bytes()), behind);
     }
 
-    /// Fails if the last millisecond of a second is left out of what ends with that second.
+    /// Fails if the first or the last millisecond of a second is left out of it.
     #[test]
     fn second_ends_with_its_last_millisecond() {
         let stamp = |text: &str| text.parse::<Stamp>().unwrap();
         let end = Moment::end_of(stamp("20161231235959"));
         assert!(Moment::of(stamp("20161231235959999")) <= end);
         assert!(Moment::of(stamp("20170101000000")) > end);
+        let start = Moment::start_of(stamp("20161231235959000"));
+        assert_eq!(start, Moment::of(stamp("20161231235959")));
         let end = Moment::end_of(stamp("20161231235959001"));
         assert!(Moment::of(stamp("20161231235959")) < end);
         assert_eq!(Moment::of(stamp("20161231235959001")), end);

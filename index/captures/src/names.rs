@@ -12,11 +12,11 @@ const ROOM: usize = 1 << 14;
 
 /// The file that a capture stands in, and how it came into the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub(crate) struct Source {
     /// The set that the capture was imported with; none: it stands in a file of the archive.
-    pub set: Option<Arc<str>>,
+    pub(crate) set: Option<Arc<str>>,
     /// The name of the file; none: the imported line names no file.
-    pub file: Option<Arc<str>>,
+    pub(crate) file: Option<Arc<str>>,
 }
 
 /// The sources of numbers.

@@ -8,9 +8,10 @@ mod opening;
 mod queries;
 
 use archive_formats::cdx::Capture;
+use archive_formats::cdx::query::{CaptureQuery, KeyMatch, KeyRange};
 use archive_formats::surt::UrlKey;
 
-use crate::{Captures, Memory, OpenOptions, Query, Target};
+use crate::{Captures, Memory, OpenOptions};
 
 /// Numbers that look random and are the same in every run.
 pub(crate) struct Random(u64);
@@ -84,17 +85,27 @@ pub(crate) fn add(captures: &Captures, name: &str, all: &[Capture]) {
     assert_eq!(writer.complete(None), Ok(all.len() as u64));
 }
 
+/// Asks for the captures of a URL.
+pub(crate) fn of_url(url: &str) -> CaptureQuery {
+    CaptureQuery::new(KeyMatch::Exact(UrlKey::of(url)))
+}
+
+/// Asks for all captures.
+pub(crate) fn of_all() -> CaptureQuery {
+    CaptureQuery::new(KeyMatch::Within(KeyRange::all()))
+}
+
 /// All captures that a query gives.
 #[track_caller]
-pub(crate) fn answer(captures: &Captures, query: &Query) -> Vec<Capture> {
+pub(crate) fn answer(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
     let matches = captures.query(query).unwrap();
-    matches.map(|found| found.unwrap().capture).collect()
+    matches.map(|found| found.unwrap()).collect()
 }
 
 /// Everything that is shown.
 #[track_caller]
 pub(crate) fn everything(captures: &Captures) -> Vec<Capture> {
-    answer(captures, &Query::new(Target::all()))
+    answer(captures, &of_all())
 }
 
 /// Captures in the order of an index that read the files in the order of their names.

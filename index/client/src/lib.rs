@@ -22,7 +22,7 @@ pub use client::{Exported, IndexClient, IndexLimits};
 pub use error::IndexError;
 #[cfg(feature = "fake")]
 pub use fake::FakeIndex;
-pub use proto_index::sets::{ImportFault, Imported, InvalidSetName, SET_FIELD, SetName};
+pub use proto_index::sets::{ImportFault, Imported, InvalidSetName, SetName};
 pub use proto_index::status::{Comparison, FollowState, IndexStatus, ParkedFile, SetStatus};
 
 use std::pin::Pin;

@@ -14,9 +14,6 @@ const LONGEST_NAME: usize = 64;
 /// The most bad lines that an answer names.
 pub const MOST_BAD_LINES: usize = 1000;
 
-/// The field of a capture in an answer that names the set it was imported with; absent: it stands in a file of the archive.
-pub const SET_FIELD: &str = "set";
-
 /// The name of a set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]

@@ -13,8 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use archive_daemon::{OwnThread, Step, Worker, WorkerError};
 use archive_formats::cdx::Capture;
-use archive_formats::cdx::query::{CaptureField, Filter, FilterTest, Pattern};
-use index_client::SET_FIELD;
+use archive_formats::cdx::query::{CaptureField, Filter, FilterTest, Pattern, SET_FIELD};
 use jiff::Timestamp;
 use viewer_replay::access::{
     Access, Decision, InvalidRules, Policy, Reason, RuleFile, RuleSet, Subject, Verdict, Visitor,

@@ -4,13 +4,14 @@ mod collection;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use archive_daemon::{ByteSize, DaemonSettings, Period};
 use archive_rpc::RpcSettings;
 use serde::{Deserialize, Serialize};
 use viewer_replay::access::{Group, InvalidGroup, InvalidNetwork, Network, VisitorSettings};
+use viewer_replay::cdx_server::WalkLimit;
 use viewer_replay::request::RESERVED_NAMES;
 
 pub use collection::{AccessWord, CollectionSettings, EmbargoSettings, PeriodSettings};
@@ -73,6 +74,8 @@ pub struct ReplaySettings {
     pub longest_url: ByteSize,
     /// The largest body of a query that comes by POST.
     pub largest_query: ByteSize,
+    /// How many captures one request passes over to count pages. Beyond, it is told to come again, and the count goes on.
+    pub counted_captures: NonZeroU64,
     /// How many connections are open at once. Further ones wait to be accepted.
     pub connections: NonZeroUsize,
     /// How many requests are answered at once. Further ones are told to come again.
@@ -108,6 +111,7 @@ impl Default for ReplaySettings {
             timegate: TimeGateAnswer::default(),
             longest_url: ByteSize::from_bytes(16 * 1024),
             largest_query: ByteSize::from_bytes(64 * 1024),
+            counted_captures: WalkLimit::default().captures,
             connections: nonzero(1024),
             requests: nonzero(256),
             records: nonzero(64),

@@ -31,6 +31,9 @@ use thiserror::Error;
 use super::Capture;
 use crate::date::Stamp;
 
+/// The field of a capture in an answer that names the set it was imported with; absent: it stands in a file of the archive.
+pub const SET_FIELD: &str = "set";
+
 /// The most filters of one query.
 pub const MAX_FILTERS: usize = 32;
 

@@ -1,16 +1,17 @@
 //! The captures that answer a query, one after the other.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
+use std::vec;
 
 use archive_db::DbError;
 use archive_formats::cdx::Capture;
+use archive_formats::cdx::query::{CaptureQuery, Cursor, Filter, Limit, Order, SET_FIELD, Thinned};
 
-use super::collapse::{Keep, Step};
-use super::cursor::Cursor;
-use super::walk::{Direction, Walk};
-use super::{Filter, Limit, Order, Query, QueryError, SourceTest};
+use super::QueryError;
+use super::walk::{Walk, second_of};
 use crate::Captures;
 use crate::moment::Moment;
 use crate::names::Source;
@@ -25,15 +26,8 @@ const PATIENCE: u32 = 16;
 /// How many answers of a [`SourceTest`] are kept.
 const TESTED: usize = 1 << 14;
 
-/// A capture that answers a query.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Match {
-    /// The capture.
-    pub capture: Capture,
-    /// The file that it stands in, and the set that it came with.
-    pub source: Arc<Source>,
-    place: Place,
-}
+/// Says of a source whether its captures are given; asked once for each file that is met.
+pub(crate) type SourceTest = Box<dyn Fn(&Source) -> bool + Send + Sync>;
 
 /// The captures that answer a query, as they were when it was asked.
 ///
@@ -41,18 +35,18 @@ pub struct Match {
 /// item. Memory does not grow with the number of captures.
 #[must_use = "captures are read as they are asked for"]
 #[derive(Debug)]
-pub struct Matches<'a> {
-    reading: Reading<'a>,
-    steps: Vec<Step>,
-    /// How many captures are still given.
-    room: Option<u64>,
-    /// The last capture that was given, and the places behind it.
-    cursor: Option<Cursor>,
-    is_done: bool,
+pub struct Matches<'a>(Answer<'a>);
+
+#[derive(Debug)]
+enum Answer<'a> {
+    /// Read as they are asked for.
+    Read(Box<Thinned<Reading<'a>>>),
+    /// The last captures, which were read from the end.
+    Last(vec::IntoIter<Capture>),
 }
 
-/// The rows of a query that its conditions hold for.
-struct Reading<'a> {
+/// The rows that the conditions of a query hold for.
+pub(crate) struct Reading<'a> {
     shared: &'a Shared,
     view: Arc<View>,
     walk: Walk<'a>,
@@ -60,8 +54,10 @@ struct Reading<'a> {
     to: Moment,
     filters: Vec<Filter>,
     sources: Option<SourceTest>,
+    names_sets: bool,
     tested: HashMap<u32, bool>,
     misses: u32,
+    is_done: bool,
 }
 
 impl Captures {
@@ -69,201 +65,107 @@ impl Captures {
     ///
     /// # Errors
     ///
-    /// [`QueryError`] if the query makes no sense, or the database fails.
-    pub fn query(&self, query: &Query) -> Result<Matches<'_>, QueryError> {
-        check(query)?;
-        match query.limit {
-            Some(Limit::Last(count)) => self.last(query, count),
-            Some(Limit::First(count)) => self.first(query, Some(count)),
-            None => self.first(query, None),
-        }
-    }
-
-    fn first(&self, query: &Query, room: Option<u64>) -> Result<Matches<'_>, QueryError> {
-        let captures = &self.shared.tables.captures;
-        self.shared.with_view(|view| {
-            let walk = Walk::new(captures, query)?;
-            Ok(self.matches(query, view, walk, room))
-        })
-    }
-
-    /// The last captures of a query, in its order.
-    fn last(&self, query: &Query, count: u64) -> Result<Matches<'_>, QueryError> {
-        let captures = &self.shared.tables.captures;
-        let opposite = match query.order {
-            _ if !query.collapse.is_empty() => None,
-            Order::Ascending => Some(Direction::Backwards),
-            Order::Descending => Some(Direction::Forwards),
-            Order::Closest(_) => None,
+    /// [`QueryError`] if the query breaks a rule, or the database fails.
+    pub fn query(&self, query: &CaptureQuery) -> Result<Matches<'_>, QueryError> {
+        query.validate()?;
+        let Some(opposite) = from_the_end(query) else {
+            let thinned = query.thin(self.reading(query, None)?.naming_sets());
+            return Ok(Matches(Answer::Read(Box::new(thinned))));
         };
-        // Both walks see the same rows.
-        let (mut ahead, mut matches) = self.shared.with_view(|view| {
-            let ahead = match opposite {
-                Some(direction) => Walk::straight(captures, query, direction)?,
-                None => Walk::new(captures, query)?,
-            };
-            let walk = Walk::new(captures, query)?;
-            let ahead = self.matches(query, view, ahead, None);
-            Ok::<_, QueryError>((ahead, self.matches(query, view, walk, Some(count))))
-        })?;
-        if opposite.is_some() {
-            // From the end back to the first capture that is given.
-            ahead.room = Some(count);
-            let mut first = None;
-            for found in ahead {
-                first = Some(found?.place);
-            }
-            if let Some(place) = first {
-                matches.reading.walk.skip_to(&place);
-            }
-        } else {
-            let mut all: u64 = 0;
-            for found in ahead.by_ref() {
-                found?;
-                all += 1;
-            }
-            matches.room = None;
-            for _ in count..all {
-                matches.next().transpose()?;
-            }
-        }
-        Ok(matches)
+        let last = opposite.thin(self.reading(&opposite, None)?.naming_sets());
+        let last: Result<Vec<Capture>, DbError> =
+            last.map(|run| run.map(|run| run.capture)).collect();
+        let mut last = last?;
+        last.reverse();
+        Ok(Matches(Answer::Last(last.into_iter())))
     }
 
-    fn matches<'a>(
-        &'a self,
-        query: &Query,
-        view: &Arc<View>,
-        walk: Walk<'a>,
-        room: Option<u64>,
-    ) -> Matches<'a> {
-        let values = query.after.as_ref().map(|cursor| cursor.values.clone());
-        let mut values = values.unwrap_or_default().into_iter();
-        let steps = query.collapse.iter();
-        Matches {
-            reading: Reading {
-                shared: &self.shared,
-                view: Arc::clone(view),
-                walk,
-                from: query.from.map_or(Moment::FIRST, Moment::of),
-                to: query.to.map_or(Moment::LAST, Moment::end_of),
-                filters: query.filters.clone(),
-                sources: query.sources.clone(),
-                tested: HashMap::new(),
-                misses: 0,
-            },
-            steps: steps
-                .map(|collapse| Step::new(collapse.clone(), values.next()))
-                .collect(),
-            room,
-            cursor: None,
-            is_done: false,
-        }
-    }
-}
-
-/// Refuses what makes no sense.
-fn check(query: &Query) -> Result<(), QueryError> {
-    let is_closest = matches!(query.order, Order::Closest(_));
-    if is_closest && query.target.one_key().is_none() {
-        return Err(QueryError::ClosestOfMany);
-    }
-    let keeps_last = query.collapse.iter().any(|c| c.keep == Keep::Last);
-    if keeps_last && (is_closest || query.collapse.len() > 1) {
-        return Err(QueryError::KeepLast);
-    }
-    let Some(cursor) = &query.after else {
-        return Ok(());
-    };
-    if matches!(query.limit, Some(Limit::Last(_))) {
-        return Err(QueryError::LastAfterCursor);
-    }
-    let values = if keeps_last { 0 } else { query.collapse.len() };
-    if cursor.values.len() == values {
-        Ok(())
-    } else {
-        Err(QueryError::ForeignCursor)
-    }
-}
-
-impl Matches<'_> {
-    /// The place behind the last capture that was given; none before the first one.
-    pub const fn cursor(&self) -> Option<&Cursor> {
-        self.cursor.as_ref()
-    }
-
-    /// The place to go on from, if the limit was reached and there is at least one capture behind it. Nothing more is
-    /// given afterwards.
+    /// The captures of a query before they are thinned out; of some sources only, if there is a test.
     ///
     /// # Errors
     ///
     /// [`DbError`] if the database fails.
-    pub fn resume(&mut self) -> Result<Option<Cursor>, DbError> {
-        let cursor = self.cursor.clone();
-        self.room = None;
-        let further = self.next().transpose()?;
-        self.is_done = true;
-        Ok(cursor.filter(|_| further.is_some()))
-    }
-
-    fn find(&mut self) -> Result<Option<Match>, DbError> {
-        while let Some(found) = self.reading.next()? {
-            if let Some(found) = through(&mut self.steps, found) {
-                return Ok(Some(found));
-            }
-        }
-        for at in 0..self.steps.len() {
-            let held = self.steps.get_mut(at).and_then(Step::finish);
-            let later = self.steps.get_mut(at + 1..).unwrap_or_default();
-            if let Some(found) = held.and_then(|held| through(later, held)) {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
+    pub(crate) fn reading(
+        &self,
+        query: &CaptureQuery,
+        sources: Option<SourceTest>,
+    ) -> Result<Reading<'_>, DbError> {
+        let shared = &*self.shared;
+        shared.with_view(|view| {
+            let after = match &query.cursor {
+                Some(cursor) => Some(shared.place_behind(view, cursor, query.order)?),
+                None => None,
+            };
+            Ok(Reading {
+                shared,
+                view: Arc::clone(view),
+                walk: Walk::new(&shared.tables.captures, query, after)?,
+                from: query.span.from.map_or(Moment::FIRST, Moment::start_of),
+                to: query.span.to.map_or(Moment::LAST, Moment::end_of),
+                filters: query.filters.clone(),
+                sources,
+                names_sets: false,
+                tested: HashMap::new(),
+                misses: 0,
+                is_done: false,
+            })
+        })
     }
 }
 
-/// Takes a capture through steps of collapsing.
-fn through(steps: &mut [Step], found: Match) -> Option<Match> {
-    steps
-        .iter_mut()
-        .try_fold(found, |found, step| step.push(found))
+/// The query for the last captures in the opposite order, where these are the first ones of that.
+fn from_the_end(query: &CaptureQuery) -> Option<CaptureQuery> {
+    let Some(Limit::Last(count)) = query.limit else {
+        return None;
+    };
+    let order = match query.order {
+        Order::Ascending => Order::Descending,
+        Order::Descending => Order::Ascending,
+        Order::Closest(_) => return None,
+    };
+    let is_plain = query.collapse.is_empty() && query.cursor.is_none();
+    is_plain.then(|| CaptureQuery {
+        order,
+        limit: Some(Limit::First(count)),
+        ..query.clone()
+    })
 }
 
 impl Iterator for Matches<'_> {
-    type Item = Result<Match, DbError>;
+    type Item = Result<Capture, DbError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_done || self.room == Some(0) {
-            return None;
-        }
-        match self.find() {
-            Ok(Some(found)) => {
-                self.room = self.room.map(|room| room.saturating_sub(1));
-                let values = self.steps.iter().filter_map(Step::first_value);
-                self.cursor = Some(Cursor {
-                    places: self.reading.walk.places_after(&found.place),
-                    values: values.map(str::to_owned).collect(),
-                });
-                Some(Ok(found))
-            }
-            Ok(None) => {
-                self.is_done = true;
-                None
-            }
-            Err(error) => {
-                self.is_done = true;
-                Some(Err(error))
-            }
+        match &mut self.0 {
+            Answer::Read(thinned) => Some(thinned.next()?.map(|run| run.capture)),
+            Answer::Last(captures) => captures.next().map(Ok),
         }
     }
 }
 
 impl FusedIterator for Matches<'_> {}
 
+impl Iterator for Reading<'_> {
+    type Item = Result<Capture, DbError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_done {
+            return None;
+        }
+        let found = self.find().transpose();
+        self.is_done = !matches!(found, Some(Ok(_)));
+        found
+    }
+}
+
 impl Reading<'_> {
+    /// Lets each capture that was imported name its set.
+    fn naming_sets(mut self) -> Self {
+        self.names_sets = true;
+        self
+    }
+
     /// The next row that all conditions hold for.
-    fn next(&mut self) -> Result<Option<Match>, DbError> {
+    fn find(&mut self) -> Result<Option<Capture>, DbError> {
         while let Some((place, packed)) = self.walk.next().transpose()? {
             if place.time < self.from || place.time > self.to {
                 self.misses += 1;
@@ -274,28 +176,20 @@ impl Reading<'_> {
                 continue;
             }
             self.misses = 0;
-            if self.view.shown.has(place.file)
-                && self.is_wanted(place.file)?
-                && let Some(found) = self.read(place, &packed)?
-            {
-                return Ok(Some(found));
+            if !self.view.shown.has(place.file) || !self.is_wanted(place.file)? {
+                continue;
+            }
+            let Some((mut capture, source)) = self.shared.shown(&place, &packed)? else {
+                continue;
+            };
+            if self.names_sets {
+                name_set(&mut capture, source.set.as_deref());
+            }
+            if self.filters.iter().all(|filter| filter.accepts(&capture)) {
+                return Ok(Some(capture));
             }
         }
         Ok(None)
-    }
-
-    fn read(&self, place: Place, packed: &PackedCapture) -> Result<Option<Match>, DbError> {
-        let (mut capture, source) = self.shared.unpack(&place, packed)?;
-        let is_told_of = source.set.is_none() && show_original(&mut capture);
-        if is_told_of && !self.shared.has_file(capture.file.as_deref())? {
-            return Ok(None);
-        }
-        let holds = self.filters.iter().all(|filter| filter.holds(&capture));
-        Ok(holds.then_some(Match {
-            capture,
-            source,
-            place,
-        }))
     }
 
     /// Whether captures of a file are asked for.
@@ -315,6 +209,23 @@ impl Reading<'_> {
     }
 }
 
+impl fmt::Debug for Reading<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading")
+            .field("walk", &self.walk)
+            .field("filters", &self.filters)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Lets a capture that was imported name its set, and no other one.
+fn name_set(capture: &mut Capture, set: Option<&str>) {
+    capture.extra.retain(|(name, _)| name != SET_FIELD);
+    if let Some(set) = set {
+        capture.extra.push((SET_FIELD.to_owned(), set.to_owned()));
+    }
+}
+
 /// A capture that a file only tells of has no record of its own: it is shown where the record lies that has its content.
 /// Says whether it is such a capture.
 fn show_original(capture: &mut Capture) -> bool {
@@ -331,15 +242,6 @@ fn show_original(capture: &mut Capture) -> bool {
     capture.offset = original.offset;
     capture.file = original.file;
     true
-}
-
-impl std::fmt::Debug for Reading<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reading")
-            .field("walk", &self.walk)
-            .field("filters", &self.filters)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Shared {
@@ -365,5 +267,40 @@ impl Shared {
             self.unreadable(self.tables.captures.name(), key, why)
         })?;
         Ok((capture, source))
+    }
+
+    /// The capture of a row as answers show it, and its source. A capture that a file only tells of is shown if the file with
+    /// its record is.
+    fn shown(
+        &self,
+        place: &Place,
+        packed: &PackedCapture,
+    ) -> Result<Option<(Capture, Arc<Source>)>, DbError> {
+        let (mut capture, source) = self.unpack(place, packed)?;
+        let is_told_of = source.set.is_none() && show_original(&mut capture);
+        if is_told_of && !self.has_file(capture.file.as_deref())? {
+            return Ok(None);
+        }
+        Ok(Some((capture, source)))
+    }
+
+    /// The place behind which an answer goes on: that of the row which is shown as the capture of a cursor, or, if there is
+    /// no such row any more, the one before the second of the cursor, so that no capture is left out.
+    fn place_behind(&self, view: &View, cursor: &Cursor, order: Order) -> Result<Place, DbError> {
+        let second = second_of(cursor);
+        for row in self.tables.captures.range(second.clone())? {
+            let (place, packed) = row?;
+            if !view.shown.has(place.file) {
+                continue;
+            }
+            let shown = self.shown(&place, &packed)?;
+            if shown.is_some_and(|(capture, _)| Cursor::of(&capture) == *cursor) {
+                return Ok(place);
+            }
+        }
+        Ok(match order {
+            Order::Descending => second.end,
+            Order::Ascending | Order::Closest(_) => second.start,
+        })
     }
 }

@@ -293,7 +293,9 @@ fn capture_told_of_is_shown_at_its_record() {
     update.commit().unwrap();
     let shown = || {
         let shown = everything(&captures).into_iter();
-        shown.filter(|found| found.offset.is_some()).collect::<Vec<_>>()
+        shown
+            .filter(|found| found.offset.is_some())
+            .collect::<Vec<_>>()
     };
     assert_eq!(shown(), [expected.clone(), expected.clone()]);
     captures.withdraw("old.arc").unwrap();

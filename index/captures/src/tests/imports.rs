@@ -2,8 +2,8 @@
 
 use archive_formats::cdx::{Capture, Format};
 
-use super::{add, answer, empty, everything, of_file, open, sorted};
-use crate::{Captures, ImportError, ImportReport, MAX_LINE, MAX_NAMED, Query, Target};
+use super::{add, answer, empty, everything, of_file, of_url, open, sorted};
+use crate::{Captures, ImportError, ImportReport, MAX_LINE, MAX_NAMED};
 
 fn import(captures: &Captures, set: &str, text: &str) -> ImportReport {
     let mut import = captures.import(set).unwrap();
@@ -216,7 +216,7 @@ fn foreign_keys_are_made_again() {
     assert_eq!((report.captures, report.without_url), (2, 1));
     let keys: Vec<_> = everything(&captures).into_iter().map(|c| c.key).collect();
     assert_eq!(keys, ["dk,a)/b", "only,key)/é"]);
-    let found = answer(&captures, &Query::new(Target::exact("http://a.dk/b")));
+    let found = answer(&captures, &of_url("http://a.dk/b"));
     assert_eq!(found.len(), 1);
 }
 

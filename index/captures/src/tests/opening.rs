@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use archive_formats::cdx::Capture;
 
-use super::{add, answer, capture, empty, everything, of_file};
+use super::{add, answer, capture, empty, everything, of_all, of_file, of_url};
 use crate::keys::KeyRules;
-use crate::{Captures, Memory, OpenError, OpenOptions, Query, Rekeyed, Target};
+use crate::{Captures, Memory, OpenError, OpenOptions, Rekeyed};
 
 /// Rules by which URLs were keys as they are.
 fn plain() -> OpenOptions {
@@ -57,7 +57,7 @@ fn older_keys_are_made_again() {
     expected.push(keyless);
     assert_eq!(everything(&captures), expected);
     captures.bring_back("hidden").unwrap();
-    let found = answer(&captures, &Query::new(Target::exact("http://www.a.dk/3")));
+    let found = answer(&captures, &of_url("http://www.a.dk/3"));
     assert!(found.len() > 700, "{}", found.len());
     captures.withdraw("hidden").unwrap();
     drop(captures);
@@ -212,15 +212,12 @@ fn flipped_bit_never_shortens_an_answer() {
             continue;
         };
         let captures = opened.captures;
-        let mut matches = captures.query(&Query::new(Target::all())).unwrap();
+        let mut matches = captures.query(&of_all()).unwrap();
         let good = matches.by_ref().take_while(Result::is_ok).count();
         if good < 40_000 {
             noticed += 1;
             assert!(matches.next().is_none(), "the error is the last item");
-            let errors = captures
-                .query(&Query::new(Target::all()))
-                .unwrap()
-                .filter(Result::is_err);
+            let errors = captures.query(&of_all()).unwrap().filter(Result::is_err);
             assert_eq!(errors.count(), 1);
         }
         assert_eq!(

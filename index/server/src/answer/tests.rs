@@ -1,8 +1,10 @@
 //! Answers beside the model of `index_client`, which knows the shared terms of queries only.
 
 use archive_formats::cdx::query::{
-    CaptureField, Collapse, Filter, FilterTest, Keep, KeyRange, Limit, MatchKind, TimeSpan,
+    CaptureField, Collapse, Cursor, Filter, FilterTest, Keep, KeyMatch, KeyRange, Limit, MatchKind,
+    Order, SET_FIELD, TimeSpan,
 };
+use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
 use index_captures::{Memory, OpenOptions};
 use index_client::FakeIndex;
@@ -77,10 +79,7 @@ fn keys() -> Vec<KeyMatch> {
         of(MatchKind::Domain, "http://example/"),
         of(MatchKind::Host, "http://b.example/"),
         of(MatchKind::Exact, "http://nowhere.example/"),
-        KeyMatch::Within(KeyRange {
-            start: String::new(),
-            end: None,
-        }),
+        KeyMatch::Within(KeyRange::all()),
     ]
 }
 

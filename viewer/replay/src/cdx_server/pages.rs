@@ -8,14 +8,15 @@
 //! - Pages that are read one after the other cost nothing extra: their captures are pushed into the marks as well.
 //! - A page further on, and `showNumPages`, walk the captures once, without writing them. A walk has a limit for each
 //!   request ([`WalkLimit`]); the marks keep what was walked, so that the next request goes on from there.
-//! - A page that a walk has not reached by then is refused with 503 for now: asking again goes on with the walk.
-//! - When the limit ends a walk, the number of pages is an upper bound from the index's own estimate of its rows, at
-//!   least one more than what was walked: never too small. Pages between the true end and the bound are empty for
-//!   [`Dialect::Wayback`], and a 400 for [`Dialect::Pywb`] once the end is known.
+//! - A number of pages that a walk has not found out by then, and a page that it has not reached, are refused with 503 for
+//!   now ([`PageMarks::unfinished`]): asking again goes on with the walk. A number is never that of a part.
+//! - A question with more captures than there can be marks for has no number of pages: that is a 400.
 //! - Captures that are added later lie between old marks, so that a page may have more than its rows, and no capture is
 //!   lost between two pages; the last page has no end. Pages of a finished walk are never empty, for clients stop there.
 //!
 //! Each question has at least one page.
+
+use std::num::NonZeroU64;
 
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::Cursor;
@@ -111,14 +112,14 @@ impl PageRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalkLimit {
     /// The number of captures.
-    pub captures: u64,
+    pub captures: NonZeroU64,
 }
 
 impl Default for WalkLimit {
     /// A few seconds of an index that gives a million captures in one.
     fn default() -> Self {
         Self {
-            captures: 3_000_000,
+            captures: const { NonZeroU64::new(3_000_000).unwrap() },
         }
     }
 }
@@ -159,8 +160,6 @@ pub struct PageCount {
     pub size: u64,
     /// Blocks.
     pub blocks: u64,
-    /// Whether it is the number, or an upper bound of it.
-    pub is_exact: bool,
 }
 
 /// The ends of the blocks of one question, as far as they are known.
@@ -199,6 +198,18 @@ impl PageMarks {
     /// Whether there is no room for further marks. Such a question has to be narrowed down, or resumed by key.
     pub fn is_full(&self) -> bool {
         self.marks.len() >= MAX_MARKS
+    }
+
+    /// Lets the walk go on behind the end that it has found: captures may have come since.
+    pub fn reopen(&mut self) {
+        self.is_whole = false;
+    }
+
+    /// Notes a capture of the walk that is not part of the answer, so that the walk does not begin before it again.
+    pub fn pass_over(&mut self, capture: &Capture) {
+        if !self.is_whole && !self.is_full() {
+            self.last = Some(Cursor::of(capture));
+        }
     }
 
     /// Notes the next capture of the walk.
@@ -265,21 +276,24 @@ impl PageMarks {
         }
     }
 
-    /// How many pages there are. Where the walk has not reached the end, `estimate` is what the index thinks it has in the
-    /// range of the question, rather too much than too little.
-    pub fn count(&self, size: u64, estimate: u64) -> PageCount {
+    /// How many pages there are; `None` while the walk has not reached the end: see [`PageMarks::unfinished`].
+    pub fn count(&self, size: u64) -> Option<PageCount> {
         let size = size.max(1);
-        let blocks = if self.is_whole {
-            self.blocks()
-        } else {
-            let walked = self.full_blocks().saturating_add(1);
-            estimate.div_ceil(self.block).max(walked)
-        };
-        PageCount {
+        let blocks = self.blocks();
+        self.is_whole.then(|| PageCount {
             pages: blocks.div_ceil(size).max(1),
             size,
             blocks,
-            is_exact: self.is_whole,
+        })
+    }
+
+    /// The error of a request that a walk would have to go further for.
+    pub fn unfinished(&self) -> RequestError {
+        let walked = self.walked();
+        if self.is_full() {
+            RequestError::TooManyPages { walked }
+        } else {
+            RequestError::NotWalked { walked }
         }
     }
 

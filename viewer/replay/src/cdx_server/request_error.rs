@@ -81,6 +81,22 @@ pub enum RequestError {
         /// How many there are.
         pages: u64,
     },
+    /// The number of pages, or a page, for which more captures have to be counted than one request may.
+    #[error(
+        "the pages are being counted, and {walked} captures have been so far; ask again, and the count goes on"
+    )]
+    NotWalked {
+        /// How many captures were counted.
+        walked: u64,
+    },
+    /// More captures than pages are made of.
+    #[error(
+        "there are more than {walked} captures, too many for pages; ask for fewer, or use resume keys"
+    )]
+    TooManyPages {
+        /// How many captures were counted.
+        walked: u64,
+    },
     /// A secondary index was asked for.
     #[error("this server has no secondary index; use `page` and `showNumPages`")]
     NoSecondaryIndex,
@@ -113,10 +129,12 @@ impl RequestError {
         }
     }
 
-    /// The status of the response: 414 for a request that is too long, 400 for all others.
+    /// The status of the response: 414 for a request that is too long, 503 for one that can be answered later, 400 for all
+    /// others.
     pub fn status(&self) -> u16 {
         match self {
             Self::TooLong(_) => 414,
+            Self::NotWalked { .. } => 503,
             Self::Missing(_)
             | Self::Both(..)
             | Self::TooManyParameters
@@ -130,6 +148,7 @@ impl RequestError {
             | Self::Query(_)
             | Self::Cursor(_)
             | Self::Page { .. }
+            | Self::TooManyPages { .. }
             | Self::NoSecondaryIndex => 400,
         }
     }

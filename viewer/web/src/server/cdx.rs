@@ -7,17 +7,20 @@ use std::io;
 
 use archive_formats::date::Stamp;
 use axum::body::{Body, Bytes};
-use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, Response, StatusCode, request};
 use futures_util::stream;
 use index_client::CaptureStream;
 use viewer_replay::cdx_server::{
     AnswerContext, AnswerForm, AnswerWriter, CdxRequest, DEFAULT_PAGE_SIZES, Dialect, PagePlace,
-    PageRequest, Refusal, RequestError,
+    PageRequest, Refusal,
 };
 
 use super::{Refused, Server, Visit, index_failed};
 use crate::answer::{Notice, put};
+
+/// How soon a client may come again for what can be answered later, in seconds.
+const AGAIN_AFTER: u32 = 1;
 
 /// How many bytes of rows are sent at once.
 const PIECE: usize = 32 * 1024;
@@ -83,7 +86,10 @@ impl Server {
             PageRequest::Whole => self.rows(visit, &request, None).await,
             PageRequest::Count { size } => {
                 let marks = self.walk(visit, &request, u64::MAX).await?;
-                Ok(refused(&marks.count(size, marks.walked()).answer(dialect)))
+                Ok(refused(&match marks.count(size) {
+                    Some(count) => count.answer(dialect),
+                    None => marks.unfinished().refusal(dialect),
+                }))
             }
             PageRequest::Page { number, size } => {
                 let end = number.saturating_add(1).saturating_mul(size);
@@ -97,11 +103,7 @@ impl Server {
                         None => with_type(&request.form, Body::empty()),
                     }),
                     PagePlace::NotWalked { .. } => {
-                        let error = RequestError::Page {
-                            page: number,
-                            pages: marks.count(size, marks.walked()).pages,
-                        };
-                        Ok(refused(&error.refusal(dialect)))
+                        Ok(refused(&marks.unfinished().refusal(dialect)))
                     }
                     place @ PagePlace::Known { .. } => {
                         self.rows(visit, &request, Some(place)).await
@@ -247,6 +249,9 @@ fn refused(refusal: &Refusal) -> Response<Body> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(refusal.content_type));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(refusal.body.len()));
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    if refusal.status == StatusCode::SERVICE_UNAVAILABLE.as_u16() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(AGAIN_AFTER));
+    }
     response
 }
 

@@ -7,7 +7,7 @@ use archive_formats::cdx::query::Order;
 use axum::body::Body;
 use axum::http::{HeaderMap, Response, StatusCode};
 use viewer_replay::access::Group;
-use viewer_replay::cdx_server::{CdxRequest, DEFAULT_PAGE_SIZES, PageMarks, WalkLimit};
+use viewer_replay::cdx_server::{CdxRequest, DEFAULT_PAGE_SIZES, PageMarks};
 
 use super::{Refused, Server, Visit, index_failed};
 use crate::answer::Notice;
@@ -49,19 +49,23 @@ impl Server {
         let groups: Vec<&str> = visit.visitor.groups().map(Group::as_str).collect();
         let collection = visit.collection.name();
         let question = format!("{collection} {groups:?} {}", request.page_key());
-        // An end that was reached may have moved: what follows the archive grows.
-        let known = self
-            .page_cache
-            .take(&question)
-            .filter(|marks| !marks.is_whole());
-        let mut marks = known.unwrap_or_else(|| PageMarks::new(&DEFAULT_PAGE_SIZES));
         let mut query = request.index_query();
         query.order = request.query.order;
-        if query.order == Order::Ascending || query.order == Order::Descending {
+        // A walk outwards from a time begins anew each time.
+        let goes_on = !matches!(query.order, Order::Closest(_));
+        let known = self.page_cache.take(&question).filter(|_| goes_on);
+        let mut marks = known.unwrap_or_else(|| PageMarks::new(&DEFAULT_PAGE_SIZES));
+        // An end that was reached may have moved: what follows the archive grows.
+        marks.reopen();
+        if marks.walked() >= captures || marks.is_full() {
+            self.page_cache.keep(question, marks.clone());
+            return Ok(marks);
+        }
+        if goes_on {
             query.cursor = marks.walked_to().cloned().or(query.cursor);
         }
         let query = Self::in_collection(visit, query);
-        let limit = WalkLimit::default().captures;
+        let limit = self.settings.counted_captures.get();
         let mut stream = self
             .parts
             .index
@@ -78,6 +82,8 @@ impl Server {
             walked += 1;
             if visit.decide(&capture).is_allowed() {
                 marks.push(&capture);
+            } else {
+                marks.pass_over(&capture);
             }
         }
         self.page_cache.keep(question, marks.clone());

@@ -210,6 +210,29 @@ async fn look_ups_answer_in_three_dialects() {
     assert_eq!(beyond.status, 400);
 }
 
+/// Fails if a part of the captures is counted for all of them, or a count that is not finished does not go on.
+#[tokio::test]
+async fn pages_are_counted_over_several_requests() {
+    let served = three_pages()
+        .await
+        .set("replay.counted_captures=2")
+        .serve()
+        .await;
+    let count = "/all/cdx?url=http://example.org/page&showNumPages=true";
+    let first = served.get(count).await;
+    assert_eq!(first.status, 503);
+    assert_eq!(first.field("retry-after"), Some("1"));
+    assert!(first.text().contains("2 captures"), "{}", first.text());
+    for _ in 0..2 {
+        let counted = served.get(count).await;
+        assert_eq!(counted.status, 200);
+        assert!(counted.text().contains("\"pages\": 1"));
+    }
+    let far = "/all/cdx?url=example.org/*&page=3";
+    assert_eq!(served.get(far).await.status, 503);
+    assert_eq!(served.get(far).await.status, 400, "there is no such page");
+}
+
 /// Fails if one rule is asked on one route and not on another.
 #[tokio::test]
 async fn one_rule_blocks_on_every_route() {

@@ -151,6 +151,11 @@ impl KeyMatch {
 }
 
 impl KeyRange {
+    /// All keys.
+    pub fn all() -> Self {
+        Self::of_prefix("")
+    }
+
     /// All keys that begin with a text.
     pub fn of_prefix(prefix: impl Into<String>) -> Self {
         let start = prefix.into();

@@ -108,8 +108,7 @@ fn pages_hold_each_capture_once() {
                 number += 1;
             }
             assert_eq!(joined, offsets(&all), "{count} {size}");
-            let pages = marks.count(size, 0);
-            assert!(pages.is_exact);
+            let pages = marks.count(size).unwrap();
             assert_eq!(pages.pages, number, "{count} {size}");
 
             let mut fresh = PageMarks::new(&SIZES);
@@ -139,7 +138,7 @@ fn pages_survive_changes_of_the_index() {
         added.offset = Some(12_345);
         after.push(added);
         after.sort_by(index_order);
-        let pages = marks.count(1, 0).pages;
+        let pages = marks.count(1).unwrap().pages;
         let mut joined = Vec::new();
         for number in 0..pages {
             joined.extend(read_page(&after, &mut marks, number, 1).unwrap());
@@ -170,26 +169,49 @@ fn page_without_its_end_still_ends() {
     assert!(page.len() <= 2 + same_second, "{page:?}");
 }
 
-/// Fails if a bound on the number of pages is too small while the walk has not ended.
+/// Fails if a part of the pages passes for all of them, or captures that come later are not counted.
 #[test]
-fn number_of_pages_is_never_too_small() {
+fn pages_are_counted_to_the_end_or_not_at_all() {
+    let all = many(10);
     let mut marks = PageMarks::new(&SIZES);
-    assert_eq!(marks.count(1, 0).pages, 1);
-    assert_eq!(marks.count(2, 100).pages, 17);
-    for (n, capture) in many(10).iter().enumerate() {
+    for (walked, capture) in (1..).zip(&all) {
+        assert_eq!(marks.count(1), None);
         marks.push(capture);
-        let walked = u64::try_from(n).unwrap() + 1;
-        let count = marks.count(1, 0);
-        assert!(!count.is_exact && count.pages * SIZES.block >= walked);
+        assert_eq!(marks.unfinished(), RequestError::NotWalked { walked });
+        assert_eq!(marks.unfinished().status(), 503);
+    }
+    let mut hidden = all[9].clone();
+    hidden.offset = Some(12_345);
+    marks.pass_over(&hidden);
+    assert_eq!(marks.walked_to(), Some(&Cursor::of(&hidden)));
+    marks.finish();
+    assert_eq!(marks.count(1).unwrap().pages, 4);
+    marks.reopen();
+    assert_eq!(marks.count(1), None);
+    for capture in &all {
+        marks.push(capture);
     }
     marks.finish();
-    assert_eq!(marks.count(1, 1_000).pages, 4);
-    let empty = {
-        let mut marks = PageMarks::new(&SIZES);
-        marks.finish();
-        marks
-    };
-    assert_eq!(empty.count(5, 0).pages, 1);
+    assert_eq!(marks.count(1).unwrap().pages, 7);
+    let mut empty = PageMarks::new(&SIZES);
+    empty.finish();
+    assert_eq!(empty.count(5).unwrap().pages, 1);
+}
+
+/// Fails if a question that has no room for its pages is counted without end, or has a number of pages.
+#[test]
+fn pages_beyond_their_room_are_refused() {
+    let sizes = PageSizes { block: 1, ..SIZES };
+    let mut marks = PageMarks::new(&sizes);
+    let capture = &captures()[0];
+    while !marks.is_full() {
+        marks.push(capture);
+    }
+    let walked = marks.walked();
+    marks.push(capture);
+    assert_eq!((marks.walked(), marks.count(1)), (walked, None));
+    assert_eq!(marks.unfinished(), RequestError::TooManyPages { walked });
+    assert_eq!(marks.unfinished().status(), 400);
 }
 
 /// Fails if the number of pages, or the refusal of a page behind the last one, has another form than its server's.
@@ -199,7 +221,6 @@ fn page_answers_have_their_dialect() {
         pages: 85,
         size: 5,
         blocks: 423,
-        is_exact: true,
     };
     let pywb = count.answer(Dialect::Pywb);
     assert_eq!(
