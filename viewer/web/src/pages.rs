@@ -54,7 +54,9 @@ use axum::http::header::{
 };
 use axum::http::request::Parts as RequestHead;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode};
+use axum::http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode,
+};
 use index_client::Captures;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
@@ -213,7 +215,10 @@ impl PageHost {
         let mut response = answered.unwrap_or_else(|problem| self.problem_page(&asked, &problem));
         let headers = response.headers_mut();
         for (name, value) in FIELDS {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+            headers.insert(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
         }
         headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         if !headers.contains_key(CONTENT_SECURITY_POLICY) {
@@ -337,7 +342,12 @@ impl PageHost {
     }
 
     /// A page as an answer.
-    fn page(&self, status: StatusCode, words: &Words, page: &impl askama::Template) -> Response<Body> {
+    fn page(
+        &self,
+        status: StatusCode,
+        words: &Words,
+        page: &impl askama::Template,
+    ) -> Response<Body> {
         let html = match page.render() {
             Ok(html) => html,
             Err(error) => {

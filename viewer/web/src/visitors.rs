@@ -6,7 +6,11 @@ use axum::http::{HeaderMap, HeaderValue};
 use viewer_replay::access::{PeerFacts, Visitor, VisitorSettings};
 
 /// The visitor behind a request.
-pub(crate) fn visitor(settings: &VisitorSettings, peer: SocketAddr, headers: &HeaderMap) -> Visitor {
+pub(crate) fn visitor(
+    settings: &VisitorSettings,
+    peer: SocketAddr,
+    headers: &HeaderMap,
+) -> Visitor {
     let all = |name: &str| -> Vec<&[u8]> {
         headers
             .get_all(name)

@@ -284,7 +284,11 @@ mod tests {
                     let (found, kind, parameters) = read(&link);
                     assert_eq!((found, kind), (key.clone(), Some(matching)), "{link}");
                     assert_eq!(parameters.get("after"), parameter, "{link}");
-                    assert_eq!(parameters.get("lang"), language.map(Language::tag), "{link}");
+                    assert_eq!(
+                        parameters.get("lang"),
+                        language.map(Language::tag),
+                        "{link}"
+                    );
                 }
             }
             let frame = PageAddress::new(PagePath::Frame {
@@ -296,7 +300,11 @@ mod tests {
                 let link = frame.link(language);
                 let (found, _, parameters) = read(&link);
                 assert_eq!(found, key, "{link}");
-                assert_eq!(parameters.get("lang"), language.map(Language::tag), "{link}");
+                assert_eq!(
+                    parameters.get("lang"),
+                    language.map(Language::tag),
+                    "{link}"
+                );
             }
         }
         let domain = calendar("http://example.org/", TargetMatch::Domain);
@@ -316,10 +324,16 @@ mod tests {
             "/all/http%3A%2F%2Fa.example?lang=da",
         ] {
             let (path, parameters) = PageParameters::split(target);
-            assert_eq!((path.as_ref(), parameters), (target, PageParameters::default()));
+            assert_eq!(
+                (path.as_ref(), parameters),
+                (target, PageParameters::default())
+            );
         }
         let (_, parameters) = PageParameters::split("/?url=a%26b&lang=da&url=other&empty=");
         assert_eq!(parameters.get("url"), Some("a&b"));
-        assert_eq!((parameters.get("empty"), parameters.has("empty")), (None, true));
+        assert_eq!(
+            (parameters.get("empty"), parameters.has("empty")),
+            (None, true)
+        );
     }
 }

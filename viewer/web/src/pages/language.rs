@@ -89,9 +89,6 @@ mod tests {
             let headers = HeaderMap::from_iter([(ACCEPT_LANGUAGE, value)]);
             assert_eq!(Language::accepted(&headers), expected, "{accept}");
         }
-        assert_eq!(
-            Language::accepted(&HeaderMap::new()),
-            Language::English
-        );
+        assert_eq!(Language::accepted(&HeaderMap::new()), Language::English);
     }
 }

@@ -59,9 +59,8 @@ pub(super) enum NearestCapture {
 /// The URL of a capture for links: its own, if that leads to the same key again.
 pub(super) fn url_of<'a>(capture: &'a Capture, target: &'a Target) -> &'a str {
     let own = capture.original.as_deref();
-    let leads_here = |own: &&str| {
-        Target::parse(own).is_ok_and(|parsed| parsed.key() == target.key())
-    };
+    let leads_here =
+        |own: &&str| Target::parse(own).is_ok_and(|parsed| parsed.key() == target.key());
     own.filter(leads_here).unwrap_or(target.url())
 }
 

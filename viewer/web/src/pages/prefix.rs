@@ -267,7 +267,8 @@ mod tests {
     /// Fails if the next page repeats a URL, leaves one out, or leaves the range.
     #[test]
     fn next_page_begins_behind_the_last_key() {
-        let KeyMatch::Within(range) = KeyMatch::of(MatchKind::Prefix, "http://a.dk/b").unwrap() else {
+        let KeyMatch::Within(range) = KeyMatch::of(MatchKind::Prefix, "http://a.dk/b").unwrap()
+        else {
             panic!("a prefix is a range");
         };
         let rest = behind(&range, "dk,a)/b").unwrap();

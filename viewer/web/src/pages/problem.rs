@@ -102,7 +102,12 @@ impl Problem {
             say(StatusCode::NOT_FOUND, words.say("not-found"), text, advice)
         };
         let bad = |text: String, advice: String| {
-            say(StatusCode::BAD_REQUEST, words.say("bad-address"), text, advice)
+            say(
+                StatusCode::BAD_REQUEST,
+                words.say("bad-address"),
+                text,
+                advice,
+            )
         };
         let down = |text: String, seconds: u32| ProblemText {
             retry_after: Some(seconds),
@@ -115,9 +120,10 @@ impl Problem {
         };
         match self {
             Self::NoSuchPage => not_found(words.say("no-page"), words.say("no-page-advice")),
-            Self::OnReplayHost => {
-                not_found(words.say("on-replay-host"), words.say("on-replay-host-advice"))
-            }
+            Self::OnReplayHost => not_found(
+                words.say("on-replay-host"),
+                words.say("on-replay-host-advice"),
+            ),
             Self::NoSuchCollection(name) => not_found(
                 words.fill("no-collection", &[("name", &ShownUrl::new(name).short)]),
                 words.say("no-collection-advice"),
@@ -150,9 +156,7 @@ impl Problem {
                 words.count("url-too-long-text", LONGEST_URL as u64),
                 words.say("url-too-long-advice"),
             ),
-            Self::NotUnderstood => {
-                bad(words.say("not-understood"), words.say("no-page-advice"))
-            }
+            Self::NotUnderstood => bad(words.say("not-understood"), words.say("no-page-advice")),
             Self::NoSuchListPage => {
                 not_found(words.say("no-list-page"), words.say("no-list-page-advice"))
             }

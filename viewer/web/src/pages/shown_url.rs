@@ -68,7 +68,10 @@ mod tests {
     #[test]
     fn shown_urls_are_short_and_honest() {
         let plain = ShownUrl::new("http://example.org/ø?a=b");
-        assert_eq!((plain.short.as_str(), plain.is_cut), ("http://example.org/ø?a=b", false));
+        assert_eq!(
+            (plain.short.as_str(), plain.is_cut),
+            ("http://example.org/ø?a=b", false)
+        );
         let turned = ShownUrl::new("http://a/\u{202e}gro.b\u{200b} \u{1b}[2J");
         assert_eq!(turned.short, "http://a/%E2%80%AEgro.b%E2%80%8B%20%1B[2J");
         let long = format!("http://example.org/{}end", "x".repeat(10_000));

@@ -158,7 +158,11 @@ impl Words {
             Some(text.into_owned())
         });
         found.unwrap_or_else(|| {
-            tracing::error!(key, language = self.language.tag(), "a text of the pages is missing");
+            tracing::error!(
+                key,
+                language = self.language.tag(),
+                "a text of the pages is missing"
+            );
             key.to_owned()
         })
     }

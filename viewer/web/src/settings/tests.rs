@@ -71,12 +71,21 @@ fn one_host_for_pages_and_replay_is_refused() {
     for set in [
         &["web={}"][..],
         &["web.listen=127.0.0.1:81", "replay.listen=127.0.0.1:80"],
-        &["web.listen=127.0.0.1:81", "replay.listen=[::ffff:127.0.0.1]:80"],
+        &[
+            "web.listen=127.0.0.1:81",
+            "replay.listen=[::ffff:127.0.0.1]:80",
+        ],
         &[local, "replay.url=http://LOCALHOST:8081"],
-        &["web.url=https://a.example", "replay.url=https://a.example.:8443"],
+        &[
+            "web.url=https://a.example",
+            "replay.url=https://a.example.:8443",
+        ],
     ] {
         let error = refusal(set);
-        assert!(error.contains("cookies") && error.contains("web.url"), "{error}");
+        assert!(
+            error.contains("cookies") && error.contains("web.url"),
+            "{error}"
+        );
     }
     for set in [
         &[local, "web.listen=127.0.0.1:81"][..],

@@ -68,7 +68,10 @@ impl CaptureDays {
         if first > last {
             return 0;
         }
-        self.days.range(first..=last).map(|(_, day)| day.count).sum()
+        self.days
+            .range(first..=last)
+            .map(|(_, day)| day.count)
+            .sum()
     }
 
     /// The last year with captures between two days.
@@ -129,14 +132,28 @@ mod tests {
         assert_eq!(grid.len(), 5);
         let numbers: Vec<Vec<i8>> = grid
             .iter()
-            .map(|week| week.iter().map(|day| day.map_or(0, |day| day.date.day())).collect())
+            .map(|week| {
+                week.iter()
+                    .map(|day| day.map_or(0, |day| day.date.day()))
+                    .collect()
+            })
             .collect();
-        assert_eq!(numbers[0], [0, 0, 0, 0, 0, 1, 2], "1 February 2020 was a Saturday");
+        assert_eq!(
+            numbers[0],
+            [0, 0, 0, 0, 0, 1, 2],
+            "1 February 2020 was a Saturday"
+        );
         assert_eq!(numbers[4], [24, 25, 26, 27, 28, 29, 0]);
         let leap = grid[4][5].unwrap().captures.unwrap();
-        assert_eq!((leap.count, leap.first.to_string().as_str()), (2, "20200229235959"));
+        assert_eq!(
+            (leap.count, leap.first.to_string().as_str()),
+            (2, "20200229235959")
+        );
         assert_eq!(days.years(), BTreeMap::from([(2020, 3)]));
-        assert_eq!(days.months(), BTreeMap::from([((2020, 2), 2), ((2020, 3), 1)]));
+        assert_eq!(
+            days.months(),
+            BTreeMap::from([((2020, 2), 2), ((2020, 3), 1)])
+        );
         assert_eq!(days.grid(2021, 2).len(), 4, "28 days from Monday on");
         assert!(days.grid(2020, 13).is_empty());
     }
@@ -151,7 +168,10 @@ mod tests {
                 assert!(days.grid(year, month).len() >= 4, "{year}-{month}");
             }
         }
-        let (first, last) = (Date::new(0, 1, 1).unwrap(), Date::new(9999, 12, 31).unwrap());
+        let (first, last) = (
+            Date::new(0, 1, 1).unwrap(),
+            Date::new(9999, 12, 31).unwrap(),
+        );
         assert_eq!(days.between(first, last), 2);
         assert_eq!(days.between(last, first), 0);
         assert_eq!(days.last_year(first, last), Some(9999));

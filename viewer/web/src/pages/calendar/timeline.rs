@@ -35,7 +35,9 @@ impl Bar {
     /// The bar of a number beside the largest one.
     pub(super) fn new(x: u32, count: u64, largest: u64) -> Self {
         let scaled = u128::from(count) * u128::from(HEIGHT) / u128::from(largest.max(1));
-        let height = u64::try_from(scaled).unwrap_or(HEIGHT).clamp(LOWEST, HEIGHT);
+        let height = u64::try_from(scaled)
+            .unwrap_or(HEIGHT)
+            .clamp(LOWEST, HEIGHT);
         Self {
             x,
             y: HEIGHT - height,

@@ -31,7 +31,8 @@ fn collect(pattern: &Pattern<&str>, variables: &mut BTreeSet<String>) {
         let PatternElement::Placeable { expression } = element else {
             continue;
         };
-        let (Expression::Inline(inline) | Expression::Select {
+        let (Expression::Inline(inline)
+        | Expression::Select {
             selector: inline, ..
         }) = expression;
         if let InlineExpression::VariableReference { id } = inline {
@@ -69,13 +70,20 @@ fn every_text_exists_everywhere_and_is_used() {
         for (key, variables) in &english {
             // A form that is chosen by a number may leave the number out.
             let without = |all: &BTreeSet<String>| -> BTreeSet<String> {
-                all.iter().filter(|name| *name != "number").cloned().collect()
+                all.iter()
+                    .filter(|name| *name != "number")
+                    .cloned()
+                    .collect()
             };
             let there = own.get(key);
             let there = there.unwrap_or_else(|| panic!("{key} is missing in {language:?}"));
             assert_eq!(without(there), without(variables), "{key} in {language:?}");
         }
-        assert_eq!(own.len(), english.len(), "{language:?} has texts that English lacks");
+        assert_eq!(
+            own.len(),
+            english.len(),
+            "{language:?} has texts that English lacks"
+        );
     }
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let used = [
@@ -84,7 +92,10 @@ fn every_text_exists_everywhere_and_is_used() {
     ]
     .concat();
     for key in english.keys() {
-        assert!(used.contains(&format!("\"{key}\"")), "{key} is used nowhere");
+        assert!(
+            used.contains(&format!("\"{key}\"")),
+            "{key} is used nowhere"
+        );
     }
 }
 
@@ -114,7 +125,12 @@ fn every_text_that_is_asked_for_exists() {
 #[test]
 fn numbers_and_dates_follow_the_language() {
     let (english, danish) = (words(Language::English), words(Language::Danish));
-    for (number, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+    for (number, expected) in [
+        (0, "0"),
+        (999, "999"),
+        (1000, "1,000"),
+        (1_234_567, "1,234,567"),
+    ] {
         assert_eq!(english.number(number), expected);
         assert_eq!(danish.number(number), expected.replace(',', "."));
     }
