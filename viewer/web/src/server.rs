@@ -28,7 +28,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, Respons
 use index_client::{Captures, IndexError};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
-use viewer_replay::access::{Decision, PeerFacts, Visitor, VisitorSettings};
+use viewer_replay::access::{Decision, Visitor, VisitorSettings};
 use viewer_replay::cdx_server::Dialect;
 use viewer_replay::request::{Addresses, InvalidRequest, LookupDialect, Request};
 use viewer_replay::response::Method as ReplyMethod;
@@ -38,6 +38,7 @@ use crate::collections::{Collection, Collections};
 use crate::metrics::Instruments;
 use crate::records::{RecordError, Records};
 use crate::settings::ReplaySettings;
+use crate::visitors;
 use pages::PageCache;
 use under_way::{GuardedBody, UnderWay};
 
@@ -268,19 +269,7 @@ impl Server {
                 words,
             ));
         };
-        let all = |name: &str| -> Vec<&[u8]> {
-            headers
-                .get_all(name)
-                .iter()
-                .map(HeaderValue::as_bytes)
-                .collect()
-        };
-        let (acl_user, forwarded_for) = (all("x-pywb-acl-user"), all("x-forwarded-for"));
-        let visitor = self.parts.visitors.visitor(&PeerFacts {
-            address: Some(peer.ip().to_canonical()),
-            acl_user: &acl_user,
-            forwarded_for: &forwarded_for,
-        });
+        let visitor = visitors::visitor(&self.parts.visitors, peer, headers);
         Ok(Visit {
             addresses: Addresses::new(&self.origin(headers), collection.name()),
             collection: Arc::clone(collection),
