@@ -18,9 +18,12 @@
 mod access;
 #[path = "../whole/archive.rs"]
 mod archive;
+mod calendar;
 mod damage;
 mod dialects;
+mod hostile;
 mod kills;
 mod mementos;
 mod raw;
+mod shown;
 mod support;
