@@ -119,10 +119,16 @@ mod tests {
             calendar: "/all/*/http://a.dk/\"><script>",
         };
         let html = banner.html(&[Problem::Cut("<b>'".to_owned()), Problem::Digest]);
-        assert!(!html.contains("<script") && !html.contains("<b>'"), "{html}");
+        assert!(
+            !html.contains("<script") && !html.contains("<b>'"),
+            "{html}"
+        );
         assert!(html.contains("2020-01-02T03:04:05Z"), "{html}");
         assert_eq!(html.matches("href=").count(), 1);
-        assert!(html.contains("href=\"/all/*/http://a.dk/%22%3E%3Cscript%3E\""), "{html}");
+        assert!(
+            html.contains("href=\"/all/*/http://a.dk/%22%3E%3Cscript%3E\""),
+            "{html}"
+        );
         assert_eq!(html.matches("role=\"alert\"").count(), 2);
     }
 }

@@ -76,6 +76,11 @@ impl ContentKind {
     }
 }
 
+/// Whether a `Content-Type` tells the kind of a document, so that its bytes need not be looked at.
+pub fn is_told(content_type: Option<&[u8]>) -> bool {
+    !UNKNOWN.contains(&essence(content_type).as_str())
+}
+
 /// The `Content-Type` with which a document that is no page of ours is shown: one that can be read in one way.
 pub fn document_type(kind: ContentKind, content_type: Option<&[u8]>) -> String {
     let media = content_type.and_then(MediaType::read);
@@ -96,7 +101,9 @@ pub fn document_type(kind: ContentKind, content_type: Option<&[u8]>) -> String {
 
 fn essence(content_type: Option<&[u8]>) -> String {
     let media = content_type.and_then(MediaType::read);
-    media.map_or_else(String::new, |media| media.essence.trim().to_ascii_lowercase())
+    media.map_or_else(String::new, |media| {
+        media.essence.trim().to_ascii_lowercase()
+    })
 }
 
 /// Whether a media type is two tokens with a slash between them.
@@ -166,7 +173,10 @@ mod tests {
         for (content_type, expected) in [
             (Some("image/png"), "image/png"),
             (Some("IMAGE/PNG; q=1"), "image/png"),
-            (Some("text/plain; charset=iso-8859-1"), "text/plain; charset=iso-8859-1"),
+            (
+                Some("text/plain; charset=iso-8859-1"),
+                "text/plain; charset=iso-8859-1",
+            ),
             (Some("image/png, text/html"), "image/png"),
             (Some("image/<png>"), "text/plain"),
             (Some("text/html"), "text/plain"),
@@ -176,7 +186,11 @@ mod tests {
         ] {
             let content_type = content_type.map(str::as_bytes);
             let kind = ContentKind::read(content_type, b"");
-            assert_eq!(document_type(kind, content_type), expected, "{content_type:?}");
+            assert_eq!(
+                document_type(kind, content_type),
+                expected,
+                "{content_type:?}"
+            );
         }
     }
 }

@@ -86,9 +86,7 @@ impl<'a> FetchFacts<'a> {
         let worker = self.worker_destination();
         let is_frame = worker.is_some_and(|worker| FRAMES.contains(&worker));
         match modifier {
-            Some(
-                Modifier::Main | Modifier::InnerFrame | Modifier::Frame | Modifier::Banner,
-            ) => {
+            Some(Modifier::Main | Modifier::InnerFrame | Modifier::Frame | Modifier::Banner) => {
                 if is_frame {
                     Delivery::FramedPage
                 } else if worker.is_none() && is(self.destination, b"document") {
@@ -166,7 +164,13 @@ mod tests {
     /// Fails if any request but that of our worker for a frame gets an archived page with its scripts.
     #[test]
     fn only_framed_worker_gets_pages() {
-        let workers = [None, Some("iframe"), Some("document"), Some("empty"), Some("")];
+        let workers = [
+            None,
+            Some("iframe"),
+            Some("document"),
+            Some("empty"),
+            Some(""),
+        ];
         let modes = [None, Some("navigate"), Some("cors"), Some("same-origin")];
         let destinations = [
             None,
@@ -222,7 +226,11 @@ mod tests {
             (vec![("service-worker", "script")], Delivery::ServiceWorker),
         ] {
             for modifier in PAGES {
-                assert_eq!(facts(&fields).delivery(Some(modifier)), expected, "{fields:?}");
+                assert_eq!(
+                    facts(&fields).delivery(Some(modifier)),
+                    expected,
+                    "{fields:?}"
+                );
             }
         }
     }
@@ -259,7 +267,11 @@ mod tests {
                 Delivery::ServiceWorker,
             ),
         ] {
-            assert_eq!(facts(fields).delivery(modifier), expected, "{fields:?} {modifier:?}");
+            assert_eq!(
+                facts(fields).delivery(modifier),
+                expected,
+                "{fields:?} {modifier:?}"
+            );
         }
     }
 }

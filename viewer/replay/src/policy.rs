@@ -84,7 +84,9 @@ impl Surroundings<'_> {
 
     fn ancestors(&self) -> String {
         let page_host = self.page_host.unwrap_or_default();
-        format!("frame-ancestors 'self' {page_host}").trim_end().to_owned()
+        format!("frame-ancestors 'self' {page_host}")
+            .trim_end()
+            .to_owned()
     }
 }
 
@@ -108,13 +110,24 @@ mod tests {
             is_encrypted: false,
         };
         let policy = around.framed_page();
-        for name in ["frame-src", "object-src", "worker-src", "form-action", "base-uri"] {
+        for name in [
+            "frame-src",
+            "object-src",
+            "worker-src",
+            "form-action",
+            "base-uri",
+        ] {
             assert_eq!(sources(&policy, name).unwrap(), ["'self'"], "{name}");
         }
         for name in ["default-src", "connect-src"] {
             let sources = sources(&policy, name).unwrap();
             assert!(sources.contains(&"http:") && sources.contains(&"https:"));
-            assert!(!sources.iter().any(|own| own.starts_with("ws") || *own == "*"), "{policy}");
+            assert!(
+                !sources
+                    .iter()
+                    .any(|own| own.starts_with("ws") || *own == "*"),
+                "{policy}"
+            );
         }
         let ancestors = sources(&policy, "frame-ancestors").unwrap();
         assert_eq!(ancestors, ["'self'", "http://localhost:1"]);
@@ -126,8 +139,15 @@ mod tests {
     fn no_script_policy_keeps_to_its_host() {
         let policy = Surroundings::default().no_script();
         assert_eq!(sources(&policy, "script-src").unwrap(), ["'none'"]);
-        assert!(!sources(&policy, "sandbox").unwrap().contains(&"allow-scripts"));
-        assert!(!policy.contains("http") && !policy.contains('*'), "{policy}");
+        assert!(
+            !sources(&policy, "sandbox")
+                .unwrap()
+                .contains(&"allow-scripts")
+        );
+        assert!(
+            !policy.contains("http") && !policy.contains('*'),
+            "{policy}"
+        );
         assert_eq!(sources(&policy, "frame-ancestors").unwrap(), ["'self'"]);
     }
 
@@ -138,6 +158,10 @@ mod tests {
             page_host: None,
             is_encrypted: true,
         };
-        assert!(around.framed_page().ends_with("; upgrade-insecure-requests"));
+        assert!(
+            around
+                .framed_page()
+                .ends_with("; upgrade-insecure-requests")
+        );
     }
 }

@@ -53,7 +53,7 @@ use crate::request::{Addresses, Modifier};
 use links::{Links, Purpose};
 use page::Page;
 
-pub use charset::{START_OF_PAGE, page_encoding};
+pub use charset::{START_OF_PAGE, page_encoding, sheet_text};
 
 /// The least memory that a page is read with.
 const LEAST_MEMORY: usize = 16 * 1024;

@@ -221,7 +221,7 @@ async function page(event, address) {
   if (!url) {
     return notice(404, "Not in the archive", "This page was a redirect that leads nowhere on the web.");
   }
-  return Response.redirect(pathOf({ ...address, url }, address.modifier) + url.hash, 302);
+  return leadTo({ ...address, url }, address.modifier);
 }
 
 /**
@@ -235,7 +235,12 @@ async function wayBack(event) {
   if (!place) {
     return notice(404, "Not in the archive", "Nobody can tell from which page this address was reached.");
   }
-  return Response.redirect(pathOf(place, "mp_") + place.url.hash, 302);
+  return leadTo(place, "mp_");
+}
+
+/** A redirect to a capture. */
+function leadTo(place, modifier) {
+  return Response.redirect(self.location.origin + pathOf(place, modifier) + place.url.hash, 302);
 }
 
 /** An answer in words, in which nothing acts. The words are our own. */

@@ -93,9 +93,8 @@ pub fn decoded_entity<'a>(
     entity: impl BufRead + 'a,
     limits: Limits,
 ) -> Box<dyn Read + 'a> {
-    let codings: Vec<&[u8]> = head.map_or_else(Vec::new, |head| {
-        head.list("content-encoding").collect()
-    });
+    let codings: Vec<&[u8]> =
+        head.map_or_else(Vec::new, |head| head.list("content-encoding").collect());
     if codings.is_empty() {
         return Box::new(entity);
     }
