@@ -45,7 +45,8 @@ pub use collections::RulesError;
 use listener::ConnectionLimits;
 use metrics::Instruments;
 use records::Records;
-use server::{Parts, Server};
+pub use server::WorkerError as ServiceWorkerError;
+use server::{Parts, Server, WorkerScript};
 pub use settings::{InvalidSettings, Settings};
 
 /// How long an exchange of certificates may take to be noticed.
@@ -66,6 +67,9 @@ pub enum StartError {
     /// The certificate for browsers cannot be used.
     #[error("replay.certificate: {0}")]
     Site(#[from] SiteError),
+    /// The service worker of the operator cannot be used.
+    #[error(transparent)]
+    ServiceWorker(#[from] ServiceWorkerError),
     /// The certificate is somebody else's: the archive and the index would not talk to it.
     #[error("the certificate is {0}, not viewer/<name>; issue one with `holdfast pki issue`")]
     Identity(String),
@@ -137,6 +141,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         visitors,
         instruments,
         clock: daemon.clock.clone(),
+        page_host: None,
+        worker: WorkerScript::open(replay.service_worker.as_deref())?,
     };
     let failed = |source| StartError::Listen {
         address: replay.listen,
