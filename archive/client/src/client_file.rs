@@ -75,6 +75,9 @@ pub struct Endpoints {
     /// The index of captures, `host:port`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<String>,
+    /// The pages for people: the beginning of their addresses, such as `http://localhost:7409`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web: Option<String>,
     /// The replay listener: the beginning of its addresses, such as `http://127.0.0.1:7408`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<String>,

@@ -46,6 +46,7 @@ use archive_formats::surt::UrlKey;
 
 use crate::access::Decision;
 
+pub use choose::is_second_choice;
 pub use facts::{RecordFacts, RevisitFacts, RevisitProfile};
 
 use choose::Candidates;

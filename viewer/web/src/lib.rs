@@ -1,29 +1,32 @@
-//! The part `viewer`: the replay listener, where captures are looked up and replayed.
+//! The part `viewer`: the replay listener, where captures are looked up and replayed, and the page host, where people find them.
 //!
-//! Owns the listener ([`serve`]), and what it takes to ask the index, the archive and the rules with each request. What is
+//! Owns the two listeners ([`serve`]), and what it takes to ask the index, the archive and the rules with each request. What is
 //! decided is decided in `viewer-replay`; this crate waits, streams and limits.
 //!
 //! - `listener`, `patience`: connections and their limits;
-//! - `server`: one request in, one answer out; its modules are the routes;
+//! - `server`: one request to the replay listener in, one answer out; its modules are the routes;
+//! - `pages`: one request to the page host in, one page out; it says how a page is added;
 //! - `records`: proven bytes of the archive in, heads and bodies out;
 //! - `collections`: which captures are in which collection, and who sees them;
 //! - [`settings`], `metrics`: as in every part.
 //!
 //! Invariants: every route asks the one access decision; no answer sets a cookie; an answer that breaks off never looks
-//! complete; what is down is 503 and never 404; nothing here can fetch anything from the web.
-//!
-//! Not promised: pages for people. Those have a host of their own.
+//! complete; what is down is 503 and never 404; nothing here can fetch anything from the web; pages and replay are never on
+//! one host.
 
 mod answer;
 mod collections;
 mod listener;
 mod metrics;
+mod pages;
 mod patience;
 mod records;
 mod server;
 pub mod settings;
+mod visitors;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +34,7 @@ use archive_client::client_file::read_trust_file;
 use archive_client::{ClientFileError, ClientLimits, Reader};
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
-use archive_daemon::{Clock, Daemon, OwnThread, Step, Worker, WorkerError};
+use archive_daemon::{Clock, Daemon, OwnThread, Period, Step, Worker, WorkerError};
 use archive_rpc::browser::{BrowserAcceptor, BrowserOptions, SiteError, SiteFiles, UnknownHosts};
 use archive_rpc::{
     ConnectError, Credentials, CredentialsError, Drained, Expected, Limits, Refused, Role, Rules,
@@ -44,10 +47,12 @@ use collections::Collections;
 pub use collections::RulesError;
 use listener::ConnectionLimits;
 use metrics::Instruments;
+pub use pages::TextsError;
+use pages::{PageHost, PageParts};
 use records::Records;
 pub use server::WorkerError as ServiceWorkerError;
 use server::{Parts, Server, WorkerScript};
-pub use settings::{InvalidSettings, Settings};
+pub use settings::{InvalidSettings, Settings, WebSettings};
 
 /// How long an exchange of certificates may take to be noticed.
 const RELOAD: Duration = Duration::from_mins(1);
@@ -65,8 +70,13 @@ pub enum StartError {
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
     /// The certificate for browsers cannot be used.
-    #[error("replay.certificate: {0}")]
-    Site(#[from] SiteError),
+    #[error("{section}.certificate: {why}")]
+    Site {
+        /// The section of the listener.
+        section: &'static str,
+        /// The fault.
+        why: SiteError,
+    },
     /// The service worker of the operator cannot be used.
     #[error(transparent)]
     ServiceWorker(#[from] ServiceWorkerError),
@@ -87,9 +97,11 @@ pub enum StartError {
     /// The address for questions about its health cannot be listened on.
     #[error(transparent)]
     Bind(#[from] ServeError),
-    /// The address for replay cannot be listened on.
-    #[error("replay.listen: cannot listen on {address}: {source}")]
+    /// An address for browsers cannot be listened on.
+    #[error("{section}.listen: cannot listen on {address}: {source}")]
     Listen {
+        /// The section of the listener.
+        section: &'static str,
         /// The address.
         address: SocketAddr,
         /// The error of the system.
@@ -98,6 +110,9 @@ pub enum StartError {
     /// A bug: the instruments are called as others are.
     #[error(transparent)]
     Metrics(#[from] MetricError),
+    /// A bug: the texts of the pages cannot be used.
+    #[error(transparent)]
+    Texts(#[from] TextsError),
     /// A second viewer in this process.
     #[error(transparent)]
     Duplicate(#[from] DuplicateWorker),
@@ -118,7 +133,9 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         return Err(StartError::Identity(identity.to_string()));
     }
     let instruments = Instruments::new(&daemon.metrics)?;
-    let tls = acceptor(&settings, &daemon.clock)?;
+    let replay = settings.replay.clone();
+    let pair = (&replay.certificate, &replay.key);
+    let tls = acceptor("replay", pair, replay.head_time, &daemon.clock)?;
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let peer = |setting, address: &str, role| {
         let expected = Expected::role(role);
@@ -129,8 +146,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let index = peer("index", &settings.viewer.index, Role::Index)?;
     let trust = Arc::new(read_trust_file(&settings.viewer.trust)?);
     let archive = Reader::new(repository, trust, ClientLimits::default());
-    let replay = settings.replay.clone();
-    let parts = Parts {
+    let mut parts = Parts {
         index: Arc::new(IndexClient::new(index, IndexLimits::default())),
         records: Records::new(
             Arc::new(archive),
@@ -144,17 +160,22 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         page_host: None,
         worker: WorkerScript::open(replay.service_worker.as_deref())?,
     };
-    let failed = |source| StartError::Listen {
-        address: replay.listen,
-        source,
+    let (listener, address) = bind("replay", replay.listen).await?;
+    let drain = settings.daemon.drain.duration() / 2;
+    let pages = match &settings.web {
+        Some(web) => {
+            let own = origin(replay.url.as_deref(), tls.is_some(), address);
+            Some(open_pages(web, &parts, own, drain).await?)
+        }
+        None => None,
     };
-    let listener = TcpListener::bind(replay.listen).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
+    parts.page_host = pages.as_ref().map(|pages| pages.origin.clone());
     watch_health(&settings, &daemon, credentials.clone(), limits).await?;
     daemon.workers.spawn(collections.reloading())?;
+    let page_tls = pages.as_ref().and_then(|pages| pages.tls.clone());
     daemon.workers.spawn(Reload {
         credentials,
-        tls: tls.clone(),
+        tls: tls.iter().cloned().chain(page_tls).collect(),
         clock: daemon.clock.clone(),
         thread: OwnThread::new("credentials"),
     })?;
@@ -163,22 +184,101 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         longest_target: usize::try_from(replay.longest_url.bytes()).unwrap_or(usize::MAX),
         head_time: replay.head_time.duration(),
         unread: replay.unread_time.duration(),
-        drain: settings.daemon.drain.duration() / 2,
+        drain,
     };
     let server = Arc::new(Server::new(parts, replay, address));
     let serving = listener::serve(listener, tls, server, limits, daemon.tasks.stop());
     daemon.tasks.spawn("replay", serving);
     tracing::info!(%address, "replay listens");
+    if let Some(pages) = pages {
+        let OpenPages {
+            listener,
+            tls,
+            host,
+            limits,
+            origin: _,
+        } = pages;
+        let serving = listener::serve(listener, tls, host, limits, daemon.tasks.stop());
+        daemon.tasks.spawn("pages", serving);
+    }
     Ok(address)
+}
+
+/// The page host, before it serves.
+struct OpenPages {
+    /// The origin under which visitors reach it.
+    origin: String,
+    listener: TcpListener,
+    tls: Option<Arc<BrowserAcceptor>>,
+    host: Arc<PageHost>,
+    limits: ConnectionLimits,
+}
+
+/// Opens the page host beside the replay host, which visitors reach at `replay`.
+async fn open_pages(
+    web: &WebSettings,
+    parts: &Parts,
+    replay: String,
+    drain: Duration,
+) -> Result<OpenPages, StartError> {
+    let pair = (&web.certificate, &web.key);
+    let tls = acceptor("web", pair, web.head_time, &parts.clock)?;
+    let (listener, address) = bind("web", web.listen).await?;
+    let origin = origin(web.url.as_deref(), tls.is_some(), address);
+    tracing::info!(%address, %origin, "pages listen");
+    let parts = PageParts {
+        index: Arc::clone(&parts.index),
+        collections: parts.collections.clone(),
+        visitors: parts.visitors.clone(),
+        instruments: parts.instruments.clone(),
+        clock: parts.clock.clone(),
+        origin: origin.clone(),
+        replay,
+    };
+    let limits = ConnectionLimits {
+        connections: web.connections.get(),
+        longest_target: usize::try_from(web.longest_url.bytes()).unwrap_or(usize::MAX),
+        head_time: web.head_time.duration(),
+        unread: web.unread_time.duration(),
+        drain,
+    };
+    Ok(OpenPages {
+        origin,
+        listener,
+        tls,
+        host: Arc::new(PageHost::new(parts, web.clone())?),
+        limits,
+    })
+}
+
+/// The origin under which visitors reach a listener: as it is set, or else by its address.
+fn origin(url: Option<&str>, has_tls: bool, address: SocketAddr) -> String {
+    let scheme = if has_tls { "https" } else { "http" };
+    url.map_or_else(|| format!("{scheme}://{address}"), str::to_owned)
+}
+
+async fn bind(
+    section: &'static str,
+    listen: SocketAddr,
+) -> Result<(TcpListener, SocketAddr), StartError> {
+    let failed = |source| StartError::Listen {
+        section,
+        address: listen,
+        source,
+    };
+    let listener = TcpListener::bind(listen).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
 }
 
 /// The door for browsers, where there is a certificate for it.
 fn acceptor(
-    settings: &Settings,
+    section: &'static str,
+    pair: (&Option<PathBuf>, &Option<PathBuf>),
+    handshake: Period,
     clock: &Clock,
 ) -> Result<Option<Arc<BrowserAcceptor>>, StartError> {
-    let replay = &settings.replay;
-    let (Some(certificate), Some(key)) = (&replay.certificate, &replay.key) else {
+    let (Some(certificate), Some(key)) = pair else {
         return Ok(None);
     };
     let files = vec![SiteFiles {
@@ -186,11 +286,12 @@ fn acceptor(
         key: key.clone(),
     }];
     let options = BrowserOptions {
-        handshake: replay.head_time.duration(),
+        handshake: handshake.duration(),
         ..BrowserOptions::default()
     };
     let now = clock.now().into();
-    let acceptor = BrowserAcceptor::for_sites(files, UnknownHosts::First, options, now)?;
+    let acceptor = BrowserAcceptor::for_sites(files, UnknownHosts::First, options, now)
+        .map_err(|why| StartError::Site { section, why })?;
     Ok(Some(Arc::new(acceptor)))
 }
 
@@ -233,7 +334,7 @@ async fn watch_health(
 /// Takes up certificates that were exchanged on disk, towards the archive and towards browsers.
 struct Reload {
     credentials: Credentials,
-    tls: Option<Arc<BrowserAcceptor>>,
+    tls: Vec<Arc<BrowserAcceptor>>,
     clock: Clock,
     thread: OwnThread,
 }
@@ -246,7 +347,7 @@ impl Worker for Reload {
         let now = self.clock.now();
         let reloaded = self.thread.run(move || {
             credentials.reload(now.into())?;
-            if let Some(tls) = tls {
+            for tls in tls {
                 tls.reload(now.into())?;
             }
             Ok::<(), WorkerError>(())

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive_daemon::Gauge;
 use archive_rpc::browser::BrowserAcceptor;
 use axum::body::Body;
 use axum::http::{Request, Response};
@@ -23,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::pages::PageHost;
 use crate::patience::PatientWriter;
 use crate::server::Server;
 
@@ -35,6 +37,47 @@ const FIELDS_ROOM: usize = 48 * 1024;
 /// The pause after an error of the system that would come back at once.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The side of a listener that answers.
+pub(crate) trait Site: Send + Sync + 'static {
+    /// Answers a request.
+    fn answer(
+        &self,
+        peer: SocketAddr,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<Body>> + Send;
+
+    /// How many connections are open.
+    fn connections(&self) -> &Gauge;
+}
+
+impl Site for Server {
+    fn answer(
+        &self,
+        peer: SocketAddr,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<Body>> + Send {
+        Self::answer(self, peer, request)
+    }
+
+    fn connections(&self) -> &Gauge {
+        Self::connections(self)
+    }
+}
+
+impl Site for PageHost {
+    fn answer(
+        &self,
+        peer: SocketAddr,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<Body>> + Send {
+        Self::answer(self, peer, request)
+    }
+
+    fn connections(&self) -> &Gauge {
+        Self::connections(self)
+    }
+}
+
 /// The limits that a listener holds its clients to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionLimits {
@@ -46,10 +89,10 @@ pub(crate) struct ConnectionLimits {
 }
 
 /// Serves until `stop`; then no connection is accepted, answers under way go on to their end, and after the drain are cut.
-pub(crate) async fn serve(
+pub(crate) async fn serve<S: Site>(
     listener: TcpListener,
     tls: Option<Arc<BrowserAcceptor>>,
-    server: Arc<Server>,
+    server: Arc<S>,
     limits: ConnectionLimits,
     stop: CancellationToken,
 ) -> io::Result<()> {
@@ -111,16 +154,16 @@ fn is_of_client(error: &io::Error) -> bool {
 }
 
 /// One connection.
-struct Connection {
+struct Connection<T> {
     peer: SocketAddr,
     tls: Option<Arc<BrowserAcceptor>>,
-    server: Arc<Server>,
+    server: Arc<T>,
     limits: ConnectionLimits,
     stop: CancellationToken,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Connection {
+impl<T: Site> Connection<T> {
     async fn serve(self, stream: TcpStream) {
         let gauge = self.server.connections();
         gauge.inc();

@@ -31,7 +31,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, Respons
 use index_client::Captures;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
-use viewer_replay::access::{Decision, PeerFacts, Visitor, VisitorSettings};
+use viewer_replay::access::{Decision, Visitor, VisitorSettings};
 use viewer_replay::cdx_server::Dialect;
 use viewer_replay::request::{Addresses, InvalidRequest, LookupDialect, Request};
 use viewer_replay::response::Method as ReplyMethod;
@@ -41,6 +41,7 @@ use crate::collections::{Collection, Collections};
 use crate::metrics::Instruments;
 use crate::records::Records;
 use crate::settings::ReplaySettings;
+use crate::visitors;
 use delivered::MaySniff;
 use failures::{gone, index_failed, record_failed};
 pub use loader::WorkerError;
@@ -300,19 +301,7 @@ impl Server {
                 words,
             ));
         };
-        let all = |name: &str| -> Vec<&[u8]> {
-            headers
-                .get_all(name)
-                .iter()
-                .map(HeaderValue::as_bytes)
-                .collect()
-        };
-        let (acl_user, forwarded_for) = (all("x-pywb-acl-user"), all("x-forwarded-for"));
-        let visitor = self.parts.visitors.visitor(&PeerFacts {
-            address: Some(peer.ip().to_canonical()),
-            acl_user: &acl_user,
-            forwarded_for: &forwarded_for,
-        });
+        let visitor = visitors::visitor(&self.parts.visitors, peer, headers);
         Ok(Visit {
             addresses: Addresses::new(&self.origin(headers), collection.name()),
             collection: Arc::clone(collection),

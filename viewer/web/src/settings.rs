@@ -1,6 +1,7 @@
 //! The settings of a viewer.
 
 mod collection;
+mod web;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -14,6 +15,8 @@ use viewer_replay::access::{Group, InvalidGroup, InvalidNetwork, Network, Visito
 use viewer_replay::request::RESERVED_NAMES;
 
 pub use collection::{AccessWord, CollectionSettings, EmbargoSettings, PeriodSettings};
+pub use web::WebSettings;
+pub(crate) use web::{host, host_name};
 
 /// The name of the collection that there is when no other is set: the whole archive.
 pub const DEFAULT_COLLECTION: &str = "all";
@@ -32,7 +35,10 @@ pub struct Settings {
     /// The replay listener.
     #[serde(default)]
     pub replay: ReplaySettings,
-    /// The groups of visitors. Has to be there when the replay listener is reachable from other machines.
+    /// The pages for people, on a host of their own. Without it there are no pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web: Option<WebSettings>,
+    /// The groups of visitors. Has to be there when a listener is reachable from other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessSettings>,
     /// The collections; without any there is one of the whole archive, `all`.
@@ -154,35 +160,66 @@ pub struct NetworkSettings {
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidSettings {
     /// A limit of nothing.
-    #[error("replay.{0} must be more than 0")]
+    #[error("{0} must be more than 0")]
     Zero(&'static str),
     /// A certificate without its key, or the reverse.
-    #[error("replay.certificate and replay.key belong together; set both, or none of them")]
-    HalfPair,
+    #[error("{0}.certificate and {0}.key belong together; set both, or none of them")]
+    HalfPair(&'static str),
     /// Anybody could read along.
     #[error(
-        "replay.listen is {0}, which other machines reach: set replay.certificate and replay.key, or listen on 127.0.0.1"
+        "{section}.listen is {listen}, which other machines reach: set {section}.certificate and {section}.key, or listen on \
+         127.0.0.1"
     )]
-    NoTls(SocketAddr),
+    NoTls {
+        /// The section of the listener.
+        section: &'static str,
+        /// Where it listens.
+        listen: SocketAddr,
+    },
     /// Nobody decided who may see what.
     #[error(
-        "replay.listen is {0}, which other machines reach: write a section [access], and `default_access` in each \
+        "{section}.listen is {listen}, which other machines reach: write a section [access], and `default_access` in each \
          [[collection]], or listen on 127.0.0.1"
     )]
-    NoAccess(SocketAddr),
+    NoAccess {
+        /// The section of the listener.
+        section: &'static str,
+        /// Where it listens.
+        listen: SocketAddr,
+    },
     /// A collection that has no explicit default.
     #[error(
-        "replay.listen is {listen}, which other machines reach: collection `{collection}` needs `default_access`"
+        "{section}.listen is {listen}, which other machines reach: collection `{collection}` needs `default_access`"
     )]
     NoDefault {
+        /// The section of the listener.
+        section: &'static str,
         /// Where it listens.
         listen: SocketAddr,
         /// The collection.
         collection: String,
     },
     /// The base of all links would be none.
-    #[error("replay.url is {0:?}; it must be like https://replay.example.org, without a path")]
-    Url(String),
+    #[error("{0}.url is {1:?}; it must be like https://archive.example.org, without a path")]
+    Url(&'static str, String),
+    /// Nobody can say under which host a listener is reached.
+    #[error(
+        "{section}.listen is {listen}, which is every address of this machine: set {section}.url to the URL under which \
+         visitors reach it; pages and replay are on two hosts"
+    )]
+    NoUrl {
+        /// The section of the listener.
+        section: &'static str,
+        /// Where it listens.
+        listen: SocketAddr,
+    },
+    /// Archived pages could read what browsers keep for the pages.
+    #[error(
+        "web and replay are both on host `{0}`: archived pages could reach the pages for people, because ports do not part \
+         cookies; give one of them another host by `url`, for example web.url = \"http://localhost:8080\" and \
+         replay.url = \"http://127.0.0.1:8081\""
+    )]
+    OneHost(String),
     /// A text that is no network.
     #[error("access: {0}")]
     Network(#[from] InvalidNetwork),
@@ -229,6 +266,9 @@ impl Settings {
     /// Fails with the first setting that cannot be used.
     pub fn check(&self) -> Result<(), InvalidSettings> {
         self.replay.check()?;
+        if let Some(web) = &self.web {
+            web.check(&self.replay)?;
+        }
         self.visitors()?;
         let mut names = BTreeSet::new();
         for collection in &self.collections {
@@ -276,15 +316,28 @@ impl Settings {
 
     /// Refuses a listener that other machines reach, if it is not encrypted or nobody decided what they see.
     fn check_reach(&self) -> Result<(), InvalidSettings> {
-        let listen = self.replay.listen;
+        let replay = &self.replay;
+        self.check_listener("replay", replay.listen, replay.certificate.is_some())?;
+        match &self.web {
+            Some(web) => self.check_listener("web", web.listen, web.certificate.is_some()),
+            None => Ok(()),
+        }
+    }
+
+    fn check_listener(
+        &self,
+        section: &'static str,
+        listen: SocketAddr,
+        has_tls: bool,
+    ) -> Result<(), InvalidSettings> {
         if listen.ip().to_canonical().is_loopback() {
             return Ok(());
         }
-        if self.replay.certificate.is_none() {
-            return Err(InvalidSettings::NoTls(listen));
+        if !has_tls {
+            return Err(InvalidSettings::NoTls { section, listen });
         }
         if self.access.is_none() || self.collections.is_empty() {
-            return Err(InvalidSettings::NoAccess(listen));
+            return Err(InvalidSettings::NoAccess { section, listen });
         }
         match self
             .collections
@@ -292,6 +345,7 @@ impl Settings {
             .find(|own| own.default_access.is_none())
         {
             Some(own) => Err(InvalidSettings::NoDefault {
+                section,
                 listen,
                 collection: own.name.clone(),
             }),
@@ -303,29 +357,29 @@ impl Settings {
 impl ReplaySettings {
     fn check(&self) -> Result<(), InvalidSettings> {
         for (name, amount) in [
-            ("longest_url", self.longest_url.bytes()),
-            ("largest_query", self.largest_query.bytes()),
+            ("replay.longest_url", self.longest_url.bytes()),
+            ("replay.largest_query", self.largest_query.bytes()),
         ] {
             if amount == 0 {
                 return Err(InvalidSettings::Zero(name));
             }
         }
         for (name, period) in [
-            ("head_time", self.head_time),
-            ("answer_time", self.answer_time),
-            ("unread_time", self.unread_time),
+            ("replay.head_time", self.head_time),
+            ("replay.answer_time", self.answer_time),
+            ("replay.unread_time", self.unread_time),
         ] {
             if period.duration().is_zero() {
                 return Err(InvalidSettings::Zero(name));
             }
         }
         if self.certificate.is_some() != self.key.is_some() {
-            return Err(InvalidSettings::HalfPair);
+            return Err(InvalidSettings::HalfPair("replay"));
         }
         if let Some(url) = &self.url
             && !is_origin(url)
         {
-            return Err(InvalidSettings::Url(url.clone()));
+            return Err(InvalidSettings::Url("replay", url.clone()));
         }
         Ok(())
     }
@@ -340,7 +394,11 @@ fn is_origin(url: &str) -> bool {
     let Some(authority) = parsed.authority() else {
         return false;
     };
-    is_web && !authority.as_str().contains('@') && url.ends_with(authority.as_str())
+    // Nothing that could end a directive of a policy in which it stands.
+    let is_plain = authority.as_str().bytes().all(|byte| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'[' | b']')
+    });
+    is_web && is_plain && url.ends_with(authority.as_str())
 }
 
 #[cfg(test)]

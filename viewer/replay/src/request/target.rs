@@ -102,12 +102,15 @@ impl Target {
     }
 }
 
-/// Whether the whole URL was escaped, as programs do that put it into a path as one segment.
+/// Whether the whole URL was escaped, as programs do that put it into a path as one segment. A name with a dot is a host.
 fn is_escaped_whole(raw: &str) -> bool {
-    ["http%3a", "https%3a", "ftp%3a"].iter().any(|begin| {
-        raw.get(..begin.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(begin))
-    })
+    let Some((name, rest)) = raw.split_once('%') else {
+        return false;
+    };
+    let is_colon = rest
+        .get(..2)
+        .is_some_and(|code| code.eq_ignore_ascii_case("3a"));
+    is_colon && is_scheme(name) && !name.contains('.')
 }
 
 /// Undoes the escapes of visible ASCII characters, once. Others stay, so that no control character comes out.

@@ -59,7 +59,8 @@ impl Candidates {
     }
 }
 
-fn is_second_choice(capture: &Capture) -> bool {
+/// Whether a capture is shown only where there is nothing else: a part, or a redirect to its own URL.
+pub fn is_second_choice(capture: &Capture) -> bool {
     let is_revisit = capture.mime.as_deref() == Some("warc/revisit");
     let is_poor = match capture.status {
         Some(206) => true,

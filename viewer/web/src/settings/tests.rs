@@ -64,6 +64,57 @@ fn beyond_loopback_needs_tls_and_explicit_access() {
         .unwrap();
 }
 
+/// Fails if archived pages and pages for people can share the cookies of one host.
+#[test]
+fn one_host_for_pages_and_replay_is_refused() {
+    let local = "web.url=http://localhost:8080";
+    for set in [
+        &["web={}"][..],
+        &["web.listen=127.0.0.1:81", "replay.listen=127.0.0.1:80"],
+        &[
+            "web.listen=127.0.0.1:81",
+            "replay.listen=[::ffff:127.0.0.1]:80",
+        ],
+        &[local, "replay.url=http://LOCALHOST:8081"],
+        &[
+            "web.url=https://a.example",
+            "replay.url=https://a.example.:8443",
+        ],
+    ] {
+        let error = refusal(set);
+        assert!(
+            error.contains("cookies") && error.contains("web.url"),
+            "{error}"
+        );
+    }
+    for set in [
+        &[local, "web.listen=127.0.0.1:81"][..],
+        &["web.listen=[::1]:81", "replay.listen=127.0.0.1:80"],
+        &["web.url=https://a.example", "replay.url=https://b.example"],
+    ] {
+        settings(set).check().unwrap();
+    }
+    assert_eq!(settings(&[]).web, None);
+}
+
+/// Fails if the page host is reachable without TLS, or before anybody decided about access.
+#[test]
+fn pages_beyond_loopback_need_what_replay_needs() {
+    let url = "web.url=https://archive.example.org";
+    let open = "web.listen=0.0.0.0:80";
+    let tls = ["web.certificate=c.pem", "web.key=k.pem"];
+    let access = "access={ trusted_proxies = [] }";
+    let decided = "collection=[{ name = \"a\", default_access = \"block\" }]";
+    assert!(refusal(&[open]).contains("web.url"));
+    assert!(refusal(&[url, open]).contains("web.certificate"));
+    assert!(refusal(&[url, open, tls[0], tls[1]]).contains("[access]"));
+    let all = [url, open, tls[0], tls[1], access, decided];
+    settings(&all).check().unwrap();
+    assert!(refusal(&[url, "web.key=k.pem"]).contains("web.certificate and web.key"));
+    assert!(refusal(&[url, "web.answer_time=0 s"]).contains("web.answer_time"));
+    assert!(refusal(&["web.url=https://a;b"]).contains("web.url"));
+}
+
 /// Fails if a setting that cannot work is found out by a visitor.
 #[test]
 fn unusable_settings_are_refused_with_their_name() {

@@ -115,6 +115,23 @@ pub(super) async fn run(prepared: &Prepared, processes: Option<&Processes>) -> R
     if let Some(processes) = processes {
         kill_a_part(&show, processes, name).await?;
     }
+    show_sites(&show, prepared, &jobs).await
+}
+
+/// Says where the crawled sites can be looked at, once their captures are found.
+async fn show_sites(show: &Show, prepared: &Prepared, jobs: &[PathBuf]) -> Result<(), String> {
+    for job in jobs {
+        let path = job.join("seeds.txt");
+        let seeds = std::fs::read_to_string(&path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let seed = seeds.lines().map(str::trim).find(|line| !line.is_empty());
+        let seed = seed.ok_or_else(|| format!("{} names no seed", path.display()))?;
+        show.found(seed).await?;
+        tell(&format!(
+            "the crawled site, without its web server: {}",
+            prepared.shown(seed)
+        ));
+    }
     Ok(())
 }
 
@@ -271,6 +288,22 @@ impl Show {
             }
             self.clock.sleep(PAUSE).await;
         }
+    }
+
+    /// Waits until the index has a capture of a URL.
+    async fn found(&self, url: &str) -> Result<(), String> {
+        let begun = self.clock.instant();
+        while self
+            .text(&["captures", url, "--limit", "1"])
+            .await?
+            .is_empty()
+        {
+            if self.clock.instant().saturating_duration_since(begun) > PATIENCE {
+                return Err(format!("the index has no capture of {url}"));
+            }
+            self.clock.sleep(PAUSE).await;
+        }
+        Ok(())
     }
 
     /// How a command ends, and what it says.

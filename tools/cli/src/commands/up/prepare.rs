@@ -67,6 +67,8 @@ pub(crate) struct Prepared {
     repository: String,
     index: String,
     replay: String,
+    /// The pages for people, unless the operator has none.
+    web: Option<String>,
 }
 
 impl Prepared {
@@ -90,10 +92,20 @@ impl Prepared {
         self.data.join(replica).join("volume")
     }
 
+    /// The page that shows the latest capture of a URL; without pages for people, the capture itself.
+    pub(crate) fn shown(&self, url: &str) -> String {
+        match &self.web {
+            Some(web) => format!("{web}/replay/all/{url}"),
+            None => format!("{}/all/{url}", self.replay),
+        }
+    }
+
     /// What a person is told first.
     pub(crate) fn greeting(&self) -> String {
+        let pages = self.web.as_ref();
+        let pages = pages.map_or(String::new(), |web| format!("pages       {web}/\n"));
         format!(
-            "repository  {}\nindex       {}\nreplay      {}/all/\nreplicas    {}; {CHECKSUM_REPLICA} (checksums only)\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
+            "repository  {}\nindex       {}\n{pages}replay      {}/all/\nreplicas    {}; {CHECKSUM_REPLICA} (checksums only)\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
             self.repository,
             self.index,
             self.replay,
@@ -145,16 +157,25 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
     if state(&data.join("settings").join("viewer.toml"))?.is_none() {
         viewer_settings(data, &repository.rpc.listen, &index.rpc.listen)?;
     }
-    let viewer: viewer_web::Settings =
-        crate::commands::parts::load(&data.join("settings/viewer.toml"), &[])?;
-    let replay = format!("http://{}", viewer.replay.listen);
-    let endpoints = [&repository.rpc.listen, &index.rpc.listen, &replay];
-    keep_client_file(data, endpoints.map(String::as_str))?;
+    let viewer = with_pages(data)?;
+    let origin = |url: &Option<String>, listen: std::net::SocketAddr| {
+        url.clone().unwrap_or_else(|| format!("http://{listen}"))
+    };
+    let replay = origin(&viewer.replay.url, viewer.replay.listen);
+    let web = viewer.web.map(|web| origin(&web.url, web.listen));
+    let mut endpoints = vec![
+        ("repository", repository.rpc.listen.as_str()),
+        ("index", &index.rpc.listen),
+    ];
+    endpoints.extend(web.as_deref().map(|web| ("web", web)));
+    endpoints.push(("replay", &replay));
+    keep_client_file(data, &endpoints)?;
     Ok(Prepared {
         data: data.clone(),
         repository: repository.rpc.listen,
         index: index.rpc.listen,
         replay,
+        web,
     })
 }
 
@@ -365,14 +386,46 @@ fn index_settings(data: &Path, repository: &str) -> Result<(), Failure> {
 
 /// Writes the settings file of the viewer.
 fn viewer_settings(data: &Path, repository: &str, index: &str) -> Result<(), Failure> {
-    let [address, replay] = later_addresses(data)?;
+    let [address, replay, web] = later_addresses(data)?;
+    let text = viewer_file(data, [repository, index], [&address, &replay]);
+    write_settings(data, VIEWER, &format!("{text}{}", pages_section(&web)))
+}
+
+/// The settings of a viewer without pages, as earlier builds have written them.
+fn viewer_file(data: &Path, [repository, index]: [&str; 2], listen: [&str; 2]) -> String {
     let shown = data.display();
-    let text = format!(
+    let [address, replay] = listen;
+    format!(
         "{}[viewer]\nrepository = \"{repository}\"\nindex = \"{index}\"\ntrust = \"{shown}/trust.json\"\n\n\
          [replay]\nlisten = \"{replay}\"\n",
-        rpc_section(data, VIEWER, &address)
-    );
-    write_settings(data, VIEWER, &text)
+        rpc_section(data, VIEWER, address)
+    )
+}
+
+/// The section of the pages. They are on another host than replay: ports do not part cookies.
+fn pages_section(address: &str) -> String {
+    let url = address.replace("127.0.0.1", "localhost");
+    format!("\n[web]\nlisten = \"{address}\"\nurl = \"http://{url}\"\n")
+}
+
+/// The settings of the viewer. A file of before there were pages gets them, if it is as it was written.
+fn with_pages(data: &Path) -> Result<viewer_web::Settings, Failure> {
+    let path = data.join("settings").join("viewer.toml");
+    let load = || crate::commands::parts::load(&path, &[]);
+    let viewer: viewer_web::Settings = load()?;
+    if viewer.web.is_some() {
+        return Ok(viewer);
+    }
+    let (peers, replay) = (&viewer.viewer, viewer.replay.listen.to_string());
+    let peers = [peers.repository.as_str(), &peers.index];
+    let written = viewer_file(data, peers, [&viewer.rpc.listen, &replay]);
+    let kept = state(&path)?.unwrap_or_default();
+    if kept != settings_text(&written).as_bytes() {
+        return Ok(viewer);
+    }
+    let [web] = later_addresses(data)?;
+    write_settings(data, VIEWER, &format!("{written}{}", pages_section(&web)))?;
+    load()
 }
 
 /// Writes a settings file for each part, on ports that are free now.
@@ -428,10 +481,14 @@ fn settings_files(data: &Path) -> Result<(), Failure> {
     write_settings(data, "repository", &text)
 }
 
-fn write_settings(data: &Path, part: &str, text: &str) -> Result<(), Failure> {
-    let text = format!(
+fn settings_text(text: &str) -> String {
+    format!(
         "# The settings of this part. Written once by `holdfast up`; yours from then on.\n\n{text}"
-    );
+    )
+}
+
+fn write_settings(data: &Path, part: &str, text: &str) -> Result<(), Failure> {
+    let text = settings_text(text);
     replace(
         &data.join("settings").join(format!("{part}.toml")),
         text.as_bytes(),

@@ -1,0 +1,172 @@
+//! Look-ups for the pages: captures of a URL that a visitor may see, and those around one of them.
+//!
+//! Owns that every capture goes through the one access decision before a page learns of it.
+
+use archive_formats::cdx::Capture;
+use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MAX_FILTERS, Order, TimeSpan};
+use archive_formats::date::Stamp;
+use archive_formats::surt::UrlKey;
+use index_client::{CaptureStream, IndexError};
+use viewer_replay::access::Verdict;
+use viewer_replay::request::Target;
+use viewer_replay::resolve::is_second_choice;
+
+use super::{PageHost, PageVisit};
+
+/// The most captures that are looked at to find one that is worth showing, as on the replay host.
+const MOST_NEAR: u64 = 40;
+
+/// The captures of a question that a visitor may see, as they come.
+pub(super) struct VisibleCaptures<'a> {
+    stream: CaptureStream,
+    visit: &'a PageVisit,
+    /// How many were read, those that the visitor may not see included.
+    pub(super) walked: u64,
+    /// Whether there was one that exists, and may not be shown.
+    pub(super) has_blocked: bool,
+}
+
+impl VisibleCaptures<'_> {
+    pub(super) async fn next(&mut self) -> Result<Option<Capture>, IndexError> {
+        while let Some(capture) = self.stream.next().await? {
+            self.walked += 1;
+            match self.visit.decide(&capture).verdict {
+                Verdict::Allow => return Ok(Some(capture)),
+                Verdict::Block => self.has_blocked = true,
+                Verdict::Exclude => {}
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The capture that a page shows, and those around it.
+#[derive(Clone, Debug)]
+pub(super) struct CaptureInTime {
+    pub(super) capture: Capture,
+    pub(super) previous: Option<Stamp>,
+    pub(super) next: Option<Stamp>,
+}
+
+/// The capture nearest to a time, as far as a visitor may know.
+#[derive(Clone, Debug)]
+pub(super) enum NearestCapture {
+    Visible(Box<Capture>),
+    Blocked,
+    Nothing,
+}
+
+/// The URL of a capture for links: its own, if that leads to the same key again.
+pub(super) fn url_of<'a>(capture: &'a Capture, target: &'a Target) -> &'a str {
+    let own = capture.original.as_deref();
+    let leads_here =
+        |own: &&str| Target::parse(own).is_ok_and(|parsed| parsed.key() == target.key());
+    own.filter(leads_here).unwrap_or(target.url())
+}
+
+impl PageHost {
+    /// Begins to read the captures of a question.
+    pub(super) async fn captures<'a>(
+        &self,
+        visit: &'a PageVisit,
+        mut query: CaptureQuery,
+    ) -> Result<VisibleCaptures<'a>, IndexError> {
+        if query.filters.len() < MAX_FILTERS {
+            query.filters.extend(visit.collection.index_filter());
+        }
+        Ok(VisibleCaptures {
+            stream: self.parts.index.query(&query).await?,
+            visit,
+            walked: 0,
+            has_blocked: false,
+        })
+    }
+
+    /// The capture nearest to a time, or the latest one. Captures are chosen as the replay host chooses
+    /// them: one that may not be shown is not passed over for another.
+    pub(super) async fn nearest(
+        &self,
+        visit: &PageVisit,
+        key: &UrlKey,
+        time: Option<Stamp>,
+    ) -> Result<NearestCapture, IndexError> {
+        let mut query = CaptureQuery::new(KeyMatch::Exact(key.clone()));
+        query.order = time.map_or(Order::Descending, Order::Closest);
+        let mut captures = self.captures(visit, query).await?;
+        let mut second_choice = None;
+        while let Some(capture) = captures.next().await? {
+            if captures.has_blocked {
+                return Ok(NearestCapture::Blocked);
+            }
+            if !is_second_choice(&capture) {
+                return Ok(NearestCapture::Visible(Box::new(capture)));
+            }
+            second_choice.get_or_insert(capture);
+            if captures.walked >= MOST_NEAR {
+                break;
+            }
+        }
+        Ok(match second_choice {
+            _ if captures.has_blocked => NearestCapture::Blocked,
+            Some(capture) => NearestCapture::Visible(Box::new(capture)),
+            None => NearestCapture::Nothing,
+        })
+    }
+
+    /// A capture with the times of those before and after it.
+    pub(super) async fn in_time(
+        &self,
+        visit: &PageVisit,
+        capture: Capture,
+    ) -> Result<CaptureInTime, IndexError> {
+        let this = capture.timestamp;
+        let previous = self.beside(visit, &capture.key, this, Order::Descending);
+        let next = self.beside(visit, &capture.key, this, Order::Ascending);
+        Ok(CaptureInTime {
+            previous: previous.await?,
+            next: next.await?,
+            capture,
+        })
+    }
+
+    /// The time of the nearest other capture in one direction. One that would lead back here is passed over.
+    async fn beside(
+        &self,
+        visit: &PageVisit,
+        key: &str,
+        this: Stamp,
+        order: Order,
+    ) -> Result<Option<Stamp>, IndexError> {
+        let mut query = CaptureQuery::new(KeyMatch::Exact(UrlKey::from_index(key)));
+        query.order = order;
+        query.span = match order {
+            Order::Descending => TimeSpan {
+                from: None,
+                to: Some(this),
+            },
+            Order::Ascending | Order::Closest(_) => TimeSpan {
+                from: Some(this),
+                to: None,
+            },
+        };
+        let mut captures = self.captures(visit, query).await?;
+        while let Some(capture) = captures.next().await? {
+            if capture.timestamp.time() != this.time() && !is_second_choice(&capture) {
+                return Ok(Some(capture.timestamp));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The time of the last capture of a key.
+    pub(super) async fn last_of(
+        &self,
+        visit: &PageVisit,
+        key: &str,
+    ) -> Result<Option<Stamp>, IndexError> {
+        let mut query = CaptureQuery::new(KeyMatch::Exact(UrlKey::from_index(key)));
+        query.order = Order::Descending;
+        let mut captures = self.captures(visit, query).await?;
+        Ok(captures.next().await?.map(|capture| capture.timestamp))
+    }
+}

@@ -1,0 +1,315 @@
+//! Pages instead of the one that was asked for: each says what is the matter, and what to do.
+
+use archive_rpc::Kind;
+use askama::Template;
+use axum::body::Body;
+use axum::http::header::{ALLOW, CACHE_CONTROL, RETRY_AFTER};
+use axum::http::{HeaderValue, Response, StatusCode};
+use index_client::IndexError;
+use viewer_replay::request::{InvalidRequest, InvalidTarget, LONGEST_URL, TargetMatch};
+
+use super::address::{PageAddress, PagePath};
+use super::layout::Layout;
+use super::shown_url::ShownUrl;
+use super::{PageHost, PageRequest};
+
+/// A reason why there is another page than the one that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// There is no such page.
+    NoSuchPage,
+    /// The replay host serves that.
+    OnReplayHost,
+    /// There is no collection of this name.
+    NoSuchCollection(String),
+    /// Nothing was captured that the visitor may know of.
+    NoCaptures {
+        /// The collection.
+        collection: String,
+        /// The URL.
+        url: String,
+        /// Which URLs were meant.
+        matching: TargetMatch,
+    },
+    /// There are captures, and the visitor may not see them.
+    Blocked,
+    /// The digits are no time.
+    Time(String),
+    /// The address names no URL.
+    NoUrl,
+    /// A character of the URL, counted from 0, is a control character.
+    Control(usize),
+    /// The URL is too long.
+    UrlTooLong,
+    /// Something else in the address has another form than it should have.
+    NotUnderstood,
+    /// The list has fewer pages.
+    NoSuchListPage,
+    /// Too much had to be looked through before anything could be shown.
+    TooMuch,
+    /// The request is neither GET nor HEAD.
+    Method,
+    /// As many requests are answered as may be.
+    Busy,
+    /// The index did not answer in time.
+    OutOfTime,
+    /// The index does not answer.
+    IndexDown,
+    /// The index has failed.
+    IndexFailed,
+}
+
+/// What a page says of a problem.
+struct ProblemText {
+    status: StatusCode,
+    title: String,
+    text: String,
+    advice: String,
+    /// After how many seconds the same request may succeed.
+    retry_after: Option<u32>,
+}
+
+/// A link that may help.
+#[derive(Debug)]
+struct ProblemLink {
+    href: String,
+    text: String,
+}
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct ProblemPage {
+    layout: Layout,
+    status: u16,
+    title: String,
+    text: String,
+    advice: String,
+    url: Option<ShownUrl>,
+    links: Vec<ProblemLink>,
+}
+
+impl Problem {
+    fn text(&self, asked: &PageRequest<'_>) -> ProblemText {
+        let words = &asked.words;
+        let say = |status, title: String, text: String, advice: String| ProblemText {
+            status,
+            title,
+            text,
+            advice,
+            retry_after: None,
+        };
+        let not_found = |text: String, advice: String| {
+            say(StatusCode::NOT_FOUND, words.say("not-found"), text, advice)
+        };
+        let bad = |text: String, advice: String| {
+            say(
+                StatusCode::BAD_REQUEST,
+                words.say("bad-address"),
+                text,
+                advice,
+            )
+        };
+        let down = |text: String, seconds: u32| ProblemText {
+            retry_after: Some(seconds),
+            ..say(
+                StatusCode::SERVICE_UNAVAILABLE,
+                words.say("not-now"),
+                text,
+                words.say("not-now-advice"),
+            )
+        };
+        match self {
+            Self::NoSuchPage => not_found(words.say("no-page"), words.say("no-page-advice")),
+            Self::OnReplayHost => not_found(
+                words.say("on-replay-host"),
+                words.say("on-replay-host-advice"),
+            ),
+            Self::NoSuchCollection(name) => not_found(
+                words.fill("no-collection", &[("name", &ShownUrl::new(name).short)]),
+                words.say("no-collection-advice"),
+            ),
+            Self::NoCaptures { matching, .. } => not_found(
+                match matching {
+                    TargetMatch::Exact => words.say("no-captures"),
+                    TargetMatch::Prefix | TargetMatch::Domain => words.say("no-captures-below"),
+                },
+                words.say("no-captures-advice"),
+            ),
+            Self::Blocked => say(
+                StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
+                words.say("blocked"),
+                words.say("blocked-text"),
+                words.say("blocked-advice"),
+            ),
+            Self::Time(digits) => bad(
+                words.fill("bad-time", &[("digits", &ShownUrl::new(digits).short)]),
+                words.say("bad-time-advice"),
+            ),
+            Self::NoUrl => bad(words.say("no-url"), words.say("no-url-advice")),
+            Self::Control(at) => bad(
+                words.count("url-control", *at as u64 + 1),
+                words.say("url-control-advice"),
+            ),
+            Self::UrlTooLong => say(
+                StatusCode::URI_TOO_LONG,
+                words.say("url-too-long"),
+                words.count("url-too-long-text", LONGEST_URL as u64),
+                words.say("url-too-long-advice"),
+            ),
+            Self::NotUnderstood => bad(words.say("not-understood"), words.say("no-page-advice")),
+            Self::NoSuchListPage => {
+                not_found(words.say("no-list-page"), words.say("no-list-page-advice"))
+            }
+            Self::TooMuch => bad(words.say("too-much"), words.say("too-much-advice")),
+            Self::Method => say(
+                StatusCode::METHOD_NOT_ALLOWED,
+                words.say("bad-method"),
+                words.say("bad-method-text"),
+                words.say("no-page-advice"),
+            ),
+            Self::Busy => down(words.say("busy"), 1),
+            Self::OutOfTime => down(words.say("out-of-time"), 5),
+            Self::IndexDown => down(words.say("index-down"), 5),
+            Self::IndexFailed => down(words.say("index-failed"), 60),
+        }
+    }
+}
+
+impl PageHost {
+    /// The page that says what is the matter.
+    pub(super) fn problem_page(
+        &self,
+        asked: &PageRequest<'_>,
+        problem: &Problem,
+    ) -> Response<Body> {
+        let words = &asked.words;
+        let ProblemText {
+            status,
+            title,
+            text,
+            advice,
+            retry_after,
+        } = problem.text(asked);
+        let mut here = PageAddress::new(PagePath::Home);
+        let mut layout_url = ("", None);
+        let mut url = None;
+        let mut links = Vec::new();
+        if let Problem::NoCaptures {
+            collection,
+            url: own,
+            matching,
+        } = problem
+        {
+            url = Some(ShownUrl::new(own));
+            layout_url = (own, Some(collection.as_str()));
+            let place = |span: &str, matching| {
+                PageAddress::new(PagePath::Calendar {
+                    collection: collection.clone(),
+                    span: span.to_owned(),
+                    url: own.clone(),
+                    matching,
+                })
+            };
+            here = place("", *matching);
+            if *matching == TargetMatch::Exact {
+                links.push(ProblemLink {
+                    href: place("", TargetMatch::Prefix).link(asked.chosen),
+                    text: words.say("see-below"),
+                });
+            }
+        }
+        if *problem == Problem::OnReplayHost {
+            links.push(ProblemLink {
+                href: format!("{}{}", self.parts.replay, asked.target),
+                text: words.say("to-replay-host"),
+            });
+        }
+        if retry_after.is_some() {
+            links.push(ProblemLink {
+                href: asked.target.to_owned(),
+                text: words.say("try-again"),
+            });
+        }
+        let layout = self.layout(words, asked.chosen, &here);
+        let page = ProblemPage {
+            layout: layout.searching(layout_url.0, layout_url.1, "exact"),
+            status: status.as_u16(),
+            title,
+            text,
+            advice,
+            url,
+            links,
+        };
+        let mut response = self.page(status, words, &page);
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(seconds) = retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if *problem == Problem::Method {
+            headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        response
+    }
+}
+
+/// The problem of a URL of which nothing may be shown.
+pub(super) fn nothing_visible(
+    has_blocked: bool,
+    collection: &str,
+    url: &str,
+    matching: TargetMatch,
+) -> Problem {
+    if has_blocked {
+        return Problem::Blocked;
+    }
+    Problem::NoCaptures {
+        collection: collection.to_owned(),
+        url: url.to_owned(),
+        matching,
+    }
+}
+
+impl From<InvalidRequest> for Problem {
+    fn from(error: InvalidRequest) -> Self {
+        match error {
+            InvalidRequest::NoSuchPath => Self::NoSuchPage,
+            InvalidRequest::Collection(name) => Self::NoSuchCollection(name),
+            InvalidRequest::Time { digits, .. } => Self::Time(digits),
+            InvalidRequest::Target(error) => error.into(),
+            InvalidRequest::Modifier(_)
+            | InvalidRequest::TimeMapFormat(_)
+            | InvalidRequest::Page(_)
+            | InvalidRequest::Parameter(_)
+            | InvalidRequest::Number { .. } => Self::NotUnderstood,
+        }
+    }
+}
+
+impl From<InvalidTarget> for Problem {
+    fn from(error: InvalidTarget) -> Self {
+        match error {
+            InvalidTarget::Empty => Self::NoUrl,
+            InvalidTarget::TooLong => Self::UrlTooLong,
+            InvalidTarget::Control(at) => Self::Control(at),
+        }
+    }
+}
+
+impl From<IndexError> for Problem {
+    fn from(error: IndexError) -> Self {
+        tracing::warn!(%error, "the index does not answer the pages");
+        match error.kind {
+            Kind::Invalid | Kind::Internal | Kind::Damaged | Kind::Storage => Self::IndexFailed,
+            Kind::NotFound
+            | Kind::Exists
+            | Kind::Busy
+            | Kind::Mismatch
+            | Kind::NotEnoughReplicas
+            | Kind::Refused
+            | Kind::NoSpace
+            | Kind::Unavailable
+            | Kind::TimedOut => Self::IndexDown,
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The texts of the pages, in every language, through Fluent.
+//!
+//! Owns how a text is found and filled in, and how numbers and dates are written. The texts themselves are in `texts/*.ftl`; a
+//! test holds the languages to the same keys, and each key to being used.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use archive_formats::date::Stamp;
+use fluent_bundle::concurrent::FluentBundle;
+use fluent_bundle::{FluentArgs, FluentResource, FluentValue};
+use jiff::civil::Date;
+use jiff::tz::Offset;
+use unic_langid::LanguageIdentifier;
+
+use super::language::Language;
+
+/// The months, as keys.
+const MONTHS: [&str; 12] = [
+    "month-january",
+    "month-february",
+    "month-march",
+    "month-april",
+    "month-may",
+    "month-june",
+    "month-july",
+    "month-august",
+    "month-september",
+    "month-october",
+    "month-november",
+    "month-december",
+];
+
+/// The days of the week, as keys: the whole name, and the short one.
+pub(crate) const WEEKDAYS: [(&str, &str); 7] = [
+    ("weekday-monday", "weekday-monday-short"),
+    ("weekday-tuesday", "weekday-tuesday-short"),
+    ("weekday-wednesday", "weekday-wednesday-short"),
+    ("weekday-thursday", "weekday-thursday-short"),
+    ("weekday-friday", "weekday-friday-short"),
+    ("weekday-saturday", "weekday-saturday-short"),
+    ("weekday-sunday", "weekday-sunday-short"),
+];
+
+/// A bug: the texts that were compiled in cannot be used.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("texts/{language}.ftl cannot be used: {why}")]
+pub struct TextsError {
+    language: &'static str,
+    why: String,
+}
+
+/// The texts of all languages.
+pub(crate) struct Texts {
+    bundles: BTreeMap<&'static str, FluentBundle<FluentResource>>,
+}
+
+impl fmt::Debug for Texts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Texts").finish_non_exhaustive()
+    }
+}
+
+/// The source of the texts of a language.
+pub(super) const fn source(language: Language) -> &'static str {
+    match language {
+        Language::English => include_str!("../../texts/en.ftl"),
+        Language::Danish => include_str!("../../texts/da.ftl"),
+    }
+}
+
+impl Texts {
+    /// Reads the texts that were compiled in.
+    pub(crate) fn read() -> Result<Self, TextsError> {
+        let bundles = Language::ALL.into_iter().map(|language| {
+            let failed = |why: String| TextsError {
+                language: language.tag(),
+                why,
+            };
+            let tag: LanguageIdentifier = language
+                .tag()
+                .parse()
+                .map_err(|error: unic_langid::LanguageIdentifierError| failed(error.to_string()))?;
+            let resource = FluentResource::try_new(source(language).to_owned())
+                .map_err(|(_, errors)| failed(format!("{errors:?}")))?;
+            let mut bundle = FluentBundle::new_concurrent(vec![tag]);
+            // URLs stand in elements of their own, which isolate them.
+            bundle.set_use_isolating(false);
+            bundle
+                .add_resource(resource)
+                .map_err(|errors| failed(format!("{errors:?}")))?;
+            Ok((language.tag(), bundle))
+        });
+        Ok(Self {
+            bundles: bundles.collect::<Result<_, TextsError>>()?,
+        })
+    }
+}
+
+/// The texts for one visitor.
+#[derive(Clone, Debug)]
+pub(crate) struct Words {
+    texts: Arc<Texts>,
+    language: Language,
+}
+
+impl Words {
+    /// The texts of a language.
+    pub(crate) const fn new(texts: Arc<Texts>, language: Language) -> Self {
+        Self { texts, language }
+    }
+
+    /// The language.
+    pub(crate) const fn language(&self) -> Language {
+        self.language
+    }
+
+    /// A text.
+    pub(crate) fn say(&self, key: &str) -> String {
+        self.format(key, &FluentArgs::new())
+    }
+
+    /// A text with values in it.
+    pub(crate) fn fill(&self, key: &str, values: &[(&str, &str)]) -> String {
+        let mut args = FluentArgs::new();
+        for (name, value) in values {
+            args.set(*name, *value);
+        }
+        self.format(key, &args)
+    }
+
+    /// A text about a number, which is `$count` where it decides about the form and `$number` where it is written.
+    pub(crate) fn count(&self, key: &str, count: u64) -> String {
+        self.count_and_fill(key, count, &[])
+    }
+
+    /// A text about a number, with further values.
+    pub(crate) fn count_and_fill(&self, key: &str, count: u64, values: &[(&str, &str)]) -> String {
+        let mut args = FluentArgs::new();
+        args.set("count", count);
+        args.set("number", self.number(count));
+        for (name, value) in values {
+            args.set(*name, FluentValue::from(*value));
+        }
+        self.format(key, &args)
+    }
+
+    fn format(&self, key: &str, args: &FluentArgs<'_>) -> String {
+        let bundle = self.texts.bundles.get(self.language.tag());
+        let found = bundle.and_then(|bundle| {
+            let pattern = bundle.get_message(key)?.value()?;
+            let mut errors = Vec::new();
+            let text = bundle.format_pattern(pattern, Some(args), &mut errors);
+            if !errors.is_empty() {
+                tracing::error!(key, ?errors, "a text of the pages lacks a value");
+            }
+            Some(text.into_owned())
+        });
+        found.unwrap_or_else(|| {
+            tracing::error!(
+                key,
+                language = self.language.tag(),
+                "a text of the pages is missing"
+            );
+            key.to_owned()
+        })
+    }
+
+    /// A number with its digits in groups.
+    pub(crate) fn number(&self, number: u64) -> String {
+        let digits = number.to_string();
+        let separator = match self.language {
+            Language::English => ',',
+            Language::Danish => '.',
+        };
+        let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+        for (at, digit) in digits.chars().enumerate() {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                text.push(separator);
+            }
+            text.push(digit);
+        }
+        text
+    }
+
+    /// The name of a month, counted from 1.
+    pub(crate) fn month(&self, month: i8) -> String {
+        let at = usize::try_from(month).unwrap_or_default().saturating_sub(1);
+        MONTHS.get(at).map(|key| self.say(key)).unwrap_or_default()
+    }
+
+    /// A day.
+    pub(crate) fn date(&self, date: Date) -> String {
+        let (day, month, year) = (date.day(), self.month(date.month()), date.year());
+        let (day, year) = (day.to_string(), year.to_string());
+        let values = [
+            ("day", day.as_str()),
+            ("month", month.as_str()),
+            ("year", year.as_str()),
+        ];
+        self.fill("date", &values)
+    }
+
+    /// The day of a capture.
+    pub(crate) fn day_of(&self, stamp: Stamp) -> String {
+        self.date(date(stamp))
+    }
+
+    /// Day and time of a capture.
+    pub(crate) fn moment(&self, stamp: Stamp) -> String {
+        let (day, time) = (self.day_of(stamp), time(stamp));
+        self.fill("moment", &[("date", day.as_str()), ("time", time.as_str())])
+    }
+}
+
+/// The day of a capture, in UTC.
+pub(crate) fn date(stamp: Stamp) -> Date {
+    Offset::UTC.to_datetime(stamp.time()).date()
+}
+
+/// The time of day of a capture, in UTC.
+pub(crate) fn time(stamp: Stamp) -> String {
+    Offset::UTC
+        .to_datetime(stamp.time())
+        .strftime("%H:%M:%S")
+        .to_string()
+}
+
+/// The moment of a capture, as in `datetime` attributes.
+pub(crate) fn machine_time(stamp: Stamp) -> String {
+    let moment = Offset::UTC.to_datetime(stamp.time());
+    moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,27 @@
+//! Visitors as requests show them: the one place in which a listener asks who is there.
+
+use std::net::SocketAddr;
+
+use axum::http::{HeaderMap, HeaderValue};
+use viewer_replay::access::{PeerFacts, Visitor, VisitorSettings};
+
+/// The visitor behind a request.
+pub(crate) fn visitor(
+    settings: &VisitorSettings,
+    peer: SocketAddr,
+    headers: &HeaderMap,
+) -> Visitor {
+    let all = |name: &str| -> Vec<&[u8]> {
+        headers
+            .get_all(name)
+            .iter()
+            .map(HeaderValue::as_bytes)
+            .collect()
+    };
+    let (acl_user, forwarded_for) = (all("x-pywb-acl-user"), all("x-forwarded-for"));
+    settings.visitor(&PeerFacts {
+        address: Some(peer.ip().to_canonical()),
+        acl_user: &acl_user,
+        forwarded_for: &forwarded_for,
+    })
+}
