@@ -1,4 +1,4 @@
-//! Captures in the form that whoever asks may have them in.
+//! Captures in the form in which a client may have them.
 //!
 //! Owns the fields that go with each form: policies, types, caches. The form itself is decided in `viewer_replay::delivery`, and
 //! the texts of policies in `viewer_replay::policy`.

@@ -133,8 +133,9 @@ pub(super) async fn begin(
         };
         let mut starter = Some(started);
         let outcome = plan.write(&mut input, &mut starter, &outlet);
-        // A client that is gone needs no verdict.
-        drop(judged.send(input.verdict));
+        if judged.send(input.verdict).is_err() {
+            tracing::debug!("the client is gone before the verdict");
+        }
         if let Err(error) = outcome {
             match starter {
                 Some(starter) => drop(starter.send(Err(error))),

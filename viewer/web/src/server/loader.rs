@@ -132,7 +132,7 @@ impl Server {
         response
     }
 
-    /// Answers requests for pages that are not given to whoever asks; `None` if the capture itself is to be given.
+    /// Answers requests for pages that are not given to everybody; `None` if the capture itself is to be given.
     pub(super) fn instead_of_page(
         &self,
         visit: &Visit,

@@ -1,6 +1,7 @@
 //! Tests of the routes, over an index and an archive in memory; `conformance` walks the same over real ones.
 
 mod broken;
+mod damaged;
 mod documents;
 mod framed;
 mod hostile;
