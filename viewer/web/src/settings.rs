@@ -16,7 +16,7 @@ use viewer_replay::request::RESERVED_NAMES;
 
 pub use collection::{AccessWord, CollectionSettings, EmbargoSettings, PeriodSettings};
 pub use web::WebSettings;
-pub(crate) use web::{host, host_name};
+pub(crate) use web::host_name;
 
 /// The name of the collection that there is when no other is set: the whole archive.
 pub const DEFAULT_COLLECTION: &str = "all";

@@ -138,13 +138,14 @@ impl PageHost {
                 has_more = true;
                 break;
             }
+            let count = urls.len();
             match urls.last_mut() {
                 Some(url) if url.key == capture.key => url.add(capture),
-                _ if urls.len() == LISTED => {
+                Some(_) if count == LISTED => {
                     has_more = true;
                     break;
                 }
-                _ => urls.push(UrlCaptures::new(capture)),
+                Some(_) | None => urls.push(UrlCaptures::new(capture)),
             }
         }
         let is_cut = captures.walked > MOST;

@@ -98,7 +98,7 @@ impl WebSettings {
 }
 
 /// The host under which a listener is reached, so that two of them can be compared: small letters, no port.
-pub(crate) fn host(url: Option<&str>, listen: SocketAddr) -> String {
+fn host(url: Option<&str>, listen: SocketAddr) -> String {
     let authority = url.and_then(|url| url.split_once("://"));
     match authority {
         Some((_, authority)) => host_name(authority),

