@@ -10,12 +10,14 @@ BUILD_NEEDS=(c++:g++ libclang:libclang-dev)
 # The web server that the demonstration crawls, and its judge.
 DEMO_NEEDS=(b3sum:b3sum python3:python3)
 # What the tests run beside the archive.
-TEST_NEEDS=(b3sum:b3sum mkfs.ext4:e2fsprogs mount:mount node:nodejs npm:npm python3:python3 unshare:util-linux)
+TEST_NEEDS=(b3sum:b3sum curl:curl mkfs.ext4:e2fsprogs mount:mount node:nodejs npm:npm python3:python3 unshare:util-linux)
 # What the tests of the crawler crawl: servers, and two sites.
 SITE_NEEDS=(nginx:nginx-light dnsmasq:dnsmasq-base nghttpd:nghttp2-server openssl:openssl
     /usr/share/doc/postgresql-doc-15/html:postgresql-doc-15 /usr/share/doc/python3-doc/html:python3-doc)
-# Outside judges of what the tests write, and a site for crawlers, from PyPI.
-PYTHON_NEEDS=(warcio cdxj-indexer httpbin)
+# The browser that replay is shown in, and what drives it.
+BROWSER_NEEDS=(chromium:chromium chromedriver:chromium-driver)
+# Outside judges of what the tests write and of what the archive answers, and a site for crawlers, from PyPI.
+PYTHON_NEEDS=(warcio cdxj-indexer cdx_toolkit httpbin)
 # What archive files are read with in benchmarks, beside those.
 PYTHON_BENCH_NEEDS=(warcio cdxj-indexer fastwarc)
 # What captures are looked up and replayed with in benchmarks: a process of its own, and GPL.

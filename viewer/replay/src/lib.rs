@@ -6,7 +6,12 @@
 //! | Module | Decides |
 //! |---|---|
 //! | [`access`] | whether this visitor may see this capture, or a whole file |
+//! | [`banner`] | what a page without scripts says about itself |
+//! | [`busters`] | which parameters of a URL mean nothing |
 //! | [`cdx_server`] | the question that a CDX client asks, and the answer in its dialect |
+//! | [`content`] | whether a document is a page, and as what it is shown |
+//! | [`delivery`] | in which form a capture is given, by who asks for it |
+//! | [`policy`] | what a browser may do with an answer |
 //! | [`request`] | what a path asks for, and the addresses that lead back |
 //! | [`memento`] | what RFC 7089 asks for: dates, TimeGates, TimeMaps, preferences |
 //! | [`resolve`] | which capture is shown, and where its payload lies |
@@ -14,8 +19,13 @@
 //! | [`rewrite`] | pages and style sheets whose references stay in the archive |
 
 pub mod access;
+pub mod banner;
+pub mod busters;
 pub mod cdx_server;
+pub mod content;
+pub mod delivery;
 pub mod memento;
+pub mod policy;
 pub mod request;
 pub mod resolve;
 pub mod response;

@@ -13,6 +13,7 @@
 //! | `/<coll>/<ts>[mod_]/<url>` | [`Request::Memento`] |
 //! | `/<coll>/*/<url>`, `/<coll>/2020*/<url>` | [`Request::Calendar`] |
 //! | `/<coll>/getFile`, `getRecord`, `getMetadata` | [`Request::File`], [`Request::Record`], [`Request::Metadata`] |
+//! | `/<coll>/mismatches` | [`Request::Mismatches`] |
 //! | `/replay/<coll>/[<ts>/]<url>` | [`Request::Page`], on the host of the pages |
 //!
 //! ```
@@ -140,6 +141,11 @@ pub enum Request {
         /// Where the record begins (`arcOffset`).
         offset: u64,
     },
+    /// The captures whose payload was seen not to have the digest of its record.
+    Mismatches {
+        /// The collection.
+        collection: String,
+    },
     /// The metadata files of a harvest job.
     Metadata {
         /// The collection.
@@ -258,6 +264,7 @@ fn in_collection(collection: String, rest: &str) -> Result<Request, InvalidReque
                 query: query.to_owned(),
             });
         }
+        "mismatches" => return Ok(Request::Mismatches { collection }),
         "getFile" => {
             return Ok(Request::File {
                 collection,

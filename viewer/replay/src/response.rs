@@ -42,7 +42,7 @@ use crate::request::{Addresses, Modifier};
 use fields::{Use, is_token, use_of, value_of};
 
 pub use audit::{AuditedBody, PayloadAudit};
-pub use message::{EntityMeasure, StoredMessage, measure};
+pub use message::{EntityMeasure, StoredMessage, decoded_entity, measure};
 pub use range::{Extent, Method};
 
 /// The most bytes of told fields: browsers and proxies refuse an answer with more.
@@ -145,6 +145,18 @@ impl Reply {
     pub fn add(&mut self, name: &str, value: impl AsRef<[u8]>) {
         self.fields
             .push((name.to_owned(), value_of(value.as_ref())));
+    }
+
+    /// Sets a field: others of its name are gone.
+    pub fn set(&mut self, name: &str, value: impl AsRef<[u8]>) {
+        self.remove(name);
+        self.add(name, value);
+    }
+
+    /// Takes the fields of a name away.
+    pub fn remove(&mut self, name: &str) {
+        self.fields
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
     }
 
     /// Takes a field as it was archived.

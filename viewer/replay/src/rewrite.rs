@@ -49,11 +49,11 @@ use lol_html::{AsciiCompatibleEncoding, MemorySettings};
 use thiserror::Error;
 use url::Url;
 
-use crate::request::Addresses;
+use crate::request::{Addresses, Modifier};
 use links::{Links, Purpose};
 use page::Page;
 
-pub use charset::{START_OF_PAGE, page_encoding};
+pub use charset::{START_OF_PAGE, page_encoding, sheet_text};
 
 /// The least memory that a page is read with.
 const LEAST_MEMORY: usize = 16 * 1024;
@@ -203,9 +203,15 @@ pub fn style_sheet(text: &str, addresses: &Addresses, time: Stamp, url: &Url) ->
     })
 }
 
-/// Rewrites the value of a `Refresh` field, which leads to another page; `None` if it leads nowhere in the archive.
-pub fn refresh_value(value: &str, addresses: &Addresses, time: Stamp, url: &Url) -> Option<String> {
-    let links = Links::new(addresses.clone(), time, url.clone(), UTF_8, None);
+/// Rewrites the value of a `Refresh` field, which leads to another page that is shown with a modifier; `None` if it leads nowhere
+/// in the archive.
+pub fn refresh_value(
+    value: &str,
+    (addresses, modifier): (&Addresses, Option<Modifier>),
+    time: Stamp,
+    url: &Url,
+) -> Option<String> {
+    let links = Links::new(addresses.clone(), time, url.clone(), UTF_8, modifier);
     references::refresh(value, &|reference| links.rewrite(reference, Purpose::Link))
 }
 

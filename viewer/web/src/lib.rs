@@ -50,7 +50,8 @@ use metrics::Instruments;
 pub use pages::TextsError;
 use pages::{PageHost, PageParts};
 use records::Records;
-use server::{Parts, Server};
+pub use server::WorkerError as ServiceWorkerError;
+use server::{Parts, Server, WorkerScript};
 pub use settings::{InvalidSettings, Settings, WebSettings};
 
 /// How long an exchange of certificates may take to be noticed.
@@ -76,6 +77,9 @@ pub enum StartError {
         /// The fault.
         why: SiteError,
     },
+    /// The service worker of the operator cannot be used.
+    #[error(transparent)]
+    ServiceWorker(#[from] ServiceWorkerError),
     /// The certificate is somebody else's: the archive and the index would not talk to it.
     #[error("the certificate is {0}, not viewer/<name>; issue one with `holdfast pki issue`")]
     Identity(String),
@@ -142,7 +146,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let index = peer("index", &settings.viewer.index, Role::Index)?;
     let trust = Arc::new(read_trust_file(&settings.viewer.trust)?);
     let archive = Reader::new(repository, trust, ClientLimits::default());
-    let parts = Parts {
+    let mut parts = Parts {
         index: Arc::new(IndexClient::new(index, IndexLimits::default())),
         records: Records::new(
             Arc::new(archive),
@@ -153,6 +157,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         visitors,
         instruments,
         clock: daemon.clock.clone(),
+        page_host: None,
+        worker: WorkerScript::open(replay.service_worker.as_deref())?,
     };
     let (listener, address) = bind("replay", replay.listen).await?;
     let drain = settings.daemon.drain.duration() / 2;
@@ -163,6 +169,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         }
         None => None,
     };
+    parts.page_host = pages.as_ref().map(|pages| pages.origin.clone());
     watch_health(&settings, &daemon, credentials.clone(), limits).await?;
     daemon.workers.spawn(collections.reloading())?;
     let page_tls = pages.as_ref().and_then(|pages| pages.tls.clone());
@@ -189,6 +196,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
             tls,
             host,
             limits,
+            origin: _,
         } = pages;
         let serving = listener::serve(listener, tls, host, limits, daemon.tasks.stop());
         daemon.tasks.spawn("pages", serving);
@@ -198,6 +206,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
 
 /// The page host, before it serves.
 struct OpenPages {
+    /// The origin under which visitors reach it.
+    origin: String,
     listener: TcpListener,
     tls: Option<Arc<BrowserAcceptor>>,
     host: Arc<PageHost>,
@@ -222,7 +232,7 @@ async fn open_pages(
         visitors: parts.visitors.clone(),
         instruments: parts.instruments.clone(),
         clock: parts.clock.clone(),
-        origin,
+        origin: origin.clone(),
         replay,
     };
     let limits = ConnectionLimits {
@@ -233,6 +243,7 @@ async fn open_pages(
         drain,
     };
     Ok(OpenPages {
+        origin,
         listener,
         tls,
         host: Arc::new(PageHost::new(parts, web.clone())?),

@@ -300,6 +300,7 @@ impl PageHost {
             | Request::TimeGate { .. }
             | Request::Memento { .. }
             | Request::File { .. }
+            | Request::Mismatches { .. }
             | Request::Record { .. }
             | Request::Metadata { .. } => Err(Problem::OnReplayHost),
         }

@@ -5,9 +5,14 @@
 //! sets a cookie.
 
 mod cdx;
+mod delivered;
+mod document;
+mod failures;
 mod files;
+mod loader;
 mod look_up;
 mod mementos;
+mod mismatches;
 mod pages;
 mod raw;
 mod shown;
@@ -17,15 +22,13 @@ mod under_way;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use archive_client::ClientError;
 use archive_daemon::{Clock, Gauge};
 use archive_formats::cdx::Capture;
-use archive_rpc::Kind;
 use axum::body::Body;
 use axum::http::header::{HOST, SET_COOKIE};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, Response, StatusCode};
-use index_client::{Captures, IndexError};
+use index_client::Captures;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 use viewer_replay::access::{Decision, Visitor, VisitorSettings};
@@ -36,9 +39,14 @@ use viewer_replay::response::Method as ReplyMethod;
 use crate::answer::Notice;
 use crate::collections::{Collection, Collections};
 use crate::metrics::Instruments;
-use crate::records::{RecordError, Records};
+use crate::records::Records;
 use crate::settings::ReplaySettings;
 use crate::visitors;
+use delivered::MaySniff;
+use failures::{gone, index_failed, record_failed};
+pub use loader::WorkerError;
+pub(crate) use loader::WorkerScript;
+use mismatches::Mismatches;
 use pages::PageCache;
 use under_way::{GuardedBody, UnderWay};
 
@@ -54,6 +62,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) room: Arc<Semaphore>,
     page_cache: PageCache,
+    mismatches: Mismatches,
 }
 
 /// The parts that a server is put together from.
@@ -65,6 +74,10 @@ pub(crate) struct Parts {
     pub(crate) visitors: VisitorSettings,
     pub(crate) instruments: Instruments,
     pub(crate) clock: Clock,
+    /// The origin of the page host, which frames archived pages; `None` where there are no pages.
+    pub(crate) page_host: Option<String>,
+    /// The service worker of this host.
+    pub(crate) worker: WorkerScript,
 }
 
 /// A visit: who asks, in which collection, at which moment, and under which address.
@@ -96,6 +109,7 @@ impl Server {
         Self {
             room: Arc::new(Semaphore::new(settings.requests.get())),
             page_cache: PageCache::default(),
+            mismatches: Mismatches::default(),
             parts,
             settings,
             address,
@@ -139,8 +153,10 @@ impl Server {
         let (mut parts, body) = response.into_parts();
         // Archived headers come back under other names, and nothing here sets one: this is the last wall.
         parts.headers.remove(SET_COOKIE);
-        let nosniff = HeaderValue::from_static("nosniff");
-        parts.headers.insert("x-content-type-options", nosniff);
+        if parts.extensions.get::<MaySniff>().is_none() {
+            let nosniff = HeaderValue::from_static("nosniff");
+            parts.headers.insert("x-content-type-options", nosniff);
+        }
         instruments.answered(parts.status.as_u16());
         let taken = self.parts.clock.instant().saturating_duration_since(begun);
         instruments.first_byte.observe(taken.as_secs_f64());
@@ -162,15 +178,30 @@ impl Server {
             let words = format!("The address has more than {longest} characters.");
             return Err(Notice::new(StatusCode::URI_TOO_LONG, "Too long", words));
         }
-        if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
-            return Err(not_allowed("GET, HEAD"));
-        }
-        let request = Request::parse(target).map_err(|error| invalid(&error))?;
-        let is_lookup = matches!(request, Request::Lookup { .. });
-        if head.method == Method::POST && !is_lookup {
-            return Err(not_allowed("GET, HEAD"));
-        }
         let headers = &head.headers;
+        let is_of_worker = delivered::facts(headers).is_of_worker();
+        let is_read = [Method::GET, Method::HEAD].contains(&head.method);
+        if !is_read && head.method != Method::POST && !is_of_worker {
+            return Err(not_allowed("GET, HEAD"));
+        }
+        if let Some(worker) = self.worker_script(target, headers).filter(|_| is_read) {
+            return worker;
+        }
+        let mut request = Request::parse(target).map_err(|error| invalid(&error))?;
+        let mut body = body;
+        if !is_read {
+            match &mut request {
+                Request::Lookup { .. } if head.method == Method::POST => {}
+                // Pages of the archive send forms and more, whose captures have keys of their own.
+                Request::Memento { target, .. } | Request::TimeGate { target, .. }
+                    if is_of_worker =>
+                {
+                    let body = std::mem::take(&mut body);
+                    *target = delivered::requested(target.clone(), head, body).await?;
+                }
+                _ => return Err(not_allowed("GET, HEAD")),
+            }
+        }
         let visit = |collection: &str| self.visit(peer, head, collection);
         match request {
             Request::Home => Ok(self.home(headers)),
@@ -221,9 +252,10 @@ impl Server {
                 self.memento(&visit(&collection)?, &time, modifier, &target, headers)
                     .await
             }
+            Request::Mismatches { collection } => Ok(self.mismatch_list(&visit(&collection)?)),
             Request::Calendar { collection, .. } | Request::Page { collection, .. } => {
                 visit(&collection)?;
-                Err(pages::not_served_here())
+                self.at_page_host(target)
             }
             Request::File { collection, file } => {
                 self.whole_file(&visit(&collection)?, &file, headers).await
@@ -324,80 +356,6 @@ fn invalid(error: &InvalidRequest) -> Refused {
         StatusCode::URI_TOO_LONG => Notice::new(status, "Too long", error.to_string()),
         _ => Notice::bad_request(error.to_string()),
     }
-}
-
-/// The notice for a visitor when the index does not answer. Its own words are for the log.
-fn index_failed(error: &IndexError) -> Refused {
-    tracing::warn!(%error, "the index does not answer");
-    match error.kind {
-        Kind::Invalid => Notice::bad_request(error.message.clone()),
-        Kind::Internal | Kind::Damaged | Kind::Storage => {
-            Notice::unavailable("The index of captures has failed; its operator has to look at it.")
-                .again_after(60)
-        }
-        Kind::NotFound
-        | Kind::Exists
-        | Kind::Busy
-        | Kind::Mismatch
-        | Kind::NotEnoughReplicas
-        | Kind::Refused
-        | Kind::NoSpace
-        | Kind::Unavailable
-        | Kind::TimedOut => {
-            Notice::unavailable("The index of captures does not answer now; try again in a moment.")
-        }
-    }
-}
-
-/// The notice for a visitor when a record or file cannot be had.
-fn record_failed(error: &RecordError) -> Refused {
-    let again = "try again in a moment";
-    match error {
-        RecordError::Archive(error) => {
-            tracing::warn!(%error, "the archive does not hand a record out");
-            match error {
-                ClientError::NotFound(_) => gone(),
-                // The offset lies behind the end of the file, or no record begins there.
-                ClientError::Invalid(_) => Notice::not_found(
-                    "The index names a place in the archive where no such record is; tell the people who run the archive.",
-                ),
-                ClientError::Damaged(_) | ClientError::Untrusted(_) | ClientError::Mismatch(_) => {
-                    Notice::damaged(
-                        "The archive has this record, and no replica can give it intact now. Its operators have been told.",
-                    )
-                }
-                ClientError::Storage(_) | ClientError::Bug(_) => Notice::unavailable(
-                    "The archive has failed to read this record; its operators have been told.",
-                )
-                .again_after(60),
-                ClientError::Exists(_)
-                | ClientError::Busy(_)
-                | ClientError::NotEnoughReplicas(_)
-                | ClientError::Refused(_)
-                | ClientError::NotOffered(_)
-                | ClientError::Precondition(_)
-                | ClientError::NoSpace(_)
-                | ClientError::Unavailable(_)
-                | ClientError::TimedOut(_)
-                | ClientError::Source { .. } => {
-                    Notice::unavailable(format!("The archive does not answer now; {again}."))
-                }
-            }
-        }
-        RecordError::Broken(words) => {
-            tracing::warn!(%words, "a record is broken as it was archived");
-            Notice::damaged(format!(
-                "The record is damaged as it was archived: {words}."
-            ))
-        }
-        RecordError::Unread(_) | RecordError::Stopped => {
-            Notice::unavailable(format!("The server stops; {again}."))
-        }
-    }
-}
-
-fn gone() -> Notice {
-    Notice::not_found("The index knows this capture, and its file is not in the archive any more.")
 }
 
 impl std::fmt::Debug for Parts {

@@ -76,6 +76,9 @@ pub struct ReplaySettings {
     pub key: Option<PathBuf>,
     /// How a `TimeGate` answers: with the capture itself, or with a redirect to it.
     pub timegate: TimeGateAnswer,
+    /// A service worker to serve in place of our own: a file of `wabac.js`, which the operator supplies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_worker: Option<PathBuf>,
     /// The longest target of a request, in bytes.
     pub longest_url: ByteSize,
     /// The largest body of a query that comes by POST.
@@ -115,6 +118,7 @@ impl Default for ReplaySettings {
             certificate: None,
             key: None,
             timegate: TimeGateAnswer::default(),
+            service_worker: None,
             longest_url: ByteSize::from_bytes(16 * 1024),
             largest_query: ByteSize::from_bytes(64 * 1024),
             counted_captures: WalkLimit::default().captures,

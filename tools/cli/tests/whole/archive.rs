@@ -92,7 +92,8 @@ impl Archive {
         self.down();
     }
 
-    fn down(&mut self) {
+    /// Stops it, so that it can be started again.
+    pub fn down(&mut self) {
         for mut child in self.up.take().into_iter().chain(self.parts.drain(..)) {
             // It may have ended already, which `wait` tells.
             kill_process(Pid::from_child(&child), Signal::TERM).unwrap_or_default();

@@ -3,6 +3,7 @@
 //! Owns how the rest of a path becomes a URL: with its scheme, with two slashes, and otherwise as it was sent. Escapes are kept
 //! as they are: the key makes different spellings equal.
 
+use archive_formats::post;
 use archive_formats::surt::UrlKey;
 use thiserror::Error;
 
@@ -76,6 +77,18 @@ impl Target {
             (raw, TargetMatch::Exact)
         };
         Ok((Self::parse(raw)?, matching))
+    }
+
+    /// The same URL as another method than GET asks for it: method and body are in the key, as in the keys of captures.
+    #[must_use]
+    pub fn with_request(self, method: &str, content_type: Option<&[u8]>, body: &[u8]) -> Self {
+        match post::append(&self.url, method, content_type, body) {
+            Some(appended) => Self {
+                key: UrlKey::of(&appended.url),
+                url: self.url,
+            },
+            None => self,
+        }
     }
 
     /// The URL, with its scheme. It may have characters beyond ASCII.

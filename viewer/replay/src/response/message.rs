@@ -87,6 +87,30 @@ impl StoredMessage {
     }
 }
 
+/// An entity, whose chunks are undone already, with the content encodings undone that its head names.
+pub fn decoded_entity<'a>(
+    head: Option<&Head>,
+    entity: impl BufRead + 'a,
+    limits: Limits,
+) -> Box<dyn Read + 'a> {
+    let codings: Vec<&[u8]> =
+        head.map_or_else(Vec::new, |head| head.list("content-encoding").collect());
+    if codings.is_empty() {
+        return Box::new(entity);
+    }
+    // A head of nothing but the encodings: the framing that the stored one names is not there any more.
+    let text = [
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: ".as_slice(),
+        &codings.join(b", ".as_slice()),
+        b"\r\n\r\n",
+    ]
+    .concat();
+    match Head::read(&mut text.as_slice(), text.len()) {
+        Ok(head) => Box::new(Body::decoded(&head, entity, limits)),
+        Err(_unreadable) => Box::new(entity),
+    }
+}
+
 /// The length of an entity that was read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityMeasure {

@@ -1,5 +1,7 @@
 //! The charset of a page: byte order mark, HTTP, `meta`, and then a guess.
 
+use std::borrow::Cow;
+
 use archive_formats::http::MediaType;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
@@ -27,6 +29,30 @@ pub fn page_encoding(content_type: Option<&[u8]>, start: &[u8]) -> &'static Enco
             Err(error) if error.error_len().is_none() => UTF_8,
             Err(_) => WINDOWS_1252,
         })
+}
+
+/// The text of a style sheet: its charset is that of the byte order mark, of HTTP, or of its `@charset` (CSS Syntax Level 3).
+pub fn sheet_text<'a>(content_type: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, str> {
+    const RULE: &[u8] = b"@charset \"";
+    let header = content_type
+        .and_then(MediaType::read)
+        .and_then(|media| media.charset)
+        .and_then(|label| Encoding::for_label_no_replacement(label.trim().as_bytes()));
+    let own = || {
+        let label = bytes.strip_prefix(RULE)?.split(|b| *b == b'"').next()?;
+        let found = Encoding::for_label_no_replacement(label)?;
+        // One that can be read in ASCII is not UTF-16.
+        Some(if found == UTF_16BE || found == UTF_16LE {
+            UTF_8
+        } else {
+            found
+        })
+    };
+    let encoding = header.or_else(own).unwrap_or(match str::from_utf8(bytes) {
+        Ok(_) => UTF_8,
+        Err(_) => WINDOWS_1252,
+    });
+    encoding.decode(bytes).0
 }
 
 /// The charset that a `meta` element names. One that can be read in ASCII is not UTF-16.

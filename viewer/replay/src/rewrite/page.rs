@@ -247,11 +247,20 @@ impl Page {
             })
             .collect();
         for (name, role, raw) in found {
-            if self.is_guided() && !role.is_navigation() {
+            // Objects of a guided page are shown as frames are.
+            let is_object = self.is_guided()
+                && matches!(
+                    (element_name, name.as_str()),
+                    ("object", "data") | ("embed", "src")
+                );
+            if self.is_guided() && !role.is_navigation() && !is_object {
                 continue;
             }
             let value = entities::decode(&raw);
             match role {
+                Role::Reference(_) if is_object => {
+                    self.replace(element, &name, &value, Purpose::Frame);
+                }
                 Role::Reference(purpose) => self.replace(element, &name, &value, purpose),
                 Role::Candidates => {
                     let rewrite = |reference: &str, purpose| self.links.rewrite(reference, purpose);

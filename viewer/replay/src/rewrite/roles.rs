@@ -51,6 +51,8 @@ pub(super) fn role(element: &str, attribute: &str) -> Option<Role> {
         "action" | "formaction" | "cite" | "longdesc" => reference(Link),
         "srcdoc" => Some(Role::Page),
         "style" => Some(Role::Style),
+        // A frame of another origin, or without the cookies of this one, would pass by the service worker.
+        "sandbox" | "credentialless" if element == "iframe" => Some(Role::Harmful),
         "ping" | "manifest" | "integrity" | "nonce" | "attributionsrc" | "csp" => {
             Some(Role::Harmful)
         }

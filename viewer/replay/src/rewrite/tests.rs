@@ -278,13 +278,19 @@ fn refreshes_stay_in_the_archive() {
     );
     let addresses = Addresses::new("", "all");
     let url = "http://a.dk/".parse().unwrap();
-    let refresh =
-        |value: &str| refresh_value(value, &addresses, "20200101000000".parse().unwrap(), &url);
+    let refresh = |value: &str, modifier| {
+        let time = "20200101000000".parse().unwrap();
+        refresh_value(value, (&addresses, modifier), time, &url)
+    };
     assert_eq!(
-        refresh("1; url=n"),
+        refresh("1; url=n", None),
         Some(format!("1; url={PREFIX}/http://a.dk/n"))
     );
-    assert_eq!(refresh("1; url=javascript:n"), None);
+    assert_eq!(
+        refresh("1; url=n", Some(Modifier::Main)),
+        Some(format!("1; url={PREFIX}mp_/http://a.dk/n"))
+    );
+    assert_eq!(refresh("1; url=javascript:n", None), None);
 }
 
 /// Fails if a page within a page, or the page that readers without scripts see, is not rewritten.
@@ -346,6 +352,14 @@ fn guided_pages_change_where_they_navigate() {
         (
             "<p><frame src=n>",
             "!<p><frame src=\"@mp_/http://a.dk/x/n\">",
+        ),
+        (
+            "<p><iframe src=n sandbox=allow-scripts credentialless>",
+            "!<p><iframe src=\"@mp_/http://a.dk/x/n\">",
+        ),
+        (
+            "<p><object data=n></object><embed src=m>",
+            "!<p><object data=\"@mp_/http://a.dk/x/n\"></object><embed src=\"@mp_/http://a.dk/x/m\">",
         ),
         (
             "<p><form action=n>",

@@ -3,17 +3,22 @@
 //! Owns how much is asked of the index. What the visitor may not know of is left out here already.
 
 use archive_formats::cdx::Capture;
-use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MAX_FILTERS, Order};
+use archive_formats::cdx::query::{CaptureQuery, KeyMatch, Limit, MAX_FILTERS, Order};
 use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
 use index_client::IndexError;
 use viewer_replay::access::{Decision, Verdict};
+use viewer_replay::busters::BustedUrl;
 use viewer_replay::memento::{Neighbours, nearest};
+use viewer_replay::request::Target;
 
 use super::{Server, Visit};
 
 /// The most captures of one key that are considered for one request.
 const MOST_NEAR: usize = 40;
+
+/// The most captures that are looked through for one that is the same but for cache busters.
+const MOST_BUSTED: u64 = 2_000;
 
 /// Captures near to a time, the nearest first.
 #[derive(Clone, Debug)]
@@ -21,6 +26,12 @@ pub(super) struct Near {
     pub(super) captures: Vec<Capture>,
     /// Whether there are no others.
     pub(super) is_all: bool,
+}
+
+/// How far a capture is from a time, in seconds.
+fn distance(capture: &Capture, time: Stamp) -> u64 {
+    let seconds = |stamp: Stamp| stamp.time().as_second();
+    seconds(capture.timestamp).abs_diff(seconds(time))
 }
 
 impl Server {
@@ -43,6 +54,59 @@ impl Server {
         query.order = Order::Closest(time);
         let query = Self::in_collection(visit, query);
         self.collect(&query, |capture| visit.decide(capture)).await
+    }
+
+    /// The captures of a URL that are nearest to a time. If there are none, those of URLs that are the same but for cache
+    /// busters: a page asks with a new one each time.
+    pub(super) async fn near_target(
+        &self,
+        visit: &Visit,
+        target: &Target,
+        time: Stamp,
+    ) -> Result<Near, IndexError> {
+        let near = self.near(visit, target.key(), time).await?;
+        let is_get = *target.key() == UrlKey::of(target.url());
+        let busted = BustedUrl::read(target.url()).filter(|_| is_get && near.captures.is_empty());
+        let Some(busted) = busted else {
+            return Ok(near);
+        };
+        let plain = self.near(visit, busted.key(), time).await?;
+        if !plain.captures.is_empty() {
+            return Ok(plain);
+        }
+        self.near_busted(visit, &busted, time).await
+    }
+
+    /// The captures nearest to a time of one URL that is the same but for cache busters.
+    async fn near_busted(
+        &self,
+        visit: &Visit,
+        busted: &BustedUrl,
+        time: Stamp,
+    ) -> Result<Near, IndexError> {
+        let mut query = CaptureQuery::new(busted.keys());
+        query.limit = Some(Limit::First(MOST_BUSTED));
+        let query = Self::in_collection(visit, query);
+        let mut stream = self.parts.index.query(&query).await?;
+        let mut captures = Vec::new();
+        while let Some(capture) = stream.next().await? {
+            let is_same = |url: &str| busted.is_same(url);
+            let is_seen = visit.decide(&capture).verdict != Verdict::Exclude;
+            if is_seen && capture.original.as_deref().is_some_and(is_same) {
+                captures.push(capture);
+            }
+        }
+        captures.sort_by(|one, other| Order::Closest(time).compare(one, other));
+        let nearest = captures
+            .iter()
+            .min_by_key(|capture| distance(capture, time));
+        let key = nearest.map(|capture| capture.key.clone());
+        captures.retain(|capture| Some(&capture.key) == key.as_ref());
+        captures.truncate(MOST_NEAR);
+        Ok(Near {
+            captures,
+            is_all: false,
+        })
     }
 
     /// The same in all files, for the originals of revisits.

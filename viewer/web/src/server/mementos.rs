@@ -8,7 +8,7 @@ use viewer_replay::memento::{
 };
 use viewer_replay::request::{Modifier, RequestedTime, Target};
 
-use super::raw::RawRequest;
+use super::delivered::CaptureRequest;
 use super::shown::no_capture;
 use super::{Refused, Server, Visit, index_failed};
 use crate::answer::{Notice, put};
@@ -28,11 +28,15 @@ impl Server {
             notice.with_fields(fields)
         };
         let (modifier, applied) = preferred(modifier, headers);
-        refuse_pages(modifier)?;
+        let asked = CaptureRequest::new(modifier, headers);
+        let to_page = (modifier, target);
+        if let Some(other) = self.instead_of_page(visit, asked.delivery(), None, to_page) {
+            return other;
+        }
         let wanted = accept_datetime(values(headers, "accept-datetime"))
             .map_err(|error| nothing(Notice::bad_request(error.to_string())))?;
         let time = wanted.unwrap_or_else(|| Stamp::from_time(visit.now));
-        let near = self.near(visit, target.key(), time).await;
+        let near = self.near_target(visit, target, time).await;
         let near = near.map_err(|error| index_failed(&error))?;
         if near.captures.is_empty() {
             return Err(nothing(no_capture()));
@@ -55,8 +59,7 @@ impl Server {
         if style == TimeGateStyle::Redirect {
             return Ok(redirect(fields));
         }
-        let asked = RawRequest::new(visit, modifier, headers);
-        Ok(self.raw(shown, &asked, &url, fields))
+        self.deliver(visit, &asked, shown, &url, fields).await
     }
 
     /// Answers with the capture at a time, or the one nearest to it.
@@ -69,8 +72,12 @@ impl Server {
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Refused> {
         let (modifier, applied) = preferred(modifier, headers);
-        refuse_pages(modifier)?;
-        let near = self.near(visit, target.key(), time.stamp()).await;
+        let asked = CaptureRequest::new(modifier, headers);
+        let to_page = (modifier, target);
+        if let Some(other) = self.instead_of_page(visit, asked.delivery(), Some(time), to_page) {
+            return other;
+        }
+        let near = self.near_target(visit, target, time.stamp()).await;
         let near = near.map_err(|error| index_failed(&error))?;
         if near.captures.is_empty() {
             return Err(no_capture());
@@ -93,8 +100,7 @@ impl Server {
             fields.push(("Vary", "prefer".to_owned()));
         }
         fields.extend(applied.map(Preference::applied));
-        let asked = RawRequest::new(visit, modifier, headers);
-        Ok(self.raw(shown, &asked, &url, fields))
+        self.deliver(visit, &asked, shown, &url, fields).await
     }
 }
 
@@ -107,34 +113,16 @@ fn preferred(
         return (modifier, None);
     }
     let preference = Preference::read(values(headers, "prefer"));
-    let served = preference.filter(|preference| preference.modifier().is_raw());
-    (served.map(Preference::modifier), served)
+    match preference {
+        // Without a modifier pages are rewritten anyway.
+        Some(Preference::Rewritten) => (None, preference),
+        Some(raw) if raw.modifier().is_raw() => (Some(raw.modifier()), preference),
+        Some(_) | None => (None, None),
+    }
 }
 
 fn values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
     headers.get_all(name).into_iter().map(HeaderValue::as_bytes)
-}
-
-/// Refuses what only a page or a service worker of the archive itself may show.
-fn refuse_pages(modifier: Option<Modifier>) -> Result<(), Refused> {
-    match modifier {
-        None
-        | Some(
-            Modifier::Identity
-            | Modifier::IdentityRedirect
-            | Modifier::Script
-            | Modifier::Style
-            | Modifier::Image
-            | Modifier::Object,
-        ) => Ok(()),
-        Some(
-            Modifier::Main
-            | Modifier::InnerFrame
-            | Modifier::Frame
-            | Modifier::ServiceWorker
-            | Modifier::Banner,
-        ) => Err(super::pages::not_served_here()),
-    }
 }
 
 fn redirect(fields: Vec<Field>) -> Response<Body> {

@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use archive_formats::cdx::query::Order;
 use axum::body::Body;
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::header::LOCATION;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use viewer_replay::access::Group;
 use viewer_replay::cdx_server::{CdxRequest, DEFAULT_PAGE_SIZES, PageMarks};
 
@@ -113,14 +114,22 @@ pub(super) fn collection_page(visit: &Visit, headers: &HeaderMap) -> Response<Bo
 /// The addresses that are served, in words.
 const SERVED: &str = "Captures are at /<collection>/<time>id_/<url> as they were captured, and at \
                       /<collection>/<time>ir_/<url> with redirects that stay in the archive. Look-ups: /<collection>/cdx?url=…, \
-                      /<collection>/timemap/link/<url>, and /<collection>/<url> with Accept-Datetime.";
+                      /<collection>/timemap/link/<url>, and /<collection>/<url> with Accept-Datetime. Pages without scripts: \
+                      /<collection>/<time>/<url>.";
 
-/// The answer to what only the pages serve.
-pub(super) fn not_served_here() -> Notice {
-    Notice::new(
-        StatusCode::NOT_IMPLEMENTED,
-        "Not served here",
-        "This server hands out captures and their indexes, and has no pages for people.",
-    )
-    .and(SERVED)
+impl Server {
+    /// Leads a visitor to the host of the pages, under the same path.
+    pub(super) fn at_page_host(&self, path: &str) -> Result<Response<Body>, Refused> {
+        let words = "This server hands out captures and their indexes; pages for people are on another host.";
+        let location = self.parts.page_host.as_ref();
+        let location = location.map(|host| HeaderValue::from_str(&format!("{host}{path}")));
+        let Some(Ok(location)) = location else {
+            let title = "Not served here";
+            return Err(Notice::new(StatusCode::NOT_IMPLEMENTED, title, words).and(SERVED));
+        };
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::FOUND;
+        response.headers_mut().insert(LOCATION, location);
+        Ok(response)
+    }
 }

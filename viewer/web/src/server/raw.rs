@@ -1,30 +1,23 @@
 //! Raw answers: the payload of a capture as it was captured, with its head told of.
 //!
-//! Owns the stream to the client, and what is counted and said of the digest of the payload.
+//! Owns their head, ranges, and what is said of the digest of the payload.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
-use archive_daemon::Counter;
-use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_SECURITY_POLICY, RANGE};
+use axum::body::Body;
+use axum::http::header::RANGE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use futures_util::Stream;
 use viewer_replay::memento::Field;
 use viewer_replay::request::{Addresses, Modifier};
 use viewer_replay::response::{Extent, Method, Redirects, Reply, ReplyOptions};
 
+use super::delivered::facts;
+use super::mismatches::PayloadWatch;
 use super::shown::Shown;
 use super::{Server, Visit};
 use crate::answer::put;
-use crate::records::{BodySlice, PayloadVerdict, RecordBody, RecordError};
+use crate::records::{PayloadVerdict, RecordBody, WholeBody};
 
 /// The field that says that a payload does not have the digest of its record.
 const MISMATCH: (&str, &str) = ("X-Archive-Payload-Digest", "mismatch");
-
-/// The policy for archived bytes that it opens as a page of its own: nothing leaves the frame.
-const OPENED_ALONE: &str =
-    "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; media-src data:";
 
 /// How a client asks for raw bytes.
 #[derive(Debug)]
@@ -51,13 +44,7 @@ impl<'a> RawRequest<'a> {
 
     /// Whether it comes from a service worker, which follows redirects on its own.
     fn is_of_worker(&self) -> bool {
-        self.headers.contains_key("x-serviceworker")
-    }
-
-    /// Whether a browser would show the bytes as a page.
-    fn is_navigation(&self) -> bool {
-        let mode = self.headers.get("sec-fetch-mode");
-        mode.is_some_and(|mode| mode.as_bytes().eq_ignore_ascii_case(b"navigate"))
+        self.headers.contains_key("x-serviceworker") || facts(self.headers).is_of_worker()
     }
 
     fn redirects(&self) -> Redirects<'a> {
@@ -78,6 +65,7 @@ impl Server {
     /// Answers with the bytes of a capture.
     pub(super) fn raw(
         &self,
+        visit: &Visit,
         shown: Shown,
         asked: &RawRequest<'_>,
         url: &str,
@@ -101,12 +89,7 @@ impl Server {
         };
         let mut reply = Reply::new(message.head(), &options);
         if let RecordBody::Whole(whole) = &payload.body {
-            if whole.verdict == PayloadVerdict::Differs {
-                reply.add(MISMATCH.0, MISMATCH.1);
-            }
-            if let Some(fault) = &whole.fault {
-                reply.add("X-Archive-Damage", fault);
-            }
+            add_verdict(&mut reply, whole);
         }
         for (name, value) in fields {
             reply.add(name, value);
@@ -118,38 +101,35 @@ impl Server {
             .map(HeaderValue::as_bytes)
             .collect();
         let (reply, extent) = reply.with_extent(asked.method, &ranges, payload.body.length());
-        let body = self.body(payload.body, extent, url);
-        let mut response = response(&reply, body);
-        if asked.is_navigation() && !asked.is_of_worker() {
-            let policy = HeaderValue::from_static(OPENED_ALONE);
-            response
-                .headers_mut()
-                .insert(CONTENT_SECURITY_POLICY, policy);
-        }
-        response
+        let watch = self.watch(visit, &capture.capture);
+        response(&reply, body(payload.body, extent, watch))
     }
+}
 
-    fn body(&self, body: RecordBody, extent: Extent, url: &str) -> Body {
-        if extent.take == Some(0) {
-            return Body::empty();
-        }
-        let is_whole = extent.is_whole(body.length());
-        let slice = if is_whole {
-            body.all()
-        } else {
-            let end = extent
-                .take
-                .map_or(u64::MAX, |take| extent.skip.saturating_add(take));
-            body.slice(extent.skip..end)
-        };
-        Body::from_stream(CountedSlice {
-            slice,
-            url: url.to_owned(),
-            right: self.parts.instruments.digests_right.clone(),
-            wrong: self.parts.instruments.digests_wrong.clone(),
-            broken: self.parts.instruments.broken.clone(),
-        })
+/// Says in the head what is wrong with a payload.
+pub(super) fn add_verdict(reply: &mut Reply, whole: &WholeBody) {
+    if whole.verdict == PayloadVerdict::Differs {
+        reply.add(MISMATCH.0, MISMATCH.1);
     }
+    if let Some(fault) = &whole.fault {
+        reply.add("X-Archive-Damage", fault);
+    }
+}
+
+fn body(body: RecordBody, extent: Extent, watch: PayloadWatch) -> Body {
+    if extent.take == Some(0) {
+        return Body::empty();
+    }
+    let is_whole = extent.is_whole(body.length());
+    let slice = if is_whole {
+        body.all()
+    } else {
+        let end = extent
+            .take
+            .map_or(u64::MAX, |take| extent.skip.saturating_add(take));
+        body.slice(extent.skip..end)
+    };
+    Body::from_stream(watch.slice(slice))
 }
 
 /// A response with the head that was decided.
@@ -166,45 +146,4 @@ pub(super) fn response(reply: &Reply, body: Body) -> Response<Body> {
     }
     put(headers, "Cross-Origin-Resource-Policy", "same-origin");
     response
-}
-
-/// A body whose end is counted.
-struct CountedSlice {
-    slice: BodySlice,
-    url: String,
-    right: Counter,
-    wrong: Counter,
-    broken: Counter,
-}
-
-impl Stream for CountedSlice {
-    type Item = Result<Bytes, RecordError>;
-
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, RecordError>>> {
-        let next = ready!(self.slice.poll_bytes(cx));
-        match &next {
-            Some(Ok(_)) => {}
-            Some(Err(error)) => {
-                self.broken.inc();
-                tracing::warn!(url = self.url, %error, "an answer broke off");
-            }
-            None => match self.slice.verdict.take() {
-                Some(PayloadVerdict::Matches) => {
-                    self.right.inc();
-                }
-                Some(PayloadVerdict::Differs) => {
-                    self.wrong.inc();
-                    tracing::warn!(
-                        url = self.url,
-                        "the payload does not have the digest of its record"
-                    );
-                }
-                Some(PayloadVerdict::Unchecked) | None => {}
-            },
-        }
-        Poll::Ready(next)
-    }
 }

@@ -1,7 +1,11 @@
 //! Tests of the routes, over an index and an archive in memory; `conformance` walks the same over real ones.
 
 mod broken;
+mod damaged;
+mod documents;
+mod framed;
 mod hostile;
+mod worker;
 mod world;
 
 use world::{OK, TestArchive, Warc};
@@ -107,7 +111,7 @@ async fn memento_walk_reaches_every_capture() {
     let gate = "/all/http://example.org/page";
     let asked = [("Accept-Datetime", "Mon, 01 Jun 2020 00:00:00 GMT")];
     let answer = served.ask("GET", gate, &asked).await;
-    assert_eq!((answer.status, answer.text().as_str()), (200, "<p>one</p>"));
+    assert_eq!((answer.status, answer.page().as_str()), (200, "<p>one</p>"));
     assert!(answer.field("vary").unwrap().contains("accept-datetime"));
     assert!(
         answer
@@ -116,7 +120,7 @@ async fn memento_walk_reaches_every_capture() {
             .contains("/all/20200101000000/")
     );
     let latest = served.get(gate).await;
-    assert_eq!(latest.text(), "<p>three</p>");
+    assert_eq!(latest.page(), "<p>three</p>");
     let map = served
         .get("/all/timemap/link/http://example.org/page")
         .await;
@@ -129,7 +133,7 @@ async fn memento_walk_reaches_every_capture() {
     {
         let (_, rest) = line.split_once("replay.example:80").unwrap();
         let (path, _) = rest.split_once('>').unwrap();
-        found.push(served.get(path).await.text());
+        found.push(served.get(path).await.page());
     }
     assert_eq!(
         found,

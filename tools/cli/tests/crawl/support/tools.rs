@@ -104,13 +104,23 @@ fn folders() -> impl Iterator<Item = PathBuf> {
 fn python() -> Option<PathBuf> {
     let beside = folders().filter(|folder| folder.join("warcio").is_file());
     let mut pythons = beside.map(|folder| folder.join("python3"));
-    pythons.find(|python| {
-        let probe = Command::new(python)
-            .args(["-c", "import warcio"])
-            .stdin(Stdio::null())
-            .output();
-        probe.is_ok_and(|output| output.status.success())
-    })
+    pythons.find(|python| has_modules(python, &["warcio"]))
+}
+
+/// The first Python of these folders that has all of these modules.
+pub fn python_with(modules: &[&str]) -> Option<PathBuf> {
+    let mut pythons = folders()
+        .map(|folder| folder.join("python3"))
+        .filter(|python| python.is_file());
+    pythons.find(|python| has_modules(python, modules))
+}
+
+fn has_modules(python: &Path, modules: &[&str]) -> bool {
+    let probe = Command::new(python)
+        .args(["-c", &format!("import {}", modules.join(", "))])
+        .stdin(Stdio::null())
+        .output();
+    probe.is_ok_and(|output| output.status.success())
 }
 
 /// A free port of 127.0.0.1. It may be taken by others until somebody listens on it.

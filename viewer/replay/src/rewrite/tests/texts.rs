@@ -209,3 +209,27 @@ fn no_page_is_too_odd() {
         }
     }
 }
+
+/// Fails if the letters of a style sheet are read in another charset than it names.
+#[test]
+fn sheets_are_read_in_their_charset() {
+    for (content_type, bytes, expected) in [
+        (None, b"a{b:'\xe6'}".as_slice(), "a{b:'\u{e6}'}"),
+        (None, b"a{b:'\xc3\xa6'}", "a{b:'\u{e6}'}"),
+        (Some("text/css; charset=koi8-r"), b"\xc1", "\u{430}"),
+        (
+            None,
+            b"@charset \"koi8-r\";\xc1",
+            "@charset \"koi8-r\";\u{430}",
+        ),
+        (None, b"@charset \"utf-16\";x", "@charset \"utf-16\";x"),
+        (
+            Some("text/css; charset=koi8-r"),
+            b"\xef\xbb\xbf\xc3\xa6",
+            "\u{e6}",
+        ),
+    ] {
+        let text = sheet_text(content_type.map(str::as_bytes), bytes);
+        assert_eq!(text, expected, "{content_type:?} {bytes:?}");
+    }
+}

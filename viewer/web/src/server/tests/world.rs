@@ -20,7 +20,7 @@ use crate::collections::Collections;
 use crate::listener::{self, ConnectionLimits};
 use crate::metrics::Instruments;
 use crate::records::Records;
-use crate::server::{Parts, Server};
+use crate::server::{Parts, Server, WorkerScript};
 use crate::settings::Settings;
 
 /// Archive files in the making.
@@ -86,6 +86,22 @@ impl Warc {
         self
     }
 
+    /// A record of any type, with a block of one's own.
+    pub(super) fn record(
+        mut self,
+        kind: Kind,
+        facts: (&str, &str),
+        media: &str,
+        block: &[u8],
+    ) -> Self {
+        let id = self.id();
+        let record = Builder::new(kind, &id, facts.1)
+            .target_uri(facts.0)
+            .content_type(media);
+        self.write(&record, block);
+        self
+    }
+
     /// A `warcinfo` record.
     pub(super) fn warcinfo(mut self, date: &str) -> Self {
         let id = self.id();
@@ -111,6 +127,8 @@ pub(super) struct TestArchive {
     /// Settings, as for `--set`.
     pub(super) set: Vec<String>,
     pub(super) index: Option<Arc<dyn Captures>>,
+    /// The origin of the page host.
+    pub(super) page_host: Option<String>,
 }
 
 /// A server that listens.
@@ -132,6 +150,7 @@ impl TestArchive {
             captures: Vec::new(),
             set: Vec::new(),
             index: None,
+            page_host: None,
         }
     }
 
@@ -141,8 +160,12 @@ impl TestArchive {
     }
 
     /// Stores a file, and puts its captures into the index.
-    pub(super) async fn with(mut self, name: &str, warc: Warc) -> Self {
-        let bytes = warc.bytes();
+    pub(super) async fn with(self, name: &str, warc: Warc) -> Self {
+        self.with_bytes(name, warc.bytes()).await
+    }
+
+    /// Stores a file that is made elsewhere, and puts its captures into the index.
+    pub(super) async fn with_bytes(mut self, name: &str, bytes: Vec<u8>) -> Self {
         let mut reader = Reader::new(bytes.as_slice());
         while let Some(record) = reader.next_record().unwrap() {
             self.captures.extend(extract(record, name).unwrap().capture);
@@ -196,6 +219,8 @@ impl TestArchive {
             visitors: settings.visitors().unwrap(),
             instruments: Instruments::new(&daemon.metrics).unwrap(),
             clock: daemon.clock.clone(),
+            page_host: self.page_host,
+            worker: WorkerScript::open(replay.service_worker.as_deref()).unwrap(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -240,6 +265,12 @@ impl Answer {
 
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The page in front of the banner that stands at its end.
+    pub(super) fn page(&self) -> String {
+        let text = self.text();
+        text.split("<div role=").next().unwrap().to_owned()
     }
 
     fn read(bytes: &[u8], is_head: bool) -> Self {

@@ -1,0 +1,83 @@
+//! curl, and what it was answered.
+
+use std::process::{Command, Stdio};
+
+/// An answer over HTTP.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// 0 if nobody answered.
+    pub status: u16,
+    pub fields: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The value of a field that stands at most once.
+    #[track_caller]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let mut values = self
+            .fields
+            .iter()
+            .filter(|(found, _)| found.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str());
+        let value = values.next();
+        assert_eq!(
+            values.next(),
+            None,
+            "{name} stands twice: {:?}",
+            self.fields
+        );
+        value
+    }
+
+    /// The body as text; bytes that are none are replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{:?}\n{}", self.fields, self.text());
+        self
+    }
+}
+
+/// Asks for a URL with curl, with words more. Follows no redirect and believes no proxy of the environment.
+pub fn curl(url: &str, words: &[&str]) -> Answer {
+    let output = Command::new("curl")
+        .args(["--silent", "--include", "--noproxy", "*", "--http1.1"])
+        .args(["--globoff", "--path-as-is", "--max-time", "60"])
+        .args(words)
+        .arg(url)
+        .stdin(Stdio::null())
+        .output()
+        .expect("curl");
+    read(&output.stdout)
+}
+
+/// Reads the heads that curl has written, of which the last one counts, and the body.
+fn read(mut bytes: &[u8]) -> Answer {
+    let mut answer = Answer {
+        status: 0,
+        fields: Vec::new(),
+        body: Vec::new(),
+    };
+    while bytes.starts_with(b"HTTP/") {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+        let end = end.expect("the end of a head");
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        bytes = &bytes[end + 4..];
+        let mut lines = head.split("\r\n");
+        let status = lines.next().and_then(|line| line.split(' ').nth(1));
+        answer.status = status.and_then(|text| text.parse().ok()).expect("a status");
+        answer.fields = lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+            .collect();
+        if !(100..200).contains(&answer.status) {
+            break;
+        }
+    }
+    bytes.clone_into(&mut answer.body);
+    answer
+}

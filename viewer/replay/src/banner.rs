@@ -1,0 +1,134 @@
+//! The banner over a page without scripts, and the notes that follow a page whose bytes are not what they should be.
+//!
+//! Owns their HTML. The styles stand in the elements, because a page may have any style sheet. Nothing in them leads out of the
+//! archive: the original URL is a text. Everything from outside is escaped.
+
+use archive_formats::date::Stamp;
+
+use crate::request::header_safe;
+
+/// What is wrong with a capture that is shown all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The payload does not have the digest of its record.
+    Digest,
+    /// The body ends before its end; in words, why.
+    Cut(String),
+    /// The capture redirects to its own URL, and there is no other near it.
+    SelfRedirect,
+}
+
+impl Problem {
+    /// The problem in a sentence.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Digest => "The bytes of this capture do not have the digest that was noted when it was captured: they may \
+                             have been changed, or recorded wrongly."
+                .to_owned(),
+            Self::Cut(why) => {
+                format!("This page is not whole; the rest of it cannot be shown: {why}.")
+            }
+            Self::SelfRedirect => {
+                "The archived server redirected this address to itself, and the archive has nothing else.".to_owned()
+            }
+        }
+    }
+}
+
+/// The facts that a banner tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Banner<'a> {
+    /// The URL of the capture.
+    pub url: &'a str,
+    /// Its time.
+    pub time: Stamp,
+    /// The address of the list of all captures of the URL.
+    pub calendar: &'a str,
+}
+
+const BOX: &str = "all:initial;display:block;box-sizing:border-box;width:100%;padding:.6em 1em;font:14px/1.5 sans-serif;\
+                   overflow-wrap:anywhere";
+
+impl Banner<'_> {
+    /// The banner in HTML.
+    pub fn html(&self, problems: &[Problem]) -> String {
+        let url = escape(self.url);
+        let calendar = escape(&header_safe(self.calendar));
+        let time = iso(self.time);
+        let mut html = format!(
+            "<div role=\"region\" aria-label=\"Archived page\" style=\"{BOX};background:#12344d;color:#fff\">Archived copy of \
+             <b style=\"all:unset;font-weight:bold\">{url}</b>, captured at <time datetime=\"{time}\" \
+             style=\"all:unset\">{time}</time>; shown without scripts. <a href=\"{calendar}\" \
+             style=\"all:unset;color:#fff;text-decoration:underline;cursor:pointer\">All captures</a></div>"
+        );
+        for problem in problems {
+            html.push_str(&note(problem));
+        }
+        html
+    }
+}
+
+/// A note about a problem, in HTML: for a banner, and for the end of a page.
+pub fn note(problem: &Problem) -> String {
+    let sentence = escape(&problem.sentence());
+    format!("<div role=\"alert\" style=\"{BOX};background:#7a1f1f;color:#fff\">{sentence}</div>")
+}
+
+/// A time as ISO 8601 has it.
+fn iso(time: Stamp) -> String {
+    let digits = time.to_string();
+    let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
+    format!(
+        "{}-{}-{}T{}:{}:{}Z",
+        part(0, 4),
+        part(4, 6),
+        part(6, 8),
+        part(8, 10),
+        part(10, 12),
+        part(12, 14)
+    )
+}
+
+/// A text as it stands in HTML, attributes included; control characters become blanks.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&#34;"),
+            '\'' => escaped.push_str("&#39;"),
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a URL can end its place in the banner, or the banner leads to the live web.
+    #[test]
+    fn hostile_urls_stay_text() {
+        let banner = Banner {
+            url: "http://a.dk/'\"><script>x</script>&\n",
+            time: "20200102030405".parse().unwrap(),
+            calendar: "/all/*/http://a.dk/\"><script>",
+        };
+        let html = banner.html(&[Problem::Cut("<b>'".to_owned()), Problem::Digest]);
+        assert!(
+            !html.contains("<script") && !html.contains("<b>'"),
+            "{html}"
+        );
+        assert!(html.contains("2020-01-02T03:04:05Z"), "{html}");
+        assert_eq!(html.matches("href=").count(), 1);
+        assert!(
+            html.contains("href=\"/all/*/http://a.dk/%22%3E%3Cscript%3E\""),
+            "{html}"
+        );
+        assert_eq!(html.matches("role=\"alert\"").count(), 2);
+    }
+}

@@ -1,0 +1,277 @@
+//! Delivery: the form in which a capture leaves the replay host, by who asks for it and how.
+//!
+//! Owns the rule that archived HTML is given as a page only where it cannot harm: to our own service worker, and then for a
+//! frame; or rewritten without scripts. Every other request for a page gets the loader, which brings the worker about, or is
+//! led to the page that frames it. Nothing here trusts a request to be honest: a field that is missing decides for the loader.
+//!
+//! ```
+//! use viewer_replay::delivery::{Delivery, FetchFacts};
+//! use viewer_replay::request::Modifier;
+//!
+//! let of_worker = FetchFacts { worker: Some(b"iframe"), ..FetchFacts::default() };
+//! assert_eq!(of_worker.delivery(Some(Modifier::Main)), Delivery::FramedPage);
+//! assert_eq!(FetchFacts::default().delivery(Some(Modifier::Main)), Delivery::Loader);
+//! ```
+
+use crate::request::Modifier;
+
+/// The field by which our service worker says what the request is for that it stands for: the destination of that request,
+/// such as `iframe` or `image`, and `empty` where it has none.
+pub const WORKER_FIELD: &str = "x-replay-worker";
+
+/// The destinations that make a page within another page.
+const FRAMES: [&[u8]; 4] = [b"iframe", b"frame", b"object", b"embed"];
+
+/// The destinations that make a thread, which has a policy of its own.
+const THREADS: [&[u8]; 2] = [b"worker", b"sharedworker"];
+
+/// The facts that browsers and our worker tell of a request, from its header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FetchFacts<'a> {
+    /// [`WORKER_FIELD`].
+    pub worker: Option<&'a [u8]>,
+    /// `Service-Worker`: the request is for the script of a service worker.
+    pub service_worker: Option<&'a [u8]>,
+    /// `Sec-Fetch-Mode`.
+    pub mode: Option<&'a [u8]>,
+    /// `Sec-Fetch-Dest`.
+    pub destination: Option<&'a [u8]>,
+    /// `Sec-Fetch-Site`.
+    pub site: Option<&'a [u8]>,
+}
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// A page for a frame, with its scripts, in the hands of our worker.
+    FramedPage,
+    /// The bytes as they are, in the hands of our worker.
+    WorkerResource {
+        /// Whether they become a thread of their own.
+        is_thread: bool,
+    },
+    /// The bytes as they are.
+    Raw,
+    /// The bytes as they are, which a browser is about to show as a page: as text where they would act.
+    RawPage,
+    /// A style sheet whose references lead to captures.
+    StyleSheet,
+    /// A page without scripts, or the bytes of anything else.
+    NoScript,
+    /// The page that brings our worker about, and loads itself again.
+    Loader,
+    /// A way to the page of the other host that frames the capture.
+    FramePage,
+    /// Nothing: archived service workers are not run.
+    ServiceWorker,
+}
+
+impl<'a> FetchFacts<'a> {
+    /// Reads the facts from a header.
+    pub fn read(field: impl Fn(&'static str) -> Option<&'a [u8]>) -> Self {
+        Self {
+            worker: field(WORKER_FIELD),
+            service_worker: field("service-worker"),
+            mode: field("sec-fetch-mode"),
+            destination: field("sec-fetch-dest"),
+            site: field("sec-fetch-site"),
+        }
+    }
+
+    /// The form of the answer to a request with a modifier.
+    pub fn delivery(&self, modifier: Option<Modifier>) -> Delivery {
+        if self.is_service_worker() || modifier == Some(Modifier::ServiceWorker) {
+            return Delivery::ServiceWorker;
+        }
+        let worker = self.worker_destination();
+        let is_frame = worker.is_some_and(|worker| FRAMES.contains(&worker));
+        match modifier {
+            Some(Modifier::Main | Modifier::InnerFrame | Modifier::Frame | Modifier::Banner) => {
+                if is_frame {
+                    Delivery::FramedPage
+                } else if worker.is_none() && is(self.destination, b"document") {
+                    Delivery::FramePage
+                } else {
+                    Delivery::Loader
+                }
+            }
+            Some(
+                Modifier::Identity
+                | Modifier::IdentityRedirect
+                | Modifier::Script
+                | Modifier::Style
+                | Modifier::Image
+                | Modifier::Object,
+            ) => match worker {
+                Some(worker) => Delivery::WorkerResource {
+                    is_thread: THREADS.contains(&worker),
+                },
+                None if self.is_navigation() => Delivery::RawPage,
+                None if modifier == Some(Modifier::Style) => Delivery::StyleSheet,
+                None => Delivery::Raw,
+            },
+            None => Delivery::NoScript,
+            Some(Modifier::ServiceWorker) => Delivery::ServiceWorker,
+        }
+    }
+
+    /// Whether our worker asks.
+    pub fn is_of_worker(&self) -> bool {
+        self.worker_destination().is_some()
+    }
+
+    /// Whether the request is for the script of a service worker.
+    pub fn is_service_worker(&self) -> bool {
+        self.service_worker.is_some() || is(self.destination, b"serviceworker")
+    }
+
+    /// Whether a browser shows the answer as a page.
+    pub fn is_navigation(&self) -> bool {
+        is(self.mode, b"navigate")
+    }
+
+    /// The destination that our worker names. A navigation is never the worker's, and neither is a request of another site:
+    /// the worker asks for itself, at its own host.
+    fn worker_destination(&self) -> Option<&'a [u8]> {
+        let is_own = self.site.is_none() || is(self.site, b"same-origin");
+        self.worker.filter(|_| is_own && !self.is_navigation())
+    }
+}
+
+fn is(value: Option<&[u8]>, word: &[u8]) -> bool {
+    value.is_some_and(|value| value.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGES: [Modifier; 4] = [
+        Modifier::Main,
+        Modifier::InnerFrame,
+        Modifier::Frame,
+        Modifier::Banner,
+    ];
+
+    fn facts(text: &[(&'static str, &'static str)]) -> FetchFacts<'static> {
+        let text: Vec<(&str, &str)> = text.to_vec();
+        FetchFacts::read(|name| {
+            let found = text.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.as_bytes())
+        })
+    }
+
+    /// Fails if any request but that of our worker for a frame gets an archived page with its scripts.
+    #[test]
+    fn only_framed_worker_gets_pages() {
+        let workers = [
+            None,
+            Some("iframe"),
+            Some("document"),
+            Some("empty"),
+            Some(""),
+        ];
+        let modes = [None, Some("navigate"), Some("cors"), Some("same-origin")];
+        let destinations = [
+            None,
+            Some("document"),
+            Some("iframe"),
+            Some("empty"),
+            Some("serviceworker"),
+        ];
+        let sites = [None, Some("same-origin"), Some("cross-site"), Some("none")];
+        let mut pages = 0;
+        for worker in workers {
+            for mode in modes {
+                for destination in destinations {
+                    for site in sites {
+                        let bytes = |text: Option<&'static str>| text.map(str::as_bytes);
+                        let facts = FetchFacts {
+                            worker: bytes(worker),
+                            service_worker: None,
+                            mode: bytes(mode),
+                            destination: bytes(destination),
+                            site: bytes(site),
+                        };
+                        let may = worker == Some("iframe")
+                            && mode != Some("navigate")
+                            && destination != Some("serviceworker")
+                            && matches!(site, None | Some("same-origin"));
+                        for modifier in Modifier::NAMES.map(Modifier::from_name) {
+                            let is_page = modifier.is_some_and(|own| PAGES.contains(&own));
+                            let is_given = facts.delivery(modifier) == Delivery::FramedPage;
+                            assert_eq!(is_given, may && is_page, "{facts:?} {modifier:?}");
+                            pages += usize::from(is_given);
+                        }
+                        assert_ne!(facts.delivery(None), Delivery::FramedPage);
+                    }
+                }
+            }
+        }
+        assert!(pages > 0);
+    }
+
+    /// Fails if a visitor without the worker gets something else than the loader, or the way to the frame page.
+    #[test]
+    fn pages_without_worker_get_the_loader() {
+        for (fields, expected) in [
+            (vec![], Delivery::Loader),
+            (vec![("sec-fetch-dest", "iframe")], Delivery::Loader),
+            (vec![("sec-fetch-dest", "empty")], Delivery::Loader),
+            (vec![("sec-fetch-dest", "document")], Delivery::FramePage),
+            (
+                vec![("x-replay-worker", "document"), ("sec-fetch-dest", "empty")],
+                Delivery::Loader,
+            ),
+            (vec![("service-worker", "script")], Delivery::ServiceWorker),
+        ] {
+            for modifier in PAGES {
+                assert_eq!(
+                    facts(&fields).delivery(Some(modifier)),
+                    expected,
+                    "{fields:?}"
+                );
+            }
+        }
+    }
+
+    /// Fails if raw bytes are rewritten, or a page without scripts is not.
+    #[test]
+    fn other_modifiers_have_their_own_forms() {
+        let thread = [("x-replay-worker", "worker")];
+        for (fields, modifier, expected) in [
+            (&[][..], Some(Modifier::Identity), Delivery::Raw),
+            (&[], Some(Modifier::Style), Delivery::StyleSheet),
+            (&[], Some(Modifier::Image), Delivery::Raw),
+            (&[], Some(Modifier::ServiceWorker), Delivery::ServiceWorker),
+            (&[], None, Delivery::NoScript),
+            (&[("sec-fetch-mode", "navigate")], None, Delivery::NoScript),
+            (
+                &[("sec-fetch-mode", "navigate")],
+                Some(Modifier::Identity),
+                Delivery::RawPage,
+            ),
+            (
+                &thread,
+                Some(Modifier::Identity),
+                Delivery::WorkerResource { is_thread: true },
+            ),
+            (
+                &[("x-replay-worker", "image")],
+                Some(Modifier::Style),
+                Delivery::WorkerResource { is_thread: false },
+            ),
+            (
+                &[("service-worker", "script")],
+                Some(Modifier::Script),
+                Delivery::ServiceWorker,
+            ),
+        ] {
+            assert_eq!(
+                facts(fields).delivery(modifier),
+                expected,
+                "{fields:?} {modifier:?}"
+            );
+        }
+    }
+}

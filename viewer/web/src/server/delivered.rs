@@ -1,0 +1,356 @@
+//! Captures in the form in which a client may have them.
+//!
+//! Owns the fields that go with each form: policies, types, caches. The form itself is decided in `viewer_replay::delivery`, and
+//! the texts of policies in `viewer_replay::policy`.
+
+use archive_formats::post;
+use axum::body::Body;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, request};
+use url::Url;
+use viewer_replay::banner::Problem;
+use viewer_replay::content::{ContentKind, document_type, is_told};
+use viewer_replay::delivery::{Delivery, FetchFacts};
+use viewer_replay::memento::Field;
+use viewer_replay::policy::{self, Surroundings};
+use viewer_replay::request::{Addresses, Modifier, Target};
+use viewer_replay::response::{Method, Redirects, Reply, ReplyOptions};
+use viewer_replay::rewrite::refresh_value;
+
+use super::document::{self, DocumentForm, DocumentPlan, DocumentStart};
+use super::raw::{RawRequest, add_verdict, response};
+use super::shown::Shown;
+use super::{Refused, Server, Visit, record_failed};
+use crate::answer::{Notice, escape};
+use crate::records::{PayloadVerdict, RecordBody};
+
+/// Marks an answer whose bytes a browser may look at to learn their type, as it did when they were live.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MaySniff;
+
+/// The request for a capture, as far as it decides about the form of the answer.
+#[derive(Debug)]
+pub(super) struct CaptureRequest<'a> {
+    pub(super) modifier: Option<Modifier>,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) facts: FetchFacts<'a>,
+}
+
+impl<'a> CaptureRequest<'a> {
+    pub(super) fn new(modifier: Option<Modifier>, headers: &'a HeaderMap) -> Self {
+        Self {
+            modifier,
+            headers,
+            facts: facts(headers),
+        }
+    }
+
+    pub(super) fn delivery(&self) -> Delivery {
+        self.facts.delivery(self.modifier)
+    }
+}
+
+/// The facts that a header tells.
+pub(super) fn facts(headers: &HeaderMap) -> FetchFacts<'_> {
+    FetchFacts::read(|name| headers.get(name).map(HeaderValue::as_bytes))
+}
+
+/// The target of a request that is no GET: its method and its body are in the key.
+pub(super) async fn requested(
+    target: Target,
+    head: &request::Parts,
+    body: Body,
+) -> Result<Target, Refused> {
+    let read = axum::body::to_bytes(body, post::MAX_BODY).await;
+    let body = read.map_err(|_too_large| {
+        let words = format!("The body is cut, or larger than {} bytes.", post::MAX_BODY);
+        Notice::new(StatusCode::PAYLOAD_TOO_LARGE, "Too large", words)
+    })?;
+    let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    Ok(target.with_request(head.method.as_str(), content_type, &body))
+}
+
+impl Server {
+    /// Answers with a capture.
+    pub(super) async fn deliver(
+        &self,
+        visit: &Visit,
+        asked: &CaptureRequest<'_>,
+        shown: Shown,
+        url: &str,
+        fields: Vec<Field>,
+    ) -> Result<Response<Body>, Refused> {
+        let delivery = asked.delivery();
+        let content_type = content_type(&shown);
+        let kind = ContentKind::read(content_type.as_deref(), b"");
+        let is_told = is_told(content_type.as_deref());
+        let calendar = || self.calendar(visit, url);
+        let form = match delivery {
+            Delivery::FramedPage if kind == ContentKind::Page || !is_told => DocumentForm::Framed,
+            Delivery::NoScript if kind == ContentKind::Page || !is_told => DocumentForm::NoScript {
+                calendar: calendar(),
+            },
+            Delivery::NoScript | Delivery::StyleSheet if kind == ContentKind::StyleSheet => {
+                DocumentForm::Sheet
+            }
+            Delivery::FramedPage
+            | Delivery::NoScript
+            | Delivery::StyleSheet
+            | Delivery::WorkerResource { .. }
+            | Delivery::Raw
+            | Delivery::RawPage
+            | Delivery::Loader
+            | Delivery::FramePage
+            | Delivery::ServiceWorker => {
+                return Ok(self.undivided(visit, asked, shown, url, fields));
+            }
+        };
+        let Ok(base) = Url::parse(url) else {
+            return Ok(self.undivided(visit, asked, shown, url, fields));
+        };
+        self.rewritten(visit, asked, shown, (form, base), fields)
+            .await
+    }
+
+    /// Answers with bytes as they are.
+    fn undivided(
+        &self,
+        visit: &Visit,
+        asked: &CaptureRequest<'_>,
+        shown: Shown,
+        url: &str,
+        fields: Vec<Field>,
+    ) -> Response<Body> {
+        let content_type = content_type(&shown);
+        let kind = ContentKind::read(content_type.as_deref(), b"");
+        let delivery = asked.delivery();
+        let is_page = matches!(delivery, Delivery::FramedPage | Delivery::RawPage)
+            || (delivery == Delivery::NoScript && asked.facts.is_navigation());
+        let is_redirect = |response: &Response<Body>| {
+            response.status().is_redirection()
+                || response.headers().contains_key("x-redirect-status")
+        };
+        if is_page && kind == ContentKind::Drawing && delivery != Delivery::RawPage {
+            return self.drawing(visit, &shown);
+        }
+        let raw = RawRequest::new(visit, asked.modifier, asked.headers);
+        let mut response = self.raw(visit, shown, &raw, url, fields);
+        let headers = response.headers_mut();
+        let around = self.surroundings();
+        let policy = if delivery == (Delivery::WorkerResource { is_thread: true }) {
+            policy::THREAD.to_owned()
+        } else if matches!(delivery, Delivery::FramedPage | Delivery::NoScript) {
+            around.framed_resource()
+        } else {
+            policy::RAW.to_owned()
+        };
+        set(headers, CONTENT_SECURITY_POLICY, &policy);
+        if is_page {
+            set(
+                headers,
+                CONTENT_TYPE,
+                &document_type(kind, content_type.as_deref()),
+            );
+        }
+        if delivery == Delivery::FramedPage {
+            secure(headers);
+        }
+        if matches!(delivery, Delivery::WorkerResource { .. }) || is_redirect(&response) {
+            response.extensions_mut().insert(MaySniff);
+        }
+        response
+    }
+
+    /// Answers with a document that is rewritten on its way.
+    async fn rewritten(
+        &self,
+        visit: &Visit,
+        asked: &CaptureRequest<'_>,
+        shown: Shown,
+        (form, base): (DocumentForm, Url),
+        fields: Vec<Field>,
+    ) -> Result<Response<Body>, Refused> {
+        let content_type = content_type(&shown);
+        let is_framed = matches!(form, DocumentForm::Framed);
+        let is_sheet = matches!(form, DocumentForm::Sheet);
+        let Shown {
+            capture,
+            message,
+            payload,
+        } = shown;
+        let addresses = Addresses::new("", visit.collection.name());
+        let time = capture.capture.timestamp;
+        let options = ReplyOptions {
+            url: base.as_str(),
+            time,
+            media: content_type.as_deref(),
+            redirects: if is_framed {
+                Redirects::ToWorker
+            } else {
+                Redirects::InArchive {
+                    addresses: &visit.addresses,
+                    modifier: asked.modifier,
+                }
+            },
+            is_decoded: true,
+        };
+        let mut reply = Reply::new(message.head(), &options);
+        let mut problems = Vec::new();
+        if let RecordBody::Whole(whole) = &payload.body {
+            add_verdict(&mut reply, whole);
+            if whole.verdict == PayloadVerdict::Differs {
+                problems.push(Problem::Digest);
+            }
+            problems.extend(whole.fault.clone().map(Problem::Cut));
+        }
+        if capture.is_self_redirect && !is_framed {
+            problems.push(Problem::SelfRedirect);
+        }
+        if let Some(value) = message.head().and_then(|head| head.get("refresh")) {
+            let modifier = is_framed.then_some(Modifier::Main);
+            let value = String::from_utf8_lossy(value);
+            let refresh = refresh_value(&value, (&addresses, modifier), time, &base);
+            if let Some(refresh) = refresh.filter(|_| !is_sheet) {
+                reply.add("Refresh", refresh);
+            }
+        }
+        for (name, value) in fields {
+            reply.add(name, value);
+        }
+        let (mut reply, extent) = reply.with_extent(visit.method, &[], None);
+        let plan = DocumentPlan {
+            form,
+            head: payload.message.head().cloned(),
+            content_type: content_type.clone(),
+            addresses,
+            time,
+            url: base,
+            problems,
+        };
+        let watched = self.watch(visit, &capture.capture);
+        let unread = self.settings.unread_time.duration();
+        let begun = document::begin(plan, payload.body.all(), unread).await;
+        let (start, body) = begun.map_err(|error| record_failed(&error))?;
+        let DocumentStart { kind, charset } = start;
+        let is_page = kind == ContentKind::Page;
+        let media = match (kind, charset) {
+            (ContentKind::Page, Some(charset)) => format!("text/html; charset={charset}"),
+            (ContentKind::StyleSheet, Some(charset)) => format!("text/css; charset={charset}"),
+            (kind, _) => document_type(kind, content_type.as_deref()),
+        };
+        reply.set("Content-Type", media);
+        let body = match extent.take {
+            Some(0) => Body::empty(),
+            _ => Body::from_stream(watched.document(body)),
+        };
+        let mut response = response(&reply, body);
+        let around = self.surroundings();
+        let policy = match (is_page, is_framed) {
+            (true, true) => around.framed_page(),
+            (true, false) => around.no_script(),
+            (false, _) => around.framed_resource(),
+        };
+        let headers = response.headers_mut();
+        set(headers, CONTENT_SECURITY_POLICY, &policy);
+        if is_framed || is_page {
+            secure(headers);
+        }
+        if is_framed {
+            // The download of a rewritten page would not be what was captured.
+            headers.remove(CONTENT_DISPOSITION);
+        }
+        Ok(response)
+    }
+
+    /// A page around a drawing: in it, nothing of the drawing acts.
+    fn drawing(&self, visit: &Visit, shown: &Shown) -> Response<Body> {
+        let capture = &shown.capture.capture;
+        let url = capture.original.as_deref().unwrap_or_default();
+        let addresses = Addresses::new("", visit.collection.name());
+        let image = addresses.memento(capture.timestamp, Some(Modifier::Image), url);
+        let image = escape(&image);
+        let html = format!(
+            "<!doctype html><meta charset=\"utf-8\"><title>{title}</title><style>html,body{{margin:0}}img{{display:block;\
+             max-width:100%}}</style><img src=\"{image}\" alt=\"\">",
+            title = escape(url)
+        );
+        let mut response = Response::new(match visit.method {
+            Method::Get => Body::from(html),
+            Method::Head => Body::empty(),
+        });
+        let headers = response.headers_mut();
+        set(headers, CONTENT_TYPE, "text/html; charset=utf-8");
+        let policy = format!(
+            "{}; style-src 'unsafe-inline'",
+            self.surroundings().framed_resource()
+        );
+        set(headers, CONTENT_SECURITY_POLICY, &policy);
+        secure(headers);
+        response
+    }
+
+    /// The hosts around this one.
+    pub(super) fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings {
+            page_host: self.parts.page_host.as_deref(),
+            is_encrypted: self.settings.certificate.is_some()
+                || self
+                    .settings
+                    .url
+                    .as_ref()
+                    .is_some_and(|url| url.starts_with("https:")),
+        }
+    }
+
+    /// The address of the list of all captures of a URL: at the page host, or else the TimeMap.
+    fn calendar(&self, visit: &Visit, url: &str) -> String {
+        let collection = visit.collection.name();
+        match &self.parts.page_host {
+            Some(host) => format!("{host}/{collection}/*/{url}"),
+            None => format!("/{collection}/timemap/link/{url}"),
+        }
+    }
+}
+
+/// The `Content-Type` of a capture, from its head or from its WARC header.
+fn content_type(shown: &Shown) -> Option<Vec<u8>> {
+    let named = |message: &viewer_replay::response::StoredMessage| {
+        let field = message.head().and_then(|head| head.get("content-type"));
+        field.or(message.media()).map(<[u8]>::to_vec)
+    };
+    match shown.message.head() {
+        Some(_) => named(&shown.message),
+        None => named(&shown.message).or_else(|| named(&shown.payload.message)),
+    }
+}
+
+/// Puts the fields of pages: no feature that a page could misuse, no referrer to others, no cache in which it would lie under
+/// the address of the loader.
+pub(super) fn secure(headers: &mut HeaderMap) {
+    for (name, value) in [
+        ("permissions-policy", policy::PERMISSIONS),
+        ("referrer-policy", "same-origin"),
+        ("x-dns-prefetch-control", "off"),
+        ("origin-agent-cluster", "?1"),
+    ] {
+        headers.insert(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+}
+
+/// Sets a field whose value is ours.
+pub(super) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    match HeaderValue::from_str(value) {
+        Ok(value) => drop(headers.insert(name, value)),
+        // Without its policy an archived page would be free.
+        Err(_unwritable) => drop(headers.insert(
+            CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(policy::RAW),
+        )),
+    }
+}

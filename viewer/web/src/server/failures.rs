@@ -1,0 +1,83 @@
+//! Failures of the index and of the archive, in words for a visitor. Their own words are for the log.
+
+use archive_client::ClientError;
+use archive_rpc::Kind;
+use index_client::IndexError;
+
+use super::Refused;
+use crate::answer::Notice;
+use crate::records::RecordError;
+
+/// The notice for a visitor when the index does not answer. Its own words are for the log.
+pub(super) fn index_failed(error: &IndexError) -> Refused {
+    tracing::warn!(%error, "the index does not answer");
+    match error.kind {
+        Kind::Invalid => Notice::bad_request(error.message.clone()),
+        Kind::Internal | Kind::Damaged | Kind::Storage => {
+            Notice::unavailable("The index of captures has failed; its operator has to look at it.")
+                .again_after(60)
+        }
+        Kind::NotFound
+        | Kind::Exists
+        | Kind::Busy
+        | Kind::Mismatch
+        | Kind::NotEnoughReplicas
+        | Kind::Refused
+        | Kind::NoSpace
+        | Kind::Unavailable
+        | Kind::TimedOut => {
+            Notice::unavailable("The index of captures does not answer now; try again in a moment.")
+        }
+    }
+}
+
+/// The notice for a visitor when a record or file cannot be had.
+pub(super) fn record_failed(error: &RecordError) -> Refused {
+    let again = "try again in a moment";
+    match error {
+        RecordError::Archive(error) => {
+            tracing::warn!(%error, "the archive does not hand a record out");
+            match error {
+                ClientError::NotFound(_) => gone(),
+                // The offset lies behind the end of the file, or no record begins there.
+                ClientError::Invalid(_) => Notice::not_found(
+                    "The index names a place in the archive where no such record is; tell the people who run the archive.",
+                ),
+                ClientError::Damaged(_) | ClientError::Untrusted(_) | ClientError::Mismatch(_) => {
+                    Notice::damaged(
+                        "The archive has this record, and no replica can give it intact now. Its operators have been told.",
+                    )
+                }
+                ClientError::Storage(_) | ClientError::Bug(_) => Notice::unavailable(
+                    "The archive has failed to read this record; its operators have been told.",
+                )
+                .again_after(60),
+                ClientError::Exists(_)
+                | ClientError::Busy(_)
+                | ClientError::NotEnoughReplicas(_)
+                | ClientError::Refused(_)
+                | ClientError::NotOffered(_)
+                | ClientError::Precondition(_)
+                | ClientError::NoSpace(_)
+                | ClientError::Unavailable(_)
+                | ClientError::TimedOut(_)
+                | ClientError::Source { .. } => {
+                    Notice::unavailable(format!("The archive does not answer now; {again}."))
+                }
+            }
+        }
+        RecordError::Broken(words) => {
+            tracing::warn!(%words, "a record is broken as it was archived");
+            Notice::damaged(format!(
+                "The record is damaged as it was archived: {words}."
+            ))
+        }
+        RecordError::Unread(_) | RecordError::Stopped => {
+            Notice::unavailable(format!("The server stops; {again}."))
+        }
+    }
+}
+
+pub(super) fn gone() -> Notice {
+    Notice::not_found("The index knows this capture, and its file is not in the archive any more.")
+}

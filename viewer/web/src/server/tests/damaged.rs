@@ -1,0 +1,200 @@
+//! Documents that are encoded, cut, huge, or not what their digest says.
+
+use super::world::{OK, TestArchive, Warc};
+use super::{FIRST, PAGE};
+
+const OF_WORKER: (&str, &str) = ("X-Replay-Worker", "iframe");
+
+fn typed(fields: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n")
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    // One member of stored blocks: no compressor is needed to be one.
+    let mut member = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    let mut blocks = bytes.chunks(65_535).peekable();
+    while let Some(block) = blocks.next() {
+        let length = u16::try_from(block.len()).unwrap();
+        member.push(u8::from(blocks.peek().is_none()));
+        member.extend(length.to_le_bytes());
+        member.extend((!length).to_le_bytes());
+        member.extend(block);
+    }
+    let sum = bytes.iter().fold(!0_u32, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| {
+            (sum >> 1) ^ (0xedb8_8320 & (!(sum & 1)).wrapping_add(1))
+        })
+    });
+    member.extend((!sum).to_le_bytes());
+    member.extend(u32::try_from(bytes.len()).unwrap().to_le_bytes());
+    member
+}
+
+/// Fails if an encoded page is rewritten as if it were plain, or a bomb, a cut or a fault of its bytes is not said.
+#[tokio::test]
+async fn encoded_and_damaged_pages_are_shown_with_words() {
+    let page = b"<p>hello</p>";
+    let member = gzip(page);
+    let chunked = b"5\r\n<p>he\r\n7\r\nllo</p>\r\n0\r\n\r\n";
+    let both = [
+        format!("{:x}\r\n", member.len()).as_bytes(),
+        &member,
+        b"\r\n0\r\n\r\n",
+    ]
+    .concat();
+    let deep = gzip(&gzip(&gzip(&gzip(&gzip(page)))));
+    let html = "Content-Type: text/html\r\n";
+    let cases: [(&str, String, Vec<u8>, &str, bool); 8] = [
+        (
+            "gzip",
+            format!("{html}Content-Encoding: gzip"),
+            member.clone(),
+            "<p>hello</p>",
+            false,
+        ),
+        (
+            "chunked",
+            format!("{html}Transfer-Encoding: chunked"),
+            chunked.to_vec(),
+            "<p>hello</p>",
+            false,
+        ),
+        (
+            "both",
+            format!("{html}Content-Encoding: x-gzip\r\nTransfer-Encoding: chunked"),
+            both,
+            "<p>hello</p>",
+            false,
+        ),
+        (
+            "cut",
+            format!("{html}Content-Encoding: gzip"),
+            member[..20].to_vec(),
+            "<p>he",
+            true,
+        ),
+        (
+            "cutchunks",
+            format!("{html}Transfer-Encoding: chunked"),
+            chunked[..12].to_vec(),
+            "<p>he",
+            true,
+        ),
+        (
+            "plainly",
+            format!("{html}Content-Encoding: gzip"),
+            page.to_vec(),
+            "<p>hello</p>",
+            false,
+        ),
+        (
+            "deep",
+            format!("{html}Content-Encoding: gzip, gzip, gzip, gzip, gzip"),
+            deep,
+            "",
+            false,
+        ),
+        (
+            "zero",
+            format!("{html}Content-Encoding: br"),
+            Vec::new(),
+            "",
+            true,
+        ),
+    ];
+    let mut warc = Warc::new();
+    for (name, fields, body, ..) in &cases {
+        warc = warc.response(
+            &format!("http://example.org/{name}"),
+            FIRST,
+            &typed(fields),
+            body,
+        );
+    }
+    let served = TestArchive::new()
+        .with("a.warc.gz", warc)
+        .await
+        .serve()
+        .await;
+    for (name, _, _, expected, is_damaged) in &cases {
+        for (modifier, fields) in [("", &[][..]), ("mp_", &[OF_WORKER][..])] {
+            let path = format!("/all/2020{modifier}/http://example.org/{name}");
+            let answer = served.ask("GET", &path, fields).await;
+            assert_eq!((answer.status, answer.is_whole), (200, true), "{path}");
+            assert!(
+                answer.text().contains(expected),
+                "{path}: {}",
+                answer.text()
+            );
+            assert_eq!(answer.field("content-encoding"), None, "{path}");
+            let is_said = answer.text().contains("This page is not whole");
+            assert_eq!(is_said, *is_damaged, "{path}: {}", answer.text());
+        }
+    }
+}
+
+/// Fails if a payload that is not what its digest says passes in any of the ways of replay without a word, or is not listed.
+#[tokio::test]
+async fn wrong_digest_is_said_and_listed() {
+    let long = vec![b'x'; 400_000];
+    let warc = Warc::new()
+        .mismatch(PAGE, FIRST, b"<p>not that</p>")
+        .mismatch("http://example.org/long", FIRST, &long)
+        .response("http://example.org/good", FIRST, OK, b"<p>good</p>");
+    let served = TestArchive::new()
+        .with("a.warc.gz", warc)
+        .await
+        .serve()
+        .await;
+    assert_eq!(served.get("/all/mismatches").await.text(), "");
+    for (modifier, fields) in [("", &[][..]), ("mp_", &[OF_WORKER][..]), ("id_", &[][..])] {
+        for (name, is_wrong) in [("page", true), ("long", true), ("good", false)] {
+            let path = format!("/all/2020{modifier}/http://example.org/{name}");
+            let answer = served.ask("GET", &path, fields).await;
+            let is_said = answer.text().contains("do not have the digest")
+                || answer.field("x-archive-payload-digest") == Some("mismatch");
+            // Of a long body the head is sent before the end is known.
+            let is_late = name == "long" && modifier == "id_";
+            assert_eq!(is_said, is_wrong && !is_late, "{path}");
+        }
+    }
+    let list = served.get("/all/mismatches").await.text();
+    assert_eq!(list.lines().count(), 2, "{list}");
+    assert!(
+        list.contains("\"url\":\"http://example.org/long\""),
+        "{list}"
+    );
+    assert!(list.contains("\"filename\":\"a.warc.gz\""), "{list}");
+}
+
+/// Fails if a page grows without a limit, or a long one is not whole.
+#[tokio::test]
+async fn long_pages_pass_in_pieces() {
+    let mut body = Vec::new();
+    for at in 0..60_000 {
+        body.extend(format!("<a href='/{at}'>x</a>").bytes());
+    }
+    let tag = [b"<p a='".as_slice(), &vec![b'x'; 5 << 20], b"'>after"].concat();
+    let warc = Warc::new().response(PAGE, FIRST, OK, &body).response(
+        "http://example.org/tag",
+        FIRST,
+        OK,
+        &tag,
+    );
+    let served = TestArchive::new()
+        .with("a.warc.gz", warc)
+        .await
+        .serve()
+        .await;
+    for (modifier, fields) in [("", &[][..]), ("mp_", &[OF_WORKER][..])] {
+        let path = format!("/all/20200101000000{modifier}/http://example.org/page");
+        let answer = served.ask("GET", &path, fields).await;
+        assert!(answer.is_whole);
+        let link = format!("href=\"/all/20200101000000{modifier}/http://example.org/59999\"");
+        assert!(answer.text().contains(&link));
+        let path = format!("/all/20200101000000{modifier}/http://example.org/tag");
+        let answer = served.ask("GET", &path, fields).await;
+        assert!(answer.is_whole && !answer.text().contains("after"));
+        assert!(answer.text().contains("This page is not whole"), "{path}");
+    }
+}

@@ -1,0 +1,128 @@
+(() => {
+  "use strict";
+  // Ways to hosts that no policy stops and no service worker sees.
+  for (const name of [
+    "RTCPeerConnection", "webkitRTCPeerConnection", "RTCDataChannel", "WebTransport", "WebSocketStream",
+    "PresentationRequest", "PaymentRequest", "BackgroundFetchManager", "BackgroundFetchRegistration",
+    "IdentityCredential", "SharedStorage",
+  ]) {
+    delete self[name];
+  }
+  for (const name of ["serviceWorker", "presentation", "joinAdInterestGroup", "runAdAuction", "login"]) {
+    delete Navigator.prototype[name];
+  }
+
+  // The address of this page: /<collection>/<time><modifier>/ and the URL that it was captured from.
+  const address = /^(\/[^/]+\/[^/]+\/)((?:https?|ftp):\/.*)$/i;
+  const own = new URL(document.baseURI);
+  const found = address.exec(own.pathname);
+  const original = found && found[2].replace(/^([a-z]+):\/+/i, "$1://") + own.search;
+
+  // The address of the capture that a reference means; other references stay as they are.
+  const archived = (reference) => {
+    let url;
+    try {
+      url = new URL(reference, document.baseURI);
+    } catch {
+      return reference;
+    }
+    if (!found || !/^https?:$/.test(url.protocol)) {
+      return reference;
+    }
+    if (url.origin === self.origin) {
+      if (address.test(url.pathname)) {
+        return reference;
+      }
+      url = new URL(url.pathname + url.search + url.hash, original);
+    }
+    return found[1] + url.href;
+  };
+
+  // Attributes that connect to hosts, or make frames that pass by the service worker.
+  const connects = /(?:^|\s)(?:preconnect|dns-prefetch|prerender|expect)(?:\s|$)/i;
+  const replaced = (element, name, value) => {
+    const text = String(value);
+    if (element instanceof HTMLLinkElement && name === "rel" && connects.test(text)) {
+      return null;
+    }
+    if (element instanceof HTMLIFrameElement) {
+      if (name === "sandbox" || name === "credentialless" || name === "csp") {
+        return null;
+      }
+      if (name === "src") {
+        return archived(text);
+      }
+    }
+    return element instanceof HTMLFrameElement && name === "src" ? archived(text) : text;
+  };
+  const setAttribute = Element.prototype.setAttribute;
+  Element.prototype.setAttribute = function (name, value) {
+    const text = replaced(this, String(name).toLowerCase(), value);
+    if (text !== null) {
+      setAttribute.call(this, name, text);
+    }
+  };
+  for (const [type, name] of [
+    [HTMLLinkElement, "rel"], [HTMLIFrameElement, "src"], [HTMLFrameElement, "src"],
+    [HTMLIFrameElement, "sandbox"], [HTMLIFrameElement, "credentialless"], [HTMLIFrameElement, "csp"],
+  ]) {
+    const known = Object.getOwnPropertyDescriptor(type.prototype, name);
+    if (known) {
+      Object.defineProperty(type.prototype, name, {
+        ...known,
+        set(value) {
+          const text = replaced(this, name, value);
+          if (text !== null) {
+            known.set.call(this, text);
+          }
+        },
+      });
+    }
+  }
+
+  // Scripts that leave for another page leave for its capture.
+  self.navigation?.addEventListener("navigate", (event) => {
+    const to = event.destination;
+    const inside = archived(to.url);
+    if (inside !== to.url && event.cancelable && !to.sameDocument && !event.formData && event.downloadRequest === null) {
+      event.preventDefault();
+      location.assign(inside);
+    }
+  });
+
+  // A target that is no frame of the archived site would be a new window, which the sandbox stops.
+  const isFrame = (name) => {
+    for (let frame = self; ; frame = frame.parent) {
+      try {
+        if (frame.frames[name]?.window === frame.frames[name] && frame.frames[name]) {
+          return true;
+        }
+      } catch {
+        return false;
+      }
+      if (frame === frame.parent) {
+        return false;
+      }
+    }
+  };
+  const keepInside = (element) => {
+    const target = element?.getAttribute("target") ?? document.querySelector("base[target]")?.target;
+    if (element && target && target.toLowerCase() !== "_self" && !isFrame(target)) {
+      setAttribute.call(element, "target", "_self");
+    }
+  };
+  addEventListener("click", (event) => keepInside(event.target.closest?.("a[href],area[href]")), true);
+  addEventListener("submit", (event) => keepInside(event.target), true);
+
+  // The page around the frame may say what is shown. It has to take this for the words of a stranger.
+  if (parent !== self && parent === top) {
+    addEventListener("DOMContentLoaded", () => {
+      const page = { address: location.pathname + location.search, title: document.title };
+      parent.postMessage({ replay: page }, "*");
+    });
+  }
+  if (history.state?.replayLoads) {
+    history.replaceState(null, "");
+  }
+  document.currentScript.remove();
+})();
