@@ -3,7 +3,7 @@
 //! Owns the listener ([`serve`]), and what it takes to ask the index, the archive and the rules with each request. What is
 //! decided is decided in `viewer-replay`; this crate waits, streams and limits.
 //!
-//! - `listener`, `patience`: connections and their limits;
+//! - `listener`: connections and their limits;
 //! - `server`: one request in, one answer out; its modules are the routes;
 //! - `records`: proven bytes of the archive in, heads and bodies out;
 //! - `collections`: which captures are in which collection, and who sees them;
@@ -18,7 +18,6 @@ mod answer;
 mod collections;
 mod listener;
 mod metrics;
-mod patience;
 mod records;
 mod server;
 pub mod settings;

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive_rpc::PatientWriter;
 use archive_rpc::browser::BrowserAcceptor;
 use axum::body::Body;
 use axum::http::{Request, Response};
@@ -23,7 +24,6 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::patience::PatientWriter;
 use crate::server::Server;
 
 /// The most fields of the head of a request.
