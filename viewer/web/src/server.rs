@@ -9,6 +9,7 @@ mod files;
 mod look_up;
 mod mementos;
 mod pages;
+mod proxied;
 mod raw;
 mod shown;
 mod time_maps;

@@ -1,6 +1,7 @@
 //! The settings of a viewer.
 
 mod collection;
+mod proxy;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use archive_daemon::{ByteSize, DaemonSettings, Period};
 use archive_rpc::RpcSettings;
 use serde::{Deserialize, Serialize};
+use viewer_proxy::{InvalidProxySettings, ProxySettings};
 use viewer_replay::access::{Group, InvalidGroup, InvalidNetwork, Network, VisitorSettings};
 use viewer_replay::request::RESERVED_NAMES;
 
@@ -32,7 +34,10 @@ pub struct Settings {
     /// The replay listener.
     #[serde(default)]
     pub replay: ReplaySettings,
-    /// The groups of visitors. Has to be there when the replay listener is reachable from other machines.
+    /// The proxy, by which browsers and tools see the archive where they ask for the web; without this section there is no proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<ProxySettings>,
+    /// The groups of visitors. Has to be there when a listener is reachable from other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessSettings>,
     /// The collections; without any there is one of the whole archive, `all`.
@@ -179,6 +184,9 @@ pub enum InvalidSettings {
     /// The base of all links would be none.
     #[error("replay.url is {0:?}; it must be like https://replay.example.org, without a path")]
     Url(String),
+    /// The settings of the proxy.
+    #[error(transparent)]
+    Proxy(#[from] InvalidProxySettings),
     /// A text that is no network.
     #[error("access: {0}")]
     Network(#[from] InvalidNetwork),
@@ -233,6 +241,7 @@ impl Settings {
                 return Err(InvalidSettings::CollectionTwice(collection.name.clone()));
             }
         }
+        self.check_proxy()?;
         self.check_reach()
     }
 

@@ -100,14 +100,7 @@ impl Server {
             is_decoded: false,
         };
         let mut reply = Reply::new(message.head(), &options);
-        if let RecordBody::Whole(whole) = &payload.body {
-            if whole.verdict == PayloadVerdict::Differs {
-                reply.add(MISMATCH.0, MISMATCH.1);
-            }
-            if let Some(fault) = &whole.fault {
-                reply.add("X-Archive-Damage", fault);
-            }
-        }
+        add_faults(&mut reply, &payload.body);
         for (name, value) in fields {
             reply.add(name, value);
         }
@@ -129,7 +122,8 @@ impl Server {
         response
     }
 
-    fn body(&self, body: RecordBody, extent: Extent, url: &str) -> Body {
+    /// The bytes of a body that are sent, counted at their end.
+    pub(super) fn body(&self, body: RecordBody, extent: Extent, url: &str) -> Body {
         if extent.take == Some(0) {
             return Body::empty();
         }
@@ -152,8 +146,29 @@ impl Server {
     }
 }
 
-/// A response with the head that was decided.
+/// Says what is known to be wrong with a body.
+pub(super) fn add_faults(reply: &mut Reply, body: &RecordBody) {
+    let RecordBody::Whole(whole) = body else {
+        return;
+    };
+    if whole.verdict == PayloadVerdict::Differs {
+        reply.add(MISMATCH.0, MISMATCH.1);
+    }
+    if let Some(fault) = &whole.fault {
+        reply.add("X-Archive-Damage", fault);
+    }
+}
+
+/// A response of the replay host with the head that was decided.
 pub(super) fn response(reply: &Reply, body: Body) -> Response<Body> {
+    let mut response = plain_response(reply, body);
+    let headers = response.headers_mut();
+    put(headers, "Cross-Origin-Resource-Policy", "same-origin");
+    response
+}
+
+/// A response with the head that was decided, and nothing else.
+pub(super) fn plain_response(reply: &Reply, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
     let headers = response.headers_mut();
@@ -164,7 +179,6 @@ pub(super) fn response(reply: &Reply, body: Body) -> Response<Body> {
             headers.append(name, value);
         }
     }
-    put(headers, "Cross-Origin-Resource-Policy", "same-origin");
     response
 }
 

@@ -2,6 +2,7 @@
 
 mod broken;
 mod hostile;
+mod proxied;
 mod world;
 
 use world::{OK, TestArchive, Warc};
