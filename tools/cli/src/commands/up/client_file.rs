@@ -9,9 +9,9 @@ use crate::output::tell;
 
 /// Writes the client file where it is absent. What people wrote into it stays; where the archive is at another place
 /// by now, that is said.
-pub(super) fn keep_client_file(data: &Path, endpoints: [&str; 3]) -> Result<(), Failure> {
+pub(super) fn keep_client_file(data: &Path, endpoints: &[(&str, &str)]) -> Result<(), Failure> {
     let path = data.join("client.toml");
-    let fresh = client_file(data, &endpoints);
+    let fresh = client_file(data, endpoints);
     let failed = |error: DiskError| Failure::failed(error.to_string());
     let Some(kept) = read_state(&path).map_err(failed)? else {
         return replace(&path, fresh.as_bytes()).map_err(failed);
@@ -23,12 +23,11 @@ pub(super) fn keep_client_file(data: &Path, endpoints: [&str; 3]) -> Result<(), 
         own.trim().to_owned()
     };
     let kept = String::from_utf8_lossy(&kept).into_owned();
-    let [repository, index, replay] = endpoint_lines(&endpoints);
-    for older in [[&repository, &index].as_slice(), &[&repository]] {
-        let older: String = older.iter().map(|line| line.as_str()).collect();
-        let all = format!("{repository}{index}{replay}");
+    let all = endpoint_lines(endpoints);
+    for count in (1..endpoints.len()).rev() {
+        let older = endpoint_lines(endpoints.get(..count).unwrap_or_default());
         if own(&kept) == own(&fresh.replacen(&all, &older, 1)) {
-            // As it was written before there was an index or a viewer: it gets the line, and keeps what people added.
+            // As it was written before there were the others: it gets their lines, and keeps what people added.
             let text = kept.replacen(&older, &all, 1);
             return replace(&path, text.as_bytes()).map_err(failed);
         }
@@ -43,17 +42,15 @@ pub(super) fn keep_client_file(data: &Path, endpoints: [&str; 3]) -> Result<(), 
     Ok(())
 }
 
-/// The lines of the repository, the index and the replay listener.
-fn endpoint_lines(endpoints: &[&str; 3]) -> [String; 3] {
-    let [repository, index, replay] = endpoints;
-    [
-        format!("repository = \"{repository}\"\n"),
-        format!("index = \"{index}\"\n"),
-        format!("replay = \"{replay}\"\n"),
-    ]
+/// The lines of the endpoints, in the order in which archives got them.
+fn endpoint_lines(endpoints: &[(&str, &str)]) -> String {
+    let lines = endpoints
+        .iter()
+        .map(|(name, address)| format!("{name} = \"{address}\"\n"));
+    lines.collect()
 }
 
-fn client_file(data: &Path, endpoints: &[&str; 3]) -> String {
+fn client_file(data: &Path, endpoints: &[(&str, &str)]) -> String {
     let pki = data.join("pki");
     let pki = pki.display();
     let mut text = vec![format!(
@@ -61,7 +58,7 @@ fn client_file(data: &Path, endpoints: &[&str; 3]) -> String {
          trust = \"{}/trust.json\"\ncertificate = \"{pki}/default.pem\"\nkey = \"{pki}/default.key\"\n\n\
          [endpoints]\n{}",
         data.display(),
-        endpoint_lines(endpoints).concat()
+        endpoint_lines(endpoints)
     )];
     for name in ["custodian-1", "custodian-2"] {
         text.push(format!(
@@ -83,13 +80,48 @@ mod tests {
         let now = archive_daemon::Clock::system().now();
         let client = prepare(directory.path(), now).unwrap().client_file();
         let written = std::fs::read_to_string(&client).unwrap();
-        let line = written.lines().find(|line| line.starts_with("replay = "));
-        let line = format!("{}\n", line.unwrap());
+        let lines = written.lines();
+        let of_viewer = |line: &&str| line.starts_with("replay = ") || line.starts_with("proxy = ");
+        let lines: Vec<String> = lines
+            .filter(of_viewer)
+            .map(|line| format!("{line}\n"))
+            .collect();
+        assert_eq!(lines.len(), 2, "{written}");
         let own = "\n[[identity]]\nrole = \"reader\"\nname = \"mine\"\n";
-        std::fs::write(&client, written.replacen(&line, "", 1) + own).unwrap();
+        for older in [lines.concat(), lines[1].clone()] {
+            std::fs::write(&client, written.replacen(&older, "", 1) + own).unwrap();
+            prepare(directory.path(), now).unwrap();
+            let kept = std::fs::read_to_string(&client).unwrap();
+            assert_eq!(kept, format!("{written}{own}"));
+        }
+    }
+
+    /// Fails if settings of before there was a proxy do not get one, or one comes back that people have taken away.
+    #[test]
+    fn older_viewer_settings_get_the_proxy() {
+        let directory = tempfile::tempdir().unwrap();
+        let now = archive_daemon::Clock::system().now();
         prepare(directory.path(), now).unwrap();
-        let kept = std::fs::read_to_string(&client).unwrap();
-        assert_eq!(kept, format!("{written}{own}"));
+        let settings = directory.path().join("settings/viewer.toml");
+        let written = std::fs::read_to_string(&settings).unwrap();
+        let (older, _) = written.split_once("\n[proxy]").unwrap();
+        let older = format!("{older}[[collection]]\nname = \"all\"\n");
+        std::fs::write(&settings, &older).unwrap();
+        let client = prepare(directory.path(), now).unwrap().client_file();
+        let kept = std::fs::read_to_string(&settings).unwrap();
+        assert!(
+            kept.starts_with(&older) && kept.contains("\n[proxy]\n"),
+            "{kept}"
+        );
+        let client_text = std::fs::read_to_string(&client).unwrap();
+        assert!(
+            client_text.contains("\nproxy = \"127.0.0.1:"),
+            "{client_text}"
+        );
+        let without = format!("{older}# [proxy]\n");
+        std::fs::write(&settings, &without).unwrap();
+        prepare(directory.path(), now).unwrap();
+        assert_eq!(std::fs::read_to_string(&settings).unwrap(), without);
     }
 
     /// Fails if a client file of before there was an index does not learn of it, or loses what people wrote.
@@ -104,7 +136,10 @@ mod tests {
         let own = "\n[[identity]]\nrole = \"reader\"\nname = \"mine\"\n";
         let replay = written.lines().find(|line| line.starts_with("replay = "));
         let replay = format!("{}\n", replay.unwrap());
-        let older = written.replacen(&line, "", 1).replacen(&replay, "", 1) + own;
+        let proxy = written.lines().find(|line| line.starts_with("proxy = "));
+        let proxy = format!("{}\n", proxy.unwrap());
+        let older = written.replacen(&line, "", 1).replacen(&replay, "", 1);
+        let older = older.replacen(&proxy, "", 1) + own;
         std::fs::write(&client, older).unwrap();
         for part in ["index", "viewer"] {
             let settings = directory.path().join(format!("settings/{part}.toml"));
@@ -114,7 +149,11 @@ mod tests {
         let kept = std::fs::read_to_string(&client).unwrap();
         // The ports are those that are free now.
         let mut expected = format!("{written}{own}");
-        for (part, name, older) in [("index", "index", line), ("viewer", "replay", replay)] {
+        for (part, name, older) in [
+            ("index", "index", line),
+            ("viewer", "replay", replay),
+            ("viewer", "proxy", proxy),
+        ] {
             let line = kept
                 .lines()
                 .find(|line| line.starts_with(&format!("{name} = ")));

@@ -67,6 +67,7 @@ pub(crate) struct Prepared {
     repository: String,
     index: String,
     replay: String,
+    proxy: Option<String>,
 }
 
 impl Prepared {
@@ -92,11 +93,17 @@ impl Prepared {
 
     /// What a person is told first.
     pub(crate) fn greeting(&self) -> String {
+        let proxy = self.proxy.as_deref().map(|proxy| {
+            format!(
+                "proxy       {proxy} (set it in a browser, then open http://viewerproxy.invalid/)\n"
+            )
+        });
         format!(
-            "repository  {}\nindex       {}\nreplay      {}/all/\nreplicas    {}; {CHECKSUM_REPLICA} (checksums only)\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
+            "repository  {}\nindex       {}\nreplay      {}/all/\n{}replicas    {}; {CHECKSUM_REPLICA} (checksums only)\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
             self.repository,
             self.index,
             self.replay,
+            proxy.unwrap_or_default(),
             REPLICAS.join(", "),
             self.data.display(),
             self.client_file().display()
@@ -145,16 +152,24 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
     if state(&data.join("settings").join("viewer.toml"))?.is_none() {
         viewer_settings(data, &repository.rpc.listen, &index.rpc.listen)?;
     }
+    add_proxy(data)?;
     let viewer: viewer_web::Settings =
         crate::commands::parts::load(&data.join("settings/viewer.toml"), &[])?;
     let replay = format!("http://{}", viewer.replay.listen);
-    let endpoints = [&repository.rpc.listen, &index.rpc.listen, &replay];
-    keep_client_file(data, endpoints.map(String::as_str))?;
+    let proxy = viewer.proxy.map(|proxy| proxy.listen.to_string());
+    let mut endpoints = vec![
+        ("repository", repository.rpc.listen.as_str()),
+        ("index", &index.rpc.listen),
+        ("replay", &replay),
+    ];
+    endpoints.extend(proxy.as_deref().map(|proxy| ("proxy", proxy)));
+    keep_client_file(data, &endpoints)?;
     Ok(Prepared {
         data: data.clone(),
         repository: repository.rpc.listen,
         index: index.rpc.listen,
         replay,
+        proxy,
     })
 }
 
@@ -365,14 +380,34 @@ fn index_settings(data: &Path, repository: &str) -> Result<(), Failure> {
 
 /// Writes the settings file of the viewer.
 fn viewer_settings(data: &Path, repository: &str, index: &str) -> Result<(), Failure> {
-    let [address, replay] = later_addresses(data)?;
+    let [address, replay, proxy] = later_addresses(data)?;
     let shown = data.display();
     let text = format!(
         "{}[viewer]\nrepository = \"{repository}\"\nindex = \"{index}\"\ntrust = \"{shown}/trust.json\"\n\n\
-         [replay]\nlisten = \"{replay}\"\n",
-        rpc_section(data, VIEWER, &address)
+         [replay]\nlisten = \"{replay}\"\n{}",
+        rpc_section(data, VIEWER, &address),
+        proxy_section(data, &proxy)
     );
     write_settings(data, VIEWER, &text)
+}
+
+/// The section `[proxy]` of the viewer.
+fn proxy_section(data: &Path, address: &str) -> String {
+    let shown = data.display();
+    format!("\n[proxy]\nlisten = \"{address}\"\ndata = \"{shown}/proxy\"\n")
+}
+
+/// Adds a proxy to settings of before there were proxies. Settings that name one, be it in a remark, stay as they are.
+fn add_proxy(data: &Path) -> Result<(), Failure> {
+    let path = data.join("settings").join(format!("{VIEWER}.toml"));
+    let settings = state(&path)?.unwrap_or_default();
+    let settings = String::from_utf8_lossy(&settings);
+    if settings.contains("[proxy]") {
+        return Ok(());
+    }
+    let [address] = later_addresses(data)?;
+    let text = format!("{settings}{}", proxy_section(data, &address));
+    replace(&path, text.as_bytes()).map_err(|error| disk(&error))
 }
 
 /// Writes a settings file for each part, on ports that are free now.
