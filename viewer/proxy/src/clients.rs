@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(clients.table().clients.len(), 200);
         let later = now + HOUR / 2;
         let kept = (0..=200).map(|number| key(number, ""));
-        let kept = kept.filter(|key| clients.record(key, later, "http://x/"));
+        let kept = kept.filter(|key| clients.report(key, later).is_recording);
         assert_eq!(kept.count(), 200);
         clients.expire(now + HOUR);
         assert_eq!(clients.table().clients.len(), 200, "they were used since");
