@@ -10,6 +10,7 @@
 //! repository = "127.0.0.1:7401"         # host:port
 //! index = "127.0.0.1:7407"              # absent: there is no index
 //! replay = "http://127.0.0.1:7408"      # absent: there is no viewer
+//! proxy = "127.0.0.1:7409"              # absent: the viewer has no proxy
 //!
 //! [[identity]]                          # others, for `--as custodian/custodian-1`
 //! role = "custodian"
@@ -81,6 +82,9 @@ pub struct Endpoints {
     /// The replay listener: the beginning of its addresses, such as `http://127.0.0.1:7408`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<String>,
+    /// The proxy that shows the archive where the web is asked for, `host:port`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
 }
 
 /// An identity that is used when it is asked for.

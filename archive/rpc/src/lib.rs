@@ -8,8 +8,8 @@
 //! - [`tls`]: one's own certificate, exchanged without a restart; [`verify`]: the server one meant to reach.
 //! - [`mod@serve`], [`mod@connect`], [`limits`]: servers and channels; nothing waits for ever.
 //! - [`browser`]: the one door without client certificates, for browsers; its certificates are chosen by host.
-//! - [`answers`]: answers to callers who may not read them; [`idle`], [`invalid`], [`status`]: streams that stall, messages
-//!   that are wrong, errors that keep their kind.
+//! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`], [`status`]: streams
+//!   that stall, messages that are wrong, errors that keep their kind.
 //!
 //! Not promised: anything about the meaning of a call. This crate knows no other crate of the workspace, writes no
 //! file and starts no detached task of its own.
@@ -32,6 +32,7 @@ pub mod identity;
 pub mod idle;
 pub mod invalid;
 pub mod limits;
+pub mod patience;
 mod pem;
 pub mod pki;
 mod refusal;
@@ -50,6 +51,7 @@ pub use identity::{Identity, InvalidIdentity};
 pub use idle::Idle;
 pub use invalid::InvalidMessage;
 pub use limits::Limits;
+pub use patience::PatientWriter;
 pub use pki::{Authority, Issued, PkiError, Serial, Validity};
 pub use refusal::Refused;
 pub use role::{Grant, InvalidGrant, InvalidRole, Role};

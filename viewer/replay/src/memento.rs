@@ -147,6 +147,17 @@ pub fn memento(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> Vec
     ]
 }
 
+/// The fields of a capture at the address of its original, as a proxy serves it (RFC 7089, pattern 1.3): the original is its own
+/// TimeGate, and captures have no addresses of their own.
+pub fn proxied_memento(url: &str, time: Stamp) -> Vec<Field> {
+    let link = format!("<{}>; rel=\"original timegate\"", header_safe(url));
+    vec![
+        ("Memento-Datetime", http_date(time)),
+        ("Vary", "accept-datetime".to_owned()),
+        ("Link", link),
+    ]
+}
+
 /// The value of `Link` for a capture: original, TimeGate, TimeMap and the captures around it.
 fn link(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> String {
     let mut link = context_link(addresses, url);

@@ -33,6 +33,7 @@ mod audit;
 mod fields;
 mod message;
 mod range;
+mod verbatim;
 
 use archive_formats::date::Stamp;
 use archive_formats::http::{Head, HeaderField, Start};

@@ -69,6 +69,16 @@ impl Notice {
         Self::new(StatusCode::BAD_GATEWAY, "This record cannot be read", words)
     }
 
+    /// Its status.
+    pub(crate) const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Its paragraphs.
+    pub(crate) fn words(self) -> Vec<String> {
+        self.words
+    }
+
     /// Adds a paragraph.
     #[must_use]
     pub(crate) fn and(mut self, words: impl Into<String>) -> Self {

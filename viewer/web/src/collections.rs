@@ -216,7 +216,8 @@ impl Collection {
     }
 }
 
-fn outside() -> Decision {
+/// The decision about what is not in a collection: it does not exist there.
+pub(crate) fn outside() -> Decision {
     Decision {
         verdict: Verdict::Exclude,
         reason: Reason::Default,
@@ -224,7 +225,7 @@ fn outside() -> Decision {
 }
 
 /// The harvest job whose number a file name begins with: `17-4-20260101….warc.gz`.
-fn job_of(file: &str) -> Option<u64> {
+pub(crate) fn job_of(file: &str) -> Option<u64> {
     let (digits, _) = file.split_once('-')?;
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| is_number)

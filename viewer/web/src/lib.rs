@@ -3,11 +3,12 @@
 //! Owns the two listeners ([`serve`]), and what it takes to ask the index, the archive and the rules with each request. What is
 //! decided is decided in `viewer-replay`; this crate waits, streams and limits.
 //!
-//! - `listener`, `patience`: connections and their limits;
+//! - `listener`: connections and their limits;
 //! - `server`: one request to the replay listener in, one answer out; its modules are the routes;
 //! - `pages`: one request to the page host in, one page out; it says how a page is added;
 //! - `records`: proven bytes of the archive in, heads and bodies out;
 //! - `collections`: which captures are in which collection, and who sees them;
+//! - `server::proxied`: the same archive for the proxy, which is a crate of its own and asks by one trait;
 //! - [`settings`], `metrics`: as in every part.
 //!
 //! Invariants: every route asks the one access decision; no answer sets a cookie; an answer that breaks off never looks
@@ -19,7 +20,6 @@ mod collections;
 mod listener;
 mod metrics;
 mod pages;
-mod patience;
 mod records;
 mod server;
 pub mod settings;
@@ -42,6 +42,7 @@ use archive_rpc::{
 };
 use index_client::{IndexClient, IndexLimits};
 use tokio::net::TcpListener;
+use viewer_proxy::ProxyError;
 
 use collections::Collections;
 pub use collections::RulesError;
@@ -107,6 +108,9 @@ pub enum StartError {
         /// The error of the system.
         source: std::io::Error,
     },
+    /// The proxy does not start.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
     /// A bug: the instruments are called as others are.
     #[error(transparent)]
     Metrics(#[from] MetricError),
@@ -187,6 +191,10 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         drain,
     };
     let server = Arc::new(Server::new(parts, replay, address));
+    if let Some(proxy) = settings.proxy {
+        let drain = settings.daemon.drain.duration() / 2;
+        viewer_proxy::serve(proxy, Arc::clone(&server), drain, &daemon).await?;
+    }
     let serving = listener::serve(listener, tls, server, limits, daemon.tasks.stop());
     daemon.tasks.spawn("replay", serving);
     tracing::info!(%address, "replay listens");

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::Gauge;
+use archive_rpc::PatientWriter;
 use archive_rpc::browser::BrowserAcceptor;
 use axum::body::Body;
 use axum::http::{Request, Response};
@@ -25,7 +26,6 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::pages::PageHost;
-use crate::patience::PatientWriter;
 use crate::server::Server;
 
 /// The most fields of the head of a request.

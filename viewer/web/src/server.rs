@@ -14,6 +14,7 @@ mod look_up;
 mod mementos;
 mod mismatches;
 mod pages;
+mod proxied;
 mod raw;
 mod shown;
 mod time_maps;

@@ -1,6 +1,7 @@
 //! The settings of a viewer.
 
 mod collection;
+mod proxy;
 mod web;
 
 use std::collections::BTreeSet;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use archive_daemon::{ByteSize, DaemonSettings, Period};
 use archive_rpc::RpcSettings;
 use serde::{Deserialize, Serialize};
+use viewer_proxy::{InvalidProxySettings, ProxySettings};
 use viewer_replay::access::{Group, InvalidGroup, InvalidNetwork, Network, VisitorSettings};
 use viewer_replay::cdx_server::WalkLimit;
 use viewer_replay::request::RESERVED_NAMES;
@@ -39,6 +41,9 @@ pub struct Settings {
     /// The pages for people, on a host of their own. Without it there are no pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebSettings>,
+    /// The proxy, by which browsers and tools see the archive where they ask for the web; without this section there is no proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<ProxySettings>,
     /// The groups of visitors. Has to be there when a listener is reachable from other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessSettings>,
@@ -224,6 +229,9 @@ pub enum InvalidSettings {
          replay.url = \"http://127.0.0.1:8081\""
     )]
     OneHost(String),
+    /// The settings of the proxy.
+    #[error(transparent)]
+    Proxy(#[from] InvalidProxySettings),
     /// A text that is no network.
     #[error("access: {0}")]
     Network(#[from] InvalidNetwork),
@@ -289,6 +297,7 @@ impl Settings {
                 return Err(InvalidSettings::CollectionTwice(collection.name.clone()));
             }
         }
+        self.check_proxy()?;
         self.check_reach()
     }
 

@@ -122,7 +122,8 @@ impl Server {
             .await
     }
 
-    async fn collect(
+    /// The captures of a query that a decision does not exclude.
+    pub(super) async fn collect(
         &self,
         query: &CaptureQuery,
         decide: impl Fn(&Capture) -> Decision,

@@ -88,9 +88,7 @@ impl Server {
             is_decoded: false,
         };
         let mut reply = Reply::new(message.head(), &options);
-        if let RecordBody::Whole(whole) = &payload.body {
-            add_verdict(&mut reply, whole);
-        }
+        add_faults(&mut reply, &payload.body);
         for (name, value) in fields {
             reply.add(name, value);
         }
@@ -132,8 +130,23 @@ fn body(body: RecordBody, extent: Extent, watch: PayloadWatch) -> Body {
     Body::from_stream(watch.slice(slice))
 }
 
-/// A response with the head that was decided.
+/// Says what is known to be wrong with a body.
+pub(super) fn add_faults(reply: &mut Reply, body: &RecordBody) {
+    if let RecordBody::Whole(whole) = body {
+        add_verdict(reply, whole);
+    }
+}
+
+/// A response of the replay host with the head that was decided.
 pub(super) fn response(reply: &Reply, body: Body) -> Response<Body> {
+    let mut response = plain_response(reply, body);
+    let headers = response.headers_mut();
+    put(headers, "Cross-Origin-Resource-Policy", "same-origin");
+    response
+}
+
+/// A response with the head that was decided, and nothing else.
+pub(super) fn plain_response(reply: &Reply, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
     let headers = response.headers_mut();
@@ -144,6 +157,5 @@ pub(super) fn response(reply: &Reply, body: Body) -> Response<Body> {
             headers.append(name, value);
         }
     }
-    put(headers, "Cross-Origin-Resource-Policy", "same-origin");
     response
 }

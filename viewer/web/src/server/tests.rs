@@ -5,6 +5,7 @@ mod damaged;
 mod documents;
 mod framed;
 mod hostile;
+mod proxied;
 mod worker;
 mod world;
 

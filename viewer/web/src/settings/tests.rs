@@ -16,7 +16,7 @@ const LEAST: [&str; 7] = [
     "viewer.trust=trust.json",
 ];
 
-fn settings(set: &[&str]) -> Settings {
+pub(super) fn settings(set: &[&str]) -> Settings {
     let set = LEAST.iter().chain(set);
     let sources = Sources {
         set: set.map(|text| (*text).to_owned()).collect(),

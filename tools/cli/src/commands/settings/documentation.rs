@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::Kind;
 
 /// The files that declare settings; first those that declare a whole file of a part.
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 14] = [
     include_str!("../../../../../archive/repository/src/settings.rs"),
     include_str!("../../../../../archive/monitor/src/settings.rs"),
     include_str!("../../../../../archive/bitarchive/src/settings.rs"),
@@ -21,6 +21,7 @@ const SOURCES: [&str; 13] = [
     include_str!("../../../../../index/server/src/settings.rs"),
     include_str!("../../../../../viewer/web/src/settings.rs"),
     include_str!("../../../../../viewer/web/src/settings/collection.rs"),
+    include_str!("../../../../../viewer/proxy/src/settings.rs"),
 ];
 
 /// A key, as it is declared.

@@ -152,13 +152,48 @@ mod tests {
         let now = archive_daemon::Clock::system().now();
         let client = prepare(directory.path(), now).unwrap().client_file();
         let written = std::fs::read_to_string(&client).unwrap();
-        let line = written.lines().find(|line| line.starts_with("replay = "));
-        let line = format!("{}\n", line.unwrap());
+        let lines = written.lines();
+        let of_viewer = |line: &&str| line.starts_with("replay = ") || line.starts_with("proxy = ");
+        let lines: Vec<String> = lines
+            .filter(of_viewer)
+            .map(|line| format!("{line}\n"))
+            .collect();
+        assert_eq!(lines.len(), 2, "{written}");
         let own = "\n[[identity]]\nrole = \"reader\"\nname = \"mine\"\n";
-        std::fs::write(&client, written.replacen(&line, "", 1) + own).unwrap();
+        for older in [lines.concat(), lines[1].clone()] {
+            std::fs::write(&client, written.replacen(&older, "", 1) + own).unwrap();
+            prepare(directory.path(), now).unwrap();
+            let kept = std::fs::read_to_string(&client).unwrap();
+            assert_eq!(kept, format!("{written}{own}"));
+        }
+    }
+
+    /// Fails if settings of before there was a proxy do not get one, or one comes back that people have taken away.
+    #[test]
+    fn older_viewer_settings_get_the_proxy() {
+        let directory = tempfile::tempdir().unwrap();
+        let now = archive_daemon::Clock::system().now();
         prepare(directory.path(), now).unwrap();
-        let kept = std::fs::read_to_string(&client).unwrap();
-        assert_eq!(kept, format!("{written}{own}"));
+        let settings = directory.path().join("settings/viewer.toml");
+        let written = std::fs::read_to_string(&settings).unwrap();
+        let (older, _) = written.split_once("\n[proxy]").unwrap();
+        let older = format!("{older}[[collection]]\nname = \"all\"\n");
+        std::fs::write(&settings, &older).unwrap();
+        let client = prepare(directory.path(), now).unwrap().client_file();
+        let kept = std::fs::read_to_string(&settings).unwrap();
+        assert!(
+            kept.starts_with(&older) && kept.contains("\n[proxy]\n"),
+            "{kept}"
+        );
+        let client_text = std::fs::read_to_string(&client).unwrap();
+        assert!(
+            client_text.contains("\nproxy = \"127.0.0.1:"),
+            "{client_text}"
+        );
+        let without = format!("{older}# [proxy]\n");
+        std::fs::write(&settings, &without).unwrap();
+        prepare(directory.path(), now).unwrap();
+        assert_eq!(std::fs::read_to_string(&settings).unwrap(), without);
     }
 
     /// Fails if a client file of before there was an index does not learn of it, or loses what people wrote.
@@ -175,8 +210,10 @@ mod tests {
         let replay = format!("{}\n", replay.unwrap());
         let web = written.lines().find(|line| line.starts_with("web = "));
         let web = format!("{}\n", web.unwrap());
+        let proxy = written.lines().find(|line| line.starts_with("proxy = "));
+        let proxy = format!("{}\n", proxy.unwrap());
         let older = written.replacen(&line, "", 1).replacen(&replay, "", 1);
-        let older = older.replacen(&web, "", 1) + own;
+        let older = older.replacen(&web, "", 1).replacen(&proxy, "", 1) + own;
         std::fs::write(&client, older).unwrap();
         for part in ["index", "viewer"] {
             let settings = directory.path().join(format!("settings/{part}.toml"));
@@ -190,6 +227,7 @@ mod tests {
             ("index", "index", line),
             ("viewer", "web", web),
             ("viewer", "replay", replay),
+            ("viewer", "proxy", proxy),
         ] {
             let line = kept
                 .lines()

@@ -69,6 +69,8 @@ pub(crate) struct Prepared {
     replay: String,
     /// The pages for people, unless the operator has none.
     web: Option<String>,
+    /// The proxy, unless the operator has none.
+    proxy: Option<String>,
 }
 
 impl Prepared {
@@ -102,13 +104,20 @@ impl Prepared {
 
     /// What a person is told first.
     pub(crate) fn greeting(&self) -> String {
-        let pages = self.web.as_ref();
-        let pages = pages.map_or(String::new(), |web| format!("pages       {web}/\n"));
+        let line = |name: &str, shown: Option<String>| {
+            shown.map_or(String::new(), |shown| format!("{name:12}{shown}\n"))
+        };
+        let pages = line("pages", self.web.as_ref().map(|web| format!("{web}/")));
+        let proxy = self.proxy.as_ref().map(|proxy| {
+            format!("{proxy} (set it in a browser, then open http://viewerproxy.invalid/)")
+        });
+        let proxy = line("proxy", proxy);
         format!(
-            "repository  {}\nindex       {}\n{pages}replay      {}/all/\nreplicas    {}; {CHECKSUM_REPLICA} (checksums only)\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
+            "repository  {}\nindex       {}\n{pages}replay      {}/all/\n{proxy}replicas    {}; {CHECKSUM_REPLICA} (checksums only)\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
             self.repository,
             self.index,
             self.replay,
+            proxy.unwrap_or_default(),
             REPLICAS.join(", "),
             self.data.display(),
             self.client_file().display()
@@ -157,18 +166,23 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
     if state(&data.join("settings").join("viewer.toml"))?.is_none() {
         viewer_settings(data, &repository.rpc.listen, &index.rpc.listen)?;
     }
-    let viewer = with_pages(data)?;
+    add_pages(data)?;
+    add_proxy(data)?;
+    let viewer: viewer_web::Settings =
+        crate::commands::parts::load(&data.join("settings/viewer.toml"), &[])?;
     let origin = |url: &Option<String>, listen: std::net::SocketAddr| {
         url.clone().unwrap_or_else(|| format!("http://{listen}"))
     };
     let replay = origin(&viewer.replay.url, viewer.replay.listen);
     let web = viewer.web.map(|web| origin(&web.url, web.listen));
+    let proxy = viewer.proxy.map(|proxy| proxy.listen.to_string());
     let mut endpoints = vec![
         ("repository", repository.rpc.listen.as_str()),
         ("index", &index.rpc.listen),
     ];
     endpoints.extend(web.as_deref().map(|web| ("web", web)));
     endpoints.push(("replay", &replay));
+    endpoints.extend(proxy.as_deref().map(|proxy| ("proxy", proxy)));
     keep_client_file(data, &endpoints)?;
     Ok(Prepared {
         data: data.clone(),
@@ -176,6 +190,7 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
         index: index.rpc.listen,
         replay,
         web,
+        proxy,
     })
 }
 
@@ -386,12 +401,13 @@ fn index_settings(data: &Path, repository: &str) -> Result<(), Failure> {
 
 /// Writes the settings file of the viewer.
 fn viewer_settings(data: &Path, repository: &str, index: &str) -> Result<(), Failure> {
-    let [address, replay, web] = later_addresses(data)?;
+    let [address, replay, web, proxy] = later_addresses(data)?;
     let text = viewer_file(data, [repository, index], [&address, &replay]);
-    write_settings(data, VIEWER, &format!("{text}{}", pages_section(&web)))
+    let (web, proxy) = (pages_section(&web), proxy_section(data, &proxy));
+    write_settings(data, VIEWER, &format!("{text}{web}{proxy}"))
 }
 
-/// The settings of a viewer without pages, as earlier builds have written them.
+/// The settings of a viewer without pages and proxy, as earlier builds have written them.
 fn viewer_file(data: &Path, [repository, index]: [&str; 2], listen: [&str; 2]) -> String {
     let shown = data.display();
     let [address, replay] = listen;
@@ -408,24 +424,41 @@ fn pages_section(address: &str) -> String {
     format!("\n[web]\nlisten = \"{address}\"\nurl = \"http://{url}\"\n")
 }
 
-/// The settings of the viewer. A file of before there were pages gets them, if it is as it was written.
-fn with_pages(data: &Path) -> Result<viewer_web::Settings, Failure> {
-    let path = data.join("settings").join("viewer.toml");
-    let load = || crate::commands::parts::load(&path, &[]);
-    let viewer: viewer_web::Settings = load()?;
+/// Adds pages to settings of before there were pages, if the file is as it was written: they need a host of their own.
+fn add_pages(data: &Path) -> Result<(), Failure> {
+    let path = data.join("settings").join(format!("{VIEWER}.toml"));
+    let viewer: viewer_web::Settings = crate::commands::parts::load(&path, &[])?;
     if viewer.web.is_some() {
-        return Ok(viewer);
+        return Ok(());
     }
     let (peers, replay) = (&viewer.viewer, viewer.replay.listen.to_string());
     let peers = [peers.repository.as_str(), &peers.index];
     let written = viewer_file(data, peers, [&viewer.rpc.listen, &replay]);
     let kept = state(&path)?.unwrap_or_default();
     if kept != settings_text(&written).as_bytes() {
-        return Ok(viewer);
+        return Ok(());
     }
     let [web] = later_addresses(data)?;
-    write_settings(data, VIEWER, &format!("{written}{}", pages_section(&web)))?;
-    load()
+    write_settings(data, VIEWER, &format!("{written}{}", pages_section(&web)))
+}
+
+/// The section `[proxy]` of the viewer.
+fn proxy_section(data: &Path, address: &str) -> String {
+    let shown = data.display();
+    format!("\n[proxy]\nlisten = \"{address}\"\ndata = \"{shown}/proxy\"\n")
+}
+
+/// Adds a proxy to settings of before there were proxies. Settings that name one, be it in a remark, stay as they are.
+fn add_proxy(data: &Path) -> Result<(), Failure> {
+    let path = data.join("settings").join(format!("{VIEWER}.toml"));
+    let settings = state(&path)?.unwrap_or_default();
+    let settings = String::from_utf8_lossy(&settings);
+    if settings.contains("[proxy]") {
+        return Ok(());
+    }
+    let [address] = later_addresses(data)?;
+    let text = format!("{settings}{}", proxy_section(data, &address));
+    replace(&path, text.as_bytes()).map_err(|error| disk(&error))
 }
 
 /// Writes a settings file for each part, on ports that are free now.

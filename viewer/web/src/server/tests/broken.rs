@@ -11,7 +11,7 @@ use super::three_pages;
 use super::world::TestArchive;
 
 /// An index that answers with some captures, and then breaks.
-struct BrokenIndex(Vec<Capture>);
+pub(super) struct BrokenIndex(pub(super) Vec<Capture>);
 
 impl Captures for BrokenIndex {
     fn query<'a>(&'a self, _query: &'a CaptureQuery) -> IndexAnswer<'a, CaptureStream> {

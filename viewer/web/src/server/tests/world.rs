@@ -185,8 +185,8 @@ impl TestArchive {
         self.archive.store(&deposit, &|_| {}).await.unwrap();
     }
 
-    /// Listens.
-    pub(super) async fn serve(self) -> Served {
+    /// The settings and the parts of a server.
+    fn parts(self, daemon: &Daemon) -> (Settings, Parts) {
         let least = [
             "rpc.listen=127.0.0.1:0",
             "rpc.certificate=c.pem",
@@ -203,7 +203,6 @@ impl TestArchive {
         };
         let settings: Settings = archive_daemon::settings::load(&sources).unwrap();
         settings.check().unwrap();
-        let daemon = Daemon::new(Clock::system(), Chance::system());
         let replay = settings.replay.clone();
         let index = self
             .index
@@ -222,6 +221,14 @@ impl TestArchive {
             page_host: self.page_host,
             worker: WorkerScript::open(replay.service_worker.as_deref()).unwrap(),
         };
+        (settings, parts)
+    }
+
+    /// Listens.
+    pub(super) async fn serve(self) -> Served {
+        let daemon = Daemon::new(Clock::system(), Chance::system());
+        let (settings, parts) = self.parts(&daemon);
+        let replay = settings.replay;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let limits = ConnectionLimits {
@@ -235,6 +242,20 @@ impl TestArchive {
         let serving = listener::serve(listener, None, server, limits, daemon.tasks.stop());
         daemon.tasks.spawn("replay", serving);
         Served { address, daemon }
+    }
+
+    /// Listens as a proxy, whose settings are in the section `[proxy]`.
+    pub(super) async fn serve_proxy(self) -> Served {
+        let daemon = Daemon::new(Clock::system(), Chance::system());
+        let (settings, parts) = self.parts(&daemon);
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        let server = Arc::new(Server::new(parts, settings.replay, nowhere));
+        let drain = Duration::from_secs(1);
+        let served = viewer_proxy::serve(settings.proxy.unwrap(), server, drain, &daemon);
+        Served {
+            address: served.await.unwrap(),
+            daemon,
+        }
     }
 }
 
@@ -273,7 +294,7 @@ impl Answer {
         text.split("<div role=").next().unwrap().to_owned()
     }
 
-    fn read(bytes: &[u8], is_head: bool) -> Self {
+    pub(super) fn read(bytes: &[u8], is_head: bool) -> Self {
         let end = bytes
             .windows(4)
             .position(|at| at == b"\r\n\r\n")

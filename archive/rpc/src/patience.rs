@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep};
 
 /// A stream that fails when a write waits longer than its limit.
 #[derive(Debug)]
-pub(crate) struct PatientWriter<S> {
+pub struct PatientWriter<S> {
     stream: S,
     patience: Duration,
     /// Set while a write waits.
@@ -19,8 +19,8 @@ pub(crate) struct PatientWriter<S> {
 }
 
 impl<S> PatientWriter<S> {
-    /// The same stream with a limit.
-    pub(crate) fn new(stream: S, patience: Duration) -> Self {
+    /// The same stream with a limit. To be made within a runtime.
+    pub fn new(stream: S, patience: Duration) -> Self {
         Self {
             stream,
             patience,

@@ -1,0 +1,175 @@
+//! The proxy mode of the viewer: browsers and tools set it as their HTTP proxy, and see the archive instead of the web.
+//!
+//! Owns the listener ([`serve`]), the tunnels that end in it, the authority that makes certificates for archived hosts, the
+//! control hosts, and what is remembered of each client. Asks the archive through one trait, [`ProxiedArchive`], behind which
+//! the part `viewer` decides who sees what, as it does for all its routes.
+//!
+//! - `listener`, `prefixed`: connections, tunnels and their limits;
+//! - `requested`: which URL a request means; `server`: its answer; `page`: answers in words;
+//! - `control`: commands, and which callers may use them;
+//! - `clients`, `missing`: views and lists of missing URLs, bounded and forgotten in time;
+//! - `authority`: the key and the certificate that people install.
+//!
+//! Invariants: nothing here can connect to anything; an archived page has no origin of the control hosts and cannot call their
+//! commands; the authority is the proxy's own and never that of the environment.
+//!
+//! Not promised: that a client is who it says. Views and lists are conveniences, and access is decided by the address alone.
+
+mod archive;
+mod authority;
+mod clients;
+mod control;
+mod listener;
+mod missing;
+mod page;
+mod prefixed;
+mod requested;
+mod server;
+pub mod settings;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::metrics::MetricError;
+use archive_daemon::worker::DuplicateWorker;
+use archive_daemon::{Daemon, Step, Worker, WorkerError};
+use archive_rpc::SiteError;
+use archive_rpc::browser::{BrowserAcceptor, BrowserOptions, MakeCertificate};
+use tokio::net::TcpListener;
+
+pub use archive::{CaptureAnswer, CaptureRequest, NoAnswer, ProxiedArchive, StoredRequest};
+pub use authority::AuthorityError;
+use authority::ProxyAuthority;
+use clients::{ClientLimits, Clients};
+use listener::{ConnectionLimits, ProxyListener};
+use server::{ProxyServer, ServerParts};
+pub use settings::{InvalidProxySettings, ProxySettings};
+
+/// How often idle clients are looked for.
+const EXPIRY: Duration = Duration::from_mins(5);
+
+/// Why a proxy does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// The settings make no sense.
+    #[error(transparent)]
+    Settings(#[from] InvalidProxySettings),
+    /// There is no authority.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The TLS library cannot be set up: a bug.
+    #[error(transparent)]
+    Tls(#[from] SiteError),
+    /// The address cannot be listened on.
+    #[error("proxy.listen: cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// A bug: the instruments are called as others are.
+    #[error(transparent)]
+    Metrics(#[from] MetricError),
+    /// A second proxy in this process.
+    #[error(transparent)]
+    Duplicate(#[from] DuplicateWorker),
+}
+
+/// Brings a proxy up and returns its address. It lives in the daemon's tasks until their stop; answers under way may take
+/// `drain` then.
+///
+/// # Errors
+///
+/// Fails when the settings or the authority cannot be used, or the address is taken.
+pub async fn serve<A: ProxiedArchive>(
+    settings: ProxySettings,
+    archive: Arc<A>,
+    drain: Duration,
+    daemon: &Daemon,
+) -> Result<SocketAddr, ProxyError> {
+    settings.check()?;
+    let known = archive.collections();
+    if let Some(name) = settings
+        .collection
+        .as_ref()
+        .filter(|name| !known.contains(name))
+    {
+        return Err(InvalidProxySettings::Collection(name.clone()).into());
+    }
+    let (clock, chance) = (daemon.clock.clone(), daemon.chance.clone());
+    let authority = Arc::new(ProxyAuthority::open(&settings.data, clock, chance)?);
+    let maker: Arc<dyn MakeCertificate> = Arc::<ProxyAuthority>::clone(&authority);
+    let options = BrowserOptions {
+        handshake: settings.head_time.duration(),
+        ..BrowserOptions::default()
+    };
+    let tls = Arc::new(BrowserAcceptor::making(maker, options)?);
+    let in_bytes =
+        |size: archive_daemon::ByteSize| usize::try_from(size.bytes()).unwrap_or(usize::MAX);
+    let clients = Arc::new(Clients::new(ClientLimits {
+        clients: settings.clients.get(),
+        urls: settings.missing.get(),
+        bytes: in_bytes(settings.missing_bytes),
+        idle: settings.idle.duration(),
+    }));
+    let server = Arc::new(ProxyServer::new(ServerParts {
+        archive,
+        authority,
+        clients: Arc::clone(&clients),
+        collection: settings.collection,
+        longest_url: in_bytes(settings.longest_url),
+        clock: daemon.clock.clone(),
+        connections: daemon.metrics.gauge(
+            "viewer_proxy_connections",
+            "Connections to the proxy that are open",
+            &[],
+        )?,
+        misses: daemon.metrics.counter(
+            "viewer_proxy_missing_total",
+            "Requests to the proxy for what is not in the archive",
+            &[],
+        )?,
+    }));
+    let failed = |source| ProxyError::Listen {
+        address: settings.listen,
+        source,
+    };
+    let listener = TcpListener::bind(settings.listen).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    daemon.workers.spawn(Expiry {
+        clients,
+        clock: daemon.clock.clone(),
+    })?;
+    let serving = ProxyListener {
+        server,
+        tls,
+        limits: ConnectionLimits {
+            connections: settings.connections.get(),
+            longest_url: in_bytes(settings.longest_url),
+            head_time: settings.head_time.duration(),
+            unread: settings.unread_time.duration(),
+            drain,
+        },
+        stop: daemon.tasks.stop(),
+    };
+    daemon.tasks.spawn("proxy", serving.serve(listener));
+    tracing::info!(%address, "the proxy listens");
+    Ok(address)
+}
+
+/// Forgets clients that have asked for nothing for long.
+struct Expiry {
+    clients: Arc<Clients>,
+    clock: archive_daemon::Clock,
+}
+
+impl Worker for Expiry {
+    const NAME: &'static str = "proxy-clients";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        self.clients.expire(self.clock.instant());
+        Ok(Step::Idle(EXPIRY))
+    }
+}

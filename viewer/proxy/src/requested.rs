@@ -1,0 +1,379 @@
+//! The meaning of a request: a site, a tunnel to one, or the proxy itself.
+//!
+//! Owns how the target of a request, the tunnel that it came through and its `Host` become one URL. They have to agree: a
+//! request that names one host in a tunnel to another one is refused. Nothing here is connected to.
+
+use std::fmt;
+
+use axum::http::uri::Authority;
+use axum::http::{Method, StatusCode, Uri};
+
+/// The hosts of the proxy itself, at which it is controlled. The second one is that of NetarchiveSuite.
+pub(crate) const CONTROL_HOSTS: [&str; 2] =
+    ["viewerproxy.invalid", "netarchivesuite.viewerproxy.invalid"];
+
+/// A scheme as it can be spoken here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+    Ftp,
+}
+
+impl Scheme {
+    fn parse(scheme: &str) -> Option<Self> {
+        match scheme.to_ascii_lowercase().as_str() {
+            "http" => Some(Self::Http),
+            "https" => Some(Self::Https),
+            "ftp" => Some(Self::Ftp),
+            _ => None,
+        }
+    }
+
+    const fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+            Self::Ftp => 21,
+        }
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Ftp => "ftp",
+        })
+    }
+}
+
+/// A host and a port, as a client would connect to them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HostAndPort {
+    /// In lower case; an address of version 6 in brackets.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl HostAndPort {
+    fn read(authority: &Authority, default_port: Option<u16>) -> Result<Self, InvalidTarget> {
+        if authority.as_str().contains('@') {
+            return Err(InvalidTarget::UserInfo);
+        }
+        let host = authority.host().to_ascii_lowercase();
+        if host.is_empty() {
+            return Err(InvalidTarget::NoHost);
+        }
+        let named = authority.as_str().get(host.len()..).unwrap_or_default();
+        let port = match named.strip_prefix(':') {
+            None => default_port.ok_or(InvalidTarget::NoPort)?,
+            // A colon without a number stands for the default (RFC 3986, section 3.2.3).
+            Some("") => default_port.ok_or(InvalidTarget::NoPort)?,
+            Some(digits) => digits.parse().map_err(|_error| InvalidTarget::Port)?,
+        };
+        if port == 0 {
+            return Err(InvalidTarget::Port);
+        }
+        Ok(Self { host, port })
+    }
+
+    /// The host as certificates name it.
+    pub(crate) fn certificate_name(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+
+    fn origin(&self, scheme: Scheme) -> String {
+        if self.port == scheme.default_port() {
+            format!("{scheme}://{}", self.host)
+        } else {
+            format!("{scheme}://{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// The way by which a request came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// At the port of the proxy.
+    Open,
+    /// Through a tunnel to a host.
+    Tunnel(Tunnel),
+}
+
+/// A tunnel that a client believes to end at a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tunnel {
+    pub(crate) scheme: Scheme,
+    pub(crate) to: HostAndPort,
+    /// The user name with which it was opened.
+    pub(crate) user: Option<Box<str>>,
+}
+
+/// The URL of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SiteUrl {
+    /// As it is looked up.
+    pub(crate) url: String,
+    /// Its scheme, host and port, as browsers write it into `Origin`.
+    pub(crate) origin: String,
+    pub(crate) host: String,
+    /// Its path and query.
+    pub(crate) path: String,
+}
+
+impl SiteUrl {
+    fn new(scheme: Scheme, at: &HostAndPort, path: &str) -> Self {
+        let origin = at.origin(scheme);
+        let path = match path {
+            "" => "/".to_owned(),
+            query if query.starts_with('?') => format!("/{query}"),
+            path => path.to_owned(),
+        };
+        Self {
+            url: format!("{origin}{path}"),
+            origin,
+            host: at.host.clone(),
+            path,
+        }
+    }
+
+    /// Whether it is of the proxy itself. No archived page has such an origin, at no port.
+    pub(crate) fn is_control(&self) -> bool {
+        CONTROL_HOSTS.contains(&self.host.trim_end_matches('.'))
+    }
+}
+
+/// The meaning of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// A tunnel to a host.
+    OpenTunnel(HostAndPort),
+    /// A page, an image or anything else of a site.
+    Site(SiteUrl),
+    /// The proxy was taken for a web server.
+    Itself,
+}
+
+/// Why a request has no meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidTarget {
+    #[error("the request names no host")]
+    NoHost,
+    #[error("the request names no port; CONNECT wants host:port, such as example.org:443")]
+    NoPort,
+    #[error("the port is not a number from 1 to 65535")]
+    Port,
+    #[error("the URL has a user name in it; leave out what stands before the `@`")]
+    UserInfo,
+    #[error("only http, https and ftp URLs are archived")]
+    Scheme,
+    #[error("this is a tunnel already; CONNECT cannot be used in it")]
+    NestedTunnel,
+    #[error("the request is for another host or port than its tunnel leads to")]
+    Misdirected,
+    #[error("the request has no path")]
+    NoPath,
+}
+
+impl InvalidTarget {
+    pub(crate) const fn status(self) -> StatusCode {
+        match self {
+            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            Self::NoHost
+            | Self::NoPort
+            | Self::Port
+            | Self::UserInfo
+            | Self::Scheme
+            | Self::NestedTunnel
+            | Self::NoPath => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// Reads the target of a request. `hosts` are the values of all its `Host` fields.
+pub(crate) fn read(
+    channel: &Channel,
+    method: &Method,
+    uri: &Uri,
+    hosts: &[&[u8]],
+) -> Result<Meaning, InvalidTarget> {
+    let path = uri.path_and_query().map_or("", |path| path.as_str());
+    match channel {
+        Channel::Open if method == Method::CONNECT => {
+            let authority = uri.authority().ok_or(InvalidTarget::NoHost)?;
+            HostAndPort::read(authority, None).map(Meaning::OpenTunnel)
+        }
+        Channel::Tunnel(_) if method == Method::CONNECT => Err(InvalidTarget::NestedTunnel),
+        Channel::Open => {
+            let Some(scheme) = uri.scheme_str() else {
+                return Ok(Meaning::Itself);
+            };
+            let scheme = Scheme::parse(scheme).ok_or(InvalidTarget::Scheme)?;
+            let authority = uri.authority().ok_or(InvalidTarget::NoHost)?;
+            let at = HostAndPort::read(authority, Some(scheme.default_port()))?;
+            Ok(Meaning::Site(SiteUrl::new(scheme, &at, path)))
+        }
+        Channel::Tunnel(tunnel) => {
+            let default = Some(tunnel.scheme.default_port());
+            if let Some(scheme) = uri.scheme_str() {
+                let authority = uri.authority().ok_or(InvalidTarget::NoHost)?;
+                let named = HostAndPort::read(authority, default)?;
+                if Scheme::parse(scheme) != Some(tunnel.scheme) || named != tunnel.to {
+                    return Err(InvalidTarget::Misdirected);
+                }
+            }
+            for host in hosts {
+                let host = Authority::try_from(*host).map_err(|_error| InvalidTarget::NoHost)?;
+                if HostAndPort::read(&host, default)? != tunnel.to {
+                    return Err(InvalidTarget::Misdirected);
+                }
+            }
+            if !path.is_empty() && !path.starts_with(['/', '?']) {
+                return Err(InvalidTarget::NoPath);
+            }
+            Ok(Meaning::Site(SiteUrl::new(tunnel.scheme, &tunnel.to, path)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(method: &str, target: &str) -> Result<Meaning, InvalidTarget> {
+        let uri: Uri = target.parse().unwrap();
+        read(
+            &Channel::Open,
+            &method.parse().unwrap(),
+            &uri,
+            &[b"other.example"],
+        )
+    }
+
+    fn site(target: &str) -> SiteUrl {
+        match open("GET", target).unwrap() {
+            Meaning::Site(site) => site,
+            other => panic!("{target}: {other:?}"),
+        }
+    }
+
+    fn in_tunnel(target: &str, hosts: &[&[u8]]) -> Result<Meaning, InvalidTarget> {
+        let tunnel = Tunnel {
+            scheme: Scheme::Https,
+            to: HostAndPort {
+                host: "a.example".to_owned(),
+                port: 8443,
+            },
+            user: None,
+        };
+        let uri: Uri = target.parse().unwrap();
+        read(&Channel::Tunnel(tunnel), &Method::GET, &uri, hosts)
+    }
+
+    /// Fails if a URL is looked up in another spelling than its client meant, or `Host` counts before it.
+    #[test]
+    fn absolute_targets_become_urls() {
+        for (target, url) in [
+            ("http://A.example", "http://a.example/"),
+            ("http://a.example:80/x?y=%20z", "http://a.example/x?y=%20z"),
+            ("HTTP://a.example:8080?q", "http://a.example:8080/?q"),
+            ("https://[::1]:443/", "https://[::1]/"),
+            ("ftp://a.example/f", "ftp://a.example/f"),
+            ("http://127.0.0.1:9/", "http://127.0.0.1:9/"),
+        ] {
+            assert_eq!(site(target).url, url);
+        }
+        assert_eq!(site("http://a.example:81/").origin, "http://a.example:81");
+    }
+
+    /// Fails if nonsense becomes a URL or a tunnel.
+    #[test]
+    fn nonsense_has_no_meaning() {
+        for (method, target, expected) in [
+            ("GET", "http://user:pw@a.example/", InvalidTarget::UserInfo),
+            ("GET", "gopher://a.example/", InvalidTarget::Scheme),
+            ("GET", "http://a.example:0/", InvalidTarget::Port),
+            ("GET", "http://a.example:99999/", InvalidTarget::Port),
+            ("CONNECT", "a.example", InvalidTarget::NoPort),
+            ("CONNECT", "a.example:", InvalidTarget::NoPort),
+            ("CONNECT", "u@a.example:443", InvalidTarget::UserInfo),
+            ("CONNECT", "/", InvalidTarget::NoHost),
+        ] {
+            assert_eq!(open(method, target), Err(expected), "{method} {target}");
+        }
+        assert_eq!(open("GET", "/"), Ok(Meaning::Itself));
+        assert_eq!(open("OPTIONS", "*"), Ok(Meaning::Itself));
+    }
+
+    /// Fails if a tunnel to an address or an odd port is refused.
+    #[test]
+    fn tunnels_lead_to_any_host_and_port() {
+        for (target, host, port, name) in [
+            ("A.example:443", "a.example", 443, "a.example"),
+            ("a.example:1", "a.example", 1, "a.example"),
+            ("10.0.0.1:8443", "10.0.0.1", 8443, "10.0.0.1"),
+            ("[2001:db8::1]:443", "[2001:db8::1]", 443, "2001:db8::1"),
+        ] {
+            let Ok(Meaning::OpenTunnel(to)) = open("CONNECT", target) else {
+                panic!("{target}");
+            };
+            assert_eq!((to.host.as_str(), to.port), (host, port));
+            assert_eq!(to.certificate_name(), name);
+        }
+    }
+
+    /// Fails if a request in a tunnel to one host is answered with another one's capture.
+    #[test]
+    fn tunnel_and_host_have_to_agree() {
+        let own = SiteUrl::new(
+            Scheme::Https,
+            &HostAndPort {
+                host: "a.example".to_owned(),
+                port: 8443,
+            },
+            "/x",
+        );
+        assert_eq!(own.url, "https://a.example:8443/x");
+        for (target, hosts) in [
+            ("/x", vec![]),
+            ("/x", vec![b"A.example:8443".as_slice()]),
+            ("https://a.example:8443/x", vec![]),
+        ] {
+            assert_eq!(
+                in_tunnel(target, &hosts),
+                Ok(Meaning::Site(own.clone())),
+                "{target} {hosts:?}"
+            );
+        }
+        for (target, host) in [
+            ("/x", "b.example:8443"),
+            ("/x", "a.example"),
+            ("https://b.example:8443/x", "a.example:8443"),
+            ("http://a.example:8443/x", "a.example:8443"),
+        ] {
+            assert_eq!(
+                in_tunnel(target, &[host.as_bytes()]),
+                Err(InvalidTarget::Misdirected),
+                "{target} {host}"
+            );
+        }
+        assert_eq!(in_tunnel("*", &[]), Err(InvalidTarget::NoPath));
+    }
+
+    /// Fails if an archived page can have an origin of the proxy itself.
+    #[test]
+    fn control_hosts_are_never_archived_sites() {
+        for (target, is_control) in [
+            ("http://viewerproxy.invalid/", true),
+            ("http://ViewerProxy.invalid:8080/x", true),
+            ("https://viewerproxy.invalid./", true),
+            ("http://netarchivesuite.viewerproxy.invalid/getStatus", true),
+            ("http://x.viewerproxy.invalid/", false),
+            ("http://viewerproxy.invalid.example/", false),
+        ] {
+            assert_eq!(site(target).is_control(), is_control, "{target}");
+        }
+    }
+}
