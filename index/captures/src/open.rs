@@ -33,7 +33,7 @@ impl Default for OpenOptions {
             memory: 256 << 20,
             rules: KeyRules {
                 version: UrlKey::VERSION,
-                key: |url| UrlKey::of(url).to_string(),
+                key: |url| UrlKey::of(url).into(),
             },
         }
     }
