@@ -65,6 +65,12 @@ impl fmt::Display for UrlKey {
     }
 }
 
+impl From<UrlKey> for String {
+    fn from(key: UrlKey) -> Self {
+        key.0.into()
+    }
+}
+
 impl AsRef<str> for UrlKey {
     fn as_ref(&self) -> &str {
         &self.0

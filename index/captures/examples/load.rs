@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::linux::net::TcpStreamExt as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -84,6 +85,9 @@ fn ask(
     while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
         let request = format!("GET {prefix}{target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
         let start = Instant::now();
+        // A server that sends its answer in pieces, and waits in between for our system to confirm the first, is not measured
+        // by the 40 ms that this takes.
+        connection.get_ref().set_quickack(true)?;
         connection.get_mut().write_all(request.as_bytes())?;
         let answer = answer(&mut connection)?;
         answers.times.push(start.elapsed());

@@ -10,10 +10,11 @@ use archive_formats::cdx::{BadLine, Capture, ReadError, Reader};
 use thiserror::Error;
 
 use crate::Captures;
+use crate::keys::KeyRules;
 use crate::moment::Moment;
 use crate::packed::pack;
 use crate::place::{Place, Position};
-use crate::rows::{NumberRow, SetRow};
+use crate::rows::{NumberRow, PackedCapture, SetRow};
 use crate::sweep::file_number;
 use crate::writer::BATCH;
 
@@ -160,14 +161,12 @@ impl Importer {
     pub fn read(&mut self, input: &str, lines: impl BufRead) -> Result<(), ImportError> {
         let mut damaged = Vec::new();
         let mut damaged_count = 0;
+        let rules = self.captures.shared.rules;
         // Lines are read while those before them are written.
         let read = thread::scope(|scope| {
-            let (sender, receiver) = mpsc::sync_channel::<Vec<Capture>>(2);
-            let writer = scope.spawn(|| {
-                let mut captures = receiver.into_iter().flatten();
-                captures.try_for_each(|capture| self.push(&capture))
-            });
-            let read = send(lines, &sender, |line| {
+            let (sender, receiver) = mpsc::sync_channel::<Prepared>(4);
+            let writer = scope.spawn(|| receiver.into_iter().try_for_each(|rows| self.put(&rows)));
+            let read = send(lines, rules, &sender, |line| {
                 damaged_count += 1;
                 if damaged.len() < MAX_NAMED {
                     damaged.push(line);
@@ -194,28 +193,43 @@ impl Importer {
     ///
     /// [`DbError`] if the database fails.
     pub fn push(&mut self, capture: &Capture) -> Result<(), DbError> {
-        let file = self.number(capture.file.as_deref().unwrap_or_default())?;
+        let mut rows = Prepared::default();
+        rows.add(self.captures.shared.rules, capture);
+        self.put(&rows)
+    }
+
+    /// Adds captures that are prepared.
+    fn put(&mut self, rows: &Prepared) -> Result<(), DbError> {
+        let mut numbers = Vec::with_capacity(rows.files.len());
+        for file in &rows.files {
+            numbers.push(self.number(file)?);
+        }
         let shared = &self.captures.shared;
-        let place = Place {
-            key: shared.rules.key_of(capture),
-            time: Moment::of(capture.timestamp),
-            file,
-            position: match (capture.offset, &capture.file) {
-                (Some(offset), Some(_)) => Position::Offset(offset),
+        let mut place = Place::before("", Moment::FIRST);
+        let mut packed = PackedCapture(Vec::new());
+        for (row, key, value) in rows.iter() {
+            place.key.clear();
+            place.key.push_str(key);
+            place.time = row.time;
+            place.file = numbers.get(row.file).copied().unwrap_or_default();
+            place.position = match row.offset {
+                Some(offset) => Position::Offset(offset),
                 // Two lines that do not say where their records are may mean two.
-                _ => Position::Line(self.report.captures),
-            },
-        };
-        let value = pack(&place, capture);
-        self.batch.put(&shared.tables.captures, &place, &value)?;
-        self.report.captures += 1;
-        self.report.without_url += u64::from(capture.original.is_none());
-        if self.batch.size() >= BATCH {
-            shared.flush(&mut self.batch)?;
-            if self.numbers.len() >= ROOM {
-                // All of them are in the table by now.
-                self.numbers.clear();
+                None => Position::Line(self.report.captures),
+            };
+            packed.0.clear();
+            packed.0.extend_from_slice(value);
+            self.batch.put(&shared.tables.captures, &place, &packed)?;
+            self.report.captures += 1;
+            self.report.without_url += u64::from(row.is_without_url);
+            if self.batch.size() >= BATCH {
+                shared.flush(&mut self.batch)?;
             }
+        }
+        if self.numbers.len() >= ROOM {
+            shared.flush(&mut self.batch)?;
+            // All of them are in the table by now.
+            self.numbers.clear();
         }
         Ok(())
     }
@@ -296,47 +310,98 @@ impl Importer {
     }
 }
 
+/// Captures whose keys are made and whose fields are packed, in a few allocations that go from one thread to the other.
+#[derive(Debug, Default)]
+struct Prepared {
+    /// The key and the packed fields of one row after the other.
+    keys: String,
+    packed: Vec<u8>,
+    rows: Vec<PreparedRow>,
+    /// The files of the rows, each as often as it follows another one.
+    files: Vec<String>,
+    /// How many bytes their names have.
+    names: usize,
+}
+
+/// A row of a [`Prepared`].
+#[derive(Debug)]
+struct PreparedRow {
+    /// Where its key and its fields end.
+    ends: (usize, usize),
+    time: Moment,
+    /// Its place among the files.
+    file: usize,
+    /// Where its record begins in its file; none if one of them is not known.
+    offset: Option<u64>,
+    is_without_url: bool,
+}
+
+impl Prepared {
+    fn add(&mut self, rules: KeyRules, capture: &Capture) {
+        let file = capture.file.as_deref();
+        let name = file.unwrap_or_default();
+        if self.files.last().is_none_or(|last| last != name) {
+            self.files.push(name.to_owned());
+            self.names += name.len() + size_of::<String>();
+        }
+        let offset = capture.offset.filter(|_| file.is_some());
+        let place = Place {
+            key: rules.key_of(capture),
+            time: Moment::of(capture.timestamp),
+            // Neither the number of the file nor that of the line is in the fields.
+            file: 0,
+            position: offset.map_or(Position::Line(0), Position::Offset),
+        };
+        self.packed.extend_from_slice(&pack(&place, capture).0);
+        self.keys.push_str(&place.key);
+        self.rows.push(PreparedRow {
+            ends: (self.keys.len(), self.packed.len()),
+            time: place.time,
+            file: self.files.len().saturating_sub(1),
+            offset,
+            is_without_url: capture.original.is_none(),
+        });
+    }
+
+    /// The rows with their keys and their packed fields.
+    fn iter(&self) -> impl Iterator<Item = (&PreparedRow, &str, &[u8])> {
+        let mut begin = (0, 0);
+        self.rows.iter().map(move |row| {
+            let key = self.keys.get(begin.0..row.ends.0).unwrap_or_default();
+            let packed = self.packed.get(begin.1..row.ends.1).unwrap_or_default();
+            begin = row.ends;
+            (row, key, packed)
+        })
+    }
+
+    /// About how much memory it takes.
+    fn size(&self) -> usize {
+        let rows = self.rows.len() * size_of::<PreparedRow>();
+        self.keys.len() + self.packed.len() + self.names + rows
+    }
+}
+
 /// Reads lines and sends their captures in chunks. Ends early if nobody receives them: the writer failed.
 fn send(
     lines: impl BufRead,
-    sender: &SyncSender<Vec<Capture>>,
+    rules: KeyRules,
+    sender: &SyncSender<Prepared>,
     mut note: impl FnMut(BadLine),
 ) -> io::Result<()> {
-    let mut chunk = Vec::new();
-    let mut bytes = 0;
+    let mut rows = Prepared::default();
     for line in Reader::new(lines, MAX_LINE) {
-        let capture = match line {
-            Ok(capture) => capture,
-            Err(ReadError::Line(line)) => {
-                note(line);
-                continue;
-            }
+        match line {
+            Ok(capture) => rows.add(rules, &capture),
+            Err(ReadError::Line(line)) => note(line),
             Err(ReadError::Io(source)) => return Err(source),
-        };
-        bytes += size(&capture);
-        chunk.push(capture);
-        if bytes >= CHUNK {
-            bytes = 0;
-            if sender.send(std::mem::take(&mut chunk)).is_err() {
-                return Ok(());
-            }
+        }
+        if rows.size() >= CHUNK && sender.send(std::mem::take(&mut rows)).is_err() {
+            return Ok(());
         }
     }
     // If nobody receives it, the writer failed and says so.
-    let _received = sender.send(chunk).is_ok();
+    let _received = sender.send(rows).is_ok();
     Ok(())
-}
-
-/// About how much memory a capture takes.
-fn size(capture: &Capture) -> usize {
-    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    let extra = capture.extra.iter();
-    let extra: usize = extra.map(|(name, value)| name.len() + value.len()).sum();
-    size_of::<Capture>()
-        + capture.key.len()
-        + text(&capture.original)
-        + text(&capture.redirect)
-        + extra
 }
 
 impl Drop for Importer {

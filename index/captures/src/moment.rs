@@ -1,7 +1,5 @@
 //! Times of captures as numbers that sort as the times do.
 
-use std::fmt::{self, Write as _};
-
 use archive_formats::date::Stamp;
 
 /// How many bytes a moment has in a key.
@@ -13,23 +11,7 @@ pub(crate) const BYTES: usize = 7;
 pub(crate) struct Moment(u64);
 
 /// The bits of each part after the year.
-const PARTS: [(u32, usize); 6] = [(4, 2), (5, 2), (5, 2), (6, 2), (6, 2), (10, 3)];
-
-/// The digits of a timestamp, without an allocation.
-struct Digits {
-    text: [u8; 17],
-    length: usize,
-}
-
-impl fmt::Write for Digits {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let end = self.length + text.len();
-        let place = self.text.get_mut(self.length..end).ok_or(fmt::Error)?;
-        place.copy_from_slice(text.as_bytes());
-        self.length = end;
-        Ok(())
-    }
-}
+const PARTS: [u32; 6] = [4, 5, 5, 6, 6, 10];
 
 impl Moment {
     /// Before every capture.
@@ -39,17 +21,13 @@ impl Moment {
 
     /// The moment of a timestamp.
     pub(crate) fn of(stamp: Stamp) -> Self {
-        let mut digits = Digits {
-            text: [b'0'; 17],
-            length: 0,
-        };
-        // A timestamp has 14 or 17 digits, so that there is always room.
-        let _fits = write!(digits, "{stamp}").is_ok();
-        let mut rest = digits.text.as_slice();
-        let mut bits = take(&mut rest, 4);
-        for (width, count) in PARTS {
-            bits = bits << width | take(&mut rest, count);
-        }
+        let [year, parts @ ..] = stamp.parts();
+        let bits = PARTS
+            .into_iter()
+            .zip(parts)
+            .fold(u64::from(year), |bits, (width, part)| {
+                bits << width | u64::from(part)
+            });
         Self(bits << 1 | u64::from(stamp.has_millis()))
     }
 
@@ -72,18 +50,15 @@ impl Moment {
 
     /// The timestamp; none if the bits are those of no date.
     pub(crate) fn stamp(self) -> Option<Stamp> {
-        let has_millis = self.0 & 1 == 1;
         let mut bits = self.0 >> 1;
-        let mut text = [b'0'; 17];
-        let mut end = text.len();
-        for (width, count) in PARTS.into_iter().rev() {
-            put(text.get_mut(end - count..end)?, bits & ((1 << width) - 1))?;
+        let mut parts = [0; 7];
+        let [year, rest @ ..] = &mut parts;
+        for (width, part) in PARTS.into_iter().zip(rest).rev() {
+            *part = u16::try_from(bits & ((1 << width) - 1)).ok()?;
             bits >>= width;
-            end -= count;
         }
-        put(text.get_mut(..end)?, bits)?;
-        let length = if has_millis { 17 } else { 14 };
-        str::from_utf8(text.get(..length)?).ok()?.parse().ok()
+        *year = u16::try_from(bits).ok()?;
+        Stamp::from_parts(parts, self.0 & 1 == 1).ok()
     }
 
     /// Milliseconds since 1970.
@@ -100,23 +75,6 @@ impl Moment {
         let number = bytes.into_iter();
         Self(number.fold(0, |number, byte| number << 8 | u64::from(byte)))
     }
-}
-
-/// The value of the next digits.
-fn take(digits: &mut &[u8], count: usize) -> u64 {
-    let (head, tail) = digits.split_at(count.min(digits.len()));
-    *digits = tail;
-    head.iter()
-        .fold(0, |value, digit| value * 10 + u64::from(digit & 0x0f))
-}
-
-/// Writes a number with as many digits as there is room; none if it has more.
-fn put(room: &mut [u8], mut value: u64) -> Option<()> {
-    for digit in room.iter_mut().rev() {
-        *digit = b'0' + u8::try_from(value % 10).ok()?;
-        value /= 10;
-    }
-    (value == 0).then_some(())
 }
 
 #[cfg(test)]

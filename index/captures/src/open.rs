@@ -35,7 +35,7 @@ impl Default for OpenOptions {
             at_least: 0,
             rules: KeyRules {
                 version: UrlKey::VERSION,
-                key: |url| UrlKey::of(url).to_string(),
+                key: |url| UrlKey::of(url).into(),
             },
         }
     }

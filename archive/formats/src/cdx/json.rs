@@ -2,7 +2,12 @@
 //!
 //! Written as the field's tools do: all values are strings, in one order, with a blank after `:` and `,`, and only ASCII.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::marker::PhantomData;
+
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::legend::{number, set_original};
 use super::{Capture, InvalidLine};
@@ -21,34 +26,24 @@ pub(super) fn read(line: &str) -> Result<Capture, InvalidLine> {
         return Err(InvalidLine::NoKey);
     }
     let timestamp = timestamp.parse().map_err(InvalidLine::Timestamp)?;
-    let object = match serde_json::from_str(json) {
-        Ok(Json::Object(members)) => members,
-        Ok(_) => return Err(InvalidLine::Json("no object".to_owned())),
-        Err(error) => return Err(InvalidLine::Json(error.to_string())),
-    };
+    let Members(members) =
+        serde_json::from_str(json).map_err(|error| match serde_json::from_str(json) {
+            Ok(Json::Object(_)) | Err(_) => InvalidLine::Json(error.to_string()),
+            Ok(_) => InvalidLine::Json("no object".to_owned()),
+        })?;
     let mut capture = Capture::new(key, timestamp);
-    for (name, value) in object {
-        let text = match value {
-            Json::Null => continue,
-            Json::Text(text) => text,
-            other @ (Json::Bool(_)
-            | Json::Unsigned(_)
-            | Json::Signed(_)
-            | Json::Float(_)
-            | Json::Array(_)
-            | Json::Object(_)) => other.to_string(),
-        };
-        let value = (text != "-" && !text.is_empty()).then_some(text.as_str());
-        match name.as_str() {
-            "url" => capture.original = Some(text),
-            "mime" => capture.mime = Some(text),
+    for (name, text) in members {
+        let value = (text != "-" && !text.is_empty()).then_some(&*text);
+        match &*name {
+            "url" => capture.original = Some(text.into_owned()),
+            "mime" => capture.mime = Some(text.into_owned()),
             "status" => capture.status = number("status", value)?,
-            "digest" => capture.digest = Some(text),
-            "redirect" => capture.redirect = Some(text),
-            "robotflags" => capture.robots = Some(text),
+            "digest" => capture.digest = Some(text.into_owned()),
+            "redirect" => capture.redirect = Some(text.into_owned()),
+            "robotflags" => capture.robots = Some(text.into_owned()),
             "length" => capture.length = number("length", value)?,
             "offset" => capture.offset = number("offset", value)?,
-            "filename" => capture.file = Some(text),
+            "filename" => capture.file = Some(text.into_owned()),
             "orig.length" => {
                 let length = number("orig.length", value)?;
                 set_original(&mut capture, value, |o| o.length = length);
@@ -60,10 +55,101 @@ pub(super) fn read(line: &str) -> Result<Capture, InvalidLine> {
             "orig.filename" => {
                 set_original(&mut capture, value, |o| o.file = value.map(str::to_owned));
             }
-            _ => capture.extra.push((name, text)),
+            _ => capture.extra.push((name.into_owned(), text.into_owned())),
         }
     }
     Ok(capture)
+}
+
+/// The members of an object that are not null, as text. They are borrowed from the line where nothing is escaped: a line is
+/// read millions of times.
+struct Members<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+/// A string, or any other value as its JSON.
+struct Member<'a>(Option<Cow<'a, str>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor(PhantomData))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Member<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(MemberVisitor(PhantomData))
+    }
+}
+
+struct MembersVisitor<'a>(PhantomData<&'a str>);
+
+impl<'de: 'a, 'a> Visitor<'de> for MembersVisitor<'a> {
+    type Value = Members<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Members<'a>, A::Error> {
+        let mut members = Vec::with_capacity(12);
+        while let Some((name, value)) = access.next_entry::<Member<'a>, Member<'a>>()? {
+            if let (Member(Some(name)), Member(Some(value))) = (name, value) {
+                members.push((name, value));
+            }
+        }
+        Ok(Members(members))
+    }
+}
+
+struct MemberVisitor<'a>(PhantomData<&'a str>);
+
+impl<'de: 'a, 'a> Visitor<'de> for MemberVisitor<'a> {
+    type Value = Member<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Member<'a>, E> {
+        Ok(Member(None))
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Member<'a>, E> {
+        Ok(Member(Some(Cow::Borrowed(text))))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Member<'a>, E> {
+        Ok(Member(Some(Cow::Owned(text.to_owned()))))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Member<'a>, E> {
+        Ok(Json::Bool(value).into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Member<'a>, E> {
+        Ok(Json::Unsigned(value).into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Member<'a>, E> {
+        Ok(Json::Signed(value).into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Member<'a>, E> {
+        Ok(Json::Float(value).into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<Member<'a>, A::Error> {
+        Json::deserialize(SeqAccessDeserializer::new(access)).map(Member::from)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<Member<'a>, A::Error> {
+        Json::deserialize(MapAccessDeserializer::new(access)).map(Member::from)
+    }
+}
+
+impl From<Json> for Member<'_> {
+    fn from(value: Json) -> Self {
+        Self(Some(Cow::Owned(value.to_string())))
+    }
 }
 
 pub(super) fn write(capture: &Capture) -> String {

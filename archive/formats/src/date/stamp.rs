@@ -56,6 +56,48 @@ impl Stamp {
         }
     }
 
+    /// Year, month, day, hour, minute, second and millisecond.
+    pub fn parts(self) -> [u16; 7] {
+        let time = self.time;
+        // No part of a date is negative: years begin at 0.
+        let part = |part: i8| u16::from(part.unsigned_abs());
+        [
+            time.year().unsigned_abs(),
+            part(time.month()),
+            part(time.day()),
+            part(time.hour()),
+            part(time.minute()),
+            part(time.second()),
+            time.millisecond().unsigned_abs(),
+        ]
+    }
+
+    /// The timestamp of [`Stamp::parts`]: with 17 digits if `has_millis`, else to the second.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a part does not exist.
+    pub fn from_parts(parts: [u16; 7], has_millis: bool) -> Result<Self, InvalidDate> {
+        let [year, month, day, hour, minute, second, millis] = parts;
+        let civil = Civil {
+            year,
+            month,
+            day,
+            hour,
+            minute,
+            second,
+            nanos: if has_millis {
+                i32::from(millis) * 1_000_000
+            } else {
+                0
+            },
+        };
+        Ok(Self {
+            time: civil.time()?,
+            millis: has_millis,
+        })
+    }
+
     /// The date of an ARC record: 14 digits, or 17, or the 12 of the oldest files.
     pub fn from_arc(text: &str) -> Result<Self, InvalidDate> {
         match text.len() {
@@ -131,20 +173,9 @@ impl FromStr for Stamp {
             return Err(InvalidDate::Digits(bytes.len()));
         }
         let mut rest = bytes;
-        let mut next = |n| take(&mut rest, n, Fill::First, 0, 0);
-        let civil = Civil {
-            year: next(4),
-            month: next(2),
-            day: next(2),
-            hour: next(2),
-            minute: next(2),
-            second: next(2),
-            nanos: i32::from(next(3)) * 1_000_000,
-        };
-        Ok(Self {
-            time: civil.time()?,
-            millis: bytes.len() == 17,
-        })
+        let next = |n| take(&mut rest, n, Fill::First, 0, 0);
+        let parts = [4, 2, 2, 2, 2, 2, 3].map(next);
+        Self::from_parts(parts, bytes.len() == 17)
     }
 }
 
