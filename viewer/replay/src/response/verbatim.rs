@@ -30,7 +30,13 @@ const OF_MESSAGE: [&str; 14] = [
 ];
 
 /// Fields by which a cache would show a capture for one of another date.
-const OF_CACHES: [&str; 5] = ["age", "cache-control", "clear-site-data", "expires", "pragma"];
+const OF_CACHES: [&str; 5] = [
+    "age",
+    "cache-control",
+    "clear-site-data",
+    "expires",
+    "pragma",
+];
 
 /// Fields that a browser remembers of a site, and would hold the live site to.
 const OF_SITE: [&str; 11] = [
