@@ -88,14 +88,13 @@ impl ProxyAuthority {
                 key
             }
         };
-        let certificate = match certificate {
-            Some(pem) => String::from_utf8_lossy(&pem).into_owned(),
+        let certificate = if let Some(pem) = certificate {
+            String::from_utf8_lossy(&pem).into_owned()
+        } else {
             // A first start that was cut off has left a key only.
-            None => {
-                let made = self_signed(&key, clock.now(), &chance)?;
-                replace(&path, made.as_bytes())?;
-                made
-            }
+            let made = self_signed(&key, clock.now(), &chance)?;
+            replace(&path, made.as_bytes())?;
+            made
         };
         let fingerprint =
             check(&certificate, &key, clock.now()).map_err(|reason| unusable(&path, reason))?;

@@ -69,8 +69,10 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         }
         let form = self.form(head, body).await?;
         let (path, query) = site.path.split_once('?').unwrap_or((&site.path, ""));
-        let parameters = Parameters::read(query, &form).map_err(|error| invalid(&error))?;
-        let command = Command::read(path, &parameters).map_err(|error| invalid(&error))?;
+        let parameters =
+            Parameters::read(query, &form).map_err(|error| Box::new(invalid(&error)))?;
+        let command =
+            Command::read(path, &parameters).map_err(|error| Box::new(invalid(&error)))?;
         let now = self.now();
         match command {
             Command::Ask(question) => {
@@ -404,7 +406,7 @@ fn foreign() -> Page {
         .words("Pages of the archive cannot call the commands of the proxy. Type the address of this page yourself.")
 }
 
-fn invalid(error: &InvalidCommand) -> Box<Page> {
+fn invalid(error: &InvalidCommand) -> Page {
     let status = match error {
         InvalidCommand::Unknown(_) => StatusCode::NOT_FOUND,
         InvalidCommand::Job(_)
@@ -414,10 +416,8 @@ fn invalid(error: &InvalidCommand) -> Box<Page> {
         | InvalidCommand::Date(_) => StatusCode::BAD_REQUEST,
     };
     let page = Page::control(status, "This command cannot be understood");
-    Box::new(
-        page.words(error.to_string())
-            .with(link("/", "All commands")),
-    )
+    page.words(error.to_string())
+        .with(link("/", "All commands"))
 }
 
 fn unavailable(error: &NoAnswer) -> Page {

@@ -210,13 +210,13 @@ impl<A: ProxiedArchive> Connection<A> {
     async fn tunnel(&self, agreed: AgreedTunnel) -> Result<(), TunnelError> {
         let AgreedTunnel { upgrade, tunnel } = agreed;
         let limit = self.shared.limits.head_time;
-        let begin = async {
+        let opening = async {
             let mut stream = TokioIo::new(upgrade.await?);
             let first = stream.read_u8().await?;
             Ok::<_, TunnelError>(PrefixedStream::new(first, stream))
         };
         let stream = tokio::select! {
-            begun = timeout(limit, begin) => begun.map_err(|_elapsed| TunnelError::Silent(limit))??,
+            sent = timeout(limit, opening) => sent.map_err(|_elapsed| TunnelError::Silent(limit))??,
             () = self.shared.stop.cancelled() => return Ok(()),
         };
         if stream.first() == Some(HANDSHAKE) {

@@ -68,9 +68,8 @@ impl HostAndPort {
         }
         let named = authority.as_str().get(host.len()..).unwrap_or_default();
         let port = match named.strip_prefix(':') {
-            None => default_port.ok_or(InvalidTarget::NoPort)?,
-            // A colon without a number stands for the default (RFC 3986, section 3.2.3).
-            Some("") => default_port.ok_or(InvalidTarget::NoPort)?,
+            // A colon without a number stands for the default, too (RFC 3986, section 3.2.3).
+            None | Some("") => default_port.ok_or(InvalidTarget::NoPort)?,
             Some(digits) => digits.parse().map_err(|_error| InvalidTarget::Port)?,
         };
         if port == 0 {

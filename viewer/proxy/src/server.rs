@@ -1,6 +1,6 @@
 //! One request in, one answer out.
 //!
-//! Owns the order in which a request is judged: its target, the control hosts, what cannot be archived (WebSockets, service
+//! Owns the order in which a request is judged: its target, the control hosts, what cannot be replayed (web sockets, service
 //! workers, other methods), its date, and then the archive. Whatever a request names, nothing is ever connected to.
 
 use std::net::SocketAddr;
