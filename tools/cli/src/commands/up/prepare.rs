@@ -170,11 +170,11 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
     add_proxy(data)?;
     let viewer: viewer_web::Settings =
         crate::commands::parts::load(&data.join("settings/viewer.toml"), &[])?;
-    let origin = |url: &Option<String>, listen: std::net::SocketAddr| {
-        url.clone().unwrap_or_else(|| format!("http://{listen}"))
+    let origin = |url: Option<String>, listen: std::net::SocketAddr| {
+        url.unwrap_or_else(|| format!("http://{listen}"))
     };
-    let replay = origin(&viewer.replay.url, viewer.replay.listen);
-    let web = viewer.web.map(|web| origin(&web.url, web.listen));
+    let replay = origin(viewer.replay.url, viewer.replay.listen);
+    let web = viewer.web.map(|web| origin(web.url, web.listen));
     let proxy = viewer.proxy.map(|proxy| proxy.listen.to_string());
     let mut endpoints = vec![
         ("repository", repository.rpc.listen.as_str()),
