@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use rocksdb::{
-    BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, Env, LogLevel, WriteBufferManager,
+    BlockBasedIndexType, BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, Env,
+    LogLevel, WriteBufferManager,
 };
 
 use crate::{Database, DbError, Reach};
@@ -167,6 +168,12 @@ impl Options {
         // Else indexes and filters stay in memory for every open file, beside the bound.
         blocks.set_cache_index_and_filter_blocks(true);
         blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
+        // A shard of the cache has a small part of the bound. The filter of a large file in one piece would not fit, and be
+        // read from the disk, whole, for every row that is asked for: 3 MB, with ten million rows.
+        blocks.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
+        blocks.set_partition_filters(true);
+        blocks.set_metadata_block_size(16 << 10);
+        blocks.set_pin_top_level_index_and_filter(true);
 
         let mut options = rocksdb::Options::default();
         if let Some(env) = env {
