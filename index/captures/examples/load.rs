@@ -142,15 +142,12 @@ fn answer(connection: &mut BufReader<TcpStream>) -> Result<Answer, Failure> {
             answer.bytes += size;
         }
     }
-    match length {
-        Some(length) => {
-            skip(connection, length)?;
-            answer.bytes = length;
-        }
-        None => {
-            answer.bytes = io::copy(connection, &mut io::sink())?;
-            answer.is_last = true;
-        }
+    if let Some(length) = length {
+        skip(connection, length)?;
+        answer.bytes = length;
+    } else {
+        answer.bytes = io::copy(connection, &mut io::sink())?;
+        answer.is_last = true;
     }
     Ok(answer)
 }

@@ -264,7 +264,7 @@ fn look_up(
     })?;
     timed(out, "prefix", scattered(count, lookups / 10), |number| {
         let url = url(number);
-        let host = url.splitn(4, '/').nth(2).unwrap_or_default();
+        let host = url.split('/').nth(2).unwrap_or_default();
         ask(&CaptureQuery::new(KeyMatch::of(MatchKind::Prefix, host)?))
     })?;
     writeln!(out, "memory {}", most_memory()?)?;

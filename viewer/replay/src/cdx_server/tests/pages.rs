@@ -171,7 +171,7 @@ fn page_without_its_end_still_ends() {
 
 /// Fails if a part of the pages passes for all of them, or captures that come later are not counted.
 #[test]
-fn pages_are_counted_to_the_end_or_not_at_all() {
+fn unfinished_walk_has_no_page_count() {
     let all = many(10);
     let mut marks = PageMarks::new(&SIZES);
     for (walked, capture) in (1..).zip(&all) {
