@@ -284,18 +284,15 @@ pub(crate) fn read_line(line: &[u8]) -> Result<ResultLine, ClientError> {
     let text = str::from_utf8(line).map_err(|error| untrusted(error.to_string()))?;
     let capture = Format::Cdxj.read(text);
     let mut capture = capture.map_err(|error| untrusted(error.to_string()))?;
-    let log = capture.extra.iter().position(|(name, _)| name == LOG);
-    let file = match log {
-        None => capture.file.clone(),
-        Some(at) => {
-            capture.original_record = Some(OriginalRecord {
-                length: capture.length.take(),
-                offset: capture.offset.take(),
-                file: capture.file.take(),
-            });
-            Some(capture.extra.remove(at).1)
-        }
-    };
+    if let Some(at) = capture.extra.iter().position(|(name, _)| name == LOG) {
+        let (_, log) = capture.extra.remove(at);
+        capture.original_record = Some(OriginalRecord {
+            length: capture.length.take(),
+            offset: capture.offset.take(),
+            file: capture.file.replace(log),
+        });
+    }
+    let file = capture.file.clone();
     let file = file.ok_or_else(|| untrusted("it names no file".to_owned()))?;
     Ok(ResultLine { file, capture })
 }
@@ -306,5 +303,41 @@ impl ResultLine {
         let record = self.capture.original_record.as_ref();
         let told_of = record.filter(|_| self.capture.offset.is_none());
         told_of.is_none_or(|record| record.file.as_deref().is_some_and(is_arc_name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use index_captures::{Captures, Memory, OpenOptions};
+
+    use super::*;
+
+    /// Fails if a capture of a log is taken for one of the file that has its record, is indexed although that is no ARC file,
+    /// or comes out of the index as another one than it is in the log.
+    #[test]
+    fn lines_of_logs_belong_to_their_logs() {
+        let line = |file: &str, log: &str| {
+            let text = format!(
+                "org,a)/ 20090701000000 {{\"url\": \"http://a.org/\", \"offset\": \"7\", \"filename\": \"{file}\"{log}}}"
+            );
+            read_line(text.as_bytes()).unwrap()
+        };
+        let own = line("a.warc", "");
+        assert_eq!((own.file.as_str(), own.capture.offset), ("a.warc", Some(7)));
+        assert!(own.is_indexed());
+        let log = ", \"log\": \"2-metadata-1.arc\"";
+        let told_of = line("old.arc.gz", log);
+        assert_eq!(told_of.file, "2-metadata-1.arc");
+        assert!(told_of.is_indexed());
+        assert!(!line("old.warc.gz", log).is_indexed());
+        assert!(read_line(b"org,a)/ 20090701000000 {}").is_err());
+
+        let memory = Memory::new().unwrap();
+        let opened = Captures::open_in_memory(&memory, &OpenOptions::default()).unwrap();
+        let mut writer = opened.captures.file(&told_of.file).unwrap();
+        writer.push(&told_of.capture).unwrap();
+        writer.complete(None).unwrap();
+        let stored = opened.captures.stored(&told_of.file, &told_of.capture, 0);
+        assert_eq!(stored.unwrap(), Some(told_of.capture));
     }
 }

@@ -200,4 +200,5 @@ fn write(path: &Path, record: &DatabaseRecord) -> Result<(), DiskError> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests damage files")]
 mod tests;

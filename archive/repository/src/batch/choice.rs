@@ -153,7 +153,9 @@ mod tests {
         let kinds = [AWAITED, FAILED, partial(0), partial(1), whole(1), whole(2)];
         for number in 0..6_usize.pow(3) * 8 {
             let answers: Vec<Answer> = [1, 6, 36].map(|power| kinds[number / power % 6]).into();
-            let avoided: Vec<usize> = (0..3).filter(|bit| number / 216 >> bit & 1 == 1).collect();
+            let avoided: Vec<usize> = (0..3)
+                .filter(|bit| ((number / 216) >> bit) & 1 == 1)
+                .collect();
             let is_open = answers.contains(&AWAITED);
             for is_late in [false, true] {
                 match choice(&answers, &avoided, is_late) {

@@ -151,7 +151,7 @@ fn flipped_bits_in_tables_are_no_shorter_answers() {
     let tables = files(&image, ".sst");
     for table in &tables {
         let length = table.metadata().unwrap().len();
-        for at in (0..length).step_by(usize::try_from(length / 23 + 1).unwrap()) {
+        for at in (0..length).step_by(usize::try_from(length / 7 + 1).unwrap()) {
             let own = directory.path().join("own");
             let data = own.join("captures");
             if own.try_exists().unwrap() {

@@ -154,6 +154,21 @@ fn captures_are_found_soon_beside_dead_replica() {
         }
         archive.wait_for_answers();
     }
+    // A node goes away between a receipt and the reading of the file: nobody knows of it yet.
+    let path = make(&archive, "between", 3);
+    archive.signal("index", Signal::STOP);
+    archive
+        .run(&["store", path.to_str().expect("text")])
+        .expect(0);
+    archive.signal("bitarchive-one", Signal::STOP);
+    archive.signal("index", Signal::CONT);
+    let stored = Instant::now();
+    found(&archive, "between", 2);
+    let span = stored.elapsed();
+    println!("a node hangs behind a receipt: found after {span:?}");
+    slowest = slowest.max(span);
+    archive.signal("bitarchive-one", Signal::CONT);
+    archive.wait_for_answers();
     println!("the slowest of all: {slowest:?}");
     assert!(slowest < BOUND, "{slowest:?}");
     let status = all_indexed(&archive);
