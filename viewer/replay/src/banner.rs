@@ -7,7 +7,7 @@ use archive_formats::date::Stamp;
 
 use crate::request::header_safe;
 
-/// What is wrong with a capture that is shown all the same.
+/// A fault of a capture that is shown all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// The payload does not have the digest of its record.

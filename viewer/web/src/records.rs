@@ -166,10 +166,14 @@ impl Records {
         drop(spawn_blocking(move || {
             read::read(input, opened, planned, &outlet);
         }));
+        let mut is_fed = false;
         let answer = tokio::select! {
             biased;
             answer = &mut opening => answer,
-            () = &mut feed => opening.await,
+            () = &mut feed => {
+                is_fed = true;
+                opening.await
+            }
         };
         // The thread ends without an answer only with the runtime.
         let opening = answer.map_err(|_gone| RecordError::Stopped)??;
@@ -191,7 +195,8 @@ impl Records {
                 length,
                 plan,
                 pieces: Pieces {
-                    feed: Some(feed),
+                    // One that has ended cannot be asked again.
+                    feed: (!is_fed).then_some(feed),
                     from,
                     _permit: permit,
                 },

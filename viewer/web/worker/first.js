@@ -1,4 +1,4 @@
-(() => {
+(function install() {
   "use strict";
   // Ways to hosts that no policy stops and no service worker sees.
   for (const name of [
@@ -80,6 +80,92 @@
     }
   }
 
+  // The same in markup that scripts write.
+  const hints = /<link\b[^>]*\b(?:preconnect|dns-prefetch|prerender)\b[^>]*>/gi;
+  const walls = /(<iframe\b[^>]*?)\s(?:sandbox|credentialless|csp)\b(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]*))?/gi;
+  const tidy = (markup) => {
+    const text = String(markup);
+    return /<(?:iframe|link)\b/i.test(text) ? text.replace(hints, "").replace(walls, "$1").replace(walls, "$1") : markup;
+  };
+  for (const name of ["innerHTML", "outerHTML"]) {
+    const known = Object.getOwnPropertyDescriptor(Element.prototype, name);
+    Object.defineProperty(Element.prototype, name, {
+      ...known,
+      set(markup) {
+        known.set.call(this, tidy(markup));
+      },
+    });
+  }
+  const insertAdjacentHTML = Element.prototype.insertAdjacentHTML;
+  Element.prototype.insertAdjacentHTML = function (place, markup) {
+    insertAdjacentHTML.call(this, place, tidy(markup));
+  };
+  for (const name of ["write", "writeln"]) {
+    const known = Document.prototype[name];
+    Document.prototype[name] = function (...markup) {
+      known.apply(this, markup.map(tidy));
+    };
+  }
+
+  // A frame without an address of its own is not seen by the service worker: it reaches this host and no other.
+  const policy = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; frame-src 'self'; worker-src 'none'";
+  const inner = Object.getOwnPropertyDescriptor(HTMLIFrameElement.prototype, "contentWindow").get;
+  const tamed = new WeakSet();
+  const tame = (frame) => {
+    try {
+      const own = inner.call(frame);
+      if (own && own.location.href === "about:blank" && !tamed.has(own.document)) {
+        tamed.add(own.document);
+        own.eval(`(${install})()`);
+        const meta = own.document.createElement("meta");
+        meta.httpEquiv = "Content-Security-Policy";
+        meta.content = policy;
+        (own.document.head ?? own.document.documentElement).append(meta);
+        meta.remove();
+      }
+    } catch {
+      // It is of another origin, and out of reach.
+    }
+  };
+  for (const name of ["contentWindow", "contentDocument"]) {
+    const known = Object.getOwnPropertyDescriptor(HTMLIFrameElement.prototype, name);
+    Object.defineProperty(HTMLIFrameElement.prototype, name, {
+      ...known,
+      get() {
+        tame(this);
+        return known.get.call(this);
+      },
+    });
+  }
+  const keep = (frame) => {
+    if (["sandbox", "credentialless", "csp"].filter((name) => frame.hasAttribute(name)).length > 0) {
+      const free = frame.cloneNode();
+      for (const name of ["sandbox", "credentialless", "csp"]) {
+        free.removeAttribute(name);
+      }
+      frame.replaceWith(free);
+      return;
+    }
+    tame(frame);
+    frame.addEventListener("load", () => tame(frame));
+  };
+  const watch = new MutationObserver((changes) => {
+    for (const node of changes.flatMap((change) => [...change.addedNodes])) {
+      if (node instanceof HTMLIFrameElement) {
+        keep(node);
+      } else if (node instanceof Element) {
+        node.querySelectorAll("iframe").forEach(keep);
+      }
+    }
+  });
+  watch.observe(document, { childList: true, subtree: true });
+  const attachShadow = Element.prototype.attachShadow;
+  Element.prototype.attachShadow = function (options) {
+    const root = attachShadow.call(this, options);
+    watch.observe(root, { childList: true, subtree: true });
+    return root;
+  };
+
   // Scripts that leave for another page leave for its capture.
   self.navigation?.addEventListener("navigate", (event) => {
     const to = event.destination;
@@ -124,5 +210,5 @@
   if (history.state?.replayLoads) {
     history.replaceState(null, "");
   }
-  document.currentScript.remove();
+  document.currentScript?.remove();
 })();

@@ -274,25 +274,35 @@ impl DocumentPlan {
                 let fault = fill(&mut decoded, &mut bytes, START_OF_PAGE)?;
                 let kind = ContentKind::read(self.content_type.as_deref(), &bytes);
                 if kind == ContentKind::Page {
-                    self.write_page(decoded, (bytes, fault), starter, outlet)?;
-                } else {
-                    let charset = None;
-                    start(starter, DocumentStart { kind, charset })?;
-                    copy(&mut decoded, (bytes, fault), outlet)?;
-                    drop(decoded);
+                    let is_known = self.problems.contains(&Problem::Digest);
+                    let mut problems = self.write_page(decoded, (bytes, fault), starter, outlet)?;
+                    drain(input)?;
+                    if input.verdict == Some(PayloadVerdict::Differs) && !is_known {
+                        problems.push(Problem::Digest);
+                    }
+                    let notes: String = problems.iter().map(note).collect();
+                    if notes.is_empty() {
+                        return Ok(());
+                    }
+                    return outlet.send(format!("{CLOSING}{notes}").into_bytes());
                 }
+                let charset = None;
+                start(starter, DocumentStart { kind, charset })?;
+                copy(&mut decoded, (bytes, fault), outlet)?;
+                drop(decoded);
                 drain(input)
             }
         }
     }
 
+    /// Writes a page up to its end, and returns the problems that are to be told behind it.
     fn write_page(
         self,
         mut decoded: Box<dyn Read + '_>,
         (mut bytes, mut fault): (Vec<u8>, Option<String>),
         starter: &mut Starter,
         outlet: &Outlet,
-    ) -> Result<(), RecordError> {
+    ) -> Result<Vec<Problem>, RecordError> {
         let encoding = page_encoding(self.content_type.as_deref(), &bytes);
         let mut late_problems = Vec::new();
         let mode = match &self.form {
@@ -347,11 +357,7 @@ impl DocumentPlan {
         }
         let refused = refused.map(|error| error.to_string());
         late_problems.extend(fault.or(refused).map(Problem::Cut));
-        let notes: String = late_problems.iter().map(note).collect();
-        if notes.is_empty() {
-            return Ok(());
-        }
-        outlet.send(format!("{CLOSING}{notes}").into_bytes())
+        Ok(late_problems)
     }
 }
 

@@ -99,7 +99,7 @@ async fn encoded_and_damaged_pages_are_shown_with_words() {
             format!("{html}Content-Encoding: br"),
             Vec::new(),
             "",
-            true,
+            false,
         ),
     ];
     let mut warc = Warc::new();
