@@ -17,7 +17,7 @@
 //! # How to add a page
 //!
 //! 1. A file here with a struct that derives `Template`, and a method of [`PageHost`] that fills it; it returns a
-//!    `Response` from [`PageHost::page`], or a [`Problem`], which becomes a page as well.
+//!    `Response` from [`page_answer`], or a [`Problem`], which becomes a page as well.
 //! 2. Its template in `templates/`, which begins with `{% extends "base.html" %}`: `base.html` has the head, the search, the
 //!    languages. It gets them from the field `layout`.
 //! 3. Its texts in `texts/en.ftl` and `texts/da.ftl`, said by `words.say("key")`. A test finds keys that are missing in a
@@ -341,40 +341,35 @@ impl PageHost {
     fn layout(&self, words: &Words, chosen: Option<Language>, here: &PageAddress) -> Layout {
         Layout::new(words, chosen, here, &self.assets, &self.parts.collections)
     }
+}
 
-    /// A page as an answer.
-    fn page(
-        &self,
-        status: StatusCode,
-        words: &Words,
-        page: &impl askama::Template,
-    ) -> Response<Body> {
-        let html = match page.render() {
-            Ok(html) => html,
-            Err(error) => {
-                // Templates write into memory; it is a bug of one of them.
-                tracing::error!(%error, "a page cannot be made");
-                let mut response = Response::new(Body::from("500 Internal Server Error\n"));
-                *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-                return response;
-            }
-        };
-        let mut response = Response::new(Body::from(html));
-        *response.status_mut() = status;
-        let headers = response.headers_mut();
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("text/html; charset=utf-8"),
-        );
-        headers.insert(
-            CONTENT_LANGUAGE,
-            HeaderValue::from_static(words.language().tag()),
-        );
-        // What is shown depends on the visitor, and on what was harvested a moment ago.
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-        headers.insert(VARY, HeaderValue::from_static("accept-language"));
-        response
-    }
+/// A page as an answer.
+fn page_answer(status: StatusCode, words: &Words, page: &impl askama::Template) -> Response<Body> {
+    let html = match page.render() {
+        Ok(html) => html,
+        Err(error) => {
+            // Templates write into memory; it is a bug of one of them.
+            tracing::error!(%error, "a page cannot be made");
+            let mut response = Response::new(Body::from("500 Internal Server Error\n"));
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            return response;
+        }
+    };
+    let mut response = Response::new(Body::from(html));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
+    headers.insert(
+        CONTENT_LANGUAGE,
+        HeaderValue::from_static(words.language().tag()),
+    );
+    // What is shown depends on the visitor, and on what was harvested a moment ago.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(VARY, HeaderValue::from_static("accept-language"));
+    response
 }
 
 /// A request, taken apart.

@@ -12,6 +12,7 @@ use url::form_urlencoded;
 use viewer_replay::request::{TargetMatch, header_safe};
 
 use super::language::Language;
+use super::shown_url::hex_digit;
 
 /// The longest value of a parameter that is kept.
 const LONGEST_VALUE: usize = 64 * 1024;
@@ -137,14 +138,12 @@ fn is_plain(url: &str) -> bool {
 
 /// A URL as one segment of a path, with its own escapes escaped, too.
 fn escape_whole(url: &str) -> String {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    let digit = |nibble: u8| char::from(HEX.get(usize::from(nibble)).copied().unwrap_or(b'0'));
     let mut escaped = String::with_capacity(url.len() * 2);
     for byte in url.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
             escaped.push(char::from(byte));
         } else {
-            escaped.extend(['%', digit(byte >> 4), digit(byte & 15)]);
+            escaped.extend(['%', hex_digit(byte >> 4), hex_digit(byte & 15)]);
         }
     }
     escaped

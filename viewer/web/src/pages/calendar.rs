@@ -19,7 +19,7 @@ use self::days::CaptureDays;
 use self::view::View;
 use super::problem::{Problem, nothing_visible};
 use super::texts::date;
-use super::{PageHost, PageVisit};
+use super::{PageHost, PageVisit, page_answer};
 
 /// The most captures that are counted for one page.
 const MOST: u64 = 1_000_000;
@@ -121,7 +121,7 @@ impl PageHost {
         };
         let layout = self.layout(&visit.words, visit.chosen, &address);
         let shown = view.page(layout, target, &counted, (&scope, page, pages));
-        Ok(self.page(StatusCode::OK, &visit.words, &shown))
+        Ok(page_answer(StatusCode::OK, &visit.words, &shown))
     }
 
     async fn count(

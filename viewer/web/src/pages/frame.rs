@@ -16,7 +16,7 @@ use super::lookup::{NearestCapture, url_of};
 use super::problem::{Problem, nothing_visible};
 use super::shown_url::ShownUrl;
 use super::texts::machine_time;
-use super::{PageHost, PageVisit, redirect};
+use super::{PageHost, PageVisit, page_answer, redirect};
 
 /// A link to a capture before or after the one that is shown.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl PageHost {
             plain: addresses.memento(this, None, &url),
             url: ShownUrl::new(&url),
         };
-        let mut response = self.page(StatusCode::OK, words, &page);
+        let mut response = page_answer(StatusCode::OK, words, &page);
         let policy = format!("{}; frame-src {}", super::POLICY, self.parts.replay);
         // An origin of the settings is visible ASCII; without a policy of its own the page has the one that allows no frame.
         if let Ok(policy) = HeaderValue::from_str(&policy) {

@@ -15,7 +15,7 @@ use super::layout::Layout;
 use super::problem::{Problem, nothing_visible};
 use super::shown_url::ShownUrl;
 use super::texts::machine_time;
-use super::{PageAddress, PageHost, PageVisit};
+use super::{PageAddress, PageHost, PageVisit, page_answer};
 
 /// How many URLs are on one page.
 const LISTED: usize = 100;
@@ -112,7 +112,7 @@ impl PageHost {
             next,
         };
         let shown = view.page(visit, &page.urls);
-        Ok(self.page(StatusCode::OK, &visit.words, &shown))
+        Ok(page_answer(StatusCode::OK, &visit.words, &shown))
     }
 
     async fn urls(

@@ -11,7 +11,7 @@ use viewer_replay::request::{InvalidRequest, InvalidTarget, LONGEST_URL, TargetM
 use super::address::{PageAddress, PagePath};
 use super::layout::Layout;
 use super::shown_url::ShownUrl;
-use super::{PageHost, PageRequest};
+use super::{PageHost, PageRequest, page_answer};
 
 /// A reason why there is another page than the one that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,7 +240,7 @@ impl PageHost {
             url,
             links,
         };
-        let mut response = self.page(status, words, &page);
+        let mut response = page_answer(status, words, &page);
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(seconds) = retry_after {

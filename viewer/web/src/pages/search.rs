@@ -8,7 +8,7 @@ use viewer_replay::request::{InvalidTarget, LONGEST_URL, Target, TargetMatch};
 use super::address::{PageAddress, PagePath};
 use super::layout::Layout;
 use super::problem::Problem;
-use super::{PageHost, PageRequest, redirect};
+use super::{PageHost, PageRequest, page_answer, redirect};
 
 #[derive(Template)]
 #[template(path = "search.html")]
@@ -80,7 +80,7 @@ impl PageHost {
             layout: layout.searching(url, collection, matching),
             fault,
         };
-        self.page(status, &asked.words, &page)
+        page_answer(status, &asked.words, &page)
     }
 }
 

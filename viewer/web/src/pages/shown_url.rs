@@ -42,13 +42,18 @@ fn readable(url: &str) -> String {
         if is_deceptive(character) {
             let mut bytes = [0; 4];
             for byte in character.encode_utf8(&mut bytes).bytes() {
-                text.push_str(&format!("%{byte:02X}"));
+                text.extend(['%', hex_digit(byte >> 4), hex_digit(byte & 15)]);
             }
         } else {
             text.push(character);
         }
     }
     text
+}
+
+/// A hexadecimal digit, as escapes have it.
+pub(super) fn hex_digit(nibble: u8) -> char {
+    char::from_digit(u32::from(nibble), 16).map_or('0', |digit| digit.to_ascii_uppercase())
 }
 
 /// Whether a character is invisible, or turns the direction of those around it.

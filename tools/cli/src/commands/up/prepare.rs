@@ -158,11 +158,11 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
         viewer_settings(data, &repository.rpc.listen, &index.rpc.listen)?;
     }
     let viewer = with_pages(data)?;
-    let origin = |url: &Option<String>, listen: std::net::SocketAddr| {
-        url.clone().unwrap_or_else(|| format!("http://{listen}"))
+    let origin = |url: Option<String>, listen: std::net::SocketAddr| {
+        url.unwrap_or_else(|| format!("http://{listen}"))
     };
-    let replay = origin(&viewer.replay.url, viewer.replay.listen);
-    let web = viewer.web.map(|web| origin(&web.url, web.listen));
+    let replay = origin(viewer.replay.url, viewer.replay.listen);
+    let web = viewer.web.map(|web| origin(web.url, web.listen));
     let mut endpoints = vec![
         ("repository", repository.rpc.listen.as_str()),
         ("index", &index.rpc.listen),
