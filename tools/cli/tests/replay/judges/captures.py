@@ -11,6 +11,11 @@ import urllib.parse
 
 from common import Server, bare, lines_of, samples
 
+# Two lines of this file say no length: cdxj-indexer takes none for nothing, we take what comes before the next record.
+DEVIATES = {"webrecorder_warcio--bad.arc"}
+# The record of this URL calls its block an image, and the block begins like HTTP: cdxj-indexer believes the block, we the record.
+IMAGE = "http://whensAPNGNotAPing.net"
+
 server = Server(sys.argv[1])
 compared = collections.Counter()
 faults = []
@@ -21,6 +26,8 @@ def told(lines):
     """The lines in the words of CDX servers."""
     found = []
     for key, timestamp, fields in lines:
+        if fields["url"] == IMAGE:
+            continue
         found.append(
             (
                 key,
@@ -88,6 +95,9 @@ def agree(expected, found):
     """Whether two rows are of the same capture. What cdxj-indexer does not know, it cannot judge: the media type of records without
     a head of HTTP, such as those of DNS in ARC files, and a digest that no record has."""
     for cell, (here, there) in enumerate(zip(expected, found)):
+        if cell == 2:
+            # It writes blanks in another way; we tell the URL as the record has it.
+            there = there.replace(" ", "%20")
         if here != there and not (cell == 3 and here == "-") and not (cell == 5 and here in (NOTHING, "-")):
             return False
     return len(expected) == len(found)
@@ -116,7 +126,7 @@ def compare(what, expected, found):
 everything = []
 for collection, name, path in samples(sys.argv[2:]):
     lines = lines_of(path)
-    if lines is None:
+    if lines is None or name in DEVIATES:
         given_up.append(name)
         continue
     expected = told(lines)
