@@ -119,7 +119,7 @@ for collection, name, path in samples(sys.argv[2:]):
             said = fields.get("X-Archive-Payload-Digest")
             verdicts = {own[3] for own in fitting}
             if said == "mismatch" and False not in verdicts:
-                faults.append(f"{where}: called a mismatch, and is none")
+                faults.append(f"{where}: called a mismatch, although the digest fits")
             if said != "mismatch" and verdicts == {False}:
                 faults.append(f"{where}: the digest differs, and that is not said")
             if fields.get("Memento-Datetime") is None:
