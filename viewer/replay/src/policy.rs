@@ -8,12 +8,12 @@
 //! frames and objects of other hosts, threads from `blob:` (in them nobody takes `WebTransport` away), forms that leave.
 
 /// The features of a browser that an archived page has no use for. Some of them fetch without asking the service worker.
-pub const PERMISSIONS: &str = "accelerometer=(), ambient-light-sensor=(), attribution-reporting=(), bluetooth=(), \
+pub const PERMISSIONS: &str = "accelerometer=(), attribution-reporting=(), \
     browsing-topics=(), camera=(), compute-pressure=(), display-capture=(), geolocation=(), gyroscope=(), hid=(), \
     identity-credentials-get=(), idle-detection=(), join-ad-interest-group=(), local-fonts=(), magnetometer=(), \
     microphone=(), midi=(), otp-credentials=(), payment=(), private-aggregation=(), publickey-credentials-create=(), \
     publickey-credentials-get=(), run-ad-auction=(), screen-wake-lock=(), serial=(), shared-storage=(), \
-    storage-access=(), usb=(), web-share=(), window-management=(), xr-spatial-tracking=()";
+    storage-access=(), usb=(), window-management=(), xr-spatial-tracking=()";
 
 /// The policy of raw bytes: wherever they are opened as a page of their own, nothing of them acts.
 pub const RAW: &str =

@@ -190,16 +190,15 @@ impl Server {
         let mut request = Request::parse(target).map_err(|error| invalid(&error))?;
         let mut body = body;
         if !is_read {
-            match &mut request {
-                Request::Lookup { .. } if head.method == Method::POST => {}
-                // Pages of the archive send forms and more, whose captures have keys of their own.
-                Request::Memento { target, .. } | Request::TimeGate { target, .. }
-                    if is_of_worker =>
-                {
-                    let body = std::mem::take(&mut body);
-                    *target = delivered::requested(target.clone(), head, body).await?;
-                }
-                _ => return Err(not_allowed("GET, HEAD")),
+            let is_query = head.method == Method::POST && matches!(request, Request::Lookup { .. });
+            // Pages of the archive send forms and more, whose captures have keys of their own.
+            if let Request::Memento { target, .. } | Request::TimeGate { target, .. } = &mut request
+                && is_of_worker
+            {
+                let body = std::mem::take(&mut body);
+                *target = delivered::requested(target.clone(), head, body).await?;
+            } else if !is_query {
+                return Err(not_allowed("GET, HEAD"));
             }
         }
         let visit = |collection: &str| self.visit(peer, head, collection);
@@ -240,8 +239,8 @@ impl Server {
                 modifier,
                 target,
             } => {
-                self.time_gate(&visit(&collection)?, modifier, &target, headers)
-                    .await
+                let visit = visit(&collection)?;
+                Box::pin(self.time_gate(&visit, modifier, &target, headers)).await
             }
             Request::Memento {
                 collection,
@@ -249,8 +248,8 @@ impl Server {
                 modifier,
                 target,
             } => {
-                self.memento(&visit(&collection)?, &time, modifier, &target, headers)
-                    .await
+                let visit = visit(&collection)?;
+                Box::pin(self.memento(&visit, &time, modifier, &target, headers)).await
             }
             Request::Mismatches { collection } => Ok(self.mismatch_list(&visit(&collection)?)),
             Request::Calendar { collection, .. } | Request::Page { collection, .. } => {

@@ -157,7 +157,10 @@ impl Server {
         if delivery == Delivery::FramedPage {
             secure(headers);
         }
-        if matches!(delivery, Delivery::WorkerResource { .. }) || is_redirect(&response) {
+        // The worker of an operator is not told from programs: to its pages types mean what they meant.
+        let is_for_other = delivery == Delivery::Raw && !self.parts.worker.is_own();
+        let is_for_worker = matches!(delivery, Delivery::WorkerResource { .. });
+        if is_for_worker || is_for_other || is_redirect(&response) {
             response.extensions_mut().insert(MaySniff);
         }
         response

@@ -131,14 +131,14 @@ pub(super) async fn begin(
             to: to_client,
             unread,
         };
-        let mut starter = Some(started);
-        let outcome = plan.write(&mut input, &mut starter, &outlet);
+        let mut unsaid = Some(started);
+        let outcome = plan.write(&mut input, &mut unsaid, &outlet);
         if judged.send(input.verdict).is_err() {
             tracing::debug!("the client is gone before the verdict");
         }
         if let Err(error) = outcome {
-            match starter {
-                Some(starter) => drop(starter.send(Err(error))),
+            match unsaid {
+                Some(unsaid) => drop(unsaid.send(Err(error))),
                 None => drop(outlet.to.try_send(Err(error))),
             }
         }

@@ -90,6 +90,11 @@ impl WorkerScript {
         }
     }
 
+    /// Whether it is ours.
+    pub(super) const fn is_own(&self) -> bool {
+        self.is_own
+    }
+
     fn loader(&self) -> &'static str {
         if self.is_own { LOADER } else { OTHER_LOADER }
     }

@@ -59,7 +59,7 @@ impl Server {
         if style == TimeGateStyle::Redirect {
             return Ok(redirect(fields));
         }
-        self.deliver(visit, &asked, shown, &url, fields).await
+        Box::pin(self.deliver(visit, &asked, shown, &url, fields)).await
     }
 
     /// Answers with the capture at a time, or the one nearest to it.
@@ -100,7 +100,7 @@ impl Server {
             fields.push(("Vary", "prefer".to_owned()));
         }
         fields.extend(applied.map(Preference::applied));
-        self.deliver(visit, &asked, shown, &url, fields).await
+        Box::pin(self.deliver(visit, &asked, shown, &url, fields)).await
     }
 }
 
