@@ -166,6 +166,23 @@
     return root;
   };
 
+  // A request that blocks the page passes by the service worker: it asks for the capture as it is.
+  const open = XMLHttpRequest.prototype.open;
+  XMLHttpRequest.prototype.open = function (method, url, ...rest) {
+    const isBlocking = rest.length > 0 && !rest[0];
+    const own = isBlocking ? archived(url).replace(/^(\/[^/]+\/\d*)[a-z]+_\//, "$1id_/") : url;
+    return open.call(this, method, own, ...rest);
+  };
+
+  // Text that becomes a part of the page is read before anybody can look at its elements.
+  const written = (text) => String(text).replace(/<link\b[^>]*>/gi, (link) => (/preconnect|dns-prefetch|prerender/i.test(link) ? "" : link));
+  for (const name of ["write", "writeln"]) {
+    const known = Document.prototype[name];
+    Document.prototype[name] = function (...texts) {
+      return known.call(this, written(texts.join("")));
+    };
+  }
+
   // Scripts that leave for another page leave for its capture.
   self.navigation?.addEventListener("navigate", (event) => {
     const to = event.destination;

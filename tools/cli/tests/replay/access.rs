@@ -54,12 +54,12 @@ const WAYS: [Way; 20] = [
 ];
 
 /// The chain with its two captures, and where their records begin.
-struct Ruled {
+struct RuledChain {
     chain: Chain,
     offsets: [(&'static str, String); 2],
 }
 
-impl Ruled {
+impl RuledChain {
     fn ask(&self, way: &Way, url: &str, words: &[&str]) -> Answer {
         let own = self.offsets.iter().find(|(known, _)| *known == url);
         let offset = own.map_or("0", |(_, offset)| offset.as_str());
@@ -115,7 +115,7 @@ fn one_rule_blocks_every_way() {
         row["offset"].as_str().unwrap().to_owned()
     };
     let offsets = [OPEN, CLOSED].map(|url| (url, offset(url)));
-    let ruled = Ruled { chain, offsets };
+    let ruled = RuledChain { chain, offsets };
     let staff = ["--header", "X-Pywb-ACL-User: staff"];
     assert_eq!(ruled.ways_to(CLOSED, &[]), every_way());
 

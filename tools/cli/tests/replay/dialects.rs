@@ -27,7 +27,7 @@ fn samples_are_found_in_every_dialect() {
     }
     // It gives up on damaged files; `cli::index_judges` says why for each.
     let given_up = judged["given_up"].as_array().unwrap();
-    assert!(given_up.len() < 10, "{judged}");
+    assert!(given_up.len() <= 10, "{judged}");
     chain.archive.stop();
 }
 

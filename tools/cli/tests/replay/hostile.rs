@@ -19,7 +19,7 @@ const DATE: &str = "2020-02-01T00:00:00Z";
 const TIME: &str = "20200201000000";
 
 /// A page that wants out.
-struct Hostile {
+struct HostilePage {
     name: &'static str,
     /// Fields of its head beside the media type.
     fields: &'static str,
@@ -27,8 +27,8 @@ struct Hostile {
 }
 
 /// A page with one attempt at a navigation.
-fn navigating(name: &'static str, body: &str) -> Hostile {
-    Hostile {
+fn navigating(name: &'static str, body: &str) -> HostilePage {
+    HostilePage {
         name,
         fields: "",
         html: format!(
@@ -38,9 +38,9 @@ fn navigating(name: &'static str, body: &str) -> Hostile {
 }
 
 /// The pages. Each names hosts of its own.
-fn pages(outside: &Outside) -> Vec<Hostile> {
+fn pages(outside: &Outside) -> Vec<HostilePage> {
     let script = |text: &str| format!("<script>{text}</script>");
-    let of_file = |name, text: &str| Hostile {
+    let of_file = |name, text: &str| HostilePage {
         name,
         fields: "",
         html: text
@@ -50,7 +50,7 @@ fn pages(outside: &Outside) -> Vec<Hostile> {
     };
     vec![
         of_file("hostile", include_str!("pages/hostile.html")),
-        Hostile {
+        HostilePage {
             name: "head",
             fields: "Link: <http://head-preconnect.leak.example>; rel=preconnect, <http://head-preload.leak.example/>; rel=preload; as=image\r\n\
                      Link: <http://head-style.leak.example/>; rel=stylesheet\r\n\
@@ -61,7 +61,7 @@ fn pages(outside: &Outside) -> Vec<Hostile> {
                      Service-Worker-Allowed: /\r\nX-Frame-Options: DENY\r\n",
             html: "<!DOCTYPE html><title>Hostile</title><p>Hostile.<img src='http://reported.leak.example/'>".to_owned(),
         },
-        Hostile {
+        HostilePage {
             name: "head-refresh",
             fields: "Refresh: 0; url=http://head-refresh.leak.example/\r\n",
             html: "<!DOCTYPE html><title>Hostile</title><p>Hostile.".to_owned(),
@@ -283,7 +283,7 @@ fn live_page_is_counted_everywhere() {
     assert!(outside.datagrams() > 0, "{:#?}", outside.contacts());
 }
 
-/// What the frame of a page tells of its attempts, once it is done. A page that went elsewhere, or runs no scripts, tells nothing.
+/// Returns what the frame of a page tells of its attempts, once it is done. A page that went elsewhere, or runs no scripts, tells nothing.
 fn attempts(browser: &Browser, name: &str) -> serde_json::Value {
     if name != "hostile" && name != "blank-frame" {
         return serde_json::Value::Null;
@@ -345,7 +345,7 @@ fn framed_page_reaches_nothing() {
     }
     assert!(faults.is_empty(), "{faults:#?}");
 
-    // What a fresh blank frame still lets out is known and said: it has constructors of its own.
+    // A fresh blank frame has constructors of its own: the test says what they still let out.
     outside.forget();
     browser.open(&format!(
         "{web}/replay/all/{TIME}/http://hostile.example/blank-frame"
@@ -385,7 +385,12 @@ fn unframed_page_reaches_nothing() {
     let pages = pages(&outside);
     let names = pages.iter().map(|page| page.name).chain(["blank-frame"]);
     for name in names {
-        for modifier in ["", "id_", "mp_", "if_"] {
+        // Pages that only navigate do so in the same way wherever their scripts run.
+        let modifiers: &[&str] = match name {
+            "hostile" | "head" | "blank-frame" => &["", "id_", "mp_", "if_"],
+            _ => &["", "mp_"],
+        };
+        for modifier in modifiers {
             outside.forget();
             let path = format!("/all/{TIME}{modifier}/http://hostile.example/{name}");
             browser.open(&format!("{}{path}", chain.replay));

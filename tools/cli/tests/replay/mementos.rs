@@ -220,7 +220,7 @@ fn curl_walks_from_gate_to_every_memento() {
     chain.archive.stop();
 }
 
-/// Fails if a TimeGate that redirects calls its answer a Memento, leads elsewhere, or takes a date that is none.
+/// Fails if a TimeGate that redirects calls its answer a Memento, leads elsewhere, or takes words for a date.
 #[test]
 fn redirecting_gate_answers_by_the_letter() {
     let chain = started(&["replay.timegate=redirect"]);

@@ -241,13 +241,17 @@ mod tests {
     /// The key and the match that the server reads from a link.
     fn read(link: &str) -> (String, Option<TargetMatch>, PageParameters) {
         let (path, parameters) = PageParameters::split(link);
-        match Request::parse(&path).unwrap() {
-            Request::Calendar {
-                target, matching, ..
-            } => (target.key().to_string(), Some(matching), parameters),
-            Request::Page { target, .. } => (target.key().to_string(), None, parameters),
-            other => panic!("{link}: {other:?}"),
+        let request = Request::parse(&path).unwrap();
+        if let Request::Page { target, .. } = request {
+            return (target.key().to_string(), None, parameters);
         }
+        let Request::Calendar {
+            target, matching, ..
+        } = request
+        else {
+            panic!("{link}: {request:?}");
+        };
+        (target.key().to_string(), Some(matching), parameters)
     }
 
     /// Fails if a link leads to the page of another URL, or a parameter of the page becomes a part of the URL.

@@ -68,7 +68,7 @@ impl PageHost {
             return Ok(redirect(StatusCode::FOUND, &visit.frame(this, url)));
         }
         let url = url.to_owned();
-        let found = self.in_time(visit, capture).await?;
+        let found = self.times_beside(visit, &capture).await?;
         let words = &visit.words;
         let neighbour = |stamp: Stamp| Neighbour {
             href: visit.frame(stamp, &url),

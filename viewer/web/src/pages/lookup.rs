@@ -40,10 +40,9 @@ impl VisibleCaptures<'_> {
     }
 }
 
-/// The capture that a page shows, and those around it.
-#[derive(Clone, Debug)]
-pub(super) struct CaptureInTime {
-    pub(super) capture: Capture,
+/// The times of the captures around one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimesBeside {
     pub(super) previous: Option<Stamp>,
     pub(super) next: Option<Stamp>,
 }
@@ -113,19 +112,18 @@ impl PageHost {
         })
     }
 
-    /// A capture with the times of those before and after it.
-    pub(super) async fn in_time(
+    /// The times of the captures before and after one.
+    pub(super) async fn times_beside(
         &self,
         visit: &PageVisit,
-        capture: Capture,
-    ) -> Result<CaptureInTime, IndexError> {
+        capture: &Capture,
+    ) -> Result<TimesBeside, IndexError> {
         let this = capture.timestamp;
         let previous = self.beside(visit, &capture.key, this, Order::Descending);
         let next = self.beside(visit, &capture.key, this, Order::Ascending);
-        Ok(CaptureInTime {
+        Ok(TimesBeside {
             previous: previous.await?,
             next: next.await?,
-            capture,
         })
     }
 

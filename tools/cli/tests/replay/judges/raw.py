@@ -17,6 +17,19 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.bufferedreaders import ChunkedDataReader
 from warcio.timeutils import iso_date_to_timestamp
 
+# Files that end, or whose next record begins, before the record is whole. warcio hands out what there is; we refuse it and say so.
+CUT = {
+    "chatnoir-eu_chatnoir-resiliparse--clipped.warc.gz",
+    "iipc_webarchive-commons--link-extraction-test.warc",
+    "netarchivesuite_solrwayback--Evil-Warc-Headers.warc",
+    "netarchivesuite_solrwayback--transfer_compression_none_truncated.warc.gz",
+    "webrecorder_warcio--example-space-in-url.arc",
+    "webrecorder_warcio--example-trunc.warc",
+    "webrecorder_warcio--example-wrong-chunks.warc.gz",
+}
+# The record of this URL calls its block an image, and the block begins like HTTP: warcio believes the block, we the record.
+IMAGE = "http://whensAPNGNotAPing.net"
+
 server = Server(sys.argv[1])
 counted = collections.Counter()
 faults = []
@@ -83,13 +96,16 @@ for collection, name, path in samples(sys.argv[2:]):
             url += f"{sign}__wb_method={fields['method']}" + (f"&{body}" if body else "")
         groups[key, time].append((url, status, payload, verdict))
     for (key, time), group in groups.items():
-        good = [own for own in group if own[1] == "200"]
+        good = [own for own in group if own[1] == "200" and own[0] != IMAGE]
         if not good:
             continue
         # Of several with one key in one second, any may be shown.
         for url, _status, payload, verdict in good:
             status, fields, body = server.get(f"/{collection}/{time}id_/{in_path(url)}", {"Accept-Encoding": "identity"})
             where = f"{name} {time} {url}"
+            if name in CUT and status == 502 and verdict is not True:
+                counted["cut records, refused"] += 1
+                continue
             if status != 200:
                 if len(good) < len(group) and status in (int(own[1]) for own in group if own[1].isdigit()):
                     counted["another of that second"] += 1
@@ -103,7 +119,7 @@ for collection, name, path in samples(sys.argv[2:]):
             said = fields.get("X-Archive-Payload-Digest")
             verdicts = {own[3] for own in fitting}
             if said == "mismatch" and False not in verdicts:
-                faults.append(f"{where}: called a mismatch, and is none")
+                faults.append(f"{where}: called a mismatch, although the digest fits")
             if said != "mismatch" and verdicts == {False}:
                 faults.append(f"{where}: the digest differs, and that is not said")
             if fields.get("Memento-Datetime") is None:

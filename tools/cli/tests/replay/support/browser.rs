@@ -109,7 +109,7 @@ impl Browser {
         address.expect("an address").into()
     }
 
-    /// What a script returns in the page, or in the frame that was entered.
+    /// Returns what a script returns in the page, or in the frame that was entered.
     #[track_caller]
     pub fn evaluate(&self, script: &str) -> Value {
         self.try_evaluate(script)
@@ -193,10 +193,11 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
-            let closing = tokio::time::timeout(Duration::from_secs(10), client.close());
-            // What does not end by itself is ended below.
-            self.runtime
-                .block_on(async { closing.await.map(drop).unwrap_or_default() });
+            // A browser that does not end by itself is ended below.
+            self.runtime.block_on(async {
+                let closing = tokio::time::timeout(Duration::from_secs(10), client.close());
+                closing.await.map(drop).unwrap_or_default();
+            });
         }
         kill_process_group(Pid::from_child(&self.driver), Signal::KILL).unwrap_or_default();
         self.driver.wait().expect("an end");

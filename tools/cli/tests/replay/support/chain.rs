@@ -76,7 +76,9 @@ impl Chain {
     /// Waits until no stored file is left to be indexed, and returns what the index says of itself.
     #[track_caller]
     pub fn wait_for_index(&self) -> Value {
-        let stored = self.archive.run(&["list"]).expect(0).out.lines().count();
+        // The first line is the head of the table.
+        let listed = self.archive.run(&["list"]).expect(0).out;
+        let stored = listed.lines().count().saturating_sub(1);
         wait("the index has every file", || {
             let ran = self.archive.run(&["--json", "index", "status"]);
             let document = serde_json::from_str::<Value>(&ran.out).unwrap_or_default();

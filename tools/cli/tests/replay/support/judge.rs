@@ -47,9 +47,9 @@ impl Judge {
     }
 }
 
-/// What reads archive files.
+/// The reader of archive files.
 pub const WARCIO: (&str, &str) = ("warcio", "warcio");
-/// What makes an index of archive files.
+/// The indexer of archive files.
 pub const CDXJ_INDEXER: (&str, &str) = ("cdxj_indexer", "cdxj-indexer");
-/// What asks CDX servers.
+/// The client of CDX servers.
 pub const CDX_TOOLKIT: (&str, &str) = ("cdx_toolkit", "cdx_toolkit");

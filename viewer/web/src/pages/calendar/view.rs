@@ -151,10 +151,7 @@ impl View<'_> {
             moment: words.moment(capture.timestamp),
         };
         let year = days.last_year(scope.first, scope.last);
-        let shown_year = year.or(match self.span.bounds() {
-            Some(_) => Some(scope.first.year()),
-            None => None,
-        });
+        let shown_year = year.or(self.span.bounds().map(|_| scope.first.year()));
         let year_days = shown_year.and_then(|year| {
             let first = Date::new(year, 1, 1).ok()?;
             Some((first, Date::new(year, 12, 31).ok()?))
