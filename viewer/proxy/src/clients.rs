@@ -56,7 +56,7 @@ pub(crate) struct JobChoice {
     pub(crate) label: String,
 }
 
-/// What is shown of a client: its view and its list.
+/// The state of a client, as it is shown: its view, and how long its list is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientReport {
     pub(crate) view: Arc<View>,

@@ -31,7 +31,7 @@ const LONGEST_FORM: usize = 64 * 1024;
 const FORM_TIME: Duration = Duration::from_secs(30);
 
 /// The words about browsers and what a proxy cannot keep from them.
-const BROWSER_WORDS: &str = "Use a browser profile of its own for the archive: it will believe this certificate for every site. \
+const BROWSER_WORDS: &str = "Use a browser profile of its own for the archive: it will believe this certificate at all sites. \
                              Archived scripts run in it; a browser may let them send packets past any proxy (WebRTC) and reach \
                              addresses of your own machine. Chromium keeps both in with \
                              --force-webrtc-ip-handling-policy=disable_non_proxied_udp --proxy-bypass-list=<-loopback>; Firefox \
@@ -175,7 +175,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
             Change::Index { jobs, label } => {
                 let view = clients.view(key, now);
                 let jobs = self.choose(&view, jobs, label).await?;
-                // What else was chosen meanwhile stays.
+                // Another choice that was made meanwhile stays.
                 let view = View {
                     jobs,
                     ..View::clone(&clients.view(key, now))

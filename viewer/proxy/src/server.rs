@@ -49,7 +49,7 @@ pub(crate) struct ServerParts<A> {
 }
 
 /// An answer, and the tunnel that begins behind it.
-pub(crate) struct Answered {
+pub(crate) struct ProxyAnswer {
     pub(crate) response: Response<Body>,
     pub(crate) tunnel: Option<(HostAndPort, ClientKey)>,
 }
@@ -98,7 +98,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         peer: SocketAddr,
         channel: &Channel,
         request: Request<Body>,
-    ) -> Answered {
+    ) -> ProxyAnswer {
         let (head, body) = request.into_parts();
         let key = ClientKey {
             address: peer.ip().to_canonical(),
@@ -113,7 +113,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
                 .words(format!("Not possible: {error}."))
                 .response(&head.headers),
             Ok(Meaning::OpenTunnel(to)) => {
-                return Answered {
+                return ProxyAnswer {
                     response: Response::new(Body::empty()),
                     tunnel: Some((to, key)),
                 };
@@ -139,7 +139,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
                 Err(page) => page.response(&head.headers),
             },
         };
-        Answered {
+        ProxyAnswer {
             response,
             tunnel: None,
         }

@@ -64,7 +64,7 @@ pub enum InvalidProxySettings {
 }
 
 impl ProxySettings {
-    /// Settings with the defaults for everything that has one.
+    /// Settings with all defaults.
     pub fn new(listen: SocketAddr, data: PathBuf) -> Self {
         Self {
             listen,
