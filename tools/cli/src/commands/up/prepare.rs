@@ -178,10 +178,10 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
     let proxy = viewer.proxy.map(|proxy| proxy.listen.to_string());
     let mut endpoints = vec![
         ("repository", repository.rpc.listen.as_str()),
-        ("index", &index.rpc.listen),
+        ("index", index.rpc.listen.as_str()),
     ];
     endpoints.extend(web.as_deref().map(|web| ("web", web)));
-    endpoints.push(("replay", &replay));
+    endpoints.push(("replay", replay.as_str()));
     endpoints.extend(proxy.as_deref().map(|proxy| ("proxy", proxy)));
     keep_client_file(data, &endpoints)?;
     Ok(Prepared {
@@ -432,8 +432,8 @@ fn add_pages(data: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let (peers, replay) = (&viewer.viewer, viewer.replay.listen.to_string());
-    let peers = [peers.repository.as_str(), &peers.index];
-    let written = viewer_file(data, peers, [&viewer.rpc.listen, &replay]);
+    let peers = [peers.repository.as_str(), peers.index.as_str()];
+    let written = viewer_file(data, peers, [viewer.rpc.listen.as_str(), replay.as_str()]);
     let kept = state(&path)?.unwrap_or_default();
     if kept != settings_text(&written).as_bytes() {
         return Ok(());
