@@ -115,29 +115,32 @@ fn one_rule_blocks_every_way() {
         row["offset"].as_str().unwrap().to_owned()
     };
     let offsets = [OPEN, CLOSED].map(|url| (url, offset(url)));
-    let ruled = RuledChain { chain, offsets };
+    let closed_site = RuledChain { chain, offsets };
     let staff = ["--header", "X-Pywb-ACL-User: staff"];
-    assert_eq!(ruled.ways_to(CLOSED, &[]), every_way());
+    assert_eq!(closed_site.ways_to(CLOSED, &[]), every_way());
 
     // The staff of the library see it.
     let rule = "example,closed)/page - {\"access\": \"block\"}\nexample,closed)/page - {\"access\": \"allow\", \"user\": \"staff\"}\n";
     std::fs::write(&rules, rule).unwrap();
     wait("the rule counts", || {
-        let status = ruled.chain.get(&format!("/all/2020id_/{CLOSED}")).status;
+        let status = closed_site
+            .chain
+            .get(&format!("/all/2020id_/{CLOSED}"))
+            .status;
         if status == 451 { Ok(()) } else { Err(status) }
     });
-    assert_eq!(ruled.ways_to(CLOSED, &[]), Vec::<&str>::new());
-    assert_eq!(ruled.ways_to(OPEN, &[]), every_way());
-    assert_eq!(ruled.ways_to(CLOSED, &staff), every_way());
+    assert_eq!(closed_site.ways_to(CLOSED, &[]), Vec::<&str>::new());
+    assert_eq!(closed_site.ways_to(OPEN, &[]), every_way());
+    assert_eq!(closed_site.ways_to(CLOSED, &staff), every_way());
     for way in WAYS.iter().filter(|way| !way.is_list) {
         for words in [&[][..], &["--head"]] {
-            let answer = ruled.ask(way, CLOSED, words);
+            let answer = closed_site.ask(way, CLOSED, words);
             assert_eq!(answer.status, 451, "{} {words:?}", way.path);
             assert_eq!(answer.field("Memento-Datetime"), None, "{}", way.path);
         }
     }
     // A list of the whole domain has the other capture alone.
-    let domain = ruled
+    let domain = closed_site
         .chain
         .get("/all/cdx?url=example&matchType=domain")
         .expect(200);
@@ -149,17 +152,20 @@ fn one_rule_blocks_every_way() {
 
     // A whole file has all of its captures: it is for those whom the collection names, and for nobody else.
     let whole = "/all/getFile?arcFile=pages.warc.gz";
-    assert!(ruled.chain.ask(whole, &staff).expect(200).body == file);
-    let refused = ruled.chain.get(whole);
+    assert!(closed_site.chain.ask(whole, &staff).expect(200).body == file);
+    let refused = closed_site.chain.get(whole);
     assert!(matches!(refused.status, 404 | 451), "{refused:?}");
     assert!(refused.body.len() < file.len() || refused.body != file);
 
     // It was the rule, and nothing else.
     std::fs::write(&rules, "\n").unwrap();
     wait("the rule is gone", || {
-        let status = ruled.chain.get(&format!("/all/2020id_/{CLOSED}")).status;
+        let status = closed_site
+            .chain
+            .get(&format!("/all/2020id_/{CLOSED}"))
+            .status;
         if status == 200 { Ok(()) } else { Err(status) }
     });
-    assert_eq!(ruled.ways_to(CLOSED, &[]), every_way());
-    ruled.chain.archive.stop();
+    assert_eq!(closed_site.ways_to(CLOSED, &[]), every_way());
+    closed_site.chain.archive.stop();
 }

@@ -69,12 +69,11 @@ fn links(text: &str) -> Vec<Link> {
             address: address.to_owned(),
             parameters,
         });
-        rest = match rest.strip_prefix(',') {
-            Some(next) => next.trim_start(),
-            None => {
-                assert_eq!(rest, "", "something behind the last link");
-                rest
-            }
+        rest = if let Some(next) = rest.strip_prefix(',') {
+            next.trim_start()
+        } else {
+            assert_eq!(rest, "", "something behind the last link");
+            rest
         };
     }
     links

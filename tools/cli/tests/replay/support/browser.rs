@@ -54,7 +54,7 @@ pub struct Browser {
     runtime: Runtime,
     client: Option<Client>,
     driver: Child,
-    _profile: tempfile::TempDir,
+    profile: tempfile::TempDir,
 }
 
 impl Browser {
@@ -70,9 +70,9 @@ impl Browser {
             runtime,
             client: None,
             driver,
-            _profile: profile,
+            profile,
         };
-        let capabilities = capabilities(programs, browser._profile.path(), outside, options);
+        let capabilities = capabilities(programs, browser.profile.path(), outside, options);
         let connected = browser.runtime.block_on(async {
             ClientBuilder::new(HttpConnector::new())
                 .capabilities(capabilities)
@@ -82,7 +82,7 @@ impl Browser {
         let client = connected.expect("a session");
         let timeouts = TimeoutConfiguration::new(
             Some(Duration::from_secs(30)),
-            Some(Duration::from_secs(60)),
+            Some(Duration::from_mins(1)),
             Some(Duration::ZERO),
         );
         let set = browser.runtime.block_on(client.update_timeouts(timeouts));
@@ -272,8 +272,8 @@ fn capabilities(
             },
         },
     });
-    match capabilities {
-        Value::Object(capabilities) => capabilities,
-        other => panic!("{other}"),
-    }
+    let Value::Object(capabilities) = capabilities else {
+        panic!("{capabilities}");
+    };
+    capabilities
 }
