@@ -251,9 +251,9 @@ impl TestArchive {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         let server = Arc::new(Server::new(parts, settings.replay, nowhere));
         let drain = Duration::from_secs(1);
-        let served = viewer_proxy::serve(settings.proxy.unwrap(), server, drain, &daemon);
+        let begun = viewer_proxy::serve(settings.proxy.unwrap(), server, drain, &daemon);
         Served {
-            address: served.await.unwrap(),
+            address: begun.await.unwrap(),
             daemon,
         }
     }
