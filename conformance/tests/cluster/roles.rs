@@ -92,8 +92,11 @@ const OF_INDEX: &[(&str, &[Role])] = &[
     ("Captures/Export", &[Operator]),
 ];
 
+/// RPCs, each with the roles that may call it.
+type RoleTable = &'static [(&'static str, &'static [Role])];
+
 /// Each table, with what its paths begin with.
-const TABLES: [(&str, &[(&str, &[Role])]); 2] = [
+const TABLES: [(&str, RoleTable); 2] = [
     ("/holdfast.archive.v1.", TABLE),
     ("/holdfast.index.v1.", OF_INDEX),
 ];

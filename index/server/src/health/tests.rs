@@ -3,7 +3,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use archive_formats::cdx::Capture;
-use index_captures::{Query, Target};
+use archive_formats::cdx::query::{CaptureQuery, KeyMatch, KeyRange};
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn fill(data: &Path) {
 
 /// How many captures a query gives, all of them read.
 fn count(captures: &Captures) -> Result<usize, DbError> {
-    let found = captures.query(&Query::new(Target::all())).unwrap();
+    let found = captures.query(&CaptureQuery::new(KeyMatch::Within(KeyRange::all()))).unwrap();
     let mut count = 0;
     for capture in found {
         capture?;

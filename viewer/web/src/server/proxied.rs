@@ -144,10 +144,15 @@ impl Server {
             return Err(no_capture());
         }
         let shown = self.show(&visit, &near).await?;
-        Ok(self.as_archived(shown, request))
+        Ok(self.as_archived(&visit, shown, request))
     }
 
-    fn as_archived(&self, shown: Shown, request: &CaptureRequest<'_>) -> Response<Body> {
+    fn as_archived(
+        &self,
+        visit: &Visit,
+        shown: Shown,
+        request: &CaptureRequest<'_>,
+    ) -> Response<Body> {
         let Shown {
             capture,
             message,
@@ -169,8 +174,8 @@ impl Server {
         let ranges: Vec<&[u8]> = ranges.map(HeaderValue::as_bytes).collect();
         let length = payload.body.length();
         let (reply, extent) = reply.with_extent(request.method, &ranges, length);
-        let body = self.body(payload.body, extent, url);
-        plain_response(&reply, body)
+        let watch = self.watch(visit, &capture.capture);
+        plain_response(&reply, body(payload.body, extent, watch))
     }
 
     fn named(&self, collection: Option<&str>) -> Result<&Arc<Collection>, Refused> {

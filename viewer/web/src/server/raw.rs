@@ -114,7 +114,8 @@ pub(super) fn add_verdict(reply: &mut Reply, whole: &WholeBody) {
     }
 }
 
-fn body(body: RecordBody, extent: Extent, watch: PayloadWatch) -> Body {
+/// The bytes of a body that are sent, watched to their end.
+pub(super) fn body(body: RecordBody, extent: Extent, watch: PayloadWatch) -> Body {
     if extent.take == Some(0) {
         return Body::empty();
     }

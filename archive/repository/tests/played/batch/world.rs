@@ -177,6 +177,7 @@ impl Caller {
         let open = Step::Open(Open {
             id: id.to_owned(),
             spec: Some(spec),
+            avoided: Vec::new(),
         });
         let pieces = component.chunks(1000);
         let pieces = pieces.map(|bytes| Step::Component(bytes.to_vec().into()));
