@@ -254,7 +254,7 @@ mod tests {
     fn site(target: &str) -> SiteUrl {
         match open("GET", target).unwrap() {
             Meaning::Site(site) => site,
-            other => panic!("{target}: {other:?}"),
+            Meaning::OpenTunnel(_) | Meaning::Itself => panic!("{target} is no site"),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The proxy over real sockets: by curl, and byte by byte.
 
+mod browser;
 mod control;
 mod tunnels;
 
