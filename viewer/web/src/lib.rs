@@ -192,7 +192,6 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     };
     let server = Arc::new(Server::new(parts, replay, address));
     if let Some(proxy) = settings.proxy {
-        let drain = settings.daemon.drain.duration() / 2;
         viewer_proxy::serve(proxy, Arc::clone(&server), drain, &daemon).await?;
     }
     let serving = listener::serve(listener, tls, server, limits, daemon.tasks.stop());

@@ -34,7 +34,9 @@ fn fill(data: &Path) {
 
 /// How many captures a query gives, all of them read.
 fn count(captures: &Captures) -> Result<usize, DbError> {
-    let found = captures.query(&CaptureQuery::new(KeyMatch::Within(KeyRange::all()))).unwrap();
+    let found = captures
+        .query(&CaptureQuery::new(KeyMatch::Within(KeyRange::all())))
+        .unwrap();
     let mut count = 0;
     for capture in found {
         capture?;

@@ -177,9 +177,8 @@ mod tests {
     #[test]
     fn hostile_heads_are_bounded() {
         let mut head = "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nX-A: a\tb\r\n".to_owned();
-        for number in 0..200 {
-            head.push_str(&format!("X-{number}: {}\r\n", "v".repeat(4000)));
-        }
+        let many = (0..200).map(|number| format!("X-{number}: {}\r\n", "v".repeat(4000)));
+        head.extend(many);
         head.push_str("\r\n");
         let reply = reply(&head);
         assert_eq!(reply.status, 200);

@@ -24,7 +24,7 @@ use viewer_replay::request::Addresses;
 use viewer_replay::response::{Method as ReplyMethod, Reply};
 
 use super::look_up::Near;
-use super::raw::{add_faults, plain_response};
+use super::raw::{add_faults, body, plain_response};
 use super::shown::{Shown, no_capture};
 use super::under_way::{GuardedBody, UnderWay};
 use super::{NO_ROOM, Refused, Server, Visit, index_failed, record_failed};
