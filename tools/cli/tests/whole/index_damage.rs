@@ -87,7 +87,7 @@ fn damaged_database_is_begun_anew_and_said() {
             std::fs::remove_file(data.join("CURRENT")).expect("remove");
         }),
         ("it is gone", |data| {
-            std::fs::remove_dir_all(data).expect("remove")
+            std::fs::remove_dir_all(data).expect("remove");
         }),
     ];
     for (what, damage) in cases {

@@ -117,7 +117,6 @@ impl Prepared {
             self.repository,
             self.index,
             self.replay,
-            proxy.unwrap_or_default(),
             REPLICAS.join(", "),
             self.data.display(),
             self.client_file().display()
