@@ -9,6 +9,7 @@
 //! [endpoints]
 //! repository = "127.0.0.1:7401"         # host:port
 //! index = "127.0.0.1:7407"              # absent: there is no index
+//! web = "http://localhost:7410"         # absent: there are no pages for people
 //! replay = "http://127.0.0.1:7408"      # absent: there is no viewer
 //! proxy = "127.0.0.1:7409"              # absent: the viewer has no proxy
 //!
@@ -21,6 +22,7 @@
 //!
 //! Owns its shape and what is done with it. Paths in it are relative to it. Does not read the file: callers do ([`ClientFile`] refuses unknown keys).
 
+mod endpoints;
 mod trust;
 mod who;
 
@@ -37,6 +39,7 @@ use archive_rpc::{
 use serde::{Deserialize, Serialize};
 use tonic::transport::Channel;
 
+pub use endpoints::Endpoints;
 pub use trust::read_trust_file;
 pub use who::Who;
 
@@ -65,26 +68,6 @@ pub struct ClientFile {
     /// Identities beside the default one.
     #[serde(default, rename = "identity", skip_serializing_if = "Vec::is_empty")]
     pub identities: Vec<ClientIdentity>,
-}
-
-/// Where the parts are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Endpoints {
-    /// The repository, `host:port`.
-    pub repository: String,
-    /// The index of captures, `host:port`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index: Option<String>,
-    /// The pages for people: the beginning of their addresses, such as `http://localhost:7409`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub web: Option<String>,
-    /// The replay listener: the beginning of its addresses, such as `http://127.0.0.1:7408`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replay: Option<String>,
-    /// The proxy that shows the archive where the web is asked for, `host:port`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proxy: Option<String>,
 }
 
 /// An identity that is used when it is asked for.

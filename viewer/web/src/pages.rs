@@ -76,7 +76,7 @@ use problem::Problem;
 pub use texts::TextsError;
 use texts::{Texts, Words};
 
-/// What browsers may do with every page: load what is here, and nothing else.
+/// The policy of every page: browsers load what is here, and nothing else.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; \
                       base-uri 'none'";
 

@@ -1,3 +1,5 @@
+//! Tests with databases that were damaged on disk: the damage is noticed, and what is lost is said.
+
 use std::fs::{self, OpenOptions as FileOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

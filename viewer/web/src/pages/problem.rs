@@ -59,7 +59,7 @@ pub(super) enum Problem {
     IndexFailed,
 }
 
-/// What a page says of a problem.
+/// The words of a page about a problem.
 struct ProblemText {
     status: StatusCode,
     title: String,

@@ -14,7 +14,7 @@ use super::{PageHost, PageRequest, page_answer, redirect};
 #[template(path = "search.html")]
 struct SearchPage {
     layout: Layout,
-    /// What is the matter with the URL in the field.
+    /// The fault of the URL in the field.
     fault: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! Debian's Chromium, driven by fantoccini through its driver, with a profile of its own.
 //!
-//! Its proxy for everything but the hosts under test is the counting one of `outside`, also for loopback. Names are never looked
+//! Its proxy for all but the hosts under test is the counting one of `outside`, also for loopback. Names are never looked
 //! up. The driver and all that it starts are one process group, which ends with the value.
 
 use std::io::{BufRead as _, BufReader};
@@ -117,6 +117,10 @@ impl Browser {
     }
 
     /// The same, where the page may be on its way to another one.
+    ///
+    /// # Errors
+    ///
+    /// Says why the script was not run, or what it threw.
     pub fn try_evaluate(&self, script: &str) -> Result<Value, String> {
         let ran = self
             .runtime
