@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::Kind;
 
 /// The files that declare settings; first those that declare a whole file of a part.
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 16] = [
     include_str!("../../../../../archive/repository/src/settings.rs"),
     include_str!("../../../../../archive/monitor/src/settings.rs"),
     include_str!("../../../../../archive/bitarchive/src/settings.rs"),
@@ -22,6 +22,8 @@ const SOURCES: [&str; 14] = [
     include_str!("../../../../../viewer/web/src/settings.rs"),
     include_str!("../../../../../viewer/web/src/settings/collection.rs"),
     include_str!("../../../../../viewer/proxy/src/settings.rs"),
+    include_str!("../../../../../viewer/web/src/settings/web.rs"),
+    include_str!("../../../../../archive/client/src/client_file/endpoints.rs"),
 ];
 
 /// A key, as it is declared.

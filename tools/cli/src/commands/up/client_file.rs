@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Fails if settings of before there was a proxy do not get one, or one comes back that people have taken away.
+    /// Fails if settings of before there was a proxy do not get one, or if those that people have changed do.
     #[test]
     fn older_viewer_settings_get_the_proxy() {
         let directory = tempfile::tempdir().unwrap();
@@ -177,12 +177,11 @@ mod tests {
         let settings = directory.path().join("settings/viewer.toml");
         let written = std::fs::read_to_string(&settings).unwrap();
         let (older, _) = written.split_once("\n[proxy]").unwrap();
-        let older = format!("{older}[[collection]]\nname = \"all\"\n");
-        std::fs::write(&settings, &older).unwrap();
+        std::fs::write(&settings, older).unwrap();
         let client = prepare(directory.path(), now).unwrap().client_file();
         let kept = std::fs::read_to_string(&settings).unwrap();
         assert!(
-            kept.starts_with(&older) && kept.contains("\n[proxy]\n"),
+            kept.starts_with(older) && kept.contains("\n[proxy]\n"),
             "{kept}"
         );
         let client_text = std::fs::read_to_string(&client).unwrap();
@@ -190,7 +189,7 @@ mod tests {
             client_text.contains("\nproxy = \"127.0.0.1:"),
             "{client_text}"
         );
-        let without = format!("{older}# [proxy]\n");
+        let without = format!("{older}\n[[collection]]\nname = \"all\"\n");
         std::fs::write(&settings, &without).unwrap();
         prepare(directory.path(), now).unwrap();
         assert_eq!(std::fs::read_to_string(&settings).unwrap(), without);

@@ -165,8 +165,7 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
     if state(&data.join("settings").join("viewer.toml"))?.is_none() {
         viewer_settings(data, &repository.rpc.listen, &index.rpc.listen)?;
     }
-    add_pages(data)?;
-    add_proxy(data)?;
+    add_listeners(data)?;
     let viewer: viewer_web::Settings =
         crate::commands::parts::load(&data.join("settings/viewer.toml"), &[])?;
     let origin = |url: Option<String>, listen: std::net::SocketAddr| {
@@ -423,41 +422,32 @@ fn pages_section(address: &str) -> String {
     format!("\n[web]\nlisten = \"{address}\"\nurl = \"http://{url}\"\n")
 }
 
-/// Adds pages to settings of before there were pages, if the file is as it was written: they need a host of their own.
-fn add_pages(data: &Path) -> Result<(), Failure> {
-    let path = data.join("settings").join(format!("{VIEWER}.toml"));
-    let viewer: viewer_web::Settings = crate::commands::parts::load(&path, &[])?;
-    if viewer.web.is_some() {
-        return Ok(());
-    }
-    let (peers, replay) = (&viewer.viewer, viewer.replay.listen.to_string());
-    let peers = [peers.repository.as_str(), peers.index.as_str()];
-    let written = viewer_file(data, peers, [viewer.rpc.listen.as_str(), replay.as_str()]);
-    let kept = state(&path)?.unwrap_or_default();
-    if kept != settings_text(&written).as_bytes() {
-        return Ok(());
-    }
-    let [web] = later_addresses(data)?;
-    write_settings(data, VIEWER, &format!("{written}{}", pages_section(&web)))
-}
-
 /// The section `[proxy]` of the viewer.
 fn proxy_section(data: &Path, address: &str) -> String {
     let shown = data.display();
     format!("\n[proxy]\nlisten = \"{address}\"\ndata = \"{shown}/proxy\"\n")
 }
 
-/// Adds a proxy to settings of before there were proxies. Settings that name one, be it in a remark, stay as they are.
-fn add_proxy(data: &Path) -> Result<(), Failure> {
+/// Adds the pages and the proxy to settings of before there were any, if the file is as it was written.
+fn add_listeners(data: &Path) -> Result<(), Failure> {
     let path = data.join("settings").join(format!("{VIEWER}.toml"));
-    let settings = state(&path)?.unwrap_or_default();
-    let settings = String::from_utf8_lossy(&settings);
-    if settings.contains("[proxy]") {
+    let viewer: viewer_web::Settings = crate::commands::parts::load(&path, &[])?;
+    if viewer.web.is_some() && viewer.proxy.is_some() {
         return Ok(());
     }
-    let [address] = later_addresses(data)?;
-    let text = format!("{settings}{}", proxy_section(data, &address));
-    replace(&path, text.as_bytes()).map_err(|error| disk(&error))
+    let (peers, replay) = (&viewer.viewer, viewer.replay.listen.to_string());
+    let peers = [peers.repository.as_str(), peers.index.as_str()];
+    let first = viewer_file(data, peers, [viewer.rpc.listen.as_str(), replay.as_str()]);
+    let web = viewer.web.map(|web| web.listen.to_string());
+    let section = web.as_deref().map(pages_section).unwrap_or_default();
+    let written = settings_text(&format!("{first}{section}"));
+    if state(&path)?.unwrap_or_default() != written.as_bytes() {
+        return Ok(());
+    }
+    let [new_web, proxy] = later_addresses(data)?;
+    let pages = pages_section(&web.unwrap_or(new_web));
+    let proxy = proxy_section(data, &proxy);
+    write_settings(data, VIEWER, &format!("{first}{pages}{proxy}"))
 }
 
 /// Writes a settings file for each part, on ports that are free now.
