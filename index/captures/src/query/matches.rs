@@ -61,18 +61,36 @@ pub(crate) struct Reading<'a> {
 }
 
 impl Captures {
-    /// Answers a query.
+    /// Answers a query with captures as they were given to the index.
     ///
     /// # Errors
     ///
     /// [`QueryError`] if the query breaks a rule, or the database fails.
     pub fn query(&self, query: &CaptureQuery) -> Result<Matches<'_>, QueryError> {
+        self.matches(query, |reading| reading)
+    }
+
+    /// Answers a query with captures that name the set they were imported with, in the field [`SET_FIELD`]; filters may ask
+    /// for it.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] if the query breaks a rule, or the database fails.
+    pub fn query_with_sets(&self, query: &CaptureQuery) -> Result<Matches<'_>, QueryError> {
+        self.matches(query, Reading::naming_sets)
+    }
+
+    fn matches<'a>(
+        &'a self,
+        query: &CaptureQuery,
+        prepared: impl FnOnce(Reading<'a>) -> Reading<'a>,
+    ) -> Result<Matches<'a>, QueryError> {
         query.validate()?;
         let Some(opposite) = from_the_end(query) else {
-            let thinned = query.thin(self.reading(query, None)?.naming_sets());
+            let thinned = query.thin(prepared(self.reading(query, None)?));
             return Ok(Matches(Answer::Read(Box::new(thinned))));
         };
-        let last = opposite.thin(self.reading(&opposite, None)?.naming_sets());
+        let last = opposite.thin(prepared(self.reading(&opposite, None)?));
         let last: Result<Vec<Capture>, DbError> =
             last.map(|run| run.map(|run| run.capture)).collect();
         let mut last = last?;
