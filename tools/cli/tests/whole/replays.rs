@@ -54,6 +54,12 @@ impl Answer {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
+
+    /// Whether the page has the paragraph of a capture; around it stand the words of the archive.
+    fn shows(&self, url: &str, at: usize) -> bool {
+        let paragraph = String::from_utf8(body(url, at)).unwrap();
+        self.text().contains(&paragraph)
+    }
 }
 
 /// Asks the listener that the client file names.
@@ -108,11 +114,8 @@ fn stored_captures_are_replayed_under_rules() {
 
     let date = "Accept-Datetime: Thu, 02 Jan 2020 00:00:00 GMT\r\n";
     let gate = ask(&archive, &format!("/all/{OPEN}"), date);
-    assert_eq!(
-        (gate.status, gate.body.as_slice()),
-        (200, body(OPEN, 0).as_slice()),
-        "{gate:#?}"
-    );
+    assert_eq!(gate.status, 200, "{gate:#?}");
+    assert!(gate.shows(OPEN, 0), "{gate:#?}");
     assert!(
         gate.head
             .contains("memento-datetime: wed, 01 jan 2020 00:00:00 gmt"),
@@ -130,7 +133,7 @@ fn stored_captures_are_replayed_under_rules() {
     for (at, memento) in mementos.iter().enumerate() {
         let (_, path) = memento.split_once("/all/").unwrap();
         let answer = ask(&archive, &format!("/all/{path}"), "");
-        assert_eq!(answer.body, body(OPEN, at), "{memento}");
+        assert!(answer.shows(OPEN, at), "{memento}: {answer:#?}");
         let raw = path.replacen('/', "id_/", 1);
         let answer = ask(&archive, &format!("/all/{raw}"), "");
         assert_eq!(
