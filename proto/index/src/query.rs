@@ -50,6 +50,8 @@ pub fn write(query: &CaptureQuery) -> wire::QueryRequest {
             timestamp: cursor.timestamp.to_string(),
             file: cursor.file.clone(),
             offset: cursor.offset,
+            set: cursor.set.clone(),
+            line: cursor.line.clone(),
         }),
     }
 }
@@ -260,6 +262,8 @@ fn read_cursor(message: wire::Cursor) -> Result<Cursor, InvalidMessage> {
         timestamp: stamp("cursor.timestamp", &message.timestamp)?,
         file: bounded("cursor.file", message.file)?,
         offset: message.offset,
+        set: bounded("cursor.set", message.set)?,
+        line: bounded("cursor.line", message.line)?,
     })
 }
 
@@ -348,6 +352,8 @@ mod tests {
                 timestamp: "20200101000000123".parse().unwrap(),
                 file: "a b.warc".to_owned(),
                 offset: u64::MAX,
+                set: "a set".to_owned(),
+                line: "m.warc:17".to_owned(),
             }),
         }
     }
@@ -435,6 +441,13 @@ mod tests {
         });
         refused("cursor.timestamp", &|message| {
             message.cursor.as_mut().unwrap().timestamp.clear();
+        });
+        let long = || "a".repeat(LONGEST_TEXT + 1);
+        refused("cursor.set", &|message| {
+            message.cursor.as_mut().unwrap().set = long();
+        });
+        refused("cursor.line", &|message| {
+            message.cursor.as_mut().unwrap().line = long();
         });
     }
 }
