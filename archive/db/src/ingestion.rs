@@ -72,7 +72,6 @@ impl<K: Key, V: Value> Ingestion<K, V> {
     }
 
     /// Makes files of so many bytes of rows, or more; 1 MiB unless said otherwise.
-    #[must_use]
     pub const fn least_file(mut self, bytes: usize) -> Self {
         self.least_file = bytes;
         self

@@ -17,7 +17,7 @@ mod thin;
 #[cfg(test)]
 mod tests;
 
-pub use cursor::{Cursor, InvalidCursor};
+pub use cursor::{Cursor, CursorSource, InvalidCursor};
 pub use field::CaptureField;
 pub use filter::{Anchoring, Filter, FilterTest, InvalidPattern, MAX_PATTERN, Pattern};
 pub use key_match::{KeyMatch, KeyRange, MatchKind, NoHost, UnknownMatchKind};

@@ -32,6 +32,13 @@ pub struct Cursor {
     pub file: String,
     /// The offset; 0 for a capture without one.
     pub offset: u64,
+    /// The source that tells of the capture; absent for one of a file of the archive, whose record has a place.
+    pub source: Option<Box<CursorSource>>,
+}
+
+/// The part of a cursor that tells apart captures of one record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CursorSource {
     /// The set that the capture was imported with ([`SET_FIELD`]); empty for a capture of a file of the archive.
     pub set: String,
     /// The line that tells of the capture ([`LINE_FIELD`]); empty for a capture whose record has a place.
@@ -52,9 +59,19 @@ impl Cursor {
             timestamp: capture.timestamp,
             file: capture.file.clone().unwrap_or_default(),
             offset: capture.offset.unwrap_or_default(),
-            set: extra(SET_FIELD),
-            line: extra(LINE_FIELD),
+            source: CursorSource {
+                set: extra(SET_FIELD),
+                line: extra(LINE_FIELD),
+            }
+            .if_any(),
         }
+    }
+}
+
+impl CursorSource {
+    /// The source of a cursor, if there is anything in it.
+    pub fn if_any(self) -> Option<Box<Self>> {
+        (!self.set.is_empty() || !self.line.is_empty()).then(|| Box::new(self))
     }
 }
 
@@ -62,15 +79,15 @@ impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Set, line and file come last, with the lengths of the first two: they may have blanks. Keys have none that were not
         // escaped.
+        let source = self.source.as_deref();
+        let (set, line) = source.map_or(("", ""), |source| (&source.set, &source.line));
         let text = format!(
-            "{} {} {} {} {} {}{}{}",
+            "{} {} {} {} {} {set}{line}{}",
             self.key,
             self.timestamp,
             self.offset,
-            self.set.len(),
-            self.line.len(),
-            self.set,
-            self.line,
+            set.len(),
+            line.len(),
             self.file
         );
         f.write_str(&URL_SAFE_NO_PAD.encode(text))
@@ -97,8 +114,11 @@ impl FromStr for Cursor {
             timestamp: timestamp.parse().ok().ok_or(InvalidCursor)?,
             file: file.to_owned(),
             offset,
-            set: set.to_owned(),
-            line: line.to_owned(),
+            source: CursorSource {
+                set: set.to_owned(),
+                line: line.to_owned(),
+            }
+            .if_any(),
         })
     }
 }

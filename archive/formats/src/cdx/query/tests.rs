@@ -137,8 +137,9 @@ fn cursors_read_back_and_others_do_not() {
         told_of.extra.push((name.to_owned(), value.to_owned()));
     }
     let cursor = Cursor::of(&told_of);
+    let source = cursor.source.as_deref().unwrap();
     assert_eq!(
-        (cursor.set.as_str(), cursor.line.as_str()),
+        (source.set.as_str(), source.line.as_str()),
         ("a set é", "m 1.warc:17")
     );
     assert_eq!(cursor.to_string().parse(), Ok(cursor));
