@@ -4,7 +4,7 @@
 //! anew. The process does not end for it: in `holdfast up` it has all other parts too, and the archive goes on. For some
 //! seconds the index cannot be reached, and says nothing that would be short.
 //!
-//! Not promised: to go on for ever on a bad disk. The part ends as it does at any other failure when databases are damaged
+//! Not promised: to go on without end on a bad disk. The part ends as it does at any other failure when databases are damaged
 //! again and again, or when somebody keeps the damaged one open.
 
 use std::net::SocketAddr;
