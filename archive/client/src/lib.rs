@@ -51,7 +51,7 @@ pub use ingest::{Announced, Deposit, Depositor, Ingest, StoreEvent, Stored};
 pub use limits::ClientLimits;
 pub use losses::{Losses, LostRecord, Span, losses};
 pub use preservation::{Keeper, Preservation};
-pub use record::{Record, prove, record};
+pub use record::{Record, prove, record, record_of_length};
 pub use record_end::{NoRecord, RecordEnd, RecordKind};
 pub use steps::Steps;
 

@@ -1,6 +1,7 @@
 //! One record of an archived file, by the offset at which it begins; and the proof of it.
 //!
-//! Nobody needs to know how long it is: the file is read from the offset on, in ranges that grow, until the record ends.
+//! Nobody needs to know how long it is: the file is read from the offset on, in ranges that grow, until the record ends. A caller
+//! who was told a length gets the record in one range, and no more than it.
 //! Every byte is proven before it is looked at. What is handed out are the bytes as they are archived: of a gzip member,
 //! the compressed ones.
 //!
@@ -24,6 +25,9 @@ const FIRST: u64 = 64 * 1024;
 /// How much is asked for at most where the end is not known, in bytes.
 const MOST: u64 = 16 * 1024 * 1024;
 
+/// How much is asked for first at most, whatever length was told.
+const MOST_FIRST: u64 = 1024 * 1024;
+
 /// A record that is being read: its bytes come until it ends, or with an error.
 #[derive(Debug)]
 pub struct Record<'a, A: ?Sized> {
@@ -45,10 +49,32 @@ pub async fn record<'a, A: Access + ?Sized>(
     offset: u64,
     replica: Option<ReplicaId>,
 ) -> Result<Record<'a, A>, ClientError> {
+    begin(access, name, offset, FIRST, replica).await
+}
+
+/// Begins to read a record as [`record`] does, from any replica. So many bytes as an index says that it has are asked for first,
+/// and nothing else comes of that: the record ends where its own bytes say.
+pub async fn record_of_length<'a, A: Access + ?Sized>(
+    access: &'a A,
+    name: &FileName,
+    offset: u64,
+    length: u64,
+) -> Result<Record<'a, A>, ClientError> {
+    let first = length.clamp(1, MOST_FIRST);
+    begin(access, name, offset, first, None).await
+}
+
+async fn begin<'a, A: Access + ?Sized>(
+    access: &'a A,
+    name: &FileName,
+    offset: u64,
+    first: u64,
+    replica: Option<ReplicaId>,
+) -> Result<Record<'a, A>, ClientError> {
     let wanted = Wanted {
         name: name.clone(),
         start: offset,
-        end: upto(offset, FIRST),
+        end: upto(offset, first),
         replica: replica.clone(),
     };
     Ok(Record {
@@ -57,7 +83,7 @@ pub async fn record<'a, A: Access + ?Sized>(
         replica,
         start: offset,
         at: offset,
-        asked: FIRST,
+        asked: first.max(FIRST),
         end: RecordEnd::new(),
         is_whole: false,
     })

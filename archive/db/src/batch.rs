@@ -43,6 +43,18 @@ impl Batch {
         Ok(())
     }
 
+    /// Sets a row whose key and value are bytes already.
+    pub(crate) fn put_encoded<K: Key, V: Value>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), DbError> {
+        let family = table.family_in(&self.inner)?;
+        self.writes.put_cf(family, key, value);
+        Ok(())
+    }
+
     /// Removes the row of `key`, if there is one.
     pub fn delete<K: Key, V: Value>(
         &mut self,

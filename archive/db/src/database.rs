@@ -1,15 +1,20 @@
 //! One database: a directory of RocksDB with named tables.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, Env, ReadOptions};
 
 use crate::key::Key;
 use crate::value::Value;
-use crate::{Batch, BrokenDatabase, DbError, Load, Options, Reach, Table, TornTail, version};
+use crate::{
+    Batch, BrokenDatabase, DbError, Ingestion, Load, Options, Reach, Table, TornTail, ingestion,
+    version,
+};
 
 /// An open database. Clones share it; it is closed, and may be opened again, when the last of them and of its
 /// tables is gone.
@@ -32,6 +37,21 @@ pub(crate) struct Inner {
     tables: Vec<String>,
     /// The first write that failed so that no other can succeed.
     broken: OnceLock<DbError>,
+    settings: Settings,
+    /// How many files were on their way into it.
+    files: AtomicU64,
+}
+
+/// How it was opened.
+struct Settings {
+    options: Options,
+    rocksdb: rocksdb::Options,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.fmt(f)
+    }
 }
 
 impl Database {
@@ -93,6 +113,10 @@ impl Database {
         let mut inner = Inner::open(path, options, &rocksdb, is_new)?;
         inner.syncs_later = options.syncs_later;
         inner.is_on_disk = env.is_none();
+        if inner.is_on_disk {
+            let deleted = ingestion::delete_left(path);
+            deleted.map_err(|error| DbError::from_io(path, &error))?;
+        }
         if let Some(wanted) = options
             .identity
             .as_ref()
@@ -151,6 +175,11 @@ impl Database {
     /// Begins a bulk load: many rows, fast, durable only when it is finished.
     pub fn load(&self) -> Result<Load, DbError> {
         Load::begin(self)
+    }
+
+    /// Begins to write many rows of a table in use, fast.
+    pub fn ingestion<K: Key, V: Value>(&self, table: &Table<K, V>) -> Ingestion<K, V> {
+        Ingestion::new(self, table)
     }
 
     /// Makes durable what was written without a sync ([`Batch::write`]).
@@ -245,6 +274,11 @@ impl Inner {
             is_on_disk: true,
             tables,
             broken: OnceLock::new(),
+            settings: Settings {
+                options: options.clone(),
+                rocksdb: rocksdb.clone(),
+            },
+            files: AtomicU64::new(0),
         })
     }
 
@@ -263,6 +297,18 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// The options that a table was opened with.
+    pub(crate) fn family_options(&self, table: &str) -> rocksdb::Options {
+        self.settings
+            .options
+            .to_table(table, &self.settings.rocksdb)
+    }
+
+    /// The name of a file on its way into the database, which no other one has.
+    pub(crate) fn next_file(&self) -> PathBuf {
+        ingestion::file_name(&self.path, self.files.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Whether batches may be written without a sync.
@@ -367,84 +413,4 @@ fn is_there(path: &Path) -> Result<bool, DbError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs::OpenOptions;
-
-    use super::*;
-
-    /// Two logs are alive: the older one, closed, has the rows of `a`; the newer one those of `b`.
-    fn two_logs(directory: &Path) -> (Vec<PathBuf>, u64, Options) {
-        let options = Options::new("test", 1, &["a", "b"]);
-        let database = Database::open(&directory.join("live"), &options).unwrap();
-        let (a, b) = (
-            database.table::<u64, u64>("a").unwrap(),
-            database.table::<u64, u64>("b").unwrap(),
-        );
-        let put = |table: &Table<u64, u64>, number| {
-            let mut batch = database.batch();
-            batch.put(table, &number, &number).unwrap();
-            batch.commit().unwrap()
-        };
-        for number in 0..10 {
-            put(&a, number);
-        }
-        put(&b, 1);
-        database
-            .inner
-            .db
-            .flush_cf(database.inner.family("b").unwrap())
-            .unwrap();
-        let sequence = put(&b, 2);
-        let image = directory.join("image");
-        fs::create_dir(&image).unwrap();
-        let mut logs = Vec::new();
-        for entry in fs::read_dir(directory.join("live")).unwrap() {
-            let copy = image.join(entry.as_ref().unwrap().file_name());
-            fs::copy(entry.unwrap().path(), &copy).unwrap();
-            if copy.extension().is_some_and(|kind| kind == "log") {
-                logs.push(copy);
-            }
-        }
-        logs.sort();
-        (logs, sequence, options)
-    }
-
-    #[test]
-    fn a_closed_log_that_was_cut_or_is_gone_is_damage_though_the_sequence_is_right() {
-        for cut in [None, Some(1), Some(40)] {
-            let directory = tempfile::tempdir().unwrap();
-            let (logs, sequence, options) = two_logs(directory.path());
-            let [older, _] = logs.as_slice() else {
-                panic!("{logs:?}")
-            };
-            match cut {
-                None => fs::remove_file(older).unwrap(),
-                Some(bytes) => {
-                    let length = fs::metadata(older).unwrap().len();
-                    OpenOptions::new()
-                        .write(true)
-                        .open(older)
-                        .unwrap()
-                        .set_len(length - bytes)
-                        .unwrap();
-                }
-            }
-            let result =
-                Database::open(&directory.path().join("image"), &options.at_least(sequence));
-            assert!(
-                matches!(result, Err(DbError::Damaged { .. })),
-                "{cut:?}: {result:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn two_whole_logs_open() {
-        let directory = tempfile::tempdir().unwrap();
-        let (_, sequence, options) = two_logs(directory.path());
-        let database =
-            Database::open(&directory.path().join("image"), &options.at_least(sequence)).unwrap();
-        assert_eq!(database.table::<u64, u64>("a").unwrap().count(), Ok(10));
-        assert_eq!(database.table::<u64, u64>("b").unwrap().count(), Ok(2));
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@
 //!   [`Options::syncs_later`] allows it) is lost with all behind it or not at all;
 //! - no read is silently short: damage is an `Err`, as the last item of an iteration if need be;
 //! - a database of another name or version, or whose bulk [`Load`] was cut off, is refused at [`Database::open`];
-//! - memory stays within [`Options::memory`] and what a caller holds in batches, at any number of rows.
+//! - memory stays within [`Options::memory`] and what a caller holds in a [`Batch`] or an [`Ingestion`], at any number of rows.
 //!
 //! Not promised: to notice a write-ahead log that vanished or was cut at a record boundary. RocksDB opens such a
 //! database with fewer rows. Its users compare with the disk (a cache), or keep [`Database::reach`] in a second place and
@@ -40,6 +40,7 @@ pub mod database;
 pub mod error;
 #[cfg(feature = "faults")]
 pub mod fault;
+pub mod ingestion;
 pub mod key;
 pub mod load;
 mod log;
@@ -54,6 +55,7 @@ mod version;
 pub use batch::Batch;
 pub use database::Database;
 pub use error::{BrokenDatabase, DbError};
+pub use ingestion::Ingestion;
 pub use key::{InvalidKey, Key, StartsWith, Text};
 pub use load::Load;
 pub use memory::Memory;

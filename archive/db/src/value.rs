@@ -53,7 +53,14 @@ pub enum InvalidValue {
 
 /// The bytes of a value: they have been read back once, so that a type that cannot be read is never written.
 pub(crate) fn encode<V: Value>(value: &V) -> Result<Vec<u8>, InvalidValue> {
-    let bytes = postcard::to_extend(value, vec![V::VERSION])
+    encode_into(value, Vec::new())
+}
+
+/// As [`encode`], with the room of bytes that are not needed any more.
+pub(crate) fn encode_into<V: Value>(value: &V, mut room: Vec<u8>) -> Result<Vec<u8>, InvalidValue> {
+    room.clear();
+    room.push(V::VERSION);
+    let bytes = postcard::to_extend(value, room)
         .map_err(|error| InvalidValue::Asymmetric(error.to_string()))?;
     match decode::<V>(&bytes) {
         Ok(_) => Ok(bytes),

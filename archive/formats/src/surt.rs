@@ -23,6 +23,7 @@
 mod authority;
 mod escape;
 mod path;
+mod plain;
 mod query;
 
 use std::borrow::Borrow;
@@ -32,7 +33,7 @@ use std::fmt;
 ///
 /// Printable ASCII without blanks, so that it stands in a CDX line as it is; ordered bytewise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct UrlKey(Box<str>);
+pub struct UrlKey(String);
 
 impl UrlKey {
     /// The version of the rules. An index keeps it beside its keys; keys of other versions are made again from the URLs.
@@ -40,12 +41,13 @@ impl UrlKey {
 
     /// The key of a URL, as text or as the raw bytes of a record.
     pub fn of(url: impl AsRef<[u8]>) -> Self {
-        Self(key(url.as_ref()).into())
+        let url = url.as_ref();
+        Self(plain::key(url).unwrap_or_else(|| key(url)))
     }
 
     /// A key that stands in an index already.
     pub fn from_index(key: &str) -> Self {
-        Self(key.into())
+        Self(key.to_owned())
     }
 
     /// As text.
@@ -67,7 +69,7 @@ impl fmt::Display for UrlKey {
 
 impl From<UrlKey> for String {
     fn from(key: UrlKey) -> Self {
-        key.0.into()
+        key.0
     }
 }
 
@@ -83,6 +85,7 @@ impl Borrow<str> for UrlKey {
     }
 }
 
+/// The key by all rules.
 fn key(raw: &[u8]) -> String {
     let clean = clean(raw);
     if clean.is_empty() {

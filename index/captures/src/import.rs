@@ -5,18 +5,17 @@ use std::io::{self, BufRead};
 use std::sync::mpsc::{self, SyncSender};
 use std::{panic, thread};
 
-use archive_db::{Batch, DbError};
+use archive_db::{Batch, DbError, Ingestion};
 use archive_formats::cdx::{BadLine, Capture, ReadError, Reader};
 use thiserror::Error;
 
 use crate::Captures;
 use crate::keys::KeyRules;
 use crate::moment::Moment;
-use crate::packed::pack;
+use crate::packed::pack_into;
 use crate::place::{Place, Position};
 use crate::rows::{NumberRow, PackedCapture, SetRow};
 use crate::sweep::file_number;
-use crate::writer::BATCH;
 
 /// The longest line that is read, in bytes.
 pub const MAX_LINE: usize = 1 << 20;
@@ -26,6 +25,12 @@ pub const MAX_NAMED: usize = 100;
 
 /// Captures are handed over when they take this many bytes.
 const CHUNK: usize = 256 << 10;
+
+/// How many of these may wait: as many as are read while those before them become a file.
+const CHUNKS: usize = 48;
+
+/// Captures are written when they take this many bytes.
+const GATHERED: usize = 16 << 20;
 
 /// How many names of files an import keeps at hand.
 const ROOM: usize = 1 << 16;
@@ -84,7 +89,11 @@ pub struct Importer {
     captures: Captures,
     set: String,
     import: u32,
+    /// What says of which files the captures are: written before them.
     batch: Batch,
+    rows: Ingestion<Place, PackedCapture>,
+    /// Captures are written when they take this many bytes.
+    gathered: usize,
     numbers: HashMap<String, u32>,
     report: ImportReport,
 }
@@ -110,6 +119,8 @@ impl Captures {
             set: set.to_owned(),
             import,
             batch: self.shared.database.batch(),
+            rows: self.shared.database.ingestion(&self.shared.tables.captures),
+            gathered: GATHERED,
             numbers: HashMap::new(),
             report: ImportReport::default(),
         };
@@ -164,7 +175,7 @@ impl Importer {
         let rules = self.captures.shared.rules;
         // Lines are read while those before them are written.
         let read = thread::scope(|scope| {
-            let (sender, receiver) = mpsc::sync_channel::<Prepared>(4);
+            let (sender, receiver) = mpsc::sync_channel::<Prepared>(CHUNKS);
             let writer = scope.spawn(|| receiver.into_iter().try_for_each(|rows| self.put(&rows)));
             let read = send(lines, rules, &sender, |line| {
                 damaged_count += 1;
@@ -204,7 +215,6 @@ impl Importer {
         for file in &rows.files {
             numbers.push(self.number(file)?);
         }
-        let shared = &self.captures.shared;
         let mut place = Place::before("", Moment::FIRST);
         let mut packed = PackedCapture(Vec::new());
         for (row, key, value) in rows.iter() {
@@ -219,19 +229,25 @@ impl Importer {
             };
             packed.0.clear();
             packed.0.extend_from_slice(value);
-            self.batch.put(&shared.tables.captures, &place, &packed)?;
+            self.rows.put(&place, &packed)?;
             self.report.captures += 1;
             self.report.without_url += u64::from(row.is_without_url);
-            if self.batch.size() >= BATCH {
-                shared.flush(&mut self.batch)?;
-            }
         }
         if self.numbers.len() >= ROOM {
-            shared.flush(&mut self.batch)?;
+            self.captures.shared.flush(&mut self.batch)?;
             // All of them are in the table by now.
             self.numbers.clear();
         }
+        if self.rows.size() >= self.gathered {
+            self.flush()?;
+        }
         Ok(())
+    }
+
+    /// Writes what there is: first of which files the captures are, so that a sweep finds those of an import that is cut off.
+    fn flush(&mut self) -> Result<(), DbError> {
+        self.captures.shared.flush(&mut self.batch)?;
+        self.rows.write()
     }
 
     /// Shows the captures in the place of those that the set had, and makes them durable.
@@ -240,8 +256,8 @@ impl Importer {
     ///
     /// [`DbError`] if the database fails.
     pub fn complete(mut self) -> Result<ImportReport, DbError> {
+        self.flush()?;
         let shared = &self.captures.shared;
-        shared.flush(&mut self.batch)?;
         let mut ledger = shared.ledger();
         let before = shared.tables.sets.get(&self.set)?;
         let added = self.captures.numbers_of(self.import)?;
@@ -352,7 +368,7 @@ impl Prepared {
             file: 0,
             position: offset.map_or(Position::Line(0), Position::Offset),
         };
-        self.packed.extend_from_slice(&pack(&place, capture).0);
+        pack_into(&mut self.packed, &place, capture);
         self.keys.push_str(&place.key);
         self.rows.push(PreparedRow {
             ends: (self.keys.len(), self.packed.len()),
@@ -408,5 +424,17 @@ impl Drop for Importer {
     fn drop(&mut self) {
         let mut ledger = self.captures.shared.ledger();
         ledger.importing.remove(&self.import);
+    }
+}
+
+#[cfg(test)]
+impl Importer {
+    /// The same import, which writes its captures often, and as files.
+    pub(crate) fn in_small_files(mut self) -> Self {
+        let shared = &self.captures.shared;
+        let rows = shared.database.ingestion(&shared.tables.captures);
+        self.rows = rows.least_file(0);
+        self.gathered = 1 << 16;
+        self
     }
 }

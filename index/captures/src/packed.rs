@@ -34,6 +34,13 @@ const EXTRA: u8 = 1 << 5;
 
 /// Packs a capture that stands at a place.
 pub(crate) fn pack(place: &Place, capture: &Capture) -> PackedCapture {
+    let mut out = Vec::with_capacity(64);
+    pack_into(&mut out, place, capture);
+    PackedCapture(out)
+}
+
+/// Appends what [`pack`] makes of a capture.
+pub(crate) fn pack_into(out: &mut Vec<u8>, place: &Place, capture: &Capture) {
     let bit = |is_there: bool, bit: u8| if is_there { bit } else { 0 };
     let more = more(place, capture);
     let fields = bit(capture.original.is_some(), URL)
@@ -44,48 +51,46 @@ pub(crate) fn pack(place: &Place, capture: &Capture) -> PackedCapture {
         | bit(capture.redirect.is_some(), REDIRECT)
         | bit(capture.robots.is_some(), ROBOTS)
         | bit(more != 0, MORE);
-    let mut out = Vec::with_capacity(64);
     out.push(fields);
     if more != 0 {
         out.push(more);
     }
     if let Some(url) = &capture.original {
-        url::put(&mut out, &place.key, url);
+        url::put(out, &place.key, url);
     }
     if let Some(mime) = &capture.mime {
-        media::put(&mut out, mime);
+        media::put(out, mime);
     }
     if let Some(status) = capture.status {
-        put_number(&mut out, status.into());
+        put_number(out, status.into());
     }
     if let Some(digest) = &capture.digest {
-        digest::put(&mut out, digest);
+        digest::put(out, digest);
     }
     if let Some(length) = capture.length {
-        put_number(&mut out, length);
+        put_number(out, length);
     }
     for text in [&capture.redirect, &capture.robots].into_iter().flatten() {
-        put_text(&mut out, text);
+        put_text(out, text);
     }
     if more & OFFSET != 0 {
-        put_number(&mut out, capture.offset.unwrap_or(0));
+        put_number(out, capture.offset.unwrap_or(0));
     }
     if let Some(record) = &capture.original_record {
         for number in [record.length, record.offset].into_iter().flatten() {
-            put_number(&mut out, number);
+            put_number(out, number);
         }
         if let Some(file) = &record.file {
-            put_text(&mut out, file);
+            put_text(out, file);
         }
     }
     if more & EXTRA != 0 {
-        put_number(&mut out, u64::try_from(capture.extra.len()).unwrap_or(0));
+        put_number(out, u64::try_from(capture.extra.len()).unwrap_or(0));
         for (name, value) in &capture.extra {
-            put_text(&mut out, name);
-            put_text(&mut out, value);
+            put_text(out, name);
+            put_text(out, value);
         }
     }
-    PackedCapture(out)
 }
 
 fn more(place: &Place, capture: &Capture) -> u8 {

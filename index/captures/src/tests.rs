@@ -8,7 +8,7 @@ mod opening;
 mod queries;
 
 use archive_formats::cdx::Capture;
-use archive_formats::cdx::query::{CaptureQuery, KeyMatch, KeyRange};
+use archive_formats::cdx::query::{CaptureQuery, KeyMatch, KeyRange, LINE_FIELD, SET_FIELD};
 use archive_formats::surt::UrlKey;
 
 use crate::{Captures, Memory, OpenOptions};
@@ -95,11 +95,22 @@ pub(crate) fn of_all() -> CaptureQuery {
     CaptureQuery::new(KeyMatch::Within(KeyRange::all()))
 }
 
-/// All captures that a query gives.
+/// All captures that a query gives, as it gives them.
 #[track_caller]
-pub(crate) fn answer(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
+pub(crate) fn answer_with_sources(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
     let matches = captures.query(query).unwrap();
     matches.map(|found| found.unwrap()).collect()
+}
+
+/// All captures that a query gives, as they were given to the index.
+#[track_caller]
+pub(crate) fn answer(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
+    let mut all = answer_with_sources(captures, query);
+    for capture in &mut all {
+        let is_own = |name: &str| name != SET_FIELD && name != LINE_FIELD;
+        capture.extra.retain(|(name, _)| is_own(name));
+    }
+    all
 }
 
 /// Everything that is shown.

@@ -16,7 +16,7 @@ pub(crate) fn answer(
     mut give: impl FnMut(Capture) -> bool,
 ) -> Result<u64, QueryError> {
     let mut count = 0_u64;
-    for capture in captures.query_with_sets(query)? {
+    for capture in captures.query(query)? {
         if !give(capture?) {
             break;
         }

@@ -5,8 +5,8 @@
 //!
 //! # Errors
 //!
-//! All functions fail with [`DbError`] if the database does. The part then ends: it is opened, or built anew, at its next
-//! start.
+//! All functions fail with [`DbError`] if the database does. All that works on it then ends: where it is damaged, it is begun
+//! anew.
 
 mod reading;
 #[cfg(test)]

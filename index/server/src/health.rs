@@ -1,8 +1,8 @@
-//! The health of the database: what is known of it beside it, and the end of the part when it is found damaged.
+//! The health of the database: what is known of it beside it, and the end of all that works on it when it is found damaged.
 //!
 //! Owns a small file beside the directory of the database, `<data>.state.json`: how far the database had come when that was
 //! last durable, which imported sets it had, and whether it was found damaged. A database that is behind that file has lost
-//! rows, whatever it says of itself. One that is damaged is begun anew at the next start, where the sets that went with it
+//! rows, whatever it says of itself. One that is damaged is begun anew at its next opening, and the sets that went with it
 //! are named until they are imported again.
 //!
 //! Not promised: that rows of the last seconds before a damage are missed. The file is written after the database.
@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::StartError;
 
-/// The database is damaged: the part ends.
+/// The database is damaged: all that works on it ends.
 #[derive(Debug, thiserror::Error)]
-#[error("the database of captures is damaged: {0}; it is begun anew at the next start")]
+#[error("the database of captures is damaged: {0}; it is begun anew")]
 pub(crate) struct DamagedDatabase(String);
 
 /// The record beside the database.
@@ -142,7 +142,7 @@ impl Health {
         self.lock().lost_sets.clone()
     }
 
-    /// Looks at an error of the database. Damage ends the part: an answer from what is left would lack captures.
+    /// Looks at an error of the database. Damage ends all that works on it: an answer from what is left would lack captures.
     pub(crate) fn look_at(&self, error: &DbError) {
         if !error.is_damage() {
             return;
@@ -150,12 +150,17 @@ impl Health {
         let mut record = self.lock();
         if record.damage.is_none() {
             record.damage = Some(error.to_string());
-            tracing::error!(%error, "the database of captures is damaged; it is begun anew at the next start");
+            tracing::error!(%error, "the database of captures is damaged; it is begun anew");
             if let Err(error) = write(&self.path, &record) {
                 tracing::error!(%error, "the damage cannot be noted");
             }
         }
         self.ends.cancel();
+    }
+
+    /// Whether it was found damaged.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.ends.is_cancelled()
     }
 
     /// Ends with an error when the database is found damaged, or well with the stop.

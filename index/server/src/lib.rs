@@ -6,7 +6,8 @@
 //!
 //! - pure: [`queue`], `decide`, `judge`;
 //! - `follower` is the order of decisions and rows; `follow`, `job`, `extract` and `work` do;
-//! - `health` ends the part when the database is found damaged, and has it begun anew at the next start;
+//! - `health` notices that the database is damaged, and ends all that works on it; `generation` has the database begun anew then,
+//!   and all of that started again, in the same process;
 //! - `rpc` is the door; [`settings`], `metrics`, `board`: as in every part.
 //!
 //! Not promised: that a capture can be read, or that who may see it was asked. That is the viewer's.
@@ -17,6 +18,7 @@ mod decide;
 mod extract;
 mod follow;
 mod follower;
+mod generation;
 mod health;
 mod job;
 mod judge;
@@ -36,23 +38,16 @@ use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, OwnThread};
 use archive_durable::DiskError;
 use archive_rpc::{
-    ConnectError, CredentialsError, Drained, Expected, Limits, Refused, Role, ServeError,
-    connect_lazy,
+    ConnectError, CredentialsError, Expected, Limits, Refused, Role, ServeError, connect_lazy,
 };
-use index_captures::{CheckPoint, DbError, OpenError};
-use tokio::sync::Notify;
-use tokio::task::{JoinError, spawn_blocking};
+use index_captures::{DbError, OpenError};
+use tokio::task::JoinError;
 
-use board::Board;
-use extract::Extractor;
-use follow::{Dispatch, Feed};
-use follower::Follower;
+use generation::Generations;
 pub use health::NoteError;
-use health::OpenedDatabase;
-use job::{Jobs, SlowReplicas};
 use metrics::Instruments;
 pub use settings::{IndexSettings, InvalidSettings, Settings};
-use work::{Compare, Reload, Tidy, Verify};
+use work::Reload;
 
 /// Why an index does not start.
 #[derive(Debug, thiserror::Error)]
@@ -129,119 +124,36 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         &expected,
         &Limits::default(),
     )?;
-    let limits = ClientLimits::default();
-    let access: Arc<dyn Access> = Arc::new(Reader::new(channel.clone(), trust, limits));
-    let batch: Arc<dyn Batch> = Arc::new(Researcher::new(channel, limits));
+    let client_limits = ClientLimits::default();
+    let access: Arc<dyn Access> = Arc::new(Reader::new(channel.clone(), trust, client_limits));
+    let batch: Arc<dyn Batch> = Arc::new(Researcher::new(channel, client_limits));
 
-    let OpenedDatabase {
-        captures,
-        health,
-        rebuilt,
-    } = {
-        let memory = usize::try_from(index.memory.bytes()).unwrap_or(usize::MAX);
-        let data = index.data.clone();
-        spawn_blocking(move || health::open(&data, memory)).await??
-    };
+    let opened = Generations::open(&index).await?;
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
-    let follower = Arc::new(Follower::new(
-        captures.clone(),
-        index.limits(),
-        daemon.clock.clone(),
-    ));
-    instruments.show(&follower.counts());
-    let board = Arc::new(Board::new(rebuilt));
-    let (wake, forgotten) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let stop = daemon.tasks.stop();
-    let extractor = Extractor {
-        jobs: Jobs {
-            batch,
-            limits,
-            chance: daemon.chance.clone(),
-            clock: daemon.clock.clone(),
-            instruments: instruments.clone(),
-            slow: SlowReplicas::default(),
-        },
-        follower: Arc::clone(&follower),
-        instruments: instruments.clone(),
-    };
-
-    daemon
-        .tasks
-        .spawn("health", health.clone().watch(stop.clone()));
-    daemon.workers.spawn(Tidy {
-        captures: captures.clone(),
-        health: health.clone(),
-    })?;
-    daemon.workers.spawn(Verify {
-        captures,
-        health: health.clone(),
-        point: CheckPoint::default(),
-    })?;
     daemon.workers.spawn(Reload {
         credentials: credentials.clone(),
         clock: daemon.clock.clone(),
         thread: OwnThread::new("credentials"),
     })?;
-    daemon.workers.spawn(Compare {
-        extractor: extractor.clone(),
-        follower: Arc::clone(&follower),
-        board: Arc::clone(&board),
-        instruments: instruments.clone(),
-        chance: daemon.chance.clone(),
-        clock: daemon.clock.clone(),
-        wake: Arc::clone(&wake),
-        pause: index.compare.duration(),
-        has_waited: false,
-    })?;
-    let feed = Feed {
+    // Calls are cut before the tasks are, so that a client that does not read ends as a call and not as a failure; and the
+    // tasks of a generation before that of all.
+    let drain = settings.daemon.drain.duration();
+    let generations = Generations {
+        settings: index,
+        daemon: daemon.clone(),
         access,
-        follower: Arc::clone(&follower),
-        board: Arc::clone(&board),
-        instruments: instruments.clone(),
-        clock: daemon.clock.clone(),
-        stop: stop.clone(),
-        wake: Arc::clone(&wake),
-        forgotten: Arc::clone(&forgotten),
-    };
-    let watched = health.clone();
-    daemon.tasks.spawn("feed", async move {
-        let ended = feed.run().await;
-        ended.inspect_err(|error| error.look_at(&watched))
-    });
-    let dispatch = Dispatch {
-        extractor,
-        follower: Arc::clone(&follower),
-        board: Arc::clone(&board),
-        clock: daemon.clock.clone(),
-        stop: stop.clone(),
-        wake: Arc::clone(&wake),
-    };
-    let watched = health.clone();
-    daemon.tasks.spawn("dispatch", async move {
-        let ended = dispatch.run().await;
-        ended.inspect_err(|error| error.look_at(&watched))
-    });
-
-    // Calls are cut before the tasks are, so that a client that does not read ends as a call and not as a failure.
-    let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
-    let door = rpc::Door::new(
-        (follower, board, health),
+        batch,
+        client_limits,
+        credentials,
+        limits: settings.rpc.limits(drain / 2),
         instruments,
-        (wake, forgotten),
-        rpc::DoorLimits {
-            queries: index.queries.get(),
-            temporary: index.data,
-        },
-    );
-    let services = rpc::services(door);
-    daemon.tasks.spawn("rpc", async move {
-        let stopped = stop.cancelled_owned();
-        let drained = archive_rpc::serve(listener, services, credentials, limits, stopped).await?;
-        if drained == Drained::Cut {
-            tracing::warn!(after = ?limits.drain, "calls still under way were cut");
-        }
-        Ok::<(), ServeError>(())
-    });
+        address,
+        drain: drain * 9 / 10,
+    };
+    let first = generations.start(opened, listener)?;
+    daemon
+        .tasks
+        .spawn("generations", generations.run(first, daemon.tasks.stop()));
     tracing::info!(%address, "the index listens");
     Ok(address)
 }

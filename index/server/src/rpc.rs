@@ -15,6 +15,7 @@ use proto_index::{capture, query, wire};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
+use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
@@ -122,7 +123,7 @@ impl Captures for Door {
             Kind::Busy
                 .status("as many queries are being answered as this index may have; ask again")
         })?;
-        let (answers, stream) = mpsc::channel(MESSAGES);
+        let (answers, mut messages) = mpsc::channel(MESSAGES);
         let (follower, instruments) = (Arc::clone(&self.follower), self.instruments.clone());
         let health = self.health.clone();
         drop(spawn_blocking(move || {
@@ -136,7 +137,17 @@ impl Captures for Door {
                 Err(status) => Handle::current().block_on(fail(&answers, status)),
             }
         }));
-        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+        // Most answers are one message: it goes out together with the head before it and the end behind it, and either side
+        // writes and wakes up once, not three times.
+        let first = messages.recv().await.transpose()?;
+        let is_whole = first.as_ref().is_some_and(|message| message.end.is_some());
+        let first = tokio_stream::iter(first.map(Ok));
+        let stream: AnswerStream<_> = if is_whole {
+            Box::pin(first)
+        } else {
+            Box::pin(first.chain(ReceiverStream::new(messages)))
+        };
+        Ok(Response::new(stream))
     }
 
     async fn status(&self, request: Request<wire::StatusRequest>) -> Answer<wire::StatusResponse> {

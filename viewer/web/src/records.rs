@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use archive_client::{Access, ClientError, record};
+use archive_client::{Access, ClientError, record, record_of_length};
 use archive_formats::warc::{Header, Kind};
 use archive_model::FileName;
 use bytes::Bytes;
@@ -66,6 +66,8 @@ pub(crate) enum PayloadVerdict {
 pub(crate) struct RecordPlace {
     pub(crate) file: FileName,
     pub(crate) offset: u64,
+    /// How long the index says that it is; it is read as long as it is.
+    pub(crate) length: Option<u64>,
 }
 
 /// The records of an archive. Cheap to clone.
@@ -241,7 +243,11 @@ async fn feed(
     to: mpsc::Sender<Result<Bytes, ClientError>>,
 ) {
     let sent = async {
-        let mut record = record(archive.as_ref(), &place.file, place.offset, None).await?;
+        let archive = archive.as_ref();
+        let mut record = match place.length {
+            Some(length) => record_of_length(archive, &place.file, place.offset, length).await?,
+            None => record(archive, &place.file, place.offset, None).await?,
+        };
         while let Some(bytes) = record.next().await? {
             if to.send(Ok(bytes)).await.is_err() {
                 break;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive_client::{Class, ClientError, RecordKind, prove, record};
+use archive_client::{Class, ClientError, RecordKind, prove, record, record_of_length};
 use archive_model::FileName;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -94,6 +94,35 @@ async fn records_of_every_kind_and_size_come_whole_and_are_proven() {
             assert!(proven == came);
             offset = range.end;
         }
+    }
+}
+
+/// Fails if a length that is told, right or wrong, changes the record, or is believed.
+#[tokio::test]
+async fn told_length_changes_no_record() {
+    let world = World::new().await;
+    let records = [
+        warc(&noise(70_000, 1)),
+        gzip(&warc(&noise(16_000, 2))),
+        gzip(&warc(&noise(2_000_000, 3))),
+        warc(b"short"),
+    ];
+    world.archive.put(NAME, &records.concat());
+    let reader = world.reader();
+    let mut offset = 0;
+    for expected in records {
+        let length = expected.len() as u64;
+        for told in [0, 1, length - 1, length, length + 1, 10 * length, u64::MAX] {
+            let mut record = record_of_length(&reader, &name(), offset, told)
+                .await
+                .unwrap();
+            let mut came = Vec::new();
+            while let Some(bytes) = record.next().await.unwrap() {
+                came.extend_from_slice(&bytes);
+            }
+            assert!(came == expected, "at {offset}, told {told}");
+        }
+        offset += length;
     }
 }
 

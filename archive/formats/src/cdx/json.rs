@@ -26,39 +26,93 @@ pub(super) fn read(line: &str) -> Result<Capture, InvalidLine> {
         return Err(InvalidLine::NoKey);
     }
     let timestamp = timestamp.parse().map_err(InvalidLine::Timestamp)?;
+    let mut capture = Capture::new(key, timestamp);
+    let plain = read_plain(json, |name, text| {
+        set(&mut capture, Cow::Borrowed(name), Cow::Borrowed(text))
+    });
+    if plain == Some(Ok(())) {
+        return Ok(capture);
+    }
+    read_any(json, Capture::new(key, timestamp))
+}
+
+/// Reads any object, or says what is wrong with it.
+fn read_any(json: &str, mut capture: Capture) -> Result<Capture, InvalidLine> {
     let Members(members) =
         serde_json::from_str(json).map_err(|error| match serde_json::from_str(json) {
             Ok(Json::Object(_)) | Err(_) => InvalidLine::Json(error.to_string()),
             Ok(_) => InvalidLine::Json("no object".to_owned()),
         })?;
-    let mut capture = Capture::new(key, timestamp);
     for (name, text) in members {
-        let value = (text != "-" && !text.is_empty()).then_some(&*text);
-        match &*name {
-            "url" => capture.original = Some(text.into_owned()),
-            "mime" => capture.mime = Some(text.into_owned()),
-            "status" => capture.status = number("status", value)?,
-            "digest" => capture.digest = Some(text.into_owned()),
-            "redirect" => capture.redirect = Some(text.into_owned()),
-            "robotflags" => capture.robots = Some(text.into_owned()),
-            "length" => capture.length = number("length", value)?,
-            "offset" => capture.offset = number("offset", value)?,
-            "filename" => capture.file = Some(text.into_owned()),
-            "orig.length" => {
-                let length = number("orig.length", value)?;
-                set_original(&mut capture, value, |o| o.length = length);
-            }
-            "orig.offset" => {
-                let offset = number("orig.offset", value)?;
-                set_original(&mut capture, value, |o| o.offset = offset);
-            }
-            "orig.filename" => {
-                set_original(&mut capture, value, |o| o.file = value.map(str::to_owned));
-            }
-            _ => capture.extra.push((name.into_owned(), text.into_owned())),
-        }
+        set(&mut capture, name, text)?;
     }
     Ok(capture)
+}
+
+/// Reads an object of strings without escapes, as nearly all lines have it, in a fraction of the time: gives name and value of
+/// each member. None: it is another one, or none, and what was given does not count.
+fn read_plain<'a>(
+    json: &'a str,
+    mut give: impl FnMut(&'a str, &'a str) -> Result<(), InvalidLine>,
+) -> Option<Result<(), InvalidLine>> {
+    if json.bytes().any(|byte| byte < b' ' || byte == b'\\') {
+        return None;
+    }
+    let mut rest = json.strip_prefix('{')?;
+    loop {
+        let (name, behind) = plain_text(rest)?;
+        let (value, behind) = plain_text(behind.strip_prefix(':')?)?;
+        if let Err(error) = give(name, value) {
+            return Some(Err(error));
+        }
+        let Some(next) = behind.strip_prefix(',') else {
+            let end = blankless_start(behind.strip_prefix('}')?);
+            return end.is_empty().then_some(Ok(()));
+        };
+        rest = next;
+    }
+}
+
+/// A string without escapes, and the text behind it; blanks around the string go.
+fn plain_text(text: &str) -> Option<(&str, &str)> {
+    let text = blankless_start(text).strip_prefix('"')?;
+    let end = memchr::memchr(b'"', text.as_bytes())?;
+    let (inner, rest) = text.split_at_checked(end)?;
+    Some((inner, blankless_start(rest.strip_prefix('"')?)))
+}
+
+fn blankless_start(text: &str) -> &str {
+    let blanks = text.bytes().take_while(|byte| *byte == b' ').count();
+    text.get(blanks..).unwrap_or_default()
+}
+
+/// Sets the field of a member.
+fn set(capture: &mut Capture, name: Cow<'_, str>, text: Cow<'_, str>) -> Result<(), InvalidLine> {
+    let value = (text != "-" && !text.is_empty()).then_some(&*text);
+    match &*name {
+        "url" => capture.original = Some(text.into_owned()),
+        "mime" => capture.mime = Some(text.into_owned()),
+        "status" => capture.status = number("status", value)?,
+        "digest" => capture.digest = Some(text.into_owned()),
+        "redirect" => capture.redirect = Some(text.into_owned()),
+        "robotflags" => capture.robots = Some(text.into_owned()),
+        "length" => capture.length = number("length", value)?,
+        "offset" => capture.offset = number("offset", value)?,
+        "filename" => capture.file = Some(text.into_owned()),
+        "orig.length" => {
+            let length = number("orig.length", value)?;
+            set_original(capture, value, |o| o.length = length);
+        }
+        "orig.offset" => {
+            let offset = number("orig.offset", value)?;
+            set_original(capture, value, |o| o.offset = offset);
+        }
+        "orig.filename" => {
+            set_original(capture, value, |o| o.file = value.map(str::to_owned));
+        }
+        _ => capture.extra.push((name.into_owned(), text.into_owned())),
+    }
+    Ok(())
 }
 
 /// The members of an object that are not null, as text. They are borrowed from the line where nothing is escaped: a line is
@@ -231,4 +285,85 @@ fn string(line: &mut String, text: &str) {
         }
     }
     line.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pieces of lines: what most of them have, and what makes one unlike them.
+    const PIECES: [&str; 40] = [
+        "{",
+        "}",
+        "\"",
+        ":",
+        ",",
+        " ",
+        "{\"url\": \"http://a.dk/\"",
+        ", \"mime\": \"text/html\"",
+        ", \"status\": \"200\"",
+        ",\"status\":\"-\"",
+        ", \"status\": \"+2\"",
+        ", \"status\": 200",
+        ", \"status\": \"99999\"",
+        ", \"length\": \"12\"",
+        ", \"offset\": \"\"",
+        ", \"offset\": null",
+        ", \"filename\": \"f é\"",
+        ", \"filename\" : \"f\" ",
+        ", \"orig.offset\": \"7\"",
+        ", \"orig.length\": \"x\"",
+        ", \"orig.filename\": \"-\"",
+        ", \"digest\": \"sha1:A\"",
+        ", \"a\": \"b\"",
+        ", \"a\": \"\\n\"",
+        ", \"a\\\\\": \"b\"",
+        ", \"a\": [1]",
+        ", \"a\": {\"b\": 1}",
+        ", \"a\": true",
+        ", \"redirect\": \"http://b/\"",
+        ", \"robotflags\": \"AI\"",
+        "\\",
+        "\t",
+        "\u{1}",
+        "\u{7f}",
+        "\"\"",
+        "}}",
+        "{}",
+        "null",
+        "[]",
+        "x",
+    ];
+
+    /// Fails if the short way reads another capture out of a line than the long one, or hides what is wrong with it.
+    #[test]
+    fn plain_lines_read_as_any_others() {
+        let mut seed = 5_u64;
+        let (mut plain, mut good) = (0, 0);
+        for round in 0..200_000 {
+            let mut random = |end: usize| {
+                seed ^= seed << 13;
+                seed ^= seed >> 7;
+                seed ^= seed << 17;
+                usize::try_from(seed >> 20).unwrap() % end
+            };
+            let mut json = String::new();
+            if round % 3 > 0 {
+                json.push_str(PIECES[6]);
+            }
+            for _ in 0..random(6) {
+                json.push_str(PIECES[random(PIECES.len())]);
+            }
+            if round % 4 > 0 {
+                json.push('}');
+            }
+            let line = format!("dk,a)/ 20200101000000 {json}");
+            let timestamp = "20200101000000".parse().unwrap();
+            let expected = read_any(&json, Capture::new("dk,a)/", timestamp));
+            assert_eq!(read(&line), expected, "{line}");
+            plain += u32::from(read_plain(&json, |_, _| Ok(())).is_some());
+            good += u32::from(expected.is_ok());
+        }
+        assert!(plain > 1000 && good > plain, "{plain} {good}");
+    }
 }

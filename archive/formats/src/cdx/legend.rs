@@ -198,20 +198,20 @@ impl Legend {
         let mut capture = Capture::new("", Stamp::from_time(jiff::Timestamp::UNIX_EPOCH));
         for ((field, letter), text) in self.fields.iter().zip(line.split(self.delimiter)) {
             let value = (text != "-" && !text.is_empty()).then_some(text);
-            let owned = value.map(str::to_owned);
+            let owned = || value.map(str::to_owned);
             match field {
-                Field::Key => key = owned,
+                Field::Key => key = owned(),
                 Field::Timestamp => timestamp = value,
-                Field::Original => capture.original = owned,
-                Field::Mime => capture.mime = owned,
+                Field::Original => capture.original = owned(),
+                Field::Mime => capture.mime = owned(),
                 Field::Status => capture.status = number("status", value)?,
-                Field::Digest => capture.digest = owned,
+                Field::Digest => capture.digest = owned(),
                 Field::Md5 => capture.digest = value.map(|v| format!("md5:{v}")),
-                Field::Redirect => capture.redirect = owned,
-                Field::Robots => capture.robots = owned,
+                Field::Redirect => capture.redirect = owned(),
+                Field::Robots => capture.robots = owned(),
                 Field::Length => capture.length = number("length", value)?,
                 Field::Offset => capture.offset = number("offset", value)?,
-                Field::File => capture.file = owned,
+                Field::File => capture.file = owned(),
                 Field::OriginalLength => {
                     let length = number("original length", value)?;
                     set_original(&mut capture, value, |o| o.length = length);
@@ -220,8 +220,10 @@ impl Legend {
                     let offset = number("original offset", value)?;
                     set_original(&mut capture, value, |o| o.offset = offset);
                 }
-                Field::OriginalFile => set_original(&mut capture, value, |o| o.file = owned),
-                Field::Other(_) => capture.extra.extend(owned.map(|v| (letter.to_string(), v))),
+                Field::OriginalFile => set_original(&mut capture, value, |o| o.file = owned()),
+                Field::Other(_) => capture
+                    .extra
+                    .extend(owned().map(|v| (letter.to_string(), v))),
             }
         }
         capture.timestamp = timestamp

@@ -17,7 +17,7 @@ mod thin;
 #[cfg(test)]
 mod tests;
 
-pub use cursor::{Cursor, InvalidCursor};
+pub use cursor::{Cursor, CursorSource, InvalidCursor};
 pub use field::CaptureField;
 pub use filter::{Anchoring, Filter, FilterTest, InvalidPattern, MAX_PATTERN, Pattern};
 pub use key_match::{KeyMatch, KeyRange, MatchKind, NoHost, UnknownMatchKind};
@@ -33,6 +33,10 @@ use crate::date::Stamp;
 
 /// The field of a capture in an answer that names the set it was imported with; absent: it stands in a file of the archive.
 pub const SET_FIELD: &str = "set";
+
+/// The field of a capture in an answer that names the line which tells of it, where that line does not say where a record of
+/// its own is: the number of the line in its set, or a file of the archive, a colon, and the number of the line in that.
+pub const LINE_FIELD: &str = "source-line";
 
 /// The most filters of one query.
 pub const MAX_FILTERS: usize = 32;

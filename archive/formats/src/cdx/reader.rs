@@ -38,13 +38,6 @@ pub struct Reader<R> {
     ended: bool,
 }
 
-/// A line without its end, and where it is.
-struct TextLine {
-    number: u64,
-    offset: u64,
-    text: Result<String, InvalidLine>,
-}
-
 impl<R: BufRead> Reader<R> {
     /// Reads lines of up to `limit` bytes. The first one tells the form.
     pub fn new(input: R, limit: usize) -> Self {
@@ -67,64 +60,37 @@ impl<R: BufRead> Reader<R> {
     pub fn format(&self) -> Option<&Format> {
         self.format.as_ref()
     }
+}
 
-    /// The next line. None at the end.
-    fn line(&mut self) -> io::Result<Option<TextLine>> {
-        let limit = self.lines.limit();
-        let Some(line) = self.lines.next_line()? else {
-            return Ok(None);
-        };
-        let text = match line.bytes.map(str::from_utf8) {
-            Some(Ok(text)) => Ok(text.to_owned()),
-            Some(Err(error)) => Err(InvalidLine::NotUtf8 {
-                at: error.valid_up_to(),
-            }),
-            None => Err(InvalidLine::TooLong { limit }),
-        };
-        Ok(Some(TextLine {
-            number: line.number,
-            offset: line.offset,
-            text,
-        }))
+/// A capture, or nothing for a header, a comment or an empty line.
+fn read(format: &mut Option<Format>, text: &str) -> Result<Option<Capture>, InvalidLine> {
+    if text.is_empty() {
+        return Ok(None);
     }
-
-    /// A capture, or nothing for a header, a comment or an empty line.
-    fn read(&mut self, text: &str) -> Result<Option<Capture>, InvalidLine> {
-        if text.is_empty() {
+    if text.get(1..).is_some_and(|rest| rest.starts_with("CDX")) {
+        let found = Format::sniff(text)?;
+        if found.header().is_some() {
+            *format = Some(found);
             return Ok(None);
         }
-        if text.get(1..).is_some_and(|rest| rest.starts_with("CDX")) {
-            let format = Format::sniff(text)?;
-            let header = format.header().is_some();
-            if header {
-                self.format = Some(format);
-                return Ok(None);
-            }
-        }
-        let format = match self.format.take() {
-            Some(format) => format,
-            None => Format::sniff(text)?,
-        };
-        let capture = if format == Format::Cdxj && text.starts_with('!') {
-            Ok(None)
-        } else {
-            format.read(text).map(Some)
-        };
-        self.format = Some(format);
-        capture
     }
+    let format = match format {
+        Some(format) => format,
+        None => format.insert(Format::sniff(text)?),
+    };
+    if *format == Format::Cdxj && text.starts_with('!') {
+        return Ok(None);
+    }
+    format.read(text).map(Some)
 }
 
 impl<R: BufRead> Iterator for Reader<R> {
     type Item = Result<Capture, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        let limit = self.lines.limit();
         while !self.ended {
-            let TextLine {
-                number,
-                offset,
-                text,
-            } = match self.line() {
+            let line = match self.lines.next_line() {
                 Ok(Some(line)) => line,
                 Ok(None) => {
                     self.ended = true;
@@ -135,16 +101,24 @@ impl<R: BufRead> Iterator for Reader<R> {
                     return Some(Err(error.into()));
                 }
             };
-            match text.and_then(|text| self.read(&text)) {
+            let text = match line.bytes.map(str::from_utf8) {
+                Some(Ok(text)) => Ok(text),
+                Some(Err(error)) => Err(InvalidLine::NotUtf8 {
+                    at: error.valid_up_to(),
+                }),
+                None => Err(InvalidLine::TooLong { limit }),
+            };
+            match text.and_then(|text| read(&mut self.format, text)) {
                 Ok(Some(capture)) => return Some(Ok(capture)),
                 Ok(None) => {}
                 Err(why) => {
-                    return Some(Err(BadLine {
+                    let (number, offset) = (line.number, line.offset);
+                    let line = BadLine {
                         number,
                         offset,
                         why,
-                    }
-                    .into()));
+                    };
+                    return Some(Err(line.into()));
                 }
             }
         }

@@ -84,10 +84,10 @@ fn reversed(raw: &[u8]) -> String {
 }
 
 /// `www`, `www2`, `www34`.
-fn is_www(label: &str) -> bool {
-    label
-        .strip_prefix("www")
-        .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+pub(super) fn is_www(label: &str) -> bool {
+    label.split_at_checked(3).is_some_and(|(www, number)| {
+        www.eq_ignore_ascii_case("www") && number.bytes().all(|b| b.is_ascii_digit())
+    })
 }
 
 /// The host in ASCII: Punycode where it can be, else escaped.

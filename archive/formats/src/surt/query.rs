@@ -4,8 +4,13 @@ use super::escape;
 
 /// Appends `?` and the canonical query, if there is one.
 pub(super) fn append(key: &mut String, raw: Option<&[u8]>) {
-    let Some(raw) = raw else { return };
-    let mut query = escape::canonical(raw);
+    if let Some(raw) = raw {
+        append_canonical(key, escape::canonical(raw));
+    }
+}
+
+/// The same for a query whose escapes are canonical, in small letters.
+pub(super) fn append_canonical(key: &mut String, mut query: String) {
     without_sessions(&mut query);
     if query.is_empty() {
         return;

@@ -42,7 +42,7 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("http:://example.com/", "http:/example.com"),
 ];
 
-fn judged() -> Vec<(String, &'static str)> {
+pub(super) fn judged() -> Vec<(String, &'static str)> {
     let row = |line: &'static str| {
         let (url, key) = line.split_once('\t').unwrap();
         (serde_json::from_str(url).unwrap(), key)

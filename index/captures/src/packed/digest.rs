@@ -34,6 +34,9 @@ static USUAL: [Spelling; 8] = [
     Spelling::new("", HEXLOWER, 32),
 ];
 
+/// The most bytes that a usual digest has.
+const MOST_BYTES: usize = 32;
+
 /// Writes a digest.
 pub(super) fn put(out: &mut Vec<u8>, digest: &str) {
     for (number, spelling) in (1..).zip(&USUAL) {
@@ -44,11 +47,14 @@ pub(super) fn put(out: &mut Vec<u8>, digest: &str) {
             continue;
         }
         // Both alphabets are strict: what decodes is spelled again as it was.
-        if let Ok(bytes) = spelling.letters.decode(value.as_bytes())
-            && bytes.len() == spelling.bytes
-        {
+        let mut bytes = [0; MOST_BYTES];
+        let Some(bytes) = bytes.get_mut(..spelling.bytes) else {
+            continue;
+        };
+        let decoded = spelling.letters.decode_mut(value.as_bytes(), bytes);
+        if decoded.is_ok_and(|length| length == spelling.bytes) {
             out.push(number);
-            out.extend(bytes);
+            out.extend_from_slice(bytes);
             return;
         }
     }

@@ -21,38 +21,47 @@ const BARE: u8 = 8;
 
 /// Writes a URL that has this key.
 pub(super) fn put(out: &mut Vec<u8>, key: &str, url: &str) {
-    let Some((marks, from_host)) = scheme(url) else {
+    let behind = scheme(url).and_then(|(marks, rest)| {
+        let (marks, rest) = match rest.strip_prefix("www.") {
+            Some(rest) => (marks | WWW, rest),
+            None => (marks, rest),
+        };
+        Some((marks, behind_host(key, rest)?))
+    });
+    let Some((marks, rest)) = behind else {
         out.push(WHOLE);
         put_text(out, url);
         return;
     };
-    let mut derived = String::with_capacity(url.len() + 1);
-    let mut marks = marks;
-    if from_host.starts_with("www.") {
-        marks |= WWW;
-    }
-    if push_host(&mut derived, key, marks).is_some() && url.starts_with(&derived) {
-        let rest = url.get(derived.len()..).unwrap_or_default();
-        let path = path(key).unwrap_or_default();
-        let mark = if rest == path {
-            Some(0)
-        } else if rest.strip_suffix('/') == Some(path) {
-            Some(SLASH)
-        } else if rest.is_empty() && path == "/" {
-            Some(BARE)
-        } else {
-            None
-        };
-        if let Some(mark) = mark {
-            out.push(DERIVED | marks | mark);
-            return;
-        }
-        out.push(HOST | marks);
-        put_text(out, rest);
+    let path = path(key).unwrap_or_default();
+    let mark = if rest == path {
+        Some(0)
+    } else if rest.strip_suffix('/') == Some(path) {
+        Some(SLASH)
+    } else if rest.is_empty() && path == "/" {
+        Some(BARE)
+    } else {
+        None
+    };
+    if let Some(mark) = mark {
+        out.push(DERIVED | marks | mark);
         return;
     }
-    out.push(WHOLE);
-    put_text(out, url);
+    out.push(HOST | marks);
+    put_text(out, rest);
+}
+
+/// The text behind the host that is that of a key.
+fn behind_host<'a>(key: &str, text: &'a str) -> Option<&'a str> {
+    let (labels, port) = host(key)?;
+    let mut rest = text;
+    for (at, label) in labels.rsplit(',').enumerate() {
+        if at > 0 {
+            rest = rest.strip_prefix('.')?;
+        }
+        rest = rest.strip_prefix(label)?;
+    }
+    rest.strip_prefix(port)
 }
 
 /// Reads a URL that has this key.
@@ -93,10 +102,15 @@ fn path(key: &str) -> Option<&str> {
     key.split_once(')').map(|(_, path)| path)
 }
 
+/// The labels of the host of a key, turned round, and its port with the colon.
+fn host(key: &str) -> Option<(&str, &str)> {
+    let (host, _) = key.split_once(')')?;
+    Some(host.find(':').map_or((host, ""), |at| host.split_at(at)))
+}
+
 /// Scheme and host of a key; none if it has no host that is turned round.
 fn push_host(url: &mut String, key: &str, marks: u8) -> Option<()> {
-    let (host, _) = key.split_once(')')?;
-    let (labels, port) = host.find(':').map_or((host, ""), |at| host.split_at(at));
+    let (labels, port) = host(key)?;
     url.push_str(if marks & HTTPS == 0 {
         "http://"
     } else {

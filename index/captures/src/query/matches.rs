@@ -8,7 +8,9 @@ use std::vec;
 
 use archive_db::DbError;
 use archive_formats::cdx::Capture;
-use archive_formats::cdx::query::{CaptureQuery, Cursor, Filter, Limit, Order, SET_FIELD, Thinned};
+use archive_formats::cdx::query::{
+    CaptureQuery, Cursor, Filter, LINE_FIELD, Limit, Order, SET_FIELD, Thinned,
+};
 
 use super::QueryError;
 use super::walk::{Walk, second_of};
@@ -16,7 +18,7 @@ use crate::Captures;
 use crate::moment::Moment;
 use crate::names::Source;
 use crate::packed::unpack;
-use crate::place::Place;
+use crate::place::{Place, Position};
 use crate::rows::PackedCapture;
 use crate::shared::{Shared, View};
 
@@ -54,43 +56,27 @@ pub(crate) struct Reading<'a> {
     to: Moment,
     filters: Vec<Filter>,
     sources: Option<SourceTest>,
-    names_sets: bool,
+    names_sources: bool,
     tested: HashMap<u32, bool>,
     misses: u32,
     is_done: bool,
 }
 
 impl Captures {
-    /// Answers a query with captures as they were given to the index.
+    /// Answers a query. Each capture names the set that it was imported with, in the field [`SET_FIELD`], and the line that
+    /// tells of it, in the field [`LINE_FIELD`], if that line does not say where a record of its own is; else it is as it was
+    /// given to the index. Filters may ask for these fields, and they tell apart the cursors of captures that are alike.
     ///
     /// # Errors
     ///
     /// [`QueryError`] if the query breaks a rule, or the database fails.
     pub fn query(&self, query: &CaptureQuery) -> Result<Matches<'_>, QueryError> {
-        self.matches(query, |reading| reading)
-    }
-
-    /// Answers a query with captures that name the set they were imported with, in the field [`SET_FIELD`]; filters may ask
-    /// for it.
-    ///
-    /// # Errors
-    ///
-    /// [`QueryError`] if the query breaks a rule, or the database fails.
-    pub fn query_with_sets(&self, query: &CaptureQuery) -> Result<Matches<'_>, QueryError> {
-        self.matches(query, Reading::naming_sets)
-    }
-
-    fn matches<'a>(
-        &'a self,
-        query: &CaptureQuery,
-        prepared: impl FnOnce(Reading<'a>) -> Reading<'a>,
-    ) -> Result<Matches<'a>, QueryError> {
         query.validate()?;
         let Some(opposite) = from_the_end(query) else {
-            let thinned = query.thin(prepared(self.reading(query, None)?));
+            let thinned = query.thin(self.reading(query, None)?.naming_sources());
             return Ok(Matches(Answer::Read(Box::new(thinned))));
         };
-        let last = opposite.thin(prepared(self.reading(&opposite, None)?));
+        let last = opposite.thin(self.reading(&opposite, None)?.naming_sources());
         let last: Result<Vec<Capture>, DbError> =
             last.map(|run| run.map(|run| run.capture)).collect();
         let mut last = last?;
@@ -98,7 +84,8 @@ impl Captures {
         Ok(Matches(Answer::Last(last.into_iter())))
     }
 
-    /// The captures of a query before they are thinned out; of some sources only, if there is a test.
+    /// The captures of a query before they are thinned out, as they were given to the index; of some sources only, if there is
+    /// a test.
     ///
     /// # Errors
     ///
@@ -122,7 +109,7 @@ impl Captures {
                 to: query.span.to.map_or(Moment::LAST, Moment::end_of),
                 filters: query.filters.clone(),
                 sources,
-                names_sets: false,
+                names_sources: false,
                 tested: HashMap::new(),
                 misses: 0,
                 is_done: false,
@@ -176,9 +163,9 @@ impl Iterator for Reading<'_> {
 }
 
 impl Reading<'_> {
-    /// Lets each capture that was imported name its set.
-    fn naming_sets(mut self) -> Self {
-        self.names_sets = true;
+    /// Lets each capture name where it comes from.
+    fn naming_sources(mut self) -> Self {
+        self.names_sources = true;
         self
     }
 
@@ -200,8 +187,8 @@ impl Reading<'_> {
             let Some((mut capture, source)) = self.shared.shown(&place, &packed)? else {
                 continue;
             };
-            if self.names_sets {
-                name_set(&mut capture, source.set.as_deref());
+            if self.names_sources {
+                name_source(&mut capture, place.position, &source);
             }
             if self.filters.iter().all(|filter| filter.accepts(&capture)) {
                 return Ok(Some(capture));
@@ -236,11 +223,20 @@ impl fmt::Debug for Reading<'_> {
     }
 }
 
-/// Lets a capture that was imported name its set, and no other one.
-fn name_set(capture: &mut Capture, set: Option<&str>) {
-    capture.extra.retain(|(name, _)| name != SET_FIELD);
-    if let Some(set) = set {
+/// Lets a capture name its set, if it was imported, and its line, if that says no place. Two captures of one key and time are
+/// then never alike: neither in these fields nor in file and offset.
+fn name_source(capture: &mut Capture, position: Position, source: &Source) {
+    let is_free = |name: &str| name != SET_FIELD && name != LINE_FIELD;
+    capture.extra.retain(|(name, _)| is_free(name));
+    if let Some(set) = source.set.as_deref() {
         capture.extra.push((SET_FIELD.to_owned(), set.to_owned()));
+    }
+    if let Position::Line(line) = position {
+        let line = match source.file.as_deref().filter(|_| source.set.is_none()) {
+            Some(file) => format!("{file}:{line}"),
+            None => line.to_string(),
+        };
+        capture.extra.push((LINE_FIELD.to_owned(), line));
     }
 }
 
@@ -311,8 +307,11 @@ impl Shared {
             if !view.shown.has(place.file) {
                 continue;
             }
-            let shown = self.shown(&place, &packed)?;
-            if shown.is_some_and(|(capture, _)| Cursor::of(&capture) == *cursor) {
+            let Some((mut capture, source)) = self.shown(&place, &packed)? else {
+                continue;
+            };
+            name_source(&mut capture, place.position, &source);
+            if Cursor::of(&capture) == *cursor {
                 return Ok(place);
             }
         }

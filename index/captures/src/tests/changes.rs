@@ -1,9 +1,9 @@
 //! Queries while the index changes, resume keys, and queries that make no sense.
 
-use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{Cursor, InvalidQuery, Limit, MAX_LAST, Order};
+use archive_formats::cdx::{Capture, OriginalRecord};
 
-use super::{add, answer, capture, empty, everything, of_all, of_url, open};
+use super::{add, answer, answer_with_sources, capture, empty, everything, of_all, of_url, open};
 use crate::QueryError;
 
 /// Fails if a resume key leaves out or repeats a capture because others came or went.
@@ -64,6 +64,57 @@ fn resume_key_leads_through_one_second() {
         query.cursor = Some(gone);
         query.limit = None;
         assert_eq!(answer(&captures, &query), whole);
+    }
+}
+
+/// Fails if an answer that is resumed behind each capture repeats one, leaves one out or never ends, where several sets and
+/// lines name one record.
+#[test]
+fn resume_key_leads_through_equal_captures() {
+    let (_memory, captures) = empty();
+    let record = |file: Option<&str>, offset| {
+        let mut capture = capture("http://a.dk/", "20200101000000", 0);
+        (capture.file, capture.offset) = (file.map(str::to_owned), offset);
+        capture
+    };
+    let (one, two) = (record(Some("a"), Some(5)), record(Some("a"), Some(6)));
+    add(&captures, "a", &[one.clone(), two.clone()]);
+    // Metadata files and lines without a place tell of the same records, some more than once.
+    let mut told_of = record(None, None);
+    told_of.original_record = Some(OriginalRecord {
+        length: None,
+        offset: Some(5),
+        file: Some("a".to_owned()),
+    });
+    for name in ["m 1", "m 2"] {
+        add(&captures, name, &[told_of.clone(), told_of.clone()]);
+    }
+    for set in ["x", "x y"] {
+        let mut import = captures.import(set).unwrap();
+        for capture in [&one, &two, &record(None, None), &record(Some("a"), None)] {
+            import.push(capture).unwrap();
+            import.push(capture).unwrap();
+        }
+        import.complete().unwrap();
+    }
+    for order in [Order::Ascending, Order::Descending] {
+        let mut query = of_url("http://a.dk/");
+        query.order = order;
+        let whole = answer_with_sources(&captures, &query);
+        assert_eq!(whole.len(), 2 + 4 + 2 * (2 + 4));
+        for count in 1..4 {
+            query.cursor = None;
+            query.limit = Some(Limit::First(count));
+            let mut seen = Vec::new();
+            loop {
+                let page = answer_with_sources(&captures, &query);
+                let Some(last) = page.last() else { break };
+                query.cursor = Some(Cursor::of(last).to_string().parse().unwrap());
+                seen.extend(page);
+                assert!(seen.len() <= whole.len(), "it never ends: {seen:?}");
+            }
+            assert_eq!(seen, whole, "{count} at a time");
+        }
     }
 }
 

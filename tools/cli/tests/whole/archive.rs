@@ -101,6 +101,12 @@ impl Archive {
         }
     }
 
+    /// Whether the process is there that was started last.
+    pub fn is_up(&mut self) -> bool {
+        let up = self.up.as_mut();
+        up.is_some_and(|up| up.try_wait().expect("wait").is_none())
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }

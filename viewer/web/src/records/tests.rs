@@ -9,6 +9,7 @@ fn nowhere() -> RecordPlace {
     RecordPlace {
         file: FileName::new("none.warc").unwrap(),
         offset: 0,
+        length: None,
     }
 }
 

@@ -86,6 +86,7 @@ impl Server {
         let place = RecordPlace {
             file: file_name(file)?,
             offset,
+            length: None,
         };
         if !visit.collection.has_file(file) {
             return Err(no_file());

@@ -96,6 +96,7 @@ impl Server {
         let place = RecordPlace {
             file: file.ok_or_else(nowhere)?,
             offset: capture.offset.ok_or_else(nowhere)?,
+            length: capture.length,
         };
         self.parts.records.open(&place).await
     }

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use thiserror::Error;
 
+use super::{LINE_FIELD, SET_FIELD};
 use crate::cdx::Capture;
 use crate::date::Stamp;
 
@@ -15,9 +16,10 @@ const MAX_TEXT: usize = 256 * 1024;
 
 /// The place of one capture. An answer resumes with the first capture behind it.
 ///
-/// It is made from a capture, and holds nothing that only the index knows; so it is good for any index with the same
-/// captures. When its file is unknown by then, the index resumes with the first capture of that key and second: some come
-/// twice, and no capture is left out.
+/// It is made from a capture of an answer, and holds nothing that only the index knows; so it is good for any index with the
+/// same captures. No two captures of an answer have the same one: one record may be named by several sets, and by several
+/// lines that say no place, so the set and the line are in it. When there is no such capture any more, the index resumes with
+/// the first capture of that key and second: some come twice, and no capture is left out.
 ///
 /// Its text is made of letters, digits, `-` and `_`, so that it passes through any number of rounds of URL encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,17 @@ pub struct Cursor {
     pub file: String,
     /// The offset; 0 for a capture without one.
     pub offset: u64,
+    /// The source that tells of the capture; absent for one of a file of the archive, whose record has a place.
+    pub source: Option<Box<CursorSource>>,
+}
+
+/// The part of a cursor that tells apart captures of one record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CursorSource {
+    /// The set that the capture was imported with ([`SET_FIELD`]); empty for a capture of a file of the archive.
+    pub set: String,
+    /// The line that tells of the capture ([`LINE_FIELD`]); empty for a capture whose record has a place.
+    pub line: String,
 }
 
 /// A text that no cursor has.
@@ -40,21 +53,42 @@ pub struct InvalidCursor;
 impl Cursor {
     /// The place of a capture.
     pub fn of(capture: &Capture) -> Self {
+        let extra = |name| capture.extra(name).unwrap_or_default().to_owned();
         Self {
             key: capture.key.clone(),
             timestamp: capture.timestamp,
             file: capture.file.clone().unwrap_or_default(),
             offset: capture.offset.unwrap_or_default(),
+            source: CursorSource {
+                set: extra(SET_FIELD),
+                line: extra(LINE_FIELD),
+            }
+            .if_any(),
         }
+    }
+}
+
+impl CursorSource {
+    /// The source of a cursor, if there is anything in it.
+    pub fn if_any(self) -> Option<Box<Self>> {
+        (!self.set.is_empty() || !self.line.is_empty()).then(|| Box::new(self))
     }
 }
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The file comes last: it may have blanks. Keys have none that were not escaped.
+        // Set, line and file come last, with the lengths of the first two: they may have blanks. Keys have none that were not
+        // escaped.
+        let source = self.source.as_deref();
+        let (set, line) = source.map_or(("", ""), |source| (&source.set, &source.line));
         let text = format!(
-            "{} {} {} {}",
-            self.key, self.timestamp, self.offset, self.file
+            "{} {} {} {} {} {set}{line}{}",
+            self.key,
+            self.timestamp,
+            self.offset,
+            set.len(),
+            line.len(),
+            self.file
         );
         f.write_str(&URL_SAFE_NO_PAD.encode(text))
     }
@@ -69,16 +103,33 @@ impl FromStr for Cursor {
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).ok().ok_or(InvalidCursor)?;
         let text = String::from_utf8(bytes).ok().ok_or(InvalidCursor)?;
-        let mut parts = text.splitn(4, ' ');
+        let mut parts = text.splitn(6, ' ');
         let mut next = || parts.next().ok_or(InvalidCursor);
-        let (key, timestamp, offset, file) = (next()?, next()?, next()?, next()?);
-        let digits = offset.bytes().all(|b| b.is_ascii_digit());
-        let offset = offset.parse().ok().filter(|_| digits);
+        let (key, timestamp, offset) = (next()?, next()?, number(next()?)?);
+        let (set, line, rest) = (length(next()?)?, length(next()?)?, next()?);
+        let (set, rest) = rest.split_at_checked(set).ok_or(InvalidCursor)?;
+        let (line, file) = rest.split_at_checked(line).ok_or(InvalidCursor)?;
         Ok(Self {
             key: key.to_owned(),
             timestamp: timestamp.parse().ok().ok_or(InvalidCursor)?,
             file: file.to_owned(),
-            offset: offset.ok_or(InvalidCursor)?,
+            offset,
+            source: CursorSource {
+                set: set.to_owned(),
+                line: line.to_owned(),
+            }
+            .if_any(),
         })
     }
+}
+
+/// A number of digits alone.
+fn number(text: &str) -> Result<u64, InvalidCursor> {
+    let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| is_digits);
+    number.ok_or(InvalidCursor)
+}
+
+fn length(text: &str) -> Result<usize, InvalidCursor> {
+    usize::try_from(number(text)?).ok().ok_or(InvalidCursor)
 }

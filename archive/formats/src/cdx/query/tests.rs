@@ -132,11 +132,28 @@ fn cursors_read_back_and_others_do_not() {
     assert_eq!(text.parse(), Ok(cursor));
     let bare = Cursor::of(&Capture::new("k", "20140102030405".parse().unwrap()));
     assert_eq!(bare.to_string().parse(), Ok(bare));
+    let mut told_of = capture("k", "20140102030405", "d", 7);
+    for (name, value) in [(SET_FIELD, "a set é"), (LINE_FIELD, "m 1.warc:17")] {
+        told_of.extra.push((name.to_owned(), value.to_owned()));
+    }
+    let cursor = Cursor::of(&told_of);
+    let source = cursor.source.as_deref().unwrap();
+    assert_eq!(
+        (source.set.as_str(), source.line.as_str()),
+        ("a set é", "m 1.warc:17")
+    );
+    assert_eq!(cursor.to_string().parse(), Ok(cursor));
     for text in [
         "",
         "org%2Ca%29%2F+20140102030405",
         "AAAA",
         "b3JnLGEpLyAyMDE0",
+        // `k 20140102030405 0 9 0 ab`: a set that is longer than what there is.
+        "ayAyMDE0MDEwMjAzMDQwNSAwIDkgMCBhYg",
+        // `k 20140102030405 0 1 0 é`: a set that ends within a letter.
+        "ayAyMDE0MDEwMjAzMDQwNSAwIDEgMCDDqQ",
+        // `k 20140102030405 0 +1 0 a`: no number.
+        "ayAyMDE0MDEwMjAzMDQwNSAwICsxIDAgYQ",
         "==",
     ] {
         assert_eq!(text.parse::<Cursor>(), Err(InvalidCursor), "{text}");

@@ -1,0 +1,273 @@
+//! The generations of the part: all that works on one database, from its opening to its end.
+//!
+//! Owns the end of a generation whose database is found damaged, and the begin of the next one, which has the database begun
+//! anew. The process does not end for it: in `holdfast up` it has all other parts too, and the archive goes on. For some
+//! seconds the index cannot be reached, and says nothing that would be short.
+//!
+//! Not promised: to go on without end on a bad disk. The part ends as it does at any other failure when databases are damaged
+//! again and again, or when somebody keeps the damaged one open.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use archive_client::{Access, Batch, ClientLimits};
+use archive_daemon::worker::DuplicateWorker;
+use archive_daemon::{Daemon, TaskError, Tasks, Workers};
+use archive_db::DbError;
+use archive_rpc::{Credentials, Drained, Limits, ServeError};
+use index_captures::{CheckPoint, OpenError};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+use crate::StartError;
+use crate::board::Board;
+use crate::extract::Extractor;
+use crate::follow::{Dispatch, Feed};
+use crate::follower::Follower;
+use crate::health::{self, Health, OpenedDatabase};
+use crate::job::{Jobs, SlowReplicas};
+use crate::metrics::Instruments;
+use crate::rpc;
+use crate::settings::IndexSettings;
+use crate::work::{Compare, Tidy, Verify};
+
+/// A part whose database is damaged more often than this within [`SPAN`] ends.
+const MOST_DAMAGES: usize = 3;
+
+/// See [`MOST_DAMAGES`].
+const SPAN: Duration = Duration::from_hours(1);
+
+/// What the tasks are named after.
+const PART: &str = "index";
+
+/// How long the damaged database may stay open: queries that run end at their next capture.
+const CLOSING: Duration = Duration::from_mins(1);
+
+/// The pause before it is looked again whether it is closed.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What all generations of the part have in common.
+pub(crate) struct Generations {
+    pub(crate) settings: IndexSettings,
+    pub(crate) daemon: Daemon,
+    pub(crate) access: Arc<dyn Access>,
+    pub(crate) batch: Arc<dyn Batch>,
+    pub(crate) client_limits: ClientLimits,
+    pub(crate) credentials: Credentials,
+    /// Of the door.
+    pub(crate) limits: Limits,
+    pub(crate) instruments: Instruments,
+    /// Where the door is.
+    pub(crate) address: SocketAddr,
+    /// How long the tasks of one may take to end.
+    pub(crate) drain: Duration,
+}
+
+/// A generation that runs.
+pub(crate) struct Generation {
+    tasks: Tasks,
+    health: Health,
+}
+
+/// Why the part ends before it is asked to.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EndError {
+    /// A task failed for another reason than damage, or damage comes again and again.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// The next generation does not start.
+    #[error("the index cannot begin its database anew: {0}")]
+    Start(#[from] StartError),
+}
+
+impl Generations {
+    /// Opens the database; one that is damaged is begun anew.
+    pub(crate) async fn open(settings: &IndexSettings) -> Result<OpenedDatabase, StartError> {
+        let memory = usize::try_from(settings.memory.bytes()).unwrap_or(usize::MAX);
+        let data = settings.data.clone();
+        spawn_blocking(move || health::open(&data, memory)).await?
+    }
+
+    /// Starts all that works on a database.
+    pub(crate) fn start(
+        &self,
+        opened: OpenedDatabase,
+        listener: TcpListener,
+    ) -> Result<Generation, DuplicateWorker> {
+        let OpenedDatabase {
+            captures,
+            health,
+            rebuilt,
+        } = opened;
+        let clock = &self.daemon.clock;
+        let tasks = Tasks::new().part(PART);
+        let workers = Workers::new(clock.clone(), tasks.clone());
+        let stop = tasks.stop();
+        let follower = Arc::new(Follower::new(
+            captures.clone(),
+            self.settings.limits(),
+            clock.clone(),
+        ));
+        self.instruments.show(&follower.counts());
+        let board = Arc::new(Board::new(rebuilt));
+        let (wake, forgotten) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let extractor = Extractor {
+            jobs: Jobs {
+                batch: Arc::clone(&self.batch),
+                limits: self.client_limits,
+                chance: self.daemon.chance.clone(),
+                clock: clock.clone(),
+                instruments: self.instruments.clone(),
+                slow: SlowReplicas::default(),
+            },
+            follower: Arc::clone(&follower),
+            instruments: self.instruments.clone(),
+        };
+
+        workers.spawn(Tidy {
+            captures: captures.clone(),
+            health: health.clone(),
+        })?;
+        workers.spawn(Verify {
+            captures,
+            health: health.clone(),
+            point: CheckPoint::default(),
+        })?;
+        workers.spawn(Compare {
+            extractor: extractor.clone(),
+            follower: Arc::clone(&follower),
+            board: Arc::clone(&board),
+            instruments: self.instruments.clone(),
+            chance: self.daemon.chance.clone(),
+            clock: clock.clone(),
+            wake: Arc::clone(&wake),
+            pause: self.settings.compare.duration(),
+            has_waited: false,
+        })?;
+        tasks.spawn("health", health.clone().watch(stop.clone()));
+        let feed = Feed {
+            access: Arc::clone(&self.access),
+            follower: Arc::clone(&follower),
+            board: Arc::clone(&board),
+            instruments: self.instruments.clone(),
+            clock: clock.clone(),
+            stop: stop.clone(),
+            wake: Arc::clone(&wake),
+            forgotten: Arc::clone(&forgotten),
+        };
+        let watched = health.clone();
+        tasks.spawn("feed", async move {
+            let ended = feed.run().await;
+            ended.inspect_err(|error| error.look_at(&watched))
+        });
+        let dispatch = Dispatch {
+            extractor,
+            follower: Arc::clone(&follower),
+            board: Arc::clone(&board),
+            clock: clock.clone(),
+            stop: stop.clone(),
+            wake: Arc::clone(&wake),
+        };
+        let watched = health.clone();
+        tasks.spawn("dispatch", async move {
+            let ended = dispatch.run().await;
+            ended.inspect_err(|error| error.look_at(&watched))
+        });
+
+        let door = rpc::Door::new(
+            (follower, board, health.clone()),
+            self.instruments.clone(),
+            (wake, forgotten),
+            rpc::DoorLimits {
+                queries: self.settings.queries.get(),
+                temporary: self.settings.data.clone(),
+            },
+        );
+        let services = rpc::services(door);
+        let (credentials, limits) = (self.credentials.clone(), self.limits);
+        tasks.spawn("rpc", async move {
+            let stopped = stop.cancelled_owned();
+            let drain = limits.drain;
+            let drained =
+                archive_rpc::serve(listener, services, credentials, limits, stopped).await?;
+            if drained == Drained::Cut {
+                tracing::warn!(after = ?drain, "calls still under way were cut");
+            }
+            Ok::<(), ServeError>(())
+        });
+        Ok(Generation { tasks, health })
+    }
+
+    /// Lives until the stop, one generation after the other.
+    pub(crate) async fn run(
+        self,
+        first: Generation,
+        stop: CancellationToken,
+    ) -> Result<(), EndError> {
+        let mut damages: Vec<Instant> = Vec::new();
+        let mut generation = first;
+        loop {
+            let own = generation.tasks.stop();
+            tokio::select! {
+                () = stop.cancelled() => generation.tasks.stop_all(),
+                () = own.cancelled() => {}
+            }
+            let ended = generation.tasks.join(self.drain).await;
+            if stop.is_cancelled() {
+                return Ok(ended?);
+            }
+            let now = self.daemon.clock.instant();
+            damages.retain(|damage| now.saturating_duration_since(*damage) < SPAN);
+            if !generation.health.is_damaged() || damages.len() >= MOST_DAMAGES {
+                return Ok(ended?);
+            }
+            damages.push(now);
+            drop(generation);
+            match self.begin_anew(&stop).await? {
+                Some(next) => generation = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Starts the generation after one whose database is damaged. None: the stop came before.
+    async fn begin_anew(&self, stop: &CancellationToken) -> Result<Option<Generation>, StartError> {
+        let clock = &self.daemon.clock;
+        let begin = clock.instant();
+        let opened = loop {
+            let opened = Self::open(&self.settings).await;
+            let waited = clock.instant().saturating_duration_since(begin);
+            match opened {
+                _ if stop.is_cancelled() => return Ok(None),
+                Err(error) if is_open(&error) && waited < CLOSING => clock.sleep(PAUSE).await,
+                other => break other?,
+            }
+        };
+        let (listener, _) = archive_rpc::bind(&self.address.to_string()).await?;
+        Ok(Some(self.start(opened, listener)?))
+    }
+}
+
+/// Whether somebody still has the database open.
+fn is_open(error: &StartError) -> bool {
+    let is_busy = |error: &DbError| matches!(error, DbError::Busy { .. });
+    match error {
+        StartError::Destroy(error) => is_busy(error),
+        StartError::Open(OpenError::Database(error)) => is_busy(error),
+        StartError::Settings(_)
+        | StartError::Credentials(_)
+        | StartError::Identity(_)
+        | StartError::Trust(_)
+        | StartError::Repository(_)
+        | StartError::Open(OpenError::Damaged { .. } | OpenError::Format { .. })
+        | StartError::State(_)
+        | StartError::Note(_)
+        | StartError::Bind(_)
+        | StartError::Metrics(_)
+        | StartError::Duplicate(_)
+        | StartError::Join(_) => false,
+    }
+}
