@@ -89,7 +89,7 @@ pub struct Importer {
     captures: Captures,
     set: String,
     import: u32,
-    /// What says of which files the captures are: written before them.
+    /// The rows that name the files of the captures: written before them.
     batch: Batch,
     rows: Ingestion<Place, PackedCapture>,
     /// Captures are written when they take this many bytes.

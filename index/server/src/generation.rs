@@ -40,7 +40,7 @@ const MOST_DAMAGES: usize = 3;
 /// See [`MOST_DAMAGES`].
 const SPAN: Duration = Duration::from_hours(1);
 
-/// What the tasks are named after.
+/// The names of the tasks.
 const PART: &str = "index";
 
 /// How long the damaged database may stay open: queries that run end at their next capture.
@@ -49,7 +49,7 @@ const CLOSING: Duration = Duration::from_mins(1);
 /// The pause before it is looked again whether it is closed.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What all generations of the part have in common.
+/// The state that all generations of the part share.
 pub(crate) struct Generations {
     pub(crate) settings: IndexSettings,
     pub(crate) daemon: Daemon,
