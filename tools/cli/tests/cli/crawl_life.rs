@@ -34,15 +34,20 @@ fn begin_slow(site: &Site, base: &Path) -> (Child, PathBuf) {
         let mut jobs = names.filter(|path| path.join("job.toml").is_file());
         jobs.next().ok_or_else(|| "no job".to_owned())
     });
-    wait_for_log(&job);
+    wait_for_outcome(&job, &site.base);
     (child, job)
 }
 
-/// Waits until something stands in the crawl log.
-fn wait_for_log(job: &Path) {
+/// Waits until the crawl log has the outcome of `uri`: its fourth column.
+fn wait_for_outcome(job: &Path, uri: &str) {
     eventually_blocking("a fetched URI", PATIENCE, || {
         let log = std::fs::read_to_string(job.join("logs/crawl.log")).unwrap_or_default();
-        if log.is_empty() { Err(log) } else { Ok(()) }
+        let mut uris = log.lines().map(|line| line.split_whitespace().nth(3));
+        if uris.any(|logged| logged == Some(uri)) {
+            Ok(())
+        } else {
+            Err(log)
+        }
     });
 }
 
