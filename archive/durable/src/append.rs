@@ -27,8 +27,12 @@ impl AppendFile {
         call::write_all(&mut self.file, &self.path, bytes)
     }
 
-    /// Takes away everything after the first `length` bytes, durably: what a crash left of an append.
+    /// Takes away everything after the first `length` bytes, durably: what a crash left of an append. A file without a byte is left
+    /// as it is.
     pub fn cut(&mut self, length: u64) -> Result<(), DiskError> {
+        if length == 0 && call::length(&self.file, &self.path)? == 0 {
+            return Ok(());
+        }
         call::truncate(&self.file, &self.path, length)?;
         self.sync()
     }

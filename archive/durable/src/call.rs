@@ -114,6 +114,14 @@ pub(crate) fn look(path: &Path) -> Result<std::fs::Metadata> {
     path.symlink_metadata().map_err(failed)
 }
 
+/// The length of an open file. No point at which `fault` counts, as [`look`].
+pub(crate) fn length(file: &File, path: &Path) -> Result<u64> {
+    let found = file.metadata();
+    Ok(found
+        .map_err(|error| DiskError::new("fstat", path, error))?
+        .len())
+}
+
 /// Reads a small file from its beginning, at most `most` bytes of it.
 pub(crate) fn read_up_to(file: File, path: &Path, most: u64) -> Result<Vec<u8>> {
     let failed = |error| DiskError::new("read", path, error);

@@ -117,10 +117,13 @@ pub fn open(path: &Path) -> Result<File, DiskError> {
     call::open(path)
 }
 
-/// Moves a name to another, which must be free; both directories are made durable.
+/// Moves a name to another, which must be free. Both directories are made durable, once where they are the same.
 pub fn move_new(from: &Path, to: &Path) -> Result<(), DiskError> {
     call::move_new(from, to)?;
     to.parent().map_or(Ok(()), call::sync_directory)?;
+    if from.parent() == to.parent() {
+        return Ok(());
+    }
     from.parent().map_or(Ok(()), call::sync_directory)
 }
 

@@ -38,7 +38,7 @@ pub use append::AppendFile;
 pub use error::{DiskError, Severity};
 pub use exchange::{Copy, Proven};
 pub use journal::{Change, Journal, JournalWriter};
-pub use replace::{read_small, read_state, replace, replace_secret};
+pub use replace::{SmallFile, read_small, read_state, replace, replace_all, replace_secret};
 pub use sidecar::{OutboardRecord, Sidecar, SidecarError};
 pub use space::Space;
 pub use stage::{PublishError, Received, Reservation, Sealed, Stage, Survey, Target, Verified};

@@ -3,6 +3,7 @@
 //! This is the one place that renames over a name, and it is never used for an archived file.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::call;
@@ -37,15 +38,63 @@ fn replace_with(path: &Path, bytes: &[u8], mode: u32) -> Result<(), DiskError> {
 }
 
 fn replace_from(new: &Path, path: &Path, bytes: &[u8], mode: u32) -> Result<(), DiskError> {
+    let file = write_unfinished(new, bytes, mode)?;
+    call::sync(&file, new)?;
+    call::move_over(new, path)?;
+    path.parent().map_or(Ok(()), call::sync_directory)
+}
+
+/// Writes a file under its unfinished name, in place of what a crash has left there. It is not synced.
+fn write_unfinished(new: &Path, bytes: &[u8], mode: u32) -> Result<File, DiskError> {
     match call::unlink(new) {
         Err(error) if !error.is_absent() => return Err(error),
         Ok(()) | Err(_) => {}
     }
     let mut file = call::create_with(new, mode)?;
     call::write_all(&mut file, new, bytes)?;
-    call::sync(&file, new)?;
-    call::move_over(new, path)?;
-    path.parent().map_or(Ok(()), call::sync_directory)
+    Ok(file)
+}
+
+/// A small file that is replaced together with others of its directory, by [`replace_all`].
+#[derive(Clone, Copy, Debug)]
+pub struct SmallFile<'a> {
+    /// Its name in the directory.
+    pub name: &'a str,
+    /// Its content.
+    pub bytes: &'a [u8],
+    /// Whether nobody else on the machine may read it.
+    pub is_secret: bool,
+}
+
+impl<'a> SmallFile<'a> {
+    /// A file that everybody on the machine may read.
+    pub const fn new(name: &'a str, bytes: &'a [u8]) -> Self {
+        Self {
+            name,
+            bytes,
+            is_secret: false,
+        }
+    }
+}
+
+/// Replaces several files of a directory, durably. After a crash each of them is old or new, some may be old and others new.
+///
+/// The directory is synced once for all of them, where [`replace()`] syncs it for each file.
+pub fn replace_all(directory: &Path, files: &[SmallFile<'_>]) -> Result<(), DiskError> {
+    let mut written = Vec::with_capacity(files.len());
+    for file in files {
+        let path = directory.join(file.name);
+        let new = unfinished(&path);
+        let mode = if file.is_secret { 0o600 } else { 0o644 };
+        written.push((write_unfinished(&new, file.bytes, mode)?, new, path));
+    }
+    for (file, new, _) in &written {
+        call::sync(file, new)?;
+    }
+    for (_, new, path) in &written {
+        call::move_over(new, path)?;
+    }
+    call::sync_directory(directory)
 }
 
 /// Reads a state file; `None` if there is none.
@@ -94,6 +143,24 @@ mod tests {
         replace(&path, b"two").unwrap();
         assert_eq!(read_state(&path).unwrap().unwrap(), b"two");
         assert!(!unfinished(&path).try_exists().unwrap());
+    }
+
+    /// Fails if a file of several keeps its old content, is readable by others though it is secret, or leaves its unfinished name.
+    #[test]
+    fn several_files_are_replaced_together() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        let (open, secret) = (directory.path().join("open"), directory.path().join("key"));
+        std::fs::write(&open, b"old").unwrap();
+        std::fs::write(unfinished(&secret), b"torn").unwrap();
+        let mut key = SmallFile::new("key", b"secret");
+        key.is_secret = true;
+        replace_all(directory.path(), &[SmallFile::new("open", b"new"), key]).unwrap();
+        assert_eq!(std::fs::read(&open).unwrap(), b"new");
+        assert_eq!(std::fs::read(&secret).unwrap(), b"secret");
+        let mode = std::fs::metadata(&secret).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
     }
 
     #[test]
