@@ -25,6 +25,17 @@ pub struct Database {
     torn: Option<TornTail>,
 }
 
+/// What a database is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    /// To be made, and written.
+    Create,
+    /// To be read and written.
+    Write,
+    /// To be read: nothing on disk is changed.
+    Read,
+}
+
 /// What the handles share.
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -92,6 +103,32 @@ impl Database {
         }
     }
 
+    /// Opens the database in the directory `path` for reading. Nothing on disk is changed, and each write fails. It has the rows
+    /// of the moment at which it is opened.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::open`]; a database that is absent, or of an older version, is refused, too.
+    pub fn open_to_read(path: &Path, options: &Options) -> Result<Self, DbError> {
+        if !is_there(path)? {
+            return Err(behind(path, options, 0));
+        }
+        // A migration would write.
+        let mut options = options.clone();
+        options.migrations.clear();
+        let mut rocksdb = options.to_rocksdb(None);
+        // Else each table has 16 threads to open its files, of which most have one.
+        rocksdb.set_max_file_opening_threads(1);
+        let inner = Inner::open(path, &options, &rocksdb, Access::Read)?;
+        inner.refuse_others(&options)?;
+        let found = version::read(&inner, &options)?;
+        Ok(Self {
+            inner: Arc::new(inner),
+            found: Some(found),
+            torn: None,
+        })
+    }
+
     /// The same on disk (`env` is none) or elsewhere; `is_new` as the caller found out.
     pub(crate) fn open_in(
         path: &Path,
@@ -99,41 +136,27 @@ impl Database {
         env: Option<&Env>,
         is_new: bool,
     ) -> Result<Self, DbError> {
-        let behind = |found| DbError::Behind {
-            path: path.to_path_buf(),
-            stamp: options.at_least,
-            found,
-        };
         if is_new && options.at_least > 0 {
-            return Err(behind(0));
+            return Err(behind(path, options, 0));
         }
         let mut rocksdb = options.to_rocksdb(env);
         // Each table that is made in a database that is open costs a sync of its own.
         rocksdb.create_missing_column_families(is_new);
-        let mut inner = Inner::open(path, options, &rocksdb, is_new)?;
+        let access = if is_new {
+            Access::Create
+        } else {
+            Access::Write
+        };
+        let mut inner = Inner::open(path, options, &rocksdb, access)?;
         inner.syncs_later = options.syncs_later;
         inner.is_on_disk = env.is_none();
         if inner.is_on_disk {
             let deleted = ingestion::delete_left(path);
             deleted.map_err(|error| DbError::from_io(path, &error))?;
         }
-        if let Some(wanted) = options
-            .identity
-            .as_ref()
-            .filter(|id| **id != inner.identity)
-        {
-            return Err(DbError::Other {
-                path: path.to_path_buf(),
-                wanted: wanted.clone(),
-                found: inner.identity,
-            });
-        }
-        let sequence = inner.db.latest_sequence_number();
-        if sequence < options.at_least {
-            return Err(behind(sequence));
-        }
+        inner.refuse_others(options)?;
         // Where nothing was ever written, a creation was cut off at most: it goes on.
-        let found = if sequence == 0 {
+        let found = if inner.db.latest_sequence_number() == 0 {
             None
         } else {
             Some(version::read(&inner, options)?)
@@ -249,22 +272,28 @@ impl Inner {
         path: &Path,
         options: &Options,
         rocksdb: &rocksdb::Options,
-        is_new: bool,
+        access: Access,
     ) -> Result<Self, DbError> {
         let failed = |error: rocksdb::Error| DbError::from_rocksdb(path, &error);
-        let tables: Vec<String> = if is_new {
-            // The table that tells the version comes last: a creation that was cut off before it is gone on with.
-            let names = ["default"]
-                .into_iter()
-                .chain(options.tables.iter().copied());
-            names.chain([version::META]).map(str::to_owned).collect()
-        } else {
-            DB::list_cf(rocksdb, path).map_err(failed)?
+        let tables: Vec<String> = match access {
+            Access::Create => {
+                // The table that tells the version comes last: a creation that was cut off before it is gone on with.
+                let names = ["default"]
+                    .into_iter()
+                    .chain(options.tables.iter().copied());
+                names.chain([version::META]).map(str::to_owned).collect()
+            }
+            Access::Write | Access::Read => DB::list_cf(rocksdb, path).map_err(failed)?,
         };
         let descriptors = tables
             .iter()
             .map(|name| ColumnFamilyDescriptor::new(name, options.to_table(name, rocksdb)));
-        let db = DB::open_cf_descriptors(rocksdb, path, descriptors).map_err(failed)?;
+        let db = match access {
+            Access::Create | Access::Write => DB::open_cf_descriptors(rocksdb, path, descriptors),
+            // Its logs are read into memory.
+            Access::Read => DB::open_cf_descriptors_read_only(rocksdb, path, descriptors, false),
+        };
+        let db = db.map_err(failed)?;
         let identity = db.get_db_identity().map_err(failed)?;
         Ok(Self {
             db,
@@ -280,6 +309,23 @@ impl Inner {
             },
             files: AtomicU64::new(0),
         })
+    }
+
+    /// Refuses a database that is another one than its user knows, or has not come as far.
+    fn refuse_others(&self, options: &Options) -> Result<(), DbError> {
+        let wanted = options.identity.as_ref();
+        if let Some(wanted) = wanted.filter(|wanted| **wanted != self.identity) {
+            return Err(DbError::Other {
+                path: self.path.clone(),
+                wanted: wanted.clone(),
+                found: self.identity.clone(),
+            });
+        }
+        let sequence = self.db.latest_sequence_number();
+        if sequence < options.at_least {
+            return Err(behind(&self.path, options, sequence));
+        }
+        Ok(())
     }
 
     fn create_missing(
@@ -378,6 +424,15 @@ pub(crate) fn scan_options() -> ReadOptions {
     options.fill_cache(false);
     options.set_readahead_size(1 << 20);
     options
+}
+
+/// The error about a database that has not come as far as its user knows.
+fn behind(path: &Path, options: &Options, found: u64) -> DbError {
+    DbError::Behind {
+        path: path.to_path_buf(),
+        stamp: options.at_least,
+        found,
+    }
 }
 
 /// Whether a database is in this directory.

@@ -78,3 +78,53 @@ fn two_whole_logs_open() {
     assert_eq!(database.table::<u64, u64>("a").unwrap().count(), Ok(10));
     assert_eq!(database.table::<u64, u64>("b").unwrap().count(), Ok(2));
 }
+
+/// The names of the files of a database, with their bytes.
+fn files_of(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.clone(), fs::read(&path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Fails if a row that stands only in the log is not read, if a file is changed, or if a write is taken.
+#[test]
+fn database_that_is_read_is_not_changed() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options::new("test", 1, &["a"]);
+    let written = Database::open(directory.path(), &options).unwrap();
+    let mut batch = written.batch();
+    let table = written.table::<u64, u64>("a").unwrap();
+    batch.put(&table, &1, &2).unwrap();
+    batch.commit().unwrap();
+    let reach = written.reach();
+    drop((written, table));
+    let before = files_of(directory.path());
+    {
+        let options = options.clone().reaches(reach.clone());
+        let read = Database::open_to_read(directory.path(), &options).unwrap();
+        let table = read.table::<u64, u64>("a").unwrap();
+        assert_eq!(table.get(&1), Ok(Some(2)));
+        let mut batch = read.batch();
+        batch.put(&table, &3, &4).unwrap();
+        assert!(batch.commit().is_err());
+    }
+    assert_eq!(before, files_of(directory.path()));
+    let ahead = options.clone().at_least(reach.sequence + 1);
+    let refused = Database::open_to_read(directory.path(), &ahead);
+    assert!(
+        matches!(refused, Err(DbError::Behind { .. })),
+        "{refused:?}"
+    );
+    let newer = Options::new("test", 2, &["a"]).migration(|_| Ok(()));
+    let refused = Database::open_to_read(directory.path(), &newer);
+    assert!(
+        matches!(refused, Err(DbError::Format { .. })),
+        "{refused:?}"
+    );
+    let absent = Database::open_to_read(&directory.path().join("absent"), &options);
+    assert!(matches!(absent, Err(DbError::Behind { .. })), "{absent:?}");
+}
