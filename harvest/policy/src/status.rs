@@ -177,6 +177,8 @@ impl RetryRules {
             | FetchStatus::CONNECT_FAILED
             | FetchStatus::CONNECT_LOST
             | FetchStatus::ROBOTS_PREREQUISITE_FAILED => self.delay,
+            // The host asks for patience, and does not say how long.
+            _ if status.number() == 429 && asked.is_none() => self.delay,
             _ => match asked {
                 Some(asked) => asked.min(self.max_retry_after),
                 None => return AfterTry::Finished(status),
@@ -240,6 +242,8 @@ mod tests {
             ),
             (http(200), 1, Some(minute), AfterTry::Finished(http(200))),
             (http(503), 1, None, AfterTry::Finished(http(503))),
+            (http(429), 1, None, AfterTry::RetryAfter(rules.delay)),
+            (http(429), 3, None, AfterTry::Finished(http(429))),
             (http(503), 1, Some(minute), AfterTry::RetryAfter(minute)),
             (
                 http(429),
