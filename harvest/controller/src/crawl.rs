@@ -60,24 +60,15 @@ impl Run<'_> {
         let earlier = directory.closed_files(parts.clock.now())?;
         let (mut opened, mut closed) = (handle.opened, handle.closed);
         let closing = async {
+            let mut first = Ok(());
             // A file that is stored may be deleted, and a frontier that still names it would pass for damaged.
             if opened.wait_for(|is_open| *is_open).await.is_ok() {
-                self.close_all(earlier).await?;
+                first = self.close_all(earlier).await;
             }
-            // A file that cannot be indexed now is indexed when the job goes on; the others do not wait for that.
-            let mut failed = None;
             while let Some(file) = closed.recv().await {
-                let name = file.name.clone();
-                if let Err(error) = self.close(file).await {
-                    let why = format!("{error}; it is stored once the job is resumed");
-                    (self.notify)(Notice::NotStored {
-                        name: &name,
-                        why: &why,
-                    });
-                    failed.get_or_insert(error);
-                }
+                first = first.and(self.close_or_tell(file).await);
             }
-            failed.map_or(Ok(()), Err)
+            first
         };
         let crawling = async {
             let followed = log.follow(handle.progress);

@@ -45,6 +45,9 @@ pub(crate) const INVALID: &str = ".invalid";
 
 mod begin;
 
+/// The file with the choices of the person who began a job.
+const RUN_SETTINGS: &str = "run.json";
+
 /// The longest `job.toml`.
 const MAX_JOB: u64 = 256 << 20;
 
@@ -143,22 +146,13 @@ impl JobDirectory {
         })
     }
 
-    /// Keeps the choices of the person who began the job.
-    ///
-    /// # Errors
-    ///
-    /// [`JobDirectoryError::Disk`].
-    pub fn keep_run_settings(&self, settings: &RunSettings) -> Result<(), JobDirectoryError> {
-        self.keep("run.json", settings)
-    }
-
     /// The choices of the person who began the job; those of a job that has none are the defaults.
     ///
     /// # Errors
     ///
     /// [`JobDirectoryError::Entry`] if they are damaged, [`JobDirectoryError::Disk`].
     pub fn run_settings(&self) -> Result<RunSettings, JobDirectoryError> {
-        Ok(self.kept("run.json")?.unwrap_or_default())
+        Ok(self.kept(RUN_SETTINGS)?.unwrap_or_default())
     }
 
     /// Keeps the outcome of the crawl: it is over, and is not gone on with.
@@ -200,13 +194,16 @@ impl JobDirectory {
     }
 
     fn keep(&self, name: &str, value: &impl Serialize) -> Result<(), JobDirectoryError> {
-        let path = self.path(name);
-        let text = serde_json::to_vec(value);
-        let text = text.map_err(|source| JobDirectoryError::Entry {
-            path: path.clone(),
+        let text = self.json(name, value)?;
+        Ok(replace(&self.path(name), &text)?)
+    }
+
+    /// A value as the file of this name has it.
+    fn json(&self, name: &str, value: &impl Serialize) -> Result<Vec<u8>, JobDirectoryError> {
+        serde_json::to_vec(value).map_err(|source| JobDirectoryError::Entry {
+            path: self.path(name),
             source,
-        })?;
-        Ok(replace(&path, &text)?)
+        })
     }
 
     fn kept<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, JobDirectoryError> {
@@ -245,7 +242,7 @@ impl JobDirectory {
             return Ok(None);
         }
         let scratch = self.path("scratch");
-        directory::make(&scratch)?;
+        directory::make_unsynced(&scratch)?;
         let archive = open(&closed.path)?;
         let mut index = index_archive_file(archive, &closed.name, &scratch)?;
         if index.damage.is_some() {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use archive_durable::directory::EntryKind;
-use archive_durable::{AppendFile, DiskError, directory, replace};
+use archive_durable::{AppendFile, DiskError, SmallFile, directory, replace, replace_all};
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::capture::record_id;
 use harvest_crawler::crawl::CrawlOutcome;
@@ -82,8 +82,11 @@ pub(crate) fn document(
     } else if job.metadata_file()?.is_some() && job.has_receipt(&name)? {
         return Ok(None);
     } else {
-        write_reports(job, parts, outcome)?;
-        write_frontier_reports(job, parts, outcome)?;
+        let mut reports = crawl_reports(job, parts, outcome)?;
+        reports.extend(frontier_reports(job, parts, outcome)?);
+        let reports = reports.iter();
+        let files = reports.map(|(name, text)| SmallFile::new(name, text.as_bytes()));
+        replace_all(&job.path("reports"), &files.collect::<Vec<_>>())?;
         let requests = requests_log(job)?;
         if !requests.is_empty() {
             let path = job.path("logs").join(requests_log::FILE_NAME);
@@ -124,11 +127,15 @@ fn log_error(path: &Path) -> impl Fn(io::Error) -> DocumentError {
     }
 }
 
-fn write_reports(
+/// The name of a report, and its text.
+type Report = (&'static str, String);
+
+/// The reports about what was fetched.
+fn crawl_reports(
     job: &JobDirectory,
     parts: &JobParts,
     outcome: &CrawlOutcome,
-) -> Result<(), DocumentError> {
+) -> Result<Vec<Report>, DocumentError> {
     let path = job.path("logs").join(CRAWL_LOG);
     let seeds = job.job().seeds.iter().map(ToString::to_string);
     let mut statistics = CrawlStatistics::new(seeds);
@@ -144,13 +151,11 @@ fn write_reports(
         end: end_message(outcome.end).unwrap_or(EndMessage::AbnormalExit),
         duration: outcome.duration,
     };
-    let directory = job.path("reports");
-    for (name, text) in statistics.reports(&summary, outcome.remaining.clone()) {
-        replace(&directory.join(name), text.as_bytes())?;
-    }
+    let mut reports: Vec<Report> = Vec::new();
+    reports.extend(statistics.reports(&summary, outcome.remaining.clone()));
     let now = parts.clock.now();
     let stages = processors_report(&name, now, &statistics.stages());
-    replace(&directory.join(processors::FILE_NAME), stages.as_bytes())?;
+    reports.push((processors::FILE_NAME, stages));
     let files = job
         .indexed_files()?
         .into_iter()
@@ -160,20 +165,19 @@ fn write_reports(
             size: file.size,
         });
     let files: Vec<ArchiveFileReport> = files.collect();
-    let report = archive_files_report(&files);
-    replace(&directory.join(archive_files::FILE_NAME), report.as_bytes())?;
-    Ok(())
+    reports.push((archive_files::FILE_NAME, archive_files_report(&files)));
+    Ok(reports)
 }
 
-/// Writes the reports about queues and connections at the end of a crawl. Without a frontier there is nothing to tell.
-fn write_frontier_reports(
+/// The reports about queues and connections at the end of a crawl; none without a frontier.
+fn frontier_reports(
     job: &JobDirectory,
     parts: &JobParts,
     outcome: &CrawlOutcome,
-) -> Result<(), DocumentError> {
+) -> Result<Vec<Report>, DocumentError> {
     let state = job.path("state");
     if directory::kind(&state)?.is_none() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let order = &job.job().order;
     let time = parts.clock.now();
@@ -185,18 +189,14 @@ fn write_frontier_reports(
         fresh_key: [0; 32],
         begin: time,
     };
-    let queues = Frontier::open(&state, &settings, |_, _| true)
-        .and_then(|(frontier, _)| frontier.snapshot())
-        .map_err(RecorderError::from);
+    let queues = Frontier::read_snapshot(&state, &settings).map_err(RecorderError::from);
     let queues = match queues {
         Ok(queues) => queues,
         // The crawl is over: what it has harvested is not kept back for a report.
         Err(error) if error.is_damage() => {
             let text = format!("There is no report: {error}\n");
-            for file in [frontier::SUMMARY_FILE_NAME, frontier::NONEMPTY_FILE_NAME] {
-                replace(&job.path("reports").join(file), text.as_bytes())?;
-            }
-            return Ok(());
+            let files = [frontier::SUMMARY_FILE_NAME, frontier::NONEMPTY_FILE_NAME];
+            return Ok(files.map(|file| (file, text.clone())).into());
         }
         Err(error) => return Err(error.into()),
     };
@@ -216,7 +216,7 @@ fn write_frontier_reports(
         elapsed: connection.elapsed,
     });
     let connections: Vec<_> = connections.collect();
-    for (file, text) in [
+    Ok(vec![
         (
             frontier::SUMMARY_FILE_NAME,
             frontier::frontier_summary_report(&name, now, &queues),
@@ -229,10 +229,7 @@ fn write_frontier_reports(
             threads::FILE_NAME,
             threads::threads_report(&name, time, &connections),
         ),
-    ] {
-        replace(&job.path("reports").join(file), text.as_bytes())?;
-    }
-    Ok(())
+    ])
 }
 
 fn queue_report(queue: QueueSnapshot) -> QueueReport {

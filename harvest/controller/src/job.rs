@@ -244,16 +244,32 @@ async fn pass_on(
 }
 
 impl Run<'_> {
-    /// Takes archive files that an earlier process has closed.
+    /// Takes archive files that an earlier process has closed. One that cannot be indexed does not hold up the others; the first such
+    /// error is given at the end.
     pub(crate) async fn close_all(&self, files: Vec<ClosedFile>) -> Result<(), JobError> {
+        let mut first = Ok(());
         for file in files {
-            self.close(file).await?;
+            first = first.and(self.close_or_tell(file).await);
         }
-        Ok(())
+        first
+    }
+
+    /// Takes an archive file as [`Run::close`] does, and tells people at once why it cannot be taken: it is taken when the job goes on.
+    pub(crate) async fn close_or_tell(&self, file: ClosedFile) -> Result<(), JobError> {
+        let name = file.name.clone();
+        let closed = self.close(file).await;
+        if let Err(error) = &closed {
+            let why = format!("{error}; it is stored once the job is resumed");
+            (self.notify)(Notice::NotStored {
+                name: &name,
+                why: &why,
+            });
+        }
+        closed
     }
 
     /// Indexes an archive file that was closed, and hands it on to be stored. A damaged one stays, as `NAME.invalid`.
-    pub(crate) async fn close(&self, file: ClosedFile) -> Result<(), JobError> {
+    async fn close(&self, file: ClosedFile) -> Result<(), JobError> {
         let (directory, indexed) = (self.directory.clone(), file.clone());
         let damage = blocking("index an archive file", move || {
             directory.index_file(&indexed)

@@ -34,7 +34,10 @@ impl ProgressLog {
     /// Opens the log, and notes that the crawl runs.
     pub(crate) fn open(path: &Path, clock: Clock) -> Result<Self, DiskError> {
         let mut log = Self::reopen(path, clock)?;
-        log.note(CrawlState::Running)?;
+        let time = log.clock.now();
+        let state = CrawlState::Running;
+        // Durable with the next note: it says nothing that the begin of the crawl does not.
+        log.write(&StateNote { time, state }.to_string())?;
         Ok(log)
     }
 

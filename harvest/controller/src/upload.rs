@@ -85,6 +85,17 @@ enum UploadError {
     },
 }
 
+/// The end of an attempt to store a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    /// It is stored.
+    Stored,
+    /// The archive takes no file for now.
+    GivenUp,
+    /// Another attempt would end as this one.
+    Refused,
+}
+
 /// Stores the files of a job.
 pub(crate) struct Uploader<'a> {
     directory: &'a JobDirectory,
@@ -109,8 +120,8 @@ impl<'a> Uploader<'a> {
         }
     }
 
-    /// Stores files in the order in which they come, until there are no more or the job is suspended. Gives the reasons why files
-    /// were not stored.
+    /// Stores files in the order in which they come, until there are no more or the job is suspended. Files that the archive could
+    /// not take are tried again once it takes another one, and at the end. Gives the reasons why files were not stored.
     pub(crate) async fn upload_all(
         &self,
         mut files: mpsc::UnboundedReceiver<ClosedFile>,
@@ -121,16 +132,24 @@ impl<'a> Uploader<'a> {
             return failures;
         };
         let uploading = async {
+            let mut given_up = Vec::new();
             while let Some(file) = files.recv().await {
-                let Err(error) = self.upload(archive, &file).await else {
-                    continue;
-                };
-                let why = error.to_string();
-                (self.notify)(Notice::NotStored {
-                    name: &file.name,
-                    why: &why,
-                });
-                failures.insert(file.name, why);
+                match self.upload_or_tell(archive, &file, &mut failures).await {
+                    Attempt::Stored => {
+                        for file in std::mem::take(&mut given_up) {
+                            if self.upload_or_tell(archive, &file, &mut failures).await
+                                == Attempt::GivenUp
+                            {
+                                given_up.push(file);
+                            }
+                        }
+                    }
+                    Attempt::GivenUp => given_up.push(file),
+                    Attempt::Refused => {}
+                }
+            }
+            for file in given_up {
+                self.upload_or_tell(archive, &file, &mut failures).await;
             }
         };
         tokio::select! {
@@ -139,6 +158,34 @@ impl<'a> Uploader<'a> {
             () = uploading => {}
         }
         failures
+    }
+
+    /// Stores a file, or tells people why it is not stored and notes that among the failures.
+    async fn upload_or_tell(
+        &self,
+        archive: &dyn Ingest,
+        file: &ClosedFile,
+        failures: &mut BTreeMap<String, String>,
+    ) -> Attempt {
+        let Err(error) = self.upload(archive, file).await else {
+            failures.remove(&file.name);
+            return Attempt::Stored;
+        };
+        let why = error.to_string();
+        (self.notify)(Notice::NotStored {
+            name: &file.name,
+            why: &why,
+        });
+        failures.insert(file.name.clone(), why);
+        match error {
+            UploadError::Patience { .. } => Attempt::GivenUp,
+            UploadError::Name { .. }
+            | UploadError::Disk(_)
+            | UploadError::Archive { .. }
+            | UploadError::OtherReceipt { .. }
+            | UploadError::Gone { .. }
+            | UploadError::Task { .. } => Attempt::Refused,
+        }
     }
 
     /// Stores a file in every required replica, keeps its receipt, and then deletes it.

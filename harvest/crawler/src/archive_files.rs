@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use archive_daemon::clock::{Chance, NoChance};
 use archive_durable::{AppendFile, DiskError, directory};
 use archive_formats::date::{Precision, Stamp, WarcDate};
+use archive_formats::digest::{Algorithm, digest};
 use archive_formats::warc::{BuildError, Builder, Kind, Reader, WriteError, Writer};
 use jiff::Timestamp;
 
@@ -206,6 +207,10 @@ impl ArchiveFiles {
         let date = WarcDate::from_time(now, Precision::Second);
         let builder = Builder::new(Kind::Warcinfo, &id, date.as_str())
             .field("WARC-Filename", &name)
+            .field(
+                "WARC-Block-Digest",
+                &digest(Algorithm::Sha1, warcinfo.as_bytes()).to_string(),
+            )
             .content_type("application/warc-fields");
         let length = u64::try_from(warcinfo.len()).unwrap_or(u64::MAX);
         let head = builder.head(length);
@@ -234,16 +239,15 @@ impl ArchiveFiles {
         self.open.as_ref().map_or(Ok(()), |open| open.file.sync())
     }
 
-    /// Closes the file that is open, which is durable then; `None`: none is.
+    /// Gives the file that is open its final name; `None`: none is open. The caller has made it durable, by [`ArchiveFiles::sync`].
     ///
     /// # Errors
     ///
-    /// [`DiskError`] if it cannot be synced or get its final name.
+    /// [`DiskError`] if it cannot get its final name.
     pub fn close(&mut self, now: Timestamp) -> Result<Option<ClosedFile>, DiskError> {
         let Some(open) = self.open.take() else {
             return Ok(None);
         };
-        open.file.sync()?;
         let path = self.settings.directory.join(&open.name);
         let unfinished = self.settings.directory.join(format!("{}{OPEN}", open.name));
         directory::move_new(&unfinished, &path)?;

@@ -197,7 +197,7 @@ impl Crawl {
         let settings = Arc::new(settings);
         let scratch = settings.directory.join("scratch");
         archive_durable::directory::make(&settings.directory).map_err(RecorderError::from)?;
-        archive_durable::directory::make(&scratch).map_err(RecorderError::from)?;
+        archive_durable::directory::make_unsynced(&scratch).map_err(RecorderError::from)?;
         let tls = TlsClient::new(system_authorities())?;
         let order = &settings.job.order;
         let fetcher = Fetcher::new(

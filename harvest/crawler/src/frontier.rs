@@ -24,6 +24,7 @@ pub use self::changes::Changes;
 pub(crate) use self::changes::RecentKeys;
 pub use self::open::{FoundFrontier, FrontierSettings, ResumePoint};
 pub use self::queues::QueueSnapshot;
+pub use self::requests::WantedState;
 use self::rows::{BudgetRow, HeldRow, PendingRow, QueueRow, RestRow, SeenRow};
 pub use self::rows::{FrontierUri, PrerequisiteRow, RecordedPlace, Urgency};
 use self::stamp::FrontierStamp;
@@ -39,8 +40,11 @@ mod stamp;
 /// The version of the tables.
 const VERSION: u32 = 1;
 
-/// The key of the only row of the table `place`.
+/// The key of the only row of the table `place`, and of the running time in the table `running`.
 const PLACE: u8 = 0;
+
+/// The key of the state that a person wants, in the table `running`.
+const WANTED_STATE: u8 = 1;
 
 /// The place of a URI: queue, urgency, cost, number.
 type UriKey = (u32, u8, u8, u64);

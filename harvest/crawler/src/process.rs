@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use archive_daemon::clock::{Chance, NoChance};
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::http::{Body, Ending, Limits as BodyLimits, MediaType};
+use archive_formats::warc::WriteError;
 use harvest_extraction::{Document, Extraction, Limits as ExtractionLimits, extract};
 use harvest_model::Order;
 use harvest_policy::cost::{CostPolicy, UriOrder};
@@ -53,6 +54,22 @@ pub enum ProcessError {
     Dedup(#[from] DedupError),
 }
 
+impl ProcessError {
+    /// Whether the disk of this machine has no room: with room the fetch can be made again.
+    pub fn is_no_space(&self) -> bool {
+        let error = match self {
+            Self::Capture(CaptureError::Storage(WriteError::Io(error))) | Self::Spool(error) => {
+                error
+            }
+            Self::Capture(_) | Self::Hops(_) | Self::Chance(_) | Self::Dedup(_) => return false,
+        };
+        matches!(
+            error.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        )
+    }
+}
+
 /// The purpose of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchPurpose {
@@ -90,6 +107,8 @@ pub struct ProcessedUri {
     pub status: FetchStatus,
     /// Whether it is tried again, and when.
     pub after: AfterTry,
+    /// Whether another try would end as this one, because the host cannot be asked in any way that this crawl has.
+    pub is_lasting: bool,
     /// Its records; none if it is tried again because it has failed.
     pub records: Vec<RecordGroup>,
     /// Its lines in the crawl log; none if it is tried again because it has failed.
@@ -209,6 +228,7 @@ impl Processor {
         let mut processed = ProcessedUri {
             status,
             after,
+            is_lasting: false,
             records: Vec::new(),
             lines: Vec::new(),
             candidates: Vec::new(),

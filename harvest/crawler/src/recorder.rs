@@ -153,6 +153,10 @@ impl Recorder {
             Frontier::open_accepted(&settings.state, &settings.frontier, accept, is_whole)?;
         let mut log = AppendFile::open(&log_path)?;
         log.cut(resume.place.log_length)?;
+        if resume.place.log_length == 0 {
+            // Its lines are made durable, and so is its name.
+            directory::sync(&settings.logs)?;
+        }
         let mut quarantine = settings.quarantine;
         for (is_held, pattern) in frontier.patterns()? {
             if is_held {
@@ -386,9 +390,9 @@ impl Recorder {
     pub fn close_file(&mut self) -> Result<Option<ClosedFile>, RecorderError> {
         self.sync()?;
         // Nothing may be taken back any more of a file that has its final name.
-        self.frontier.sync(&self.files.place(self.log_length))?;
+        self.frontier.flush()?;
         let closed = self.files.close(self.clock.now())?;
-        self.frontier.sync(&self.files.place(self.log_length))?;
+        self.frontier.settle(&self.files.place(self.log_length))?;
         // The file may be stored and deleted from now on: a frontier that still names it would pass for damaged.
         self.frontier.flush()?;
         Ok(closed)

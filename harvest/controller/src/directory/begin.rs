@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use archive_durable::{directory, replace, replace_secret};
+use archive_durable::{SmallFile, directory, replace_all};
 use harvest_model::Job;
 use jiff::Timestamp;
 
-use super::{JobDirectory, JobDirectoryError, RunSettings};
+use super::{JobDirectory, JobDirectoryError, RUN_SETTINGS, RunSettings};
 
 impl JobDirectory {
     /// Makes the directory of a new job in `base`, which is made as well.
@@ -40,24 +40,32 @@ impl JobDirectory {
             path: unfinished,
             job,
         };
-        created.keep_run_settings(run)?;
         for name in [
             "logs", "warcs", "index", "reports", "metadata", "receipts", "action", "done",
         ] {
             directory::make_unsynced(&created.path(name))?;
         }
-        directory::sync(&created.path)?;
         let job = &created.job;
         let mut seeds = String::new();
         for seed in &job.seeds {
             seeds.push_str(seed.as_str());
             seeds.push('\n');
         }
-        replace(&created.path("order.toml"), job.order.to_toml()?.as_bytes())?;
-        replace(&created.path("seeds.txt"), seeds.as_bytes())?;
-        let info = job.harvest_info_xml();
-        replace(&created.path("harvestInfo.xml"), info.as_bytes())?;
-        replace_secret(&created.path("job.toml"), job.to_toml()?.as_bytes())?;
+        let (order, info) = (job.order.to_toml()?, job.harvest_info_xml());
+        let (run, whole) = (created.json(RUN_SETTINGS, run)?, job.to_toml()?);
+        let files = [
+            SmallFile::new(RUN_SETTINGS, &run),
+            SmallFile::new("order.toml", order.as_bytes()),
+            SmallFile::new("seeds.txt", seeds.as_bytes()),
+            SmallFile::new("harvestInfo.xml", info.as_bytes()),
+            // With passwords.
+            SmallFile {
+                is_secret: true,
+                ..SmallFile::new("job.toml", whole.as_bytes())
+            },
+        ];
+        // The directories become durable with them.
+        replace_all(&created.path, &files)?;
         let path = base.join(name);
         directory::move_new(&created.path, &path)?;
         Ok(Self { path, ..created })

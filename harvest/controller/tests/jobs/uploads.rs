@@ -148,6 +148,27 @@ async fn patience_is_that_of_the_whole_job() {
     assert_eq!(names(&directory.path("warcs")).len(), 1);
 }
 
+/// Fails if a file that an archive could not take stays behind though the archive takes the next one.
+#[tokio::test]
+async fn given_up_file_is_stored_with_next_one() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let directory = create(base.path(), site().await, "");
+    let moody = Moody {
+        refusals: AtomicU32::new(1),
+        ..Moody::new(&directory)
+    };
+    let mut impatient = parts(Some(Arc::new(moody)), Clock::system());
+    impatient.patience = Duration::ZERO;
+    let report = run(&directory, &impatient).await;
+    assert_eq!(report.status, JobStatus::Done);
+    assert_eq!(report.files.len(), 2);
+    for file in &report.files {
+        assert!(file.stored && file.error.is_none(), "{file:?}");
+    }
+    assert_eq!(names(&directory.path("warcs")).len(), 0);
+}
+
 /// Fails if a receipt that was damaged counts, or a file that is here is not stored for it.
 #[tokio::test]
 async fn damaged_receipt_counts_for_nothing() {

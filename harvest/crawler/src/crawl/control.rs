@@ -52,6 +52,8 @@ pub enum CrawlNotice {
         queued: u64,
         /// For how long it has run.
         running: Duration,
+        /// Whether a person has paused it: nothing is fetched until it is told to go on.
+        is_paused: bool,
     },
     /// A pattern of URIs that only makes more of itself was put under quarantine.
     Quarantined(String),

@@ -25,7 +25,7 @@ use super::{
     CrawlSettings,
 };
 use crate::archive_files::ClosedFile;
-use crate::frontier::{FrontierUri, Lease, NextUri, Outcome, SeenKey};
+use crate::frontier::{FrontierUri, Lease, NextUri, Outcome, SeenKey, WantedState};
 use crate::process::{FetchPurpose, Processor};
 use crate::recorder::{FinishedTry, MOST_IN_BATCH, Recorder, RecorderError, Subject};
 
@@ -261,13 +261,20 @@ impl Owner {
             self.accept_seed(url);
         }
         self.allowed.extend(self.job.order.allowed_networks(&added));
+        let wanted = frontier.wanted_state().map_err(RecorderError::from)?;
         let queued = frontier.waiting();
         if queued > 0 || totals.total > 0 {
             self.tell(CrawlNotice::Resumed {
                 fetched: totals.successes,
                 queued,
                 running: frontier.running_time(),
+                is_paused: wanted == WantedState::Paused,
             });
+        }
+        match wanted {
+            WantedState::Running => {}
+            WantedState::Paused => self.progress.is_paused = true,
+            WantedState::Terminated => self.end_with(CrawlEnd::Terminated),
         }
         self.look_around()?;
         self.schedule_seeds(&Arc::clone(&self.job).seeds)?;

@@ -326,9 +326,10 @@ impl Side {
         };
         let tries = uri.tries.saturating_add(1);
         // A server does not grow younger while it is waited for.
-        let is_final = matches!(error, FetchError::Exchange(error) if error.has_old_tls());
+        let is_old = matches!(error, FetchError::Exchange(error) if error.has_old_tls());
+        let is_lasting = is_old || status == FetchStatus::UNFETCHABLE;
         let after = match purpose {
-            FetchPurpose::Page if !is_final => {
+            FetchPurpose::Page if !is_lasting => {
                 let retry = self.job.order.retry_rules();
                 retry.after_try(status, tries, None)
             }
@@ -365,6 +366,7 @@ impl Side {
         ProcessedUri {
             status,
             after,
+            is_lasting,
             records: Vec::new(),
             lines,
             candidates: Vec::new(),

@@ -369,6 +369,16 @@ impl Frontier {
         let reach = self.database.reach();
         self.database.sync()?;
         self.stamp.write(&reach)?;
+        self.settle(place)
+    }
+
+    /// Notes that the files are durable as far as `place`, and forgets how what is before it is taken back. Durable with the next
+    /// [`Frontier::flush`] or [`Frontier::sync`].
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the log cannot be written.
+    pub fn settle(&mut self, place: &RecordedPlace) -> Result<(), DbError> {
         let mut batch = self.database.batch();
         batch.clear(&self.pending)?;
         batch.put(&self.place, &super::PLACE, place)?;

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use super::changes::{CountedLanes, RecentKeys};
 use super::rows::{BudgetRow, PendingRow, QueueRow, RecordedPlace, SeenKeyRow, UndoRow};
 use super::stamp::FrontierStamp;
-use super::{Frontier, PLACE, VERSION};
+use super::{Frontier, PLACE, QueueSnapshot, VERSION};
 
 /// The key of the only row of the table `key`.
 const SEEN_KEY: u8 = 0;
@@ -53,6 +53,21 @@ pub struct ResumePoint {
     pub taken_back: u64,
 }
 
+/// The stamp of the frontier in a directory, and what its database has to be.
+fn stamp_and_options(directory: &Path) -> Result<(FrontierStamp, Options), DbError> {
+    let tables = [
+        "queue", "queues", "seen", "hosts", "pending", "place", "accepted", "held", "patterns",
+        "key", "added", "rejected", "budgets", "rests", "running",
+    ];
+    let options = Options::new("frontier", VERSION, &tables).syncs_later();
+    let (stamp, reach) = FrontierStamp::open(directory)?;
+    let options = match reach {
+        Some(reach) => options.reaches(reach),
+        None => options,
+    };
+    Ok((stamp, options))
+}
+
 impl Frontier {
     /// Opens the frontier in a directory, or begins one. `is_whole` says whether the files have all of what lies between two
     /// places; the first outcome of which they have not, and all behind it, are taken back: their URIs are fetched again.
@@ -79,46 +94,57 @@ impl Frontier {
         accept: impl FnOnce(&FoundFrontier) -> Result<(), E>,
         mut is_whole: impl FnMut(&RecordedPlace, &RecordedPlace) -> bool,
     ) -> Result<(Self, ResumePoint), E> {
-        let mut frontier = Self::load(directory, settings, accept)?;
-        let resume = frontier.take_back(&mut is_whole)?;
-        frontier.read_queues()?;
-        frontier.read_uris()?;
-        Ok((frontier, resume))
-    }
-
-    fn load<E: From<DbError>>(
-        directory: &Path,
-        settings: &FrontierSettings,
-        accept: impl FnOnce(&FoundFrontier) -> Result<(), E>,
-    ) -> Result<Self, E> {
-        let tables = [
-            "queue", "queues", "seen", "hosts", "pending", "place", "accepted", "held", "patterns",
-            "key", "added", "rejected", "budgets", "rests", "running",
-        ];
-        let mut options = Options::new("frontier", VERSION, &tables).syncs_later();
-        let (stamp, reach) = FrontierStamp::open(directory)?;
-        if let Some(reach) = reach {
-            options = options.reaches(reach);
-        }
+        let (stamp, options) = stamp_and_options(directory)?;
         let database = Database::open(directory, &options)?;
-        let place: Table<u8, RecordedPlace> = database.table("place")?;
         let durable = match database.found_version() {
             Some(_) => {
                 // A flipped byte would show when its row is read, hours later.
                 database.verify()?;
+                let place: Table<u8, RecordedPlace> = database.table("place")?;
                 Some(place.get(&PLACE)?.unwrap_or_default())
             }
             None => None,
         };
         accept(&FoundFrontier { durable })?;
         let keys: Table<u8, SeenKeyRow> = database.table("key")?;
-        let stored = keys.get(&SEEN_KEY)?;
-        let seen_key = stored.as_ref().map_or(settings.fresh_key, |row| row.0);
-        if stored.is_none() {
+        if keys.get(&SEEN_KEY)?.is_none() {
             let mut batch = database.batch();
-            batch.put(&keys, &SEEN_KEY, &SeenKeyRow(seen_key))?;
-            batch.commit()?;
+            batch.put(&keys, &SEEN_KEY, &SeenKeyRow(settings.fresh_key))?;
+            // A power cut that takes it takes all that came after it, too.
+            batch.write()?;
         }
+        let mut frontier = Self::load(database, stamp, settings)?;
+        let resume = frontier.take_back(&mut is_whole)?;
+        frontier.read_queues()?;
+        frontier.read_uris()?;
+        Ok((frontier, resume))
+    }
+
+    /// Reads the queues of a frontier that no crawl has open, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if there is no frontier, or its database is damaged, of another version, or cannot be read.
+    pub fn read_snapshot(
+        directory: &Path,
+        settings: &FrontierSettings,
+    ) -> Result<Vec<QueueSnapshot>, DbError> {
+        let (stamp, options) = stamp_and_options(directory)?;
+        let database = Database::open_to_read(directory, &options)?;
+        let mut frontier = Self::load(database, stamp, settings)?;
+        frontier.read_queues()?;
+        frontier.read_uris()?;
+        frontier.snapshot()
+    }
+
+    fn load(
+        database: Database,
+        stamp: FrontierStamp,
+        settings: &FrontierSettings,
+    ) -> Result<Self, DbError> {
+        let keys: Table<u8, SeenKeyRow> = database.table("key")?;
+        let stored = keys.get(&SEEN_KEY)?;
+        let seen_key = stored.map_or(settings.fresh_key, |row| row.0);
         let running: Table<u8, u64> = database.table("running")?;
         let budget_rows: Table<String, BudgetRow> = database.table("budgets")?;
         let mut budgets = HashMap::new();
@@ -132,7 +158,7 @@ impl Frontier {
             seen: database.table("seen")?,
             hosts: database.table("hosts")?,
             pending: database.table("pending")?,
-            place,
+            place: database.table("place")?,
             accepted: database.table("accepted")?,
             held: database.table("held")?,
             patterns: database.table("patterns")?,
@@ -205,7 +231,11 @@ impl Frontier {
         }
         batch.clear(&self.pending)?;
         batch.put(&self.place, &PLACE, &place)?;
-        batch.commit()?;
+        if taken_back > 0 {
+            batch.commit()?;
+        } else {
+            batch.write()?;
+        }
         Ok(ResumePoint { place, taken_back })
     }
 

@@ -8,9 +8,56 @@ use harvest_policy::rejections::Rejection;
 use url::Url;
 
 use super::rows::{BudgetRow, SeenRow};
-use super::{Changes, Frontier, Queue};
+use super::{Changes, Frontier, Queue, WANTED_STATE};
+
+/// The state in which a person wants a crawl to be, whichever process goes on with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WantedState {
+    /// URIs are fetched.
+    #[default]
+    Running,
+    /// No fetch begins.
+    Paused,
+    /// The crawl ends.
+    Terminated,
+}
 
 impl Frontier {
+    /// Notes the state in which a person wants the crawl to be.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if it cannot be written.
+    pub fn put_wanted_state(
+        &self,
+        changes: &mut Changes,
+        state: WantedState,
+    ) -> Result<(), DbError> {
+        let number = match state {
+            WantedState::Running => 0,
+            WantedState::Paused => 1,
+            WantedState::Terminated => 2,
+        };
+        changes.batch.put(&self.running, &WANTED_STATE, &number)
+    }
+
+    /// Gives the state in which a person wants the crawl to be.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError::Damaged`] if the row names none, [`DbError`] if it cannot be read.
+    pub fn wanted_state(&self) -> Result<WantedState, DbError> {
+        match self.running.get(&WANTED_STATE)? {
+            None | Some(0) => Ok(WantedState::Running),
+            Some(1) => Ok(WantedState::Paused),
+            Some(2) => Ok(WantedState::Terminated),
+            Some(number) => Err(DbError::Damaged {
+                path: self.database.path().to_owned(),
+                what: format!("no state of a crawl has the number {number}"),
+            }),
+        }
+    }
+
     /// Notes a URI that counts as a seed, because a seed has led to it or a person has added it.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use harvest_policy::turns::Moment;
 use url::Url;
 
 use super::{Recorder, RecorderError};
-use crate::frontier::Lease;
+use crate::frontier::{Lease, WantedState};
 
 impl Recorder {
     /// Notes a URI that counts as a seed from now on.
@@ -33,6 +33,19 @@ impl Recorder {
         for seed in seeds {
             self.frontier.add_seed(&mut changes, seed)?;
         }
+        self.frontier.commit(changes)?;
+        self.is_synced = false;
+        Ok(())
+    }
+
+    /// Notes the state in which a person wants the crawl to be.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn want(&mut self, state: WantedState) -> Result<(), RecorderError> {
+        let mut changes = self.frontier.changes();
+        self.frontier.put_wanted_state(&mut changes, state)?;
         self.frontier.commit(changes)?;
         self.is_synced = false;
         Ok(())

@@ -9,7 +9,7 @@ use harvest_policy::status::{AfterTry, FetchStatus};
 use harvest_policy::turns::Moment;
 
 use super::login::login_name;
-use super::{FlightSubject, Owner, SYNC, line_without_fetch};
+use super::{Flight, FlightSubject, Owner, SYNC, line_without_fetch};
 use crate::crawl::side::SideOrder;
 use crate::crawl::{ConnectionSnapshot, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome};
 use crate::frontier::{FrontierUri, Outcome};
@@ -131,14 +131,18 @@ impl Owner {
         let fetching = fetching.filter(|(_, flight)| flight.fetching.is_some());
         let tickets: Vec<Ticket> = fetching.map(|(ticket, _)| *ticket).collect();
         for ticket in tickets {
-            let Some(flight) = self.land(ticket) else {
-                continue;
-            };
-            if let Some(fetching) = flight.fetching {
-                self.turns.ended(fetching.address, now);
+            if let Some(flight) = self.land(ticket) {
+                self.give_up_fetch(flight, now);
             }
-            self.put_back(flight.subject, now);
         }
+    }
+
+    /// Puts the URI of a fetch of which nothing is recorded back into its queue, which rests until a moment.
+    pub(super) fn give_up_fetch(&mut self, flight: Flight, until: Moment) {
+        if let Some(fetching) = flight.fetching {
+            self.turns.ended(fetching.address, until);
+        }
+        self.put_back(flight.subject, until);
     }
 
     /// Puts the URI of a flight that is not under way back into its queue, which rests until a moment.

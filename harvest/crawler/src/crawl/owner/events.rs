@@ -9,7 +9,7 @@ use harvest_policy::politeness::FinishedFetch;
 use harvest_policy::robots::{RobotsAnswer, RobotsRules};
 use harvest_policy::status::{AfterTry, FetchStatus};
 
-use super::{Flight, FlightSubject, Owner, line_without_fetch};
+use super::{Flight, FlightSubject, Owner, SYNC, line_without_fetch};
 use crate::capture::RecordGroup;
 use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
@@ -38,11 +38,19 @@ impl Owner {
                 let Some(flight) = self.land(ticket) else {
                     return Ok(());
                 };
-                let processed = result.map_err(|source| CrawlError::Process {
-                    uri: flight.uri.uri.clone(),
-                    source,
-                })?;
-                self.fetched(flight, *processed)
+                match result {
+                    Ok(processed) => self.fetched(flight, *processed),
+                    Err(source) if source.is_no_space() => {
+                        // Nothing of it is recorded: it comes again, once there is room.
+                        let until = self.now().saturating_add(SYNC);
+                        self.give_up_fetch(flight, until);
+                        Ok(())
+                    }
+                    Err(source) => Err(CrawlError::Process {
+                        uri: flight.uri.uri,
+                        source,
+                    }),
+                }
             }
             SideEvent::Panicked(ticket) => {
                 let Some(flight) = self.land(ticket) else {
@@ -57,6 +65,7 @@ impl Owner {
                     ProcessedUri {
                         status,
                         after: AfterTry::Finished(status),
+                        is_lasting: false,
                         records: Vec::new(),
                         lines: vec![line],
                         candidates: Vec::new(),
@@ -158,7 +167,7 @@ impl Owner {
                     self.progress.fetched += 1;
                     self.progress.bytes = self.progress.bytes.saturating_add(processed.bytes);
                 }
-                self.progress.failed += u64::from(status.is_failure());
+                self.progress.failed += u64::from(retry.is_none() && status.is_failure());
                 self.note_seed(&lease.uri, processed.status, processed.after);
                 if let Some(seed) = &processed.seed {
                     self.accept_seed(seed);
@@ -263,7 +272,7 @@ impl Owner {
         let is_unreachable = RobotsAnswer::from_status(status) == RobotsAnswer::Unreachable;
         if is_unreachable && self.robots_policy_of(&asked) == RobotsPolicy::Obey {
             self.finished.push(finished);
-            self.robots_failed(&asked, processed.status);
+            self.robots_failed(&asked, processed.status, processed.is_lasting);
             return Ok(());
         }
         let RobotsFile { file, .. } = processed.robots.unwrap_or(RobotsFile {

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::{FlightSubject, Owner};
 use crate::crawl::{Control, ControlAnswer, ControlRequest, CrawlEnd, CrawlError};
-use crate::frontier::{Candidate, FrontierUri, Urgency};
+use crate::frontier::{Candidate, FrontierUri, Urgency, WantedState};
 use crate::process::queue_name;
 use crate::recorder::RecorderError;
 
@@ -37,15 +37,18 @@ impl Owner {
     fn carry_out(&mut self, control: Control) -> Result<ControlAnswer, CrawlError> {
         match control {
             Control::Pause => {
+                self.recorder.want(WantedState::Paused)?;
                 self.progress.is_paused = true;
                 Ok(Ok("the crawl pauses".to_owned()))
             }
             Control::Resume => {
+                self.recorder.want(WantedState::Running)?;
                 self.progress.is_paused = false;
                 self.last_finished = self.now();
                 Ok(Ok("the crawl goes on".to_owned()))
             }
             Control::Terminate => {
+                self.recorder.want(WantedState::Terminated)?;
                 self.end_with(CrawlEnd::Terminated);
                 Ok(Ok("the crawl ends".to_owned()))
             }

@@ -49,7 +49,12 @@ impl Owner {
             None => Arc::new([]),
         };
         let try_number = usize::try_from(tries).unwrap_or(0);
-        let Some(address) = addresses.get(try_number % addresses.len().max(1)).copied() else {
+        let permitted = addresses.iter().copied();
+        let permitted = permitted.filter(|address| decide(*address, &self.allowed).is_ok());
+        let permitted: Vec<IpAddr> = permitted.collect();
+        // Another of its addresses with each try. Where none is permitted, the first one says why.
+        let address = permitted.get(try_number % permitted.len().max(1));
+        let Some(address) = address.or(addresses.first()).copied() else {
             let status = if url.has_host() && matches!(url.scheme(), "http" | "https") {
                 FetchStatus::DOMAIN_PREREQUISITE_FAILED
             } else {
@@ -184,8 +189,9 @@ impl Owner {
         self.add_flight(subject, uri, url)
     }
 
-    /// The robots.txt of a host cannot be had: what waits for it is tried again later. `cause`: how it failed.
-    pub(super) fn robots_failed(&mut self, asked: &str, cause: FetchStatus) {
+    /// The robots.txt of a host cannot be had: what waits for it is tried again later, unless that `is_lasting`. `cause`: how it
+    /// failed.
+    pub(super) fn robots_failed(&mut self, asked: &str, cause: FetchStatus, is_lasting: bool) {
         if self.robots_policy_of(asked) == RobotsPolicy::Ignore {
             return self.go_without_robots(asked);
         }
@@ -197,7 +203,15 @@ impl Owner {
                 continue;
             };
             match flight.subject {
-                FlightSubject::Uri(lease) => self.refuse_because(lease, status, None, cause),
+                FlightSubject::Uri(lease) => {
+                    let tries = lease.uri.tries.saturating_add(1);
+                    let after = if is_lasting {
+                        AfterTry::Finished(status)
+                    } else {
+                        self.processor.retry.after_try(status, tries, None)
+                    };
+                    self.refuse_because(lease, status, after, None, cause);
+                }
                 FlightSubject::Login { number } => {
                     self.login_refused(number, &flight.uri, status, None);
                 }
@@ -240,7 +254,7 @@ impl Owner {
         };
         match flight.subject {
             FlightSubject::Uri(lease) => self.refuse_lease(lease, status, annotation),
-            FlightSubject::Robots { asked, .. } => self.robots_failed(&asked, status),
+            FlightSubject::Robots { asked, .. } => self.robots_failed(&asked, status, false),
             FlightSubject::Login { number } => {
                 self.login_refused(number, &flight.uri, status, annotation);
             }
@@ -253,7 +267,9 @@ impl Owner {
         status: FetchStatus,
         annotation: Option<String>,
     ) {
-        self.refuse_because(lease, status, annotation, status);
+        let tries = lease.uri.tries.saturating_add(1);
+        let after = self.processor.retry.after_try(status, tries, None);
+        self.refuse_because(lease, status, after, annotation, status);
     }
 
     /// Refuses a URI. `cause`: what people are told of a seed, where the status says less.
@@ -261,11 +277,11 @@ impl Owner {
         &mut self,
         lease: Lease,
         status: FetchStatus,
+        after: AfterTry,
         annotation: Option<String>,
         cause: FetchStatus,
     ) {
         let tries = lease.uri.tries.saturating_add(1);
-        let after = self.processor.retry.after_try(status, tries, None);
         let mut lines = Vec::new();
         let mut rest = Duration::ZERO;
         if let AfterTry::Finished(last) = after {
@@ -285,7 +301,8 @@ impl Owner {
         if let AfterTry::RetryAfter(delay) = after {
             rest = delay;
         }
-        self.progress.failed += u64::from(status.is_failure());
+        let is_finished = matches!(after, AfterTry::Finished(_));
+        self.progress.failed += u64::from(is_finished && status.is_failure());
         self.note_seed(&lease.uri, cause, after);
         let outcome = Outcome {
             status,

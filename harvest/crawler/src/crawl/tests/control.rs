@@ -141,3 +141,39 @@ async fn added_seed_needs_a_contact_too() {
     );
     assert_eq!(asked.lock().unwrap().len(), 6);
 }
+
+/// Fails if a pause or an end that a person has asked for is forgotten by the next process, or cannot be taken back.
+#[tokio::test]
+async fn wanted_state_holds_for_next_process() {
+    let (base, asked) = serve(&small_site()).await;
+    let directory = tempfile::tempdir().unwrap();
+    let settings = |order: &str| settings(directory.path(), std::slice::from_ref(&base), order);
+    crawl(settings("limits.max_objects = 1")).await;
+    let before = asked.lock().unwrap().len();
+    let pause = vec![Control::Pause, Control::Suspend];
+    let (outcome, _) = crawl_with(settings(""), pause).await;
+    assert_eq!(outcome.end, CrawlEnd::Suspended);
+    let (paused, mut handle) = Crawl::new(settings(""), Clock::system(), Chance::system());
+    handle.control.send(Control::Suspend).unwrap();
+    assert_eq!(paused.run().await.unwrap().end, CrawlEnd::Suspended);
+    let notice = handle.notices.try_recv().unwrap();
+    let is_paused = matches!(
+        notice,
+        CrawlNotice::Resumed {
+            is_paused: true,
+            ..
+        }
+    );
+    assert!(is_paused, "{notice:?}");
+    assert_eq!(asked.lock().unwrap().len(), before);
+    let (outcome, _) = crawl_with(settings("limits.max_objects = 2"), vec![Control::Resume]).await;
+    assert_eq!(
+        (outcome.end, outcome.progress.fetched),
+        (CrawlEnd::ObjectLimit, 2)
+    );
+    let before = asked.lock().unwrap().len();
+    let (outcome, _) = crawl_with(settings(""), vec![Control::Terminate]).await;
+    assert_eq!(outcome.end, CrawlEnd::Terminated);
+    assert_eq!(crawl(settings("")).await.end, CrawlEnd::Terminated);
+    assert_eq!(asked.lock().unwrap().len(), before);
+}

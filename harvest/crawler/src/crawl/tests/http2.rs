@@ -328,19 +328,21 @@ async fn old_tls_ends_at_once() {
             stream.write_all(&[21, 3, 1, 0, 2, 2, 70]).await.unwrap();
         }
     });
-    let directory = tempfile::tempdir().unwrap();
     let base = Url::parse(&base).unwrap();
     // A next try would come after a quarter of an hour.
-    let order = "robots.policy = \"ignore\"";
-    let seeds = std::slice::from_ref(&base);
-    crawl(settings(directory.path(), seeds, order)).await;
-    let lines = log(directory.path());
-    let lines: Vec<_> = lines
-        .iter()
-        .map(|line| (line.status, line.annotations.join(",")))
-        .collect();
-    assert_eq!(
-        lines,
-        [(-2, "err=OldTls".to_owned()), (-2, "err=OldTls".to_owned())]
-    );
+    for (policy, page) in [
+        ("ignore", (-2, "err=OldTls")),
+        ("obey", (-61, "err=Robots")),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let order = format!("robots.policy = \"{policy}\"");
+        let seeds = std::slice::from_ref(&base);
+        crawl(settings(directory.path(), seeds, &order)).await;
+        let lines = log(directory.path());
+        let lines = lines.iter();
+        let lines = lines.map(|line| (line.status, line.annotations.join(",")));
+        let expected = [(-2, "err=OldTls"), page];
+        let expected = expected.map(|(status, annotations)| (status, annotations.to_owned()));
+        assert_eq!(lines.collect::<Vec<_>>(), expected, "{policy}");
+    }
 }

@@ -49,10 +49,22 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
             fetched,
             queued,
             running,
-        } => format!(
-            "{fetched} URIs were fetched in {}, and {queued} wait",
-            period(*running)
-        ),
+            is_paused,
+        } => {
+            let mut words = format!(
+                "{fetched} URIs were fetched in {}, and {queued} wait",
+                period(*running)
+            );
+            if *is_paused {
+                let action = root.join("action").join("resume");
+                let how = format!(
+                    "; the crawl is paused: make the file {} to go on",
+                    action.display()
+                );
+                words.push_str(&how);
+            }
+            words
+        }
         CrawlNotice::Quarantined(pattern) => format!(
             "{pattern}: under quarantine: pages of this pattern only lead to more of their kind, and are left out; to fetch them \
              after all, write this line: {pattern} into a file NAME.free in {}",
