@@ -3,7 +3,7 @@
 //! Owns which files of the job's directory go into the metadata file. `job.toml` does not: it has passwords.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Write};
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,6 +32,7 @@ use harvest_reports::{archive_files, frontier, processors, threads};
 
 use crate::crawl::end_message;
 use crate::directory::{FileEntry, JobDirectory, JobDirectoryError, open};
+use crate::error_logs::ErrorLogs;
 use crate::job::JobParts;
 use crate::report::{DomainOutcome, stop_reason};
 use crate::requests_log::{self, requests_log};
@@ -139,12 +140,17 @@ fn crawl_reports(
     let path = job.path("logs").join(CRAWL_LOG);
     let seeds = job.job().seeds.iter().map(ToString::to_string);
     let mut statistics = CrawlStatistics::new(seeds);
+    let mut errors = ErrorLogs::begin(job)?;
     for entry in CrawlLogReader::new(BufReader::new(open(&path)?)) {
         match entry.map_err(log_error(&path))? {
-            LogEntry::Line(line) => statistics.add(&line),
+            LogEntry::Line(line) => {
+                errors.add(&line)?;
+                statistics.add(&line);
+            }
             LogEntry::Unreadable(line) => statistics.add_unreadable(line),
         }
     }
+    errors.finish()?;
     let name = job.job().id.to_string();
     let summary = CrawlSummary {
         name: name.clone(),
@@ -328,16 +334,6 @@ fn documents(job: &JobDirectory) -> Result<Vec<Document<'static>>, DocumentError
             if Section::of_name(&name) == Some(section) {
                 add(section, &name, open(&job.path(folder).join(&name))?);
             }
-        }
-    }
-    // Heritrix writes these also when there is nothing to tell.
-    for name in ["uri-errors.log", "runtime-errors.log"] {
-        if directory::kind(&job.path("logs").join(name))?.is_none() {
-            documents.push(Document {
-                section: Section::Logs,
-                name: name.to_owned(),
-                content: Box::new(Cursor::new(Vec::new())),
-            });
         }
     }
     Ok(documents)

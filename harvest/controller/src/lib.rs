@@ -8,6 +8,7 @@ mod actions;
 mod crawl;
 pub mod directory;
 mod document;
+mod error_logs;
 pub mod job;
 pub mod lock;
 mod progress_log;

@@ -106,6 +106,7 @@ impl ProgressLog {
             rate(|progress| progress.fetched),
             rate(|progress| progress.bytes / 1024),
         );
+        let queues = progress.queues;
         let line = ProgressLine {
             time: self.clock.now(),
             discovered: progress
@@ -121,9 +122,9 @@ impl ProgressLog {
             busy_threads: progress.under_way,
             memory_kilobytes: memory("VmRSS:"),
             heap_kilobytes: memory("VmData:"),
-            congestion: Hundredths(0),
-            max_depth: 0,
-            average_depth: 0,
+            congestion: Hundredths::quotient(queues.wanting.into(), queues.served.into()),
+            max_depth: queues.longest,
+            average_depth: progress.queued.checked_div(queues.not_empty).unwrap_or(0),
         };
         self.last = Some(this);
         self.write(&line.to_string())
@@ -156,7 +157,7 @@ impl ProgressLog {
 
 /// The state that a progress shows.
 const fn state(progress: &CrawlProgress) -> CrawlState {
-    match (progress.is_paused, progress.under_way) {
+    match (progress.is_paused || progress.lacks_space, progress.under_way) {
         (false, _) => CrawlState::Running,
         (true, 0) => CrawlState::Paused,
         (true, _) => CrawlState::Waiting,

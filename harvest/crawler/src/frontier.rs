@@ -23,7 +23,7 @@ use url::Url;
 pub use self::changes::Changes;
 pub(crate) use self::changes::RecentKeys;
 pub use self::open::{FoundFrontier, FrontierSettings, ResumePoint};
-pub use self::queues::QueueSnapshot;
+pub use self::queues::{QueueLengths, QueueSnapshot};
 pub use self::requests::WantedState;
 use self::rows::{BudgetRow, HeldRow, PendingRow, QueueRow, RestRow, SeenRow};
 pub use self::rows::{FrontierUri, PrerequisiteRow, RecordedPlace, Urgency};

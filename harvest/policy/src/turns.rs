@@ -234,6 +234,14 @@ impl Turns {
         self.ready.len() + self.snoozed.len() + self.in_process
     }
 
+    /// The queues that want a turn: all that have URIs and may go on, and those that have one: their fetches are under way, or they
+    /// rest. Their quotient says how much longer a crawl takes than one with a turn for each queue (Heritrix' congestion).
+    pub fn congestion(&self) -> (usize, usize) {
+        let served = self.in_process + self.snoozed.len();
+        let inactive: usize = self.inactive.values().map(VecDeque::len).sum();
+        (served + self.ready.len() + inactive, served)
+    }
+
     /// Brings an active queue into the state that follows from what it has.
     fn settle(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get(&number).copied() else {

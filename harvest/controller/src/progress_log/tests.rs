@@ -1,6 +1,7 @@
 //! The log of progress, by a clock that is set forward by hand.
 
 use archive_daemon::clock::ManualClock;
+use harvest_crawler::frontier::QueueLengths;
 
 use super::*;
 
@@ -123,4 +124,33 @@ fn cut_leaves_whole_lines() {
         let left = std::fs::read(&path).unwrap();
         assert_eq!(left, text.as_bytes()[..usize::try_from(expected).unwrap()]);
     }
+}
+
+/// Fails if the columns about queues are zeros, or divide by the queues that have nothing.
+#[test]
+fn line_tells_how_long_queues_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("progress-statistics.log");
+    let mut log = ProgressLog::open(&path, begin().clock()).unwrap();
+    let queues = QueueLengths {
+        longest: 70,
+        not_empty: 4,
+        wanting: 6,
+        served: 4,
+    };
+    let progress = CrawlProgress {
+        queued: 100,
+        queues,
+        ..CrawlProgress::default()
+    };
+    log.end(&progress, CrawlState::Checkpointed).unwrap();
+    log.end(&CrawlProgress::default(), CrawlState::Checkpointed)
+        .unwrap();
+    let lines = lines(&path);
+    let columns = |line: &str| {
+        let columns = line.split_whitespace().rev().take(3);
+        columns.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(columns(&lines[2]), ["25", "70", "1.5"]);
+    assert_eq!(columns(&lines[4]), ["0", "0", "0"]);
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::frontier::QueueLengths;
+
 /// Why a crawl has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CrawlEnd {
@@ -34,7 +36,7 @@ pub struct CrawlProgress {
     pub fetched: u64,
     /// The bytes of their records.
     pub bytes: u64,
-    /// The tries that failed.
+    /// The URIs that could not be fetched, however often they were tried.
     pub failed: u64,
     /// The URIs that wait.
     pub queued: u64,
@@ -44,6 +46,8 @@ pub struct CrawlProgress {
     pub active_queues: u64,
     /// The queues that have URIs and are out of budget.
     pub retired_queues: u64,
+    /// How long the queues are.
+    pub queues: QueueLengths,
     /// The patterns under quarantine.
     pub quarantined: u64,
     /// Whether it pauses.

@@ -8,6 +8,7 @@ use archive_db::DbError;
 use harvest_policy::account::{QueueAccount, QueueLimits};
 use harvest_policy::turns::{Moment, QueueNumber, QueueState};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::Frontier;
@@ -33,6 +34,19 @@ pub struct QueueSnapshot {
     pub last_taken: Option<Timestamp>,
     /// The URI that it would give next.
     pub next: Option<String>,
+}
+
+/// How long the queues of a crawl are, and how many wait for a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueLengths {
+    /// The most URIs in one queue.
+    pub longest: u64,
+    /// The queues that have URIs.
+    pub not_empty: u64,
+    /// The queues that have URIs, and may go on.
+    pub wanting: u64,
+    /// Those of them that have a fetch under way, or rest after one.
+    pub served: u64,
 }
 
 impl Frontier {
@@ -78,6 +92,20 @@ impl Frontier {
     pub fn retired_queues(&self) -> usize {
         let retired = self.queues.iter().filter(|queue| queue.is_retired);
         retired.filter(|queue| !queue.lanes.is_empty()).count()
+    }
+
+    /// How long the queues are.
+    pub fn queue_lengths(&self) -> QueueLengths {
+        let mut lengths = QueueLengths::default();
+        for queue in &self.queues {
+            let length = queue.lanes.values().map(|(count, _)| count).sum::<u64>();
+            lengths.longest = lengths.longest.max(length);
+            lengths.not_empty += u64::from(length > 0);
+        }
+        let (wanting, served) = self.turns.congestion();
+        lengths.wanting = u64::try_from(wanting).unwrap_or(u64::MAX);
+        lengths.served = u64::try_from(served).unwrap_or(u64::MAX);
+        lengths
     }
 
     /// Whether each queue that may go on rests after a failed try.

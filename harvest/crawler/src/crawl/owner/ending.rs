@@ -104,6 +104,7 @@ impl Owner {
         self.progress.quarantined = self.count_quarantined();
         let frontier = self.recorder.frontier();
         self.progress.retired_queues = u64::try_from(frontier.retired_queues()).unwrap_or(u64::MAX);
+        self.progress.queues = frontier.queue_lengths();
         Ok(())
     }
 
