@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,6 +14,9 @@ use crate::{
     Batch, BrokenDatabase, DbError, Ingestion, Load, Options, Reach, Table, TornTail, ingestion,
     version,
 };
+use refusal::{behind, is_there};
+
+mod refusal;
 
 /// An open database. Clones share it; it is closed, and may be opened again, when the last of them and of its
 /// tables is gone.
@@ -311,23 +313,6 @@ impl Inner {
         })
     }
 
-    /// Refuses a database that is another one than its user knows, or has not come as far.
-    fn refuse_others(&self, options: &Options) -> Result<(), DbError> {
-        let wanted = options.identity.as_ref();
-        if let Some(wanted) = wanted.filter(|wanted| **wanted != self.identity) {
-            return Err(DbError::Other {
-                path: self.path.clone(),
-                wanted: wanted.clone(),
-                found: self.identity.clone(),
-            });
-        }
-        let sequence = self.db.latest_sequence_number();
-        if sequence < options.at_least {
-            return Err(behind(&self.path, options, sequence));
-        }
-        Ok(())
-    }
-
     fn create_missing(
         &mut self,
         tables: &[&str],
@@ -424,47 +409,6 @@ pub(crate) fn scan_options() -> ReadOptions {
     options.fill_cache(false);
     options.set_readahead_size(1 << 20);
     options
-}
-
-/// The error about a database that has not come as far as its user knows.
-fn behind(path: &Path, options: &Options, found: u64) -> DbError {
-    DbError::Behind {
-        path: path.to_path_buf(),
-        stamp: options.at_least,
-        found,
-    }
-}
-
-/// Whether a database is in this directory.
-///
-/// RocksDB begins anew where `CURRENT` is absent, over the files of the old one; so the rest is looked at first.
-fn is_there(path: &Path) -> Result<bool, DbError> {
-    let io = |error: io::Error| DbError::from_io(path, &error);
-    let entries = match fs::read_dir(path) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(io(error)),
-    };
-    let mut rows = None;
-    for entry in entries {
-        let name = entry.map_err(io)?.file_name();
-        if name == "CURRENT" {
-            return Ok(true);
-        }
-        if Path::new(&name)
-            .extension()
-            .is_some_and(|kind| kind == "sst" || kind == "blob" || kind == "log")
-        {
-            rows = Some(name);
-        }
-    }
-    match rows {
-        None => Ok(false),
-        Some(name) => Err(DbError::Damaged {
-            path: path.to_path_buf(),
-            what: format!("{} is there and CURRENT is not", name.display()),
-        }),
-    }
 }
 
 #[cfg(test)]

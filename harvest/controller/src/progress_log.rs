@@ -157,7 +157,10 @@ impl ProgressLog {
 
 /// The state that a progress shows.
 const fn state(progress: &CrawlProgress) -> CrawlState {
-    match (progress.is_paused || progress.lacks_space, progress.under_way) {
+    match (
+        progress.is_paused || progress.lacks_space,
+        progress.under_way,
+    ) {
         (false, _) => CrawlState::Running,
         (true, 0) => CrawlState::Paused,
         (true, _) => CrawlState::Waiting,

@@ -234,12 +234,18 @@ impl Turns {
         self.ready.len() + self.snoozed.len() + self.in_process
     }
 
-    /// The queues that want a turn: all that have URIs and may go on, and those that have one: their fetches are under way, or they
-    /// rest. Their quotient says how much longer a crawl takes than one with a turn for each queue (Heritrix' congestion).
+    /// Counts the queues that want a turn, and those of them that have one: a fetch of theirs is under way, or they rest. A queue
+    /// with several fetches counts once. The quotient says how much longer a crawl takes than one with a turn for each queue
+    /// (Heritrix' congestion).
     pub fn congestion(&self) -> (usize, usize) {
-        let served = self.in_process + self.snoozed.len();
-        let inactive: usize = self.inactive.values().map(VecDeque::len).sum();
-        (served + self.ready.len() + inactive, served)
+        let (mut wanting, mut served) = (0, 0);
+        for queue in self.queues.values() {
+            let is_served = queue.in_process > 0 || matches!(queue.state, QueueState::Snoozed(_));
+            let waits = matches!(queue.state, QueueState::Ready | QueueState::Inactive);
+            served += usize::from(is_served);
+            wanting += usize::from(is_served || waits);
+        }
+        (wanting, served)
     }
 
     /// Brings an active queue into the state that follows from what it has.

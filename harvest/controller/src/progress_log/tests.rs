@@ -154,3 +154,22 @@ fn line_tells_how_long_queues_are() {
     assert_eq!(columns(&lines[2]), ["25", "70", "1.5"]);
     assert_eq!(columns(&lines[4]), ["0", "0", "0"]);
 }
+
+/// Fails if a crawl that waits for room on the disk is told as running.
+#[test]
+fn crawl_without_space_is_told_as_paused() {
+    let progress = |is_paused, lacks_space, under_way| CrawlProgress {
+        is_paused,
+        lacks_space,
+        under_way,
+        ..CrawlProgress::default()
+    };
+    for (progress, expected) in [
+        (progress(false, false, 1), CrawlState::Running),
+        (progress(false, true, 1), CrawlState::Waiting),
+        (progress(false, true, 0), CrawlState::Paused),
+        (progress(true, true, 0), CrawlState::Paused),
+    ] {
+        assert_eq!(state(&progress), expected, "{progress:?}");
+    }
+}

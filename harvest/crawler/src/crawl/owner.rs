@@ -25,12 +25,13 @@ use super::{
     CrawlSettings,
 };
 use crate::archive_files::ClosedFile;
-use crate::frontier::{FrontierUri, Lease, NextUri, Outcome, SeenKey, WantedState};
+use crate::frontier::{FrontierUri, Lease, NextUri, Outcome, SeenKey};
 use crate::process::{FetchPurpose, Processor};
 use crate::recorder::{FinishedTry, MOST_IN_BATCH, Recorder, RecorderError, Subject};
 
 use self::running_time::RunningTime;
 
+mod beginning;
 mod ending;
 mod events;
 mod login;
@@ -247,44 +248,6 @@ impl Owner {
                 synced = now;
             }
         }
-    }
-
-    /// Brings back what earlier processes have decided, and adds the seeds.
-    fn begin_crawl(&mut self) -> Result<(), CrawlError> {
-        let frontier = self.recorder.frontier();
-        let totals = frontier.totals();
-        (self.progress.fetched, self.progress.bytes) = (totals.successes, totals.bytes);
-        self.progress.failed = totals.errors;
-        let accepted = frontier.accepted_seeds().map_err(RecorderError::from)?;
-        let added = frontier.added_seeds().map_err(RecorderError::from)?;
-        for url in accepted.iter().chain(&added) {
-            self.accept_seed(url);
-        }
-        self.allowed.extend(self.job.order.allowed_networks(&added));
-        let wanted = frontier.wanted_state().map_err(RecorderError::from)?;
-        let queued = frontier.waiting();
-        if queued > 0 || totals.total > 0 {
-            self.tell(CrawlNotice::Resumed {
-                fetched: totals.successes,
-                queued,
-                running: frontier.running_time(),
-                is_paused: wanted == WantedState::Paused,
-            });
-        }
-        match wanted {
-            WantedState::Running => {}
-            WantedState::Paused => self.progress.is_paused = true,
-            WantedState::Terminated => self.end_with(CrawlEnd::Terminated),
-        }
-        self.look_around()?;
-        self.schedule_seeds(&Arc::clone(&self.job).seeds)?;
-        while let Ok(request) = self.channels.control.try_recv() {
-            self.take_control(request)?;
-        }
-        while let Ok(request) = self.channels.requests.try_recv() {
-            self.take_request(request)?;
-        }
-        Ok(())
     }
 
     fn now(&self) -> Moment {

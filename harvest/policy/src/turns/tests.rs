@@ -123,6 +123,27 @@ fn connections_limit_requests_of_a_queue() {
     assert_eq!(turns.next(at(0)), Turn::Of(A));
 }
 
+/// Fails if a queue counts once for each of its fetches, or a retired queue counts though it has none.
+#[test]
+fn congestion_counts_queues_instead_of_fetches() {
+    let mut turns = queues(2, &[A, B]);
+    assert_eq!(turns.congestion(), (2, 0));
+    for _ in 0..2 {
+        assert_eq!(turns.next(at(0)), Turn::Of(A));
+        turns.took_uri(A, true);
+        assert_eq!(turns.congestion(), (2, 1));
+    }
+    turns.fetched(A, at(5), QueueStanding::Open, true);
+    assert_eq!(turns.congestion(), (2, 1));
+    assert_eq!(turns.next(at(0)), Turn::Of(B));
+    turns.took_uri(B, false);
+    assert_eq!(turns.congestion(), (2, 2));
+    turns.fetched(A, at(5), QueueStanding::BudgetSpent, true);
+    assert_eq!(turns.congestion(), (1, 1));
+    turns.fetched(B, at(0), QueueStanding::Open, false);
+    assert_eq!(turns.congestion(), (0, 0));
+}
+
 /// Fails if a turn that is put off is lost, or comes too soon.
 #[test]
 fn put_off_turn_comes_again() {

@@ -1,0 +1,68 @@
+//! Which database is refused before anything is done with it: one that is not there, another one, one that has not come as far.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::Inner;
+use crate::{DbError, Options};
+
+/// Whether a database is in this directory.
+///
+/// RocksDB begins anew where `CURRENT` is absent, over the files of the old one; so the rest is looked at first.
+pub(super) fn is_there(path: &Path) -> Result<bool, DbError> {
+    let io = |error: io::Error| DbError::from_io(path, &error);
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(io(error)),
+    };
+    let mut rows = None;
+    for entry in entries {
+        let name = entry.map_err(io)?.file_name();
+        if name == "CURRENT" {
+            return Ok(true);
+        }
+        if Path::new(&name)
+            .extension()
+            .is_some_and(|kind| kind == "sst" || kind == "blob" || kind == "log")
+        {
+            rows = Some(name);
+        }
+    }
+    match rows {
+        None => Ok(false),
+        Some(name) => Err(DbError::Damaged {
+            path: path.to_path_buf(),
+            what: format!("{} is there and CURRENT is not", name.display()),
+        }),
+    }
+}
+
+/// The error about a database that has not come as far as its user knows.
+pub(super) fn behind(path: &Path, options: &Options, found: u64) -> DbError {
+    DbError::Behind {
+        path: path.to_path_buf(),
+        stamp: options.at_least,
+        found,
+    }
+}
+
+impl Inner {
+    /// Refuses a database that is another one than its user knows, or has not come as far.
+    pub(super) fn refuse_others(&self, options: &Options) -> Result<(), DbError> {
+        let wanted = options.identity.as_ref();
+        if let Some(wanted) = wanted.filter(|wanted| **wanted != self.identity) {
+            return Err(DbError::Other {
+                path: self.path.clone(),
+                wanted: wanted.clone(),
+                found: self.identity.clone(),
+            });
+        }
+        let sequence = self.db.latest_sequence_number();
+        if sequence < options.at_least {
+            return Err(behind(&self.path, options, sequence));
+        }
+        Ok(())
+    }
+}
