@@ -12,7 +12,7 @@ use testing::{PATIENCE, eventually_blocking};
 use crate::crawls::{Site, only_entry};
 use crate::holdfast::{Ran, executable, run};
 
-/// Begins a crawl that fetches one page and then rests for an hour. Gives its process and its directory.
+/// Begins a crawl that fetches robots.txt and then rests for an hour. Gives its process and its directory.
 fn begin_slow(site: &Site, base: &Path) -> (Child, PathBuf) {
     let mut command = executable();
     command.args([
@@ -34,7 +34,7 @@ fn begin_slow(site: &Site, base: &Path) -> (Child, PathBuf) {
         let mut jobs = names.filter(|path| path.join("job.toml").is_file());
         jobs.next().ok_or_else(|| "no job".to_owned())
     });
-    wait_for_outcome(&job, &site.base);
+    wait_for_outcome(&job, &format!("{}robots.txt", site.base));
     (child, job)
 }
 
@@ -94,6 +94,8 @@ fn interrupted_crawl_goes_on_and_is_terminated() {
             let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
             let mut child = command.spawn().unwrap();
             read_until(&mut child, "URIs were fetched");
+            // Another process asks at once for what the first one rested before.
+            wait_for_outcome(&job, &site.base);
             child
         });
         let ended = end(child, signal);
