@@ -34,8 +34,9 @@ const FORM_TIME: Duration = Duration::from_secs(30);
 const BROWSER_WORDS: &str = "Use a browser profile of its own for the archive: it will believe this certificate at all sites. \
                              Archived scripts run in it; a browser may let them send packets past any proxy (WebRTC) and reach \
                              addresses of your own machine. Chromium keeps both in with \
-                             --force-webrtc-ip-handling-policy=disable_non_proxied_udp --proxy-bypass-list=<-loopback>; Firefox \
-                             with media.peerconnection.enabled=false and network.proxy.allow_hijacking_localhost=true.";
+                             --webrtc-ip-handling-policy=disable_non_proxied_udp --proxy-bypass-list=<-loopback> (older ones \
+                             call the first --force-webrtc-ip-handling-policy, and each passes over the other name in silence); \
+                             Firefox with media.peerconnection.enabled=false and network.proxy.allow_hijacking_localhost=true.";
 
 impl<A: ProxiedArchive> ProxyServer<A> {
     /// Answers a request to a control host.

@@ -17,7 +17,7 @@ async fn dom(proxy: &Proxy, url: &str) -> Option<String> {
         .args(["--no-first-run", "--disable-background-networking"])
         .args(["--ignore-certificate-errors", "--timeout=20000"])
         .arg("--proxy-bypass-list=<-loopback>")
-        .arg("--force-webrtc-ip-handling-policy=disable_non_proxied_udp")
+        .arg("--webrtc-ip-handling-policy=disable_non_proxied_udp")
         .arg(format!("--proxy-server={}", proxy.served.address))
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .args(["--dump-dom", url])
