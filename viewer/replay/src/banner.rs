@@ -14,6 +14,8 @@ pub enum Problem {
     Digest,
     /// The body ends before its end; in words, why.
     Cut(String),
+    /// The bytes have encodings that cannot be undone; their names.
+    Encoded(String),
     /// The capture redirects to its own URL, and there is no other near it.
     SelfRedirect,
 }
@@ -28,6 +30,9 @@ impl Problem {
             Self::Cut(why) => {
                 format!("This page is not whole; the rest of it cannot be shown: {why}.")
             }
+            Self::Encoded(names) => format!(
+                "The bytes of this capture cannot be decoded and are shown as they are; their encoding is {names}."
+            ),
             Self::SelfRedirect => {
                 "The archived server redirected this address to itself, and the archive has nothing else.".to_owned()
             }
@@ -118,7 +123,11 @@ mod tests {
             time: "20200102030405".parse().unwrap(),
             calendar: "/all/*/http://a.dk/\"><script>",
         };
-        let html = banner.html(&[Problem::Cut("<b>'".to_owned()), Problem::Digest]);
+        let html = banner.html(&[
+            Problem::Cut("<b>'".to_owned()),
+            Problem::Encoded("<b>'".to_owned()),
+            Problem::Digest,
+        ]);
         assert!(
             !html.contains("<script") && !html.contains("<b>'"),
             "{html}"
@@ -129,6 +138,6 @@ mod tests {
             html.contains("href=\"/all/*/http://a.dk/%22%3E%3Cscript%3E\""),
             "{html}"
         );
-        assert_eq!(html.matches("role=\"alert\"").count(), 2);
+        assert_eq!(html.matches("role=\"alert\"").count(), 3);
     }
 }

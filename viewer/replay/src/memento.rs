@@ -158,8 +158,20 @@ pub fn proxied_memento(url: &str, time: Stamp) -> Vec<Field> {
     ]
 }
 
-/// The value of `Link` for a capture: original, TimeGate, TimeMap and the captures around it.
+/// The most bytes of `Link` with other captures in it: clients read lines of 64 KiB at most, and a long URL stands in it many
+/// times.
+const LONGEST_LINK: usize = 32 << 10;
+
+/// The value of `Link` for a capture: original, TimeGate, TimeMap and the captures around it, if they have room.
 fn link(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> String {
+    let link = whole_link(addresses, url, neighbours);
+    if link.len() <= LONGEST_LINK {
+        return link;
+    }
+    whole_link(addresses, url, &Neighbours::alone(neighbours.this))
+}
+
+fn whole_link(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> String {
     let mut link = context_link(addresses, url);
     for (stamp, relations) in neighbours.relations() {
         let address = addresses.memento(stamp, None, url);

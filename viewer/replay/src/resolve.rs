@@ -207,7 +207,12 @@ fn finished(outcome: Outcome) -> (State, Step) {
 }
 
 fn choose(mut candidates: Candidates, access: &impl Fn(&Capture) -> Decision) -> (State, Step) {
-    match candidates.next(access) {
+    let next = candidates.next(access);
+    read_next(next, candidates)
+}
+
+fn read_next(next: Result<Capture, Outcome>, candidates: Candidates) -> (State, Step) {
+    match next {
         Ok(chosen) => {
             let chosen = Box::new(chosen);
             let step = Step::Read(chosen.clone());
@@ -226,7 +231,11 @@ fn read(
 ) -> (State, Step) {
     let facts = match answer {
         Answer::Record(facts) => facts,
-        Answer::Missing => return finished(Outcome::NotFound(NotFoundReason::NoRecord)),
+        // An imported list may name a file that the archive never had, beside the archive's own row.
+        Answer::Missing => {
+            let twin = candidates.next_twin(&chosen, access);
+            return read_next(twin, candidates);
+        }
         Answer::Unavailable | Answer::Captures(_) => return finished(Outcome::Unavailable),
     };
     let is_self_redirect =

@@ -50,6 +50,17 @@ pub(crate) enum RecordError {
     Stopped,
 }
 
+impl RecordError {
+    /// Whether the record may be there when it is asked for again.
+    pub(crate) const fn is_passing(&self) -> bool {
+        match self {
+            Self::Archive(error) => error.is_passing(),
+            Self::Stopped | Self::Unread(_) => true,
+            Self::Broken(_) => false,
+        }
+    }
+}
+
 /// The worth of the digest of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PayloadVerdict {

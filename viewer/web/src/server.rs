@@ -2,7 +2,7 @@
 //!
 //! Owns the order in which a request is judged: room, method, length, path, collection, visitor, then its route. All answers
 //! leave through [`Server::answer`], which counts them, gives each a limit of time to begin, and sees to it that no answer
-//! sets a cookie.
+//! sets a cookie, and that answers to visitors with groups stay in no shared cache.
 
 mod cdx;
 mod delivered;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use archive_daemon::{Clock, Gauge};
 use archive_formats::cdx::Capture;
 use axum::body::Body;
-use axum::http::header::{HOST, SET_COOKIE};
+use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, HOST, SET_COOKIE};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, Response, StatusCode};
 use index_client::Captures;
@@ -41,7 +41,7 @@ use crate::answer::Notice;
 use crate::collections::{Collection, Collections};
 use crate::metrics::Instruments;
 use crate::records::Records;
-use crate::settings::ReplaySettings;
+use crate::settings::{ReplaySettings, host_name};
 use crate::visitors;
 use delivered::MaySniff;
 use failures::{gone, index_failed, record_failed};
@@ -154,6 +154,12 @@ impl Server {
         let (mut parts, body) = response.into_parts();
         // Archived headers come back under other names, and nothing here sets one: this is the last wall.
         parts.headers.remove(SET_COOKIE);
+        if !visitors::visitor(&self.parts.visitors, peer, &head.headers).is_anonymous() {
+            // What the visitor's group may see is neither for pages of the live web nor for others behind the same cache.
+            parts.headers.remove(ACCESS_CONTROL_ALLOW_ORIGIN);
+            let private = HeaderValue::from_static("private");
+            parts.headers.entry(CACHE_CONTROL).or_insert(private);
+        }
         if parts.extensions.get::<MaySniff>().is_none() {
             let nosniff = HeaderValue::from_static("nosniff");
             parts.headers.insert("x-content-type-options", nosniff);
@@ -162,6 +168,17 @@ impl Server {
         let taken = self.parts.clock.instant().saturating_duration_since(begun);
         instruments.first_byte.observe(taken.as_secs_f64());
         Response::from_parts(parts, Body::new(GuardedBody::new(body, guard)))
+    }
+
+    /// Whether a client has come by the host of the pages: whatever a browser keeps for that is theirs.
+    fn is_on_page_host(&self, headers: &HeaderMap) -> bool {
+        let pages = self.parts.page_host.as_ref();
+        let pages = pages.and_then(|origin| origin.split_once("://"));
+        let named = headers.get(HOST).and_then(|host| host.to_str().ok());
+        match (named, pages) {
+            (Some(named), Some((_, pages))) => host_name(named) == host_name(pages),
+            (Some(_) | None, _) => false,
+        }
     }
 
     async fn route(
@@ -180,6 +197,9 @@ impl Server {
             return Err(Notice::new(StatusCode::URI_TOO_LONG, "Too long", words));
         }
         let headers = &head.headers;
+        if self.is_on_page_host(headers) {
+            return self.at_page_host(StatusCode::PERMANENT_REDIRECT, target);
+        }
         let is_of_worker = delivered::facts(headers).is_of_worker();
         let is_read = [Method::GET, Method::HEAD].contains(&head.method);
         if !is_read && head.method != Method::POST && !is_of_worker {
@@ -255,7 +275,7 @@ impl Server {
             Request::Mismatches { collection } => Ok(self.mismatch_list(&visit(&collection)?)),
             Request::Calendar { collection, .. } | Request::Page { collection, .. } => {
                 visit(&collection)?;
-                self.at_page_host(target)
+                self.at_page_host(StatusCode::FOUND, target)
             }
             Request::File { collection, file } => {
                 self.whole_file(&visit(&collection)?, &file, headers).await

@@ -77,6 +77,11 @@ impl Visitor {
         }
     }
 
+    /// Whether nothing is known of the visitor.
+    pub fn is_anonymous(&self) -> bool {
+        self.groups.is_empty()
+    }
+
     /// The groups, sorted.
     pub fn groups(&self) -> impl Iterator<Item = &Group> {
         self.groups.iter()
@@ -104,6 +109,9 @@ pub enum InvalidNetwork {
     /// Bits behind the prefix are set: a mistake in the address or in the prefix.
     #[error("`{0}` has bits set behind its prefix; one of the two is a mistake")]
     HostBits(String),
+    /// An IPv4 address that is written as one of IPv6.
+    #[error("`{0}` is an IPv4 network within IPv6; write it as IPv4, such as 192.0.2.0/24")]
+    Mapped(String),
 }
 
 impl Network {
@@ -136,6 +144,10 @@ impl FromStr for Network {
             None => (text, None),
         };
         let address: IpAddr = address.parse().map_err(|_error| syntax())?;
+        // Clients of version 4 are compared as such, however a socket writes them: it would match nobody.
+        if address.to_canonical() != address {
+            return Err(InvalidNetwork::Mapped(text.to_owned()));
+        }
         let (bits, is_v4) = bits(address);
         let width = if is_v4 {
             Ipv4Addr::BITS

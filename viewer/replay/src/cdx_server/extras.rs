@@ -1,4 +1,7 @@
 //! Switches of a request.
+//!
+//! `allowFuzzy` and `gzip`, which clients of other servers send, are passed over like unknown parameters: look-ups here are
+//! never fuzzy, and answers are never compressed.
 
 /// Something that a request asks for beside captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +18,6 @@ pub enum Extra {
     LastSkipTimestamp,
     /// A key to resume with follows an answer that a limit has cut.
     ResumeKey,
-    /// A URL that is not found is not searched for without its cache buster.
-    NoFuzzy,
-    /// The body is not to be compressed, whatever the client says that it accepts.
-    NoGzip,
 }
 
 /// A set of [`Extra`].

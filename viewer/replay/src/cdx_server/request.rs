@@ -162,6 +162,7 @@ fn read(
     query.order = order(dialect, parameters)?;
     query.limit = limit(dialect, parameters)?;
     (query.collapse, query.keep) = collapse(dialect, parameters)?;
+    let pages = PageRequest::read(dialect, parameters, sizes)?;
     let mut extras = Extras::default();
     let mut switch = |extra, name| -> Result<(), RequestError> {
         extras.set(extra, parameters.switch(name)?.unwrap_or(false));
@@ -171,16 +172,19 @@ fn read(
     let mut skip = 0;
     match dialect {
         Dialect::Pywb => {
-            let fuzzy = parameters.switch("allowFuzzy")?;
-            extras.set(Extra::NoFuzzy, fuzzy == Some(false));
+            // pywb sorts by closeness whenever a time is given. Here that is possible for the captures of one URL, in one piece.
+            let is_unsorted = parameters.text("sort")?.is_none();
+            let is_sortable = pages == PageRequest::Whole && target.kind == MatchKind::Exact;
+            if is_unsorted && is_sortable {
+                let closest = bound(parameters, "closest", Fill::First)?;
+                query.order = closest.map_or(Order::Ascending, Order::Closest);
+            }
         }
         Dialect::Wayback => {
             switch(Extra::DupeCount, "showDupeCount")?;
             switch(Extra::SkipCount, "showSkipCount")?;
             switch(Extra::LastSkipTimestamp, "lastSkipTimestamp")?;
             switch(Extra::ResumeKey, "showResumeKey")?;
-            let gzip = parameters.switch("gzip")?;
-            extras.set(Extra::NoGzip, gzip == Some(false));
             let resume = parameters.text("resumeKey")?;
             query.cursor = resume.map(str::parse::<Cursor>).transpose()?;
             skip = count(parameters, "offset")?.unwrap_or(0);
@@ -206,7 +210,6 @@ fn read(
         own_fields: matches!(form, AnswerForm::Cdxj | AnswerForm::JsonLines),
         extras,
     };
-    let pages = PageRequest::read(dialect, parameters, sizes)?;
     if pages != PageRequest::Whole && matches!(query.order, Order::Closest(_)) {
         return Err(InvalidQuery::ClosestCursor.into());
     }

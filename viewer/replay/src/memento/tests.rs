@@ -353,3 +353,28 @@ fn preferences_are_found_and_named() {
     );
     assert_eq!(Preference::BannerOnly.modifier(), Modifier::Banner);
 }
+
+/// Fails if the line for a long URL is longer than clients read, or lacks more than the other captures.
+#[test]
+fn link_of_long_url_stays_readable() {
+    let neighbours = Neighbours {
+        this: stamp("20070601000000"),
+        first: Some(stamp("20000101000000")),
+        previous: Some(stamp("20010101000000")),
+        next: Some(stamp("20080101000000")),
+        last: Some(stamp("20090101000000")),
+    };
+    for (length, has_others) in [(100, true), (9_900, false)] {
+        let url = format!("http://a.dk/{}", "x".repeat(length));
+        let fields = memento(&addresses(), &url, &neighbours);
+        let (_, link) = fields.iter().find(|(name, _)| *name == "Link").unwrap();
+        assert!(link.len() < 60 << 10, "{}", link.len());
+        for relation in ["original", "timegate", "timemap", "memento"] {
+            assert!(link.contains(&format!("rel=\"{relation}\"")), "{relation}");
+        }
+        for relation in ["first", "prev", "next", "last"] {
+            let is_there = link.contains(&format!("rel=\"{relation} memento\""));
+            assert_eq!(is_there, has_others, "{length} {relation}");
+        }
+    }
+}

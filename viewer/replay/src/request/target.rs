@@ -52,14 +52,16 @@ impl Target {
     /// Fails if nothing is there, or if it is too long or has control characters.
     pub fn parse(raw: &str) -> Result<Self, InvalidTarget> {
         let raw = raw.split('#').next().unwrap_or_default();
-        if raw.chars().nth(LONGEST_URL).is_some() {
-            return Err(InvalidTarget::TooLong);
-        }
         if let Some(at) = raw.chars().position(char::is_control) {
             return Err(InvalidTarget::Control(at));
         }
         let decoded = is_escaped_whole(raw).then(|| unescape_ascii(raw));
-        let url = with_scheme(decoded.as_deref().unwrap_or(raw))?;
+        let unescaped = decoded.as_deref().unwrap_or(raw);
+        // Escapes make it three times as long.
+        if unescaped.chars().nth(LONGEST_URL).is_some() {
+            return Err(InvalidTarget::TooLong);
+        }
+        let url = with_scheme(unescaped)?;
         let key = UrlKey::of(&url);
         Ok(Self { url, key })
     }

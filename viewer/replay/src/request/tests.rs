@@ -291,6 +291,9 @@ fn urls_are_mended_and_otherwise_kept() {
         assert_eq!(target.url(), url, "{raw}");
         assert_eq!(target.key().as_str(), key, "{raw}");
     }
+    // What is counted is the URL, and not its escapes.
+    let escaped = format!("http%3A%2F%2Fa%2F{}", "%78".repeat(LONGEST_URL - 9));
+    assert_eq!(target(&escaped).url(), long);
 }
 
 /// The key of a URL, for a table of texts.

@@ -49,6 +49,29 @@ impl Candidates {
         self.second_choice.pop_front().ok_or(nothing)
     }
 
+    /// The next capture of the same key and second, or how the request ends without one: it is the same capture as it lies in
+    /// another file, or as somebody else has listed it.
+    pub(super) fn next_twin(
+        &mut self,
+        capture: &Capture,
+        access: &impl Fn(&Capture) -> Decision,
+    ) -> Result<Capture, Outcome> {
+        let second = |capture: &Capture| capture.timestamp.time().as_second();
+        let is_twin =
+            |other: &Capture| other.key == capture.key && second(other) == second(capture);
+        while let Some(twin) = take_first(&mut self.left, is_twin)
+            .or_else(|| take_first(&mut self.second_choice, is_twin))
+        {
+            let decision = access(&twin);
+            match decision.verdict {
+                Verdict::Exclude => {}
+                Verdict::Block => return Err(Outcome::Refused(decision)),
+                Verdict::Allow => return Ok(twin),
+            }
+        }
+        Err(Outcome::NotFound(NotFoundReason::NoRecord))
+    }
+
     /// Keeps a capture for the case that there is nothing else, and says whether to go on with the next one.
     pub(super) fn put_aside(&mut self, capture: &Capture) -> bool {
         if self.is_second_choice {
@@ -57,6 +80,14 @@ impl Candidates {
         self.second_choice.push_back(capture.clone());
         true
     }
+}
+
+fn take_first(
+    captures: &mut VecDeque<Capture>,
+    is_wanted: impl Fn(&Capture) -> bool,
+) -> Option<Capture> {
+    let at = captures.iter().position(is_wanted)?;
+    captures.remove(at)
 }
 
 /// Whether a capture is shown only where there is nothing else: a part, or a redirect to its own URL.

@@ -257,6 +257,39 @@ fn missing_and_unavailable_are_told_apart() {
     assert_eq!(archive.shown("http://a.dk/", "2020"), (0, Some(2)));
 }
 
+/// Fails if a row that names a record which is not there hides another row of the same capture.
+#[test]
+fn row_without_record_hides_no_twin() {
+    let mut archive = TestArchive::default();
+    archive
+        .response("http://a.dk/", "20190101000000", DIGEST)
+        .offset = Some(404);
+    archive.response("http://a.dk/", "20190101000000", DIGEST);
+    archive.response("http://a.dk/", "20190101000001", DIGEST);
+    assert_eq!(archive.shown("http://a.dk/", "2019"), (1, None));
+    // Another second is another capture.
+    let no_record = Outcome::NotFound(NotFoundReason::NoRecord);
+    archive.captures[1].offset = Some(404);
+    assert_eq!(archive.resolve("http://a.dk/", "2019"), no_record);
+    // A part is better than nothing.
+    archive.captures[1].offset = Some(1);
+    archive.captures[1].status = Some(206);
+    assert_eq!(archive.shown("http://a.dk/", "2019"), (1, None));
+}
+
+/// Fails if a search by digest that was not over counts as one that found nothing.
+#[test]
+fn unfinished_digest_search_is_unavailable() {
+    let mut archive = TestArchive {
+        is_digest_search_slow: true,
+        ..TestArchive::default()
+    };
+    let original = Some(("http://b.dk/", "2019-01-01T00:00:00Z"));
+    archive.revisit("http://a.dk/", "2020", SAME, original);
+    let outcome = archive.resolve("http://a.dk/", "2020");
+    assert_eq!(outcome, Outcome::Unavailable);
+}
+
 /// Fails if the payload of a URL that the visitor may not see is shown under another one.
 #[test]
 fn refused_original_is_not_shown() {

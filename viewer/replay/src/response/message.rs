@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
 
-use archive_formats::http::{Body, BodyError, Head, HeadError, Limits, MediaType, Start};
+use archive_formats::http::{Body, BodyError, Head, HeadError, Limits, MediaType, Note, Start};
 use archive_formats::warc::{Header, Kind};
 
 /// The head of a record's block.
@@ -87,27 +87,49 @@ impl StoredMessage {
     }
 }
 
-/// An entity, whose chunks are undone already, with the content encodings undone that its head names.
+/// Undoes the content encodings of an entity that its head names; its chunks are undone already. Returns the names of the
+/// encodings that are left as well, if there are any: they are not known, or too many.
 pub fn decoded_entity<'a>(
     head: Option<&Head>,
     entity: impl BufRead + 'a,
     limits: Limits,
-) -> Box<dyn Read + 'a> {
+) -> (Box<dyn Read + 'a>, Option<String>) {
     let codings: Vec<&[u8]> =
         head.map_or_else(Vec::new, |head| head.list("content-encoding").collect());
     if codings.is_empty() {
-        return Box::new(entity);
+        return (Box::new(entity), None);
     }
     // A head of nothing but the encodings: the framing that the stored one names is not there any more.
+    let names = codings.join(b", ".as_slice());
     let text = [
         b"HTTP/1.1 200 OK\r\nContent-Encoding: ".as_slice(),
-        &codings.join(b", ".as_slice()),
+        &names,
         b"\r\n\r\n",
     ]
     .concat();
     match Head::read(&mut text.as_slice(), text.len()) {
-        Ok(head) => Box::new(Body::decoded(&head, entity, limits)),
-        Err(_unreadable) => Box::new(entity),
+        Ok(head) => {
+            let body = Body::decoded(&head, entity, limits);
+            // Which ones are left is known before the first byte is read.
+            let left = body.notes().into_iter().find_map(left_codings);
+            (Box::new(body), left)
+        }
+        Err(_unreadable) => {
+            let left = String::from_utf8_lossy(&names).into_owned();
+            (Box::new(entity), Some(left))
+        }
+    }
+}
+
+fn left_codings(note: Note) -> Option<String> {
+    match note {
+        Note::LeftCoded(names) => Some(names),
+        Note::NotChunked
+        | Note::Trailers
+        | Note::NoEndOfTrailers
+        | Note::Length { .. }
+        | Note::NotCoded(_)
+        | Note::Behind(_) => None,
     }
 }
 

@@ -1,7 +1,8 @@
 //! Documents on their way through a rewriter: pages and style sheets, decoded and rewritten on a thread while they pass.
 //!
 //! Owns that thread and its two ends. Memory is bounded: pages pass in pieces, a style sheet has a limit. A body that is cut, or
-//! that is a bomb, ends where it can be read no further, and the page says so; an archive that breaks off breaks the answer off.
+//! that is a bomb, ends where it can be read no further, and the page says so; a style sheet cannot say so and is refused. An
+//! archive that breaks off breaks the answer off.
 
 use std::future::poll_fn;
 use std::io::{self, BufReader, Read};
@@ -241,14 +242,14 @@ fn start(starter: &mut Starter, start: DocumentStart) -> Result<(), RecordError>
 impl DocumentPlan {
     /// Reads, rewrites and sends the document.
     fn write(
-        self,
+        mut self,
         input: &mut Input,
         starter: &mut Starter,
         outlet: &Outlet,
     ) -> Result<(), RecordError> {
         let head = self.head.clone();
         let stored = BufReader::with_capacity(PIECE, &mut *input);
-        let mut decoded = decoded_entity(head.as_ref(), stored, LIMITS);
+        let (mut decoded, left_encoded) = decoded_entity(head.as_ref(), stored, LIMITS);
         match self.form {
             DocumentForm::Sheet => {
                 let mut bytes = Vec::new();
@@ -259,8 +260,16 @@ impl DocumentPlan {
                     let words = format!("the style sheet has more than {LARGEST_SHEET} bytes");
                     return Err(RecordError::Broken(words));
                 }
-                if let Some(fault) = fault {
-                    tracing::warn!(url = %self.url, %fault, "a style sheet is cut");
+                if let Some(names) = left_encoded {
+                    let words = format!("the encoding {names} of the style sheet cannot be undone");
+                    return Err(RecordError::Broken(words));
+                }
+                let known = self.problems.into_iter().find_map(|problem| match problem {
+                    Problem::Cut(fault) => Some(fault),
+                    Problem::Digest | Problem::Encoded(_) | Problem::SelfRedirect => None,
+                });
+                if let Some(fault) = fault.or(known) {
+                    return Err(RecordError::Broken(fault));
                 }
                 let text = sheet_text(self.content_type.as_deref(), &bytes);
                 let sheet = style_sheet(&text, &self.addresses, self.time, &self.url);
@@ -274,6 +283,7 @@ impl DocumentPlan {
                 let fault = fill(&mut decoded, &mut bytes, START_OF_PAGE)?;
                 let kind = ContentKind::read(self.content_type.as_deref(), &bytes);
                 if kind == ContentKind::Page {
+                    self.problems.extend(left_encoded.map(Problem::Encoded));
                     let is_known = self.problems.contains(&Problem::Digest);
                     let mut problems = self.write_page(decoded, (bytes, fault), starter, outlet)?;
                     drain(input)?;

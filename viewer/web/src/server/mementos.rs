@@ -71,6 +71,7 @@ impl Server {
         target: &Target,
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Refused> {
+        let is_negotiable = modifier.is_none();
         let (modifier, applied) = preferred(modifier, headers);
         let asked = CaptureRequest::new(modifier, headers);
         let to_page = (modifier, target);
@@ -96,7 +97,8 @@ impl Server {
             let address = visit.addresses.memento(capture.timestamp, modifier, &url);
             fields.push(("Content-Location", address));
         }
-        if applied.is_some() {
+        // Also where nothing was preferred: a cache must not give this answer to who prefers another one.
+        if is_negotiable {
             fields.push(("Vary", "prefer".to_owned()));
         }
         fields.extend(applied.map(Preference::applied));

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use archive_formats::cdx::query::Order;
 use axum::body::Body;
-use axum::http::header::LOCATION;
+use axum::http::header::{CACHE_CONTROL, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use viewer_replay::access::Group;
 use viewer_replay::cdx_server::{CdxRequest, DEFAULT_PAGE_SIZES, PageMarks};
@@ -119,7 +119,11 @@ const SERVED: &str = "Captures are at /<collection>/<time>id_/<url> as they were
 
 impl Server {
     /// Leads a visitor to the host of the pages, under the same path.
-    pub(super) fn at_page_host(&self, path: &str) -> Result<Response<Body>, Refused> {
+    pub(super) fn at_page_host(
+        &self,
+        status: StatusCode,
+        path: &str,
+    ) -> Result<Response<Body>, Refused> {
         let words = "This server hands out captures and their indexes; pages for people are on another host.";
         let location = self.parts.page_host.as_ref();
         let location = location.map(|host| HeaderValue::from_str(&format!("{host}{path}")));
@@ -128,8 +132,10 @@ impl Server {
             return Err(Notice::new(StatusCode::NOT_IMPLEMENTED, title, words).and(SERVED));
         };
         let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::FOUND;
-        response.headers_mut().insert(LOCATION, location);
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(LOCATION, location);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
         Ok(response)
     }
 }

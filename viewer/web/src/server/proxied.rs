@@ -136,7 +136,7 @@ impl Server {
         let visit = self.proxy_visit(request)?;
         let time = request.time.unwrap_or_else(|| Stamp::from_time(visit.now));
         let near = match request.jobs {
-            None => self.near(&visit, request.target.key(), time).await,
+            None => self.near_target(&visit, request.target, time).await,
             Some(jobs) => self.near_of_jobs(&visit, request, time, jobs).await,
         };
         let near = near.map_err(|error| index_failed(&error))?;

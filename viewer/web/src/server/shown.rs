@@ -57,17 +57,13 @@ impl Server {
                             Answer::Record(facts)
                         }
                         Err(error) => {
-                            let answer = match &error {
-                                RecordError::Archive(error) if error.is_passing() => {
-                                    Answer::Unavailable
-                                }
-                                RecordError::Stopped | RecordError::Unread(_) => {
-                                    Answer::Unavailable
-                                }
-                                RecordError::Archive(_) | RecordError::Broken(_) => Answer::Missing,
-                            };
-                            failure = Some(error);
-                            answer
+                            let is_passing = error.is_passing();
+                            failure = Some(main_failure(failure.take(), error));
+                            if is_passing {
+                                Answer::Unavailable
+                            } else {
+                                Answer::Missing
+                            }
                         }
                     }
                 }
@@ -76,7 +72,8 @@ impl Server {
                     Answer::Captures(found.map_err(|error| index_failed(&error))?.captures)
                 }
                 Step::FindByDigest { digest } => {
-                    Answer::Captures(self.by_digest(near, &digest).await?)
+                    let found = self.by_digest(near, &digest).await?;
+                    found.map_or(Answer::Unavailable, Answer::Captures)
                 }
                 Step::Finished(outcome) => return finish(outcome, heads, last, failure.as_ref()),
             };
@@ -101,15 +98,15 @@ impl Server {
         self.parts.records.open(&place).await
     }
 
-    /// Captures of the same host with a digest. The index has no order of digests, so that the search has a limit of time;
-    /// what was not found within it counts as not there.
-    async fn by_digest(&self, near: &Near, digest: &str) -> Result<Vec<Capture>, Refused> {
+    /// Captures of the same host with a digest. The index has no order of digests, so that the search has a limit of time.
+    /// Returns `None` if it was not over by then.
+    async fn by_digest(&self, near: &Near, digest: &str) -> Result<Option<Vec<Capture>>, Refused> {
         let url = near
             .captures
             .first()
             .and_then(|capture| capture.original.as_deref());
         let Some(keys) = url.and_then(|url| KeyMatch::of(MatchKind::Host, url).ok()) else {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         };
         let mut query = CaptureQuery::new(keys);
         query.limit = Some(Limit::First(DIGEST_CAPTURES));
@@ -135,12 +132,23 @@ impl Server {
             Ok(found)
         };
         match self.parts.clock.timeout(DIGEST_TIME, search).await {
-            Ok(found) => found.map_err(|error: index_client::IndexError| index_failed(&error)),
+            Ok(found) => found
+                .map(Some)
+                .map_err(|error: index_client::IndexError| index_failed(&error)),
             Err(_elapsed) => {
                 tracing::warn!(digest, "the original of a revisit was not found in time");
-                Ok(Vec::new())
+                Ok(None)
             }
         }
+    }
+}
+
+/// The failure that the answer tells of: the first one, and a passing one before those that last, because the record that was
+/// not read may have been the right one.
+fn main_failure(known: Option<RecordError>, error: RecordError) -> RecordError {
+    match known {
+        Some(known) if known.is_passing() || !error.is_passing() => known,
+        Some(_) | None => error,
     }
 }
 
@@ -160,7 +168,9 @@ fn finish(
         }
         Outcome::NotFound(reason) => return Err(not_found(reason, failure)),
         Outcome::Unavailable => {
-            return Err(failure.map_or_else(
+            // The answer says that asking again may help; a lasting failure does not explain that.
+            let passing = failure.filter(|error| error.is_passing());
+            return Err(passing.map_or_else(
                 || Notice::unavailable("The archive does not answer now; try again in a moment."),
                 record_failed,
             ));
@@ -207,4 +217,44 @@ fn not_found(reason: NotFoundReason, failure: Option<&RecordError>) -> Refused {
 pub(super) fn no_capture() -> Notice {
     Notice::not_found("The archive has no capture of this address.")
         .and("Look for others with /<collection>/cdx?url=<url>&matchType=prefix.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lasting(words: &str) -> RecordError {
+        RecordError::Archive(ClientError::NotFound(words.to_owned()))
+    }
+
+    fn passing(words: &str) -> RecordError {
+        RecordError::Archive(ClientError::Unavailable(words.to_owned()))
+    }
+
+    /// Fails if a record that is gone hides another one that cannot be read now, or a later failure hides the first.
+    #[test]
+    fn passing_failure_outlives_lasting_ones() {
+        for (failures, expected) in [
+            ([lasting("a"), lasting("b")], "a"),
+            ([passing("a"), lasting("b")], "a"),
+            ([passing("a"), passing("b")], "a"),
+            ([lasting("a"), passing("b")], "b"),
+        ] {
+            let mut told = None;
+            for failure in failures {
+                told = Some(main_failure(told.take(), failure));
+            }
+            let told = told.unwrap().to_string();
+            assert!(told.starts_with(expected), "{told}");
+        }
+    }
+
+    /// Fails if a search that was not over is answered as if nothing were there.
+    #[test]
+    fn unfinished_search_is_503() {
+        for failure in [None, Some(lasting("a")), Some(passing("b"))] {
+            let refused = finish(Outcome::Unavailable, Vec::new(), None, failure.as_ref());
+            assert_eq!(refused.unwrap_err().status(), 503, "{failure:?}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The captures of a collection, as a viewer shows them to anybody: asked of its replay listener.
 //!
-//! Owns the request and the reading of the answer, which is whole or an error. Not promised: a listener with TLS; browsers
-//! and `curl` speak to those.
+//! Owns the request and the reading of the answer, which is whole or an error. Not promised: a listener with TLS; the refusal
+//! says how `curl` asks it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -86,17 +86,21 @@ impl Question<'_> {
             )
         };
         let mut url = Url::parse(self.listener).map_err(|error| wrong(&error.to_string()))?;
-        if url.scheme() != "http" {
-            return Err(wrong(
-                "--collection asks listeners without TLS only; use `curl` with /COLLECTION/cdx?url=…",
-            ));
-        }
         url.path_segments_mut()
             .map_err(|()| wrong("it is no address of a listener"))?
             .pop_if_empty()
             .extend([self.collection, "cdx"]);
         url.query_pairs_mut().extend_pairs(self.parameters);
-        Ok(url)
+        match url.scheme() {
+            "http" => Ok(url),
+            "https" => {
+                let quoted = url.as_str().replace('\'', "%27");
+                Err(wrong(&format!(
+                    "--collection cannot ask a listener with TLS; ask it with: curl --fail '{quoted}'"
+                )))
+            }
+            _ => Err(wrong("it begins neither with http:// nor with https://")),
+        }
     }
 
     fn send(&self, url: &Url) -> io::Result<TcpStream> {
@@ -222,6 +226,27 @@ mod tests {
             Ok(())
         });
         (serving.join().unwrap(), answered.map(|()| count))
+    }
+
+    /// Fails if the refusal of a listener with TLS does not say how to ask it, or another scheme passes for one of these.
+    #[test]
+    fn tls_listener_is_refused_with_command() {
+        let refused = |listener: &str| {
+            let question = Question {
+                listener,
+                collection: "it's news",
+                parameters: &[("url", "http://a.org/?b='c'".to_owned())],
+                patience: Duration::from_mins(1),
+            };
+            let failure = question.ask(|_capture| Ok(())).unwrap_err();
+            assert_eq!(failure.exit, Exit::Settings);
+            failure.message
+        };
+        let message = refused("https://viewer.example:8443/");
+        let command = "curl --fail 'https://viewer.example:8443/it%27s%20news/cdx?url=http%3A%2F%2Fa.org%2F%3Fb%3D%27c%27'";
+        assert!(message.ends_with(command), "{message}");
+        let message = refused("ftp://viewer.example/");
+        assert!(message.ends_with("https://"), "{message}");
     }
 
     /// Fails if a cut answer passes for a whole one, or a refusal for an answer.

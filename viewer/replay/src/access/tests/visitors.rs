@@ -121,3 +121,12 @@ fn group_names_are_plain() {
         assert!(wrong.parse::<Group>().is_err(), "{wrong:?}");
     }
 }
+
+/// Fails if a network is taken that no client can ever be in.
+#[test]
+fn mapped_networks_are_refused() {
+    for text in ["::ffff:10.0.0.0/104", "::ffff:10.0.0.1"] {
+        let error = text.parse::<Network>().unwrap_err().to_string();
+        assert!(error.contains("write it as IPv4"), "{error}");
+    }
+}

@@ -82,6 +82,26 @@ fn own_parameters_select_their_captures() {
             &[SECOND, THIRD, FOURTH],
         ),
         (Pywb, "url=example.org&filter=!=status:200", &[FIRST]),
+        (Pywb, "url=example.org&closest=20150101&limit=1", &[THIRD]),
+        (
+            Pywb,
+            "url=example.org&sort=&closest=20150101&limit=1",
+            &[THIRD],
+        ),
+        (Pywb, "url=example.org&closest=&limit=1", &[FIRST]),
+        (
+            Pywb,
+            "url=example.org&closest=20150101&sort=reverse&limit=1",
+            &[FOURTH],
+        ),
+        (
+            Pywb,
+            "url=example.org/a*&closest=20150101",
+            &[IMAGE, MISSING],
+        ),
+        (Pywb, "url=example.org&allowFuzzy=false&limit=1", &[FIRST]),
+        (Wayback, "url=example.org&gzip=false&limit=1", &[FIRST]),
+        (Wayback, "url=example.org&closest=2015&limit=1", &[FIRST]),
         (
             Pywb,
             "url=example.org&filter=~timestamp:201[56]",
@@ -253,7 +273,6 @@ fn nonsense_is_refused_with_its_code() {
         (Dialect::Pywb, "url=a.org&page=-1"),
         (Dialect::Pywb, "url=a.org&pageSize=0"),
         (Dialect::Pywb, "url=a.org&showPagedIndex=true"),
-        (Dialect::Pywb, "url=a.org&allowFuzzy=maybe"),
         (Dialect::Pywb, "url=a.org&page=0&sort=closest&closest=2014"),
         (Dialect::Wayback, "url=a.org&limit=-10001"),
         (Dialect::Wayback, "url=a.org&offset=-1"),
@@ -322,8 +341,6 @@ fn posted_forms_are_requests() {
 #[test]
 fn switches_are_of_their_dialect() {
     let rows = [
-        (Dialect::Pywb, "allowFuzzy=false", Extra::NoFuzzy),
-        (Dialect::Wayback, "gzip=false", Extra::NoGzip),
         (Dialect::Wayback, "showDupeCount=true", Extra::DupeCount),
         (Dialect::Wayback, "showSkipCount=true", Extra::SkipCount),
         (

@@ -17,6 +17,7 @@ pub(super) struct TestArchive {
     pub(super) records: Vec<(Header, Option<Head>)>,
     pub(super) policy: Policy,
     pub(super) steps: RefCell<Vec<String>>,
+    pub(super) is_digest_search_slow: bool,
 }
 
 fn stamp(digits: &str) -> Stamp {
@@ -164,6 +165,9 @@ impl TestArchive {
             }
             Step::FindByDigest { digest } => {
                 self.steps.borrow_mut().push("digest".to_owned());
+                if self.is_digest_search_slow {
+                    return Answer::Unavailable;
+                }
                 let same = |c: &&Capture| c.digest.as_ref() == Some(digest);
                 Answer::Captures(self.captures.iter().filter(same).cloned().collect())
             }

@@ -30,7 +30,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     member
 }
 
-/// Fails if an encoded page is rewritten as if it were plain, or a bomb, a cut or a fault of its bytes is not said.
+/// The part of a page that is expected where the capture has no bytes.
+const EMPTY: &str = "";
+
+/// Fails if an encoded page is rewritten as if it were plain, or a cut, a fault or an encoding that stays is not said.
 #[tokio::test]
 async fn encoded_and_damaged_pages_are_shown_with_words() {
     let page = b"<p>hello</p>";
@@ -44,62 +47,69 @@ async fn encoded_and_damaged_pages_are_shown_with_words() {
     .concat();
     let deep = gzip(&gzip(&gzip(&gzip(&gzip(page)))));
     let html = "Content-Type: text/html\r\n";
-    let cases: [(&str, String, Vec<u8>, &str, bool); 8] = [
+    let cases: [(&str, String, Vec<u8>, &str, Option<&str>); 9] = [
         (
             "gzip",
             format!("{html}Content-Encoding: gzip"),
             member.clone(),
             "<p>hello</p>",
-            false,
+            None,
         ),
         (
             "chunked",
             format!("{html}Transfer-Encoding: chunked"),
             chunked.to_vec(),
             "<p>hello</p>",
-            false,
+            None,
         ),
         (
             "both",
             format!("{html}Content-Encoding: x-gzip\r\nTransfer-Encoding: chunked"),
             both,
             "<p>hello</p>",
-            false,
+            None,
         ),
         (
             "cut",
             format!("{html}Content-Encoding: gzip"),
             member[..20].to_vec(),
             "<p>he",
-            true,
+            Some("This page is not whole"),
         ),
         (
             "cutchunks",
             format!("{html}Transfer-Encoding: chunked"),
             chunked[..12].to_vec(),
             "<p>he",
-            true,
+            Some("This page is not whole"),
         ),
         (
             "plainly",
             format!("{html}Content-Encoding: gzip"),
             page.to_vec(),
             "<p>hello</p>",
-            false,
+            None,
         ),
         (
             "deep",
             format!("{html}Content-Encoding: gzip, gzip, gzip, gzip, gzip"),
             deep,
-            "",
-            false,
+            "<p>hello</p>",
+            Some("their encoding is gzip."),
         ),
         (
             "zero",
             format!("{html}Content-Encoding: br"),
             Vec::new(),
-            "",
-            false,
+            EMPTY,
+            None,
+        ),
+        (
+            "unknown",
+            format!("{html}Content-Encoding: x-<b>"),
+            page.to_vec(),
+            "<p>hello</p>",
+            Some("their encoding is x-&lt;b&gt;."),
         ),
     ];
     let mut warc = Warc::new();
@@ -116,20 +126,58 @@ async fn encoded_and_damaged_pages_are_shown_with_words() {
         .await
         .serve()
         .await;
-    for (name, _, _, expected, is_damaged) in &cases {
+    for (name, _, _, expected, words) in &cases {
         for (modifier, fields) in [("", &[][..]), ("mp_", &[OF_WORKER][..])] {
             let path = format!("/all/2020{modifier}/http://example.org/{name}");
             let answer = served.ask("GET", &path, fields).await;
             assert_eq!((answer.status, answer.is_whole), (200, true), "{path}");
-            assert!(
-                answer.text().contains(expected),
-                "{path}: {}",
-                answer.text()
-            );
+            let text = answer.text();
+            assert_eq!(text.contains("<p>"), *expected != EMPTY, "{path}: {text}");
+            assert!(text.contains(expected), "{path}: {text}");
             assert_eq!(answer.field("content-encoding"), None, "{path}");
-            let is_said = answer.text().contains("This page is not whole");
-            assert_eq!(is_said, *is_damaged, "{path}: {}", answer.text());
+            let is_said = text.contains("role=\"alert\"");
+            assert_eq!(is_said, words.is_some(), "{path}: {text}");
+            assert!(
+                words.is_none_or(|words| text.contains(words)),
+                "{path}: {text}"
+            );
         }
+    }
+}
+
+/// Fails if a style sheet that is cut or encoded is sent as if it were whole and plain.
+#[tokio::test]
+async fn broken_style_sheets_are_refused() {
+    let member = gzip(b"p{color:red}");
+    let cut = member[..20].to_vec();
+    let cases = [
+        ("whole", "Content-Encoding: gzip", member, 200),
+        ("cut", "Content-Encoding: gzip", cut, 502),
+        ("unknown", "Content-Encoding: x-own", b"p{}".to_vec(), 502),
+        (
+            "cutchunks",
+            "Transfer-Encoding: chunked",
+            b"9\r\np{}".to_vec(),
+            502,
+        ),
+    ];
+    let mut warc = Warc::new();
+    for (name, field, body, _) in &cases {
+        let url = format!("http://example.org/{name}");
+        let head = typed(&format!("Content-Type: text/css\r\n{field}"));
+        warc = warc.response(&url, FIRST, &head, body);
+    }
+    let served = TestArchive::new()
+        .with("a.warc.gz", warc)
+        .await
+        .serve()
+        .await;
+    for (name, _, _, status) in &cases {
+        let path = format!("/all/2020cs_/http://example.org/{name}");
+        let answer = served.get(&path).await;
+        assert_eq!(answer.status, *status, "{path}: {}", answer.text());
+        let is_sent = answer.text().contains("p{");
+        assert_eq!(is_sent, *status == 200, "{path}: {}", answer.text());
     }
 }
 

@@ -65,6 +65,26 @@ async fn page_without_modifier_has_no_scripts() {
     assert_eq!(preferred.field("preference-applied"), Some("rewritten"));
 }
 
+/// Fails if a cache may give an answer to a client that prefers another form of the same address.
+#[tokio::test]
+async fn negotiable_answers_vary_by_prefer() {
+    let served = three_pages().await.serve().await;
+    let url = "http://example.org/page";
+    for (path, is_negotiable) in [
+        (format!("/all/20200101000000/{url}"), true),
+        (format!("/all/{url}"), true),
+        (format!("/all/20200101000000id_/{url}"), false),
+    ] {
+        for preference in ["respond-async", "raw", "rewritten"] {
+            let fields = [("Prefer", preference)];
+            let answer = served.ask("GET", &path, &fields).await;
+            let vary = answer.list("vary");
+            assert_eq!(answer.status, 200, "{path} {preference}");
+            assert_eq!(vary.contains("prefer"), is_negotiable, "{path}: {vary}");
+        }
+    }
+}
+
 /// Fails if a redirect without the worker leads out of the archive, or to another form of the page.
 #[tokio::test]
 async fn redirects_of_pages_stay_inside() {

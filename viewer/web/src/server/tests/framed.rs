@@ -170,6 +170,28 @@ async fn top_level_visit_leads_to_page_host() {
     );
 }
 
+/// Fails if archived bytes come under the name of the page host, whose cookies a page could then read.
+#[tokio::test]
+async fn page_host_name_leads_to_page_host() {
+    let mut world = three_pages().await;
+    world.page_host = Some("https://replay.example:7".to_owned());
+    let served = world.serve().await;
+    for path in [
+        FRAMED,
+        "/all/2021id_/http://example.org/page",
+        "/all/cdx?url=x",
+        "/static/worker.js",
+    ] {
+        let answer = served.ask("GET", path, &[OF_WORKER]).await;
+        let expected = format!("https://replay.example:7{path}");
+        assert_eq!(
+            (answer.status, answer.field("location")),
+            (308, Some(expected.as_str()))
+        );
+        assert!(answer.body.is_empty(), "{path}");
+    }
+}
+
 /// Fails if what a page loads is changed, or a redirect of it could be followed to the live web.
 #[tokio::test]
 async fn worker_gets_bytes_as_they_were() {

@@ -183,3 +183,41 @@ async fn requests_have_limits_of_time_and_number() {
     );
     assert_eq!(served.get("/").await.status, 200, "its place is free again");
 }
+
+/// Fails if an answer to a visitor with a group may lie in a shared cache, or be read by a page of the live web.
+#[tokio::test]
+async fn answers_to_groups_are_private() {
+    let served = three_pages()
+        .await
+        .set("access.trusted_proxies=[\"127.0.0.1\"]")
+        .serve()
+        .await;
+    let staff = [("X-Pywb-ACL-User", "staff")];
+    for path in [
+        "/all/2021id_/http://example.org/page",
+        "/all/timemap/link/http://example.org/page",
+        "/all/cdx?url=http://example.org/page",
+        "/all/cdx?url=http://example.org/page&showNumPages=true",
+    ] {
+        let answer = served.ask("GET", path, &staff).await;
+        assert_eq!(
+            (answer.status, answer.field("cache-control")),
+            (200, Some("private")),
+            "{path}"
+        );
+        assert_eq!(answer.field("access-control-allow-origin"), None, "{path}");
+        let anonymous = served.get(path).await;
+        assert_eq!(anonymous.field("cache-control"), None, "{path}");
+        let origin = path.contains("cdx").then_some("*");
+        assert_eq!(
+            anonymous.field("access-control-allow-origin"),
+            origin,
+            "{path}"
+        );
+    }
+    let page = "/all/20210101000000mp_/http://example.org/page";
+    let framed = served
+        .ask("GET", page, &[staff[0], ("X-Replay-Worker", "iframe")])
+        .await;
+    assert_eq!(framed.field("cache-control"), Some("no-store"));
+}

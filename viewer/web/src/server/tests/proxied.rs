@@ -144,6 +144,19 @@ async fn answer_is_that_of_archived_server() {
     assert!(gone.field("memento-datetime").is_some());
 }
 
+/// Fails if a page that asks with a new cache buster each time does not find what was captured.
+#[tokio::test]
+async fn cache_busters_are_passed_over() {
+    let url = "http://example.org/d?a=1&_=1577836800000";
+    let warc = Warc::new().response(url, FIRST, OK, b"data");
+    let archive = TestArchive::new().with("1-1-a.warc.gz", warc).await;
+    let proxy = Proxy::over(archive).await;
+    let answer = proxy.get("http://example.org/d?a=1&_=1999999999999").await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, "data"));
+    let other = proxy.get("http://example.org/d?a=2&_=1999999999999").await;
+    assert_eq!(other.status, 404);
+}
+
 /// Fails if a range has other bytes than it says, the head of an answer has a body, or a connection ends too early.
 #[tokio::test]
 async fn one_connection_serves_ranges_and_heads() {
