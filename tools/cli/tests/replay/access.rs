@@ -1,8 +1,8 @@
 //! One rule, and every way to a capture: what it blocks is blocked in all of them.
 
 use crate::archive::wait;
-use crate::support::chain::{Chain, text};
-use crate::support::curl::Answer;
+use crate::support::chain::{Chain, endpoint, text};
+use crate::support::curl::{Answer, curl, curl_through};
 use crate::support::made::{Response, warc};
 
 const OPEN: &str = "http://open.example/page";
@@ -12,13 +12,26 @@ const CONTENT: &str = "a sentence that nobody shall read";
 /// A way to a capture: a path with `{url}` for the URL.
 struct Way {
     path: &'static str,
+    door: Door,
     /// Whether it lists captures. A list leaves out what is blocked; everything else is refused with 451.
     is_list: bool,
+}
+
+/// The listener that is asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Door {
+    /// The replay listener.
+    Replay,
+    /// The pages for people.
+    Pages,
+    /// The proxy, which is asked for the URL itself.
+    Proxy,
 }
 
 const fn list(path: &'static str) -> Way {
     Way {
         path,
+        door: Door::Replay,
         is_list: true,
     }
 }
@@ -26,11 +39,12 @@ const fn list(path: &'static str) -> Way {
 const fn content(path: &'static str) -> Way {
     Way {
         path,
+        door: Door::Replay,
         is_list: false,
     }
 }
 
-const WAYS: [Way; 20] = [
+const WAYS: [Way; 23] = [
     list("/all/cdx?url={url}"),
     list("/all/cdx?url={url}&output=json"),
     list("/all/cdx?url={url}&output=link"),
@@ -51,6 +65,21 @@ const WAYS: [Way; 20] = [
     content("/all/20200201000000js_/{url}"),
     content("/all/id_/{url}"),
     content("/all/getRecord?arcFile=pages.warc.gz&arcOffset={offset}"),
+    Way {
+        path: "/all/*/{url}",
+        door: Door::Pages,
+        is_list: true,
+    },
+    Way {
+        path: "/replay/all/20200201000000/{url}",
+        door: Door::Pages,
+        is_list: false,
+    },
+    Way {
+        path: "{url}",
+        door: Door::Proxy,
+        is_list: false,
+    },
 ];
 
 /// The chain with its two captures, and where their records begin.
@@ -64,7 +93,17 @@ impl RuledChain {
         let own = self.offsets.iter().find(|(known, _)| *known == url);
         let offset = own.map_or("0", |(_, offset)| offset.as_str());
         let path = way.path.replace("{url}", url).replace("{offset}", offset);
-        self.chain.ask(&path, words)
+        match way.door {
+            Door::Replay => self.chain.ask(&path, words),
+            Door::Pages => {
+                let web = endpoint(&self.chain.archive, "web");
+                curl(&format!("{web}{path}"), words)
+            }
+            Door::Proxy => {
+                let proxy = endpoint(&self.chain.archive, "proxy");
+                curl_through(&proxy, &path, words)
+            }
+        }
     }
 
     /// The ways on which something is told of a URL, or its content is shown.
@@ -131,7 +170,10 @@ fn one_rule_blocks_every_way() {
     });
     assert_eq!(closed_site.ways_to(CLOSED, &[]), Vec::<&str>::new());
     assert_eq!(closed_site.ways_to(OPEN, &[]), every_way());
-    assert_eq!(closed_site.ways_to(CLOSED, &staff), every_way());
+    // In the proxy a page could say of itself that it is staff.
+    let of_staff = WAYS.iter().filter(|way| way.door != Door::Proxy);
+    let of_staff: Vec<&str> = of_staff.map(|way| way.path).collect();
+    assert_eq!(closed_site.ways_to(CLOSED, &staff), of_staff);
     for way in WAYS.iter().filter(|way| !way.is_list) {
         for words in [&[][..], &["--head"]] {
             let answer = closed_site.ask(way, CLOSED, words);

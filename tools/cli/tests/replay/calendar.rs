@@ -32,6 +32,7 @@ fn calendar_needs_no_script() {
     let options = BrowserOptions {
         hosts: &[host],
         is_scriptless: true,
+        ..BrowserOptions::default()
     };
     let browser = Browser::start(&programs, &outside, &options);
     for (path, least) in [

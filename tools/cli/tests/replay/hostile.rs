@@ -13,14 +13,14 @@ use crate::support::tools::nginx;
 
 /// How long a page may still try something after it has said that it is done. Nothing must happen, so that there is nothing to
 /// wait for.
-const SETTLED: Duration = Duration::from_millis(700);
+pub(crate) const SETTLED: Duration = Duration::from_millis(700);
 
 const DATE: &str = "2020-02-01T00:00:00Z";
 const TIME: &str = "20200201000000";
 
 /// A page that wants out.
-struct HostilePage {
-    name: &'static str,
+pub(crate) struct HostilePage {
+    pub(crate) name: &'static str,
     /// Fields of its head beside the media type.
     fields: &'static str,
     html: String,
@@ -38,7 +38,7 @@ fn navigating(name: &'static str, body: &str) -> HostilePage {
 }
 
 /// The pages. Each names hosts of its own.
-fn pages(outside: &Outside) -> Vec<HostilePage> {
+pub(crate) fn pages(outside: &Outside) -> Vec<HostilePage> {
     let script = |text: &str| format!("<script>{text}</script>");
     let of_file = |name, text: &str| HostilePage {
         name,
@@ -99,7 +99,7 @@ fn pages(outside: &Outside) -> Vec<HostilePage> {
 }
 
 /// An archive with the pages.
-fn archived(outside: &Outside) -> Chain {
+pub(crate) fn archived(outside: &Outside) -> Chain {
     let chain = Chain::start(&[]);
     let pages = pages(outside);
     let frames = include_str!("pages/blank-frame.html").replace("{STUN}", &outside.udp.to_string());
@@ -115,6 +115,8 @@ fn archived(outside: &Outside) -> Chain {
             )
         })
         .collect();
+    let (_, fields, body) = captured[0].clone();
+    captured.push(("https://hostile.example/hostile".to_owned(), fields, body));
     captured.push((
         "http://hostile.example/hostile-worker.js".to_owned(),
         "Content-Type: text/javascript\r\nService-Worker-Allowed: /\r\n".to_owned(),
@@ -143,7 +145,7 @@ fn authority(origin: &str) -> &str {
 }
 
 /// The contacts of a page, as lines.
-fn leaks(page: &str, contacts: &[Contact]) -> Vec<String> {
+pub(crate) fn leaks(page: &str, contacts: &[Contact]) -> Vec<String> {
     let lines = contacts.iter();
     lines
         .map(|contact| format!("{page}: {} {}", contact.way, contact.what))

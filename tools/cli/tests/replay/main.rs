@@ -24,6 +24,7 @@ mod dialects;
 mod hostile;
 mod kills;
 mod mementos;
+mod proxied;
 mod raw;
 mod shown;
 mod support;

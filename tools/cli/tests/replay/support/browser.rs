@@ -47,6 +47,8 @@ pub struct BrowserOptions<'a> {
     pub hosts: &'a [&'a str],
     /// Whether pages run no scripts.
     pub is_scriptless: bool,
+    /// The proxy that is asked for every host, with the switches that its control page names; `None`: the counting one.
+    pub proxy: Option<&'a str>,
 }
 
 /// A browser with one window, until it is dropped.
@@ -258,10 +260,17 @@ fn capabilities(
         "--user-data-dir={}",
         profile.join("profile").display()
     ));
-    arguments.push(format!("--proxy-server=http://{}", outside.proxy));
+    let counting = outside.proxy.to_string();
+    let proxy = options.proxy.unwrap_or(&counting);
+    arguments.push(format!("--proxy-server=http://{proxy}"));
     // Without the first word it would ask loopback past the proxy.
     let hosts = options.hosts.join(";");
     arguments.push(format!("--proxy-bypass-list=<-loopback>;{hosts}"));
+    if options.proxy.is_some() {
+        arguments.push("--webrtc-ip-handling-policy=disable_non_proxied_udp".to_owned());
+        // A visitor installs the authority of the proxy.
+        arguments.push("--ignore-certificate-errors".to_owned());
+    }
     let scripts = if options.is_scriptless { 2 } else { 1 };
     let capabilities = json!({
         "browserName": "chrome",
