@@ -27,7 +27,7 @@ use super::{
 use crate::archive_files::ClosedFile;
 use crate::frontier::{FrontierUri, Lease, NextUri, Outcome, SeenKey};
 use crate::process::{FetchPurpose, Processor};
-use crate::recorder::{FinishedTry, MOST_IN_BATCH, Recorder, RecorderError, Subject};
+use crate::recorder::{FinishedTry, MOST_IN_BATCH, Recorder, Subject};
 
 use self::running_time::RunningTime;
 
