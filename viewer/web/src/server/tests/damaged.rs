@@ -33,6 +33,15 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 /// The part of a page that is expected where the capture has no bytes.
 const EMPTY: &str = "";
 
+/// A name, the fields of the head, the stored body, what is shown of it, and what the banner says of it.
+type DamagedCase = (
+    &'static str,
+    String,
+    Vec<u8>,
+    &'static str,
+    Option<&'static str>,
+);
+
 /// Fails if an encoded page is rewritten as if it were plain, or a cut, a fault or an encoding that stays is not said.
 #[tokio::test]
 async fn encoded_and_damaged_pages_are_shown_with_words() {
@@ -47,7 +56,7 @@ async fn encoded_and_damaged_pages_are_shown_with_words() {
     .concat();
     let deep = gzip(&gzip(&gzip(&gzip(&gzip(page)))));
     let html = "Content-Type: text/html\r\n";
-    let cases: [(&str, String, Vec<u8>, &str, Option<&str>); 9] = [
+    let cases: [DamagedCase; 9] = [
         (
             "gzip",
             format!("{html}Content-Encoding: gzip"),
