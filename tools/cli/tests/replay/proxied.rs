@@ -1,4 +1,4 @@
-//! The archive in place of the web: curl and a browser ask its proxy for every host, and nothing else is reached.
+//! The archive in place of the web: curl and a browser ask its proxy for all hosts, and nothing else is reached.
 
 use crate::hostile::{SETTLED, archived, leaks, pages};
 use crate::support::browser::{Browser, BrowserOptions, Programs};

@@ -47,7 +47,7 @@ pub struct BrowserOptions<'a> {
     pub hosts: &'a [&'a str],
     /// Whether pages run no scripts.
     pub is_scriptless: bool,
-    /// The proxy that is asked for every host, with the switches that its control page names; `None`: the counting one.
+    /// The proxy that is asked for all hosts, with the switches that its control page names; `None`: the counting one.
     pub proxy: Option<&'a str>,
 }
 

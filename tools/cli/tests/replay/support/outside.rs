@@ -91,6 +91,20 @@ impl Outside {
             .collect()
     }
 
+    /// Whether there were no contacts. A connection that the browser makes for itself counts until it has said what it wants.
+    ///
+    /// # Errors
+    ///
+    /// Returns the contacts.
+    pub fn quiet(&self) -> Result<(), Vec<Contact>> {
+        let contacts = self.contacts();
+        if contacts.is_empty() {
+            Ok(())
+        } else {
+            Err(contacts)
+        }
+    }
+
     /// Forgets the contacts so far.
     pub fn forget(&self) {
         lock(&self.contacts).contacts.clear();
