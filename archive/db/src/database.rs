@@ -27,7 +27,7 @@ pub struct Database {
     torn: Option<TornTail>,
 }
 
-/// What a database is opened for.
+/// The purpose for which a database is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
     /// To be made, and written.
