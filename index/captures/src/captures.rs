@@ -67,7 +67,7 @@ impl Captures {
     }
 
     /// Forgets all files of the archive, with their captures and how far the archive was followed: before they are indexed
-    /// anew. Imported sets stay.
+    /// anew. Imported sets stay, and so does which files are withdrawn: they stay hidden in the sets, too.
     pub fn forget_files(&self) -> Result<(), DbError> {
         self.shared.forget_files()
     }

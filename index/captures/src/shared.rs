@@ -156,25 +156,36 @@ impl Shared {
         Ok(())
     }
 
-    /// Forgets all files of the archive.
+    /// Forgets all files of the archive. Of withdrawn ones it keeps that they are: imported sets may name them.
     pub(crate) fn forget_files(&self) -> Result<(), DbError> {
         let mut ledger = self.ledger();
         let tables = &self.tables;
         let mut batch = self.database.batch();
-        let counts = Counts {
+        let mut counts = Counts {
             sets: ledger.counts.sets,
             set_captures: ledger.counts.set_captures,
             ..Counts::default()
         };
-        let mut numbers = Vec::new();
+        let (mut numbers, mut withdrawn) = (Vec::new(), Vec::new());
         for row in tables.files.scan()? {
-            let (_, row) = row?;
+            let (name, row) = row?;
+            if row.is_withdrawn {
+                withdrawn.push(name);
+            }
             if let Some((number, _)) = row.captures {
                 batch.put(&tables.dead, &number, &())?;
                 numbers.push(number);
             }
         }
         batch.clear(&tables.files)?;
+        for name in withdrawn {
+            let row = FileRow {
+                is_withdrawn: true,
+                ..FileRow::new()
+            };
+            batch.put(&tables.files, &name, &row)?;
+            counts.count(&row, true);
+        }
         batch.clear(&tables.queue)?;
         batch.delete(&tables.follow, &0)?;
         self.show(&mut ledger, batch, |shown| {

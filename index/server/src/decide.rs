@@ -36,8 +36,6 @@ pub(crate) enum FileAction {
     Withdraw,
     /// Its captures are shown again.
     BringBack,
-    /// It is forgotten, with its captures.
-    Delete,
 }
 
 /// Decides about a change.
@@ -51,8 +49,9 @@ pub(crate) fn on_change(
             stands(known, content)
         }
         ChangeKind::Withdrawn => match known {
-            Some(known) if !known.is_withdrawn => FileAction::Withdraw,
-            Some(_) | None => FileAction::Nothing,
+            Some(known) if known.is_withdrawn => FileAction::Nothing,
+            // Also a file that the index does not know: an imported set may name it.
+            Some(_) | None => FileAction::Withdraw,
         },
     }
 }
@@ -63,7 +62,8 @@ pub(crate) fn on_listing(known: Option<KnownFile>, listed: Option<FileContent>) 
         (known, Some(content)) => stands(known, content),
         // It stays hidden, and comes back at once if it is brought back.
         (Some(known), None) if known.is_withdrawn => FileAction::Nothing,
-        (Some(_), None) => FileAction::Delete,
+        // It was withdrawn when nobody listened: its name is kept, because an imported set may name it.
+        (Some(_), None) => FileAction::Withdraw,
         (None, None) => FileAction::Nothing,
     }
 }
@@ -168,9 +168,14 @@ mod tests {
                     is_withdrawn: false,
                 });
             }
-            FileAction::Withdraw => known.as_mut().unwrap().is_withdrawn = true,
+            FileAction::Withdraw => {
+                let content = known.and_then(|known| known.content);
+                *known = Some(KnownFile {
+                    content,
+                    is_withdrawn: true,
+                });
+            }
             FileAction::BringBack => known.as_mut().unwrap().is_withdrawn = false,
-            FileAction::Delete => *known = None,
         }
     }
 
@@ -230,6 +235,27 @@ mod tests {
             let shown = shown.map(|known| known.content.unwrap());
             assert_eq!(shown, stands.map(content), "{sequence}");
         }
+    }
+
+    /// Fails if the name of a withdrawn file is forgotten, or not kept: imported sets would show the file.
+    #[test]
+    fn withdrawn_names_are_kept() {
+        let known = |is_withdrawn| {
+            Some(KnownFile {
+                content: Some(content(1)),
+                is_withdrawn,
+            })
+        };
+        let withdrawn = ChangeKind::Withdrawn;
+        for known in [None, known(false)] {
+            let action = on_change(known, withdrawn, content(1));
+            assert_eq!(action, FileAction::Withdraw, "{known:?}");
+        }
+        let again = on_change(known(true), withdrawn, content(1));
+        assert_eq!(again, FileAction::Nothing);
+        assert_eq!(on_listing(known(false), None), FileAction::Withdraw);
+        assert_eq!(on_listing(known(true), None), FileAction::Nothing);
+        assert_eq!(on_listing(None, None), FileAction::Nothing);
     }
 
     /// Fails if a file is taken for what it is not by its name.

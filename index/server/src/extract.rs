@@ -3,7 +3,7 @@
 //! Owns the asking and the reading of what jobs left. How a job is run is in `job`, what a failure means is decided in
 //! `judge`, what becomes of a file in the queue. Captures are seen once the file that they are of is settled; of a batch
 //! that breaks off, nothing is seen. A file that one replica could not give is read in another one before that counts as a
-//! failure.
+//! failure, and it is none as long as some replica could not be asked.
 //!
 //! Crawls of the time of ARC files wrote no record of content that an earlier crawl had stored: their logs tell of it. Such a
 //! capture is one of the metadata file that has the log.
@@ -27,7 +27,7 @@ use crate::job::{JobKind, Jobs};
 use crate::judge::FileReport;
 use crate::metrics::Instruments;
 use crate::queue::FileBatch;
-use write::{Extraction, LineStep};
+use write::{Extraction, LineStep, UnsettledFiles};
 
 /// Lines on their way from the network to the database.
 const LINES: usize = 64;
@@ -35,7 +35,7 @@ const LINES: usize = 64;
 /// The most lines that are handed over at once.
 const LINES_TOGETHER: usize = 512;
 
-/// In how many replicas a file is tried before it counts as failed.
+/// In how many replicas a file is tried before it is settled.
 const PASSES: usize = 3;
 
 /// Why a batch was not read to its end. Its files wait again.
@@ -87,6 +87,7 @@ impl Extractor {
     async fn read_files(&self, files: FileBatch) -> Result<(), BatchError> {
         let number = files.number;
         let mut names: Vec<FileName> = files.files.into_iter().map(|file| file.name).collect();
+        let mut unread = BTreeMap::new();
         let mut avoided = BTreeSet::new();
         for pass in 1..=PASSES {
             let job = self.run(JobKind::Extract, &names, &avoided).await?;
@@ -102,6 +103,7 @@ impl Extractor {
                 reports: job.reports,
                 problem: job.problem.clone(),
                 is_last,
+                unread,
             };
             let writing = tokio::task::spawn_blocking(move || extraction.write(receiver));
             let metadata = names.iter().filter(|name| is_metadata(name.as_str()));
@@ -120,7 +122,7 @@ impl Extractor {
             let written = writing
                 .await
                 .map_err(|error| BatchError::System(error.to_string()))?;
-            names = written?;
+            UnsettledFiles { names, unread } = written?;
             sent?;
             if names.is_empty() {
                 break;
@@ -229,8 +231,9 @@ impl Extractor {
             let names = std::slice::from_ref(name);
             let job = self.run(kind, names, &BTreeSet::new()).await?;
             let report = job.reports.get(name);
-            let is_read =
-                report.is_some_and(|report| report.unread.is_none() && report.root.is_some());
+            let is_read = report.is_some_and(|report| {
+                report.unread.is_none() && report.damaged.is_none() && report.root.is_some()
+            });
             if job.problem.is_some() || !is_read {
                 return Ok(None);
             }

@@ -49,6 +49,8 @@ struct State {
 pub(crate) enum FileOutcome {
     /// Its captures were written.
     Extracted(FileWriter),
+    /// No node has read it whole, and why. It waits, and has not failed.
+    Unread(String),
     /// It has failed, and why; the captures that could be read, if there are any.
     Failed(String, Option<FileWriter>),
 }
@@ -102,11 +104,8 @@ impl Follower {
         let mut state = self.lock();
         let (attempt, writer) = match outcome {
             FileOutcome::Extracted(writer) => (Attempt::Extracted, Some(writer)),
+            FileOutcome::Unread(reason) => (Attempt::Unread(reason), None),
             FileOutcome::Failed(reason, writer) => (Attempt::Failed(reason), writer),
-        };
-        let reason = match &attempt {
-            Attempt::Failed(reason) => Some(reason.clone()),
-            Attempt::Extracted => None,
         };
         let verdict = state.queue.settle(batch, name, attempt, self.now());
         match &verdict {
@@ -116,10 +115,13 @@ impl Follower {
                     writer.complete(None)?;
                 }
             }
-            Verdict::Retry { failures } => {
+            Verdict::Retry { failures, reason } => {
                 let mut update = self.captures.update();
-                let attempts = *failures;
-                update.progress(name.as_str(), Progress::Pending { attempts, reason });
+                let pending = Progress::Pending {
+                    attempts: *failures,
+                    reason: Some(reason.clone()),
+                };
+                update.progress(name.as_str(), pending);
                 update.commit()?;
             }
             Verdict::Parked { failures, reason } => {

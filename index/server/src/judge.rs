@@ -1,7 +1,8 @@
 //! Decides by the report of a job whether a file counts as extracted. Pure.
 //!
-//! Bytes that could not be read may be read in another replica, or after a repair: that is a failure, and tried again. What
-//! is wrong in the bytes themselves stays wrong: the captures around it are in the index, and the rest is counted.
+//! A file that no node has read waits for its nodes: that is no failure of the file. Damaged bytes may be whole in another
+//! replica, or after a repair: that is a failure, and tried again. What is wrong in the archived bytes themselves stays wrong:
+//! the captures around it are in the index, and the rest is counted.
 
 use archive_model::{FailureKind, Root};
 
@@ -12,8 +13,10 @@ use crate::decide::is_archive_name;
 pub(crate) struct FileReport {
     /// The root of the bytes that were read; absent: no node has read the file.
     pub(crate) root: Option<Root>,
-    /// The first failure to read its bytes.
+    /// Why no node has read it whole.
     pub(crate) unread: Option<String>,
+    /// The first damage in its bytes.
+    pub(crate) damaged: Option<String>,
     /// Why it is not an archive file.
     pub(crate) foreign: Option<String>,
     /// How many records, or parts of the file, were left out.
@@ -28,8 +31,10 @@ pub(crate) enum Judgement {
         /// How many records, or parts of it, were left out.
         defects: u64,
     },
-    /// Its bytes could not be read, and why; another replica may have them.
+    /// No node has read it whole, and why. It has not failed.
     Unread(String),
+    /// Its bytes are damaged, or the job that read it failed, and how; another replica may have it whole.
+    Damaged(String),
     /// It failed, and why.
     Failed(String),
 }
@@ -37,9 +42,10 @@ pub(crate) enum Judgement {
 impl FileReport {
     /// Adds a failure.
     pub(crate) fn add(&mut self, kind: &str, offset: Option<u64>, reason: String) {
-        let passing = [FailureKind::Damaged, FailureKind::Unread];
-        if passing.iter().any(|passing| passing.word() == kind) {
+        if kind == FailureKind::Unread.word() {
             self.unread.get_or_insert(reason);
+        } else if kind == FailureKind::Damaged.word() {
+            self.damaged.get_or_insert(reason);
         } else if kind == FailureKind::Format.word() && offset.is_none() {
             self.foreign.get_or_insert(reason);
         } else {
@@ -49,11 +55,12 @@ impl FileReport {
 
     /// Adds what a second job says of the logs in the file, or why that job has no result.
     pub(crate) fn add_log(&mut self, log: Self, problem: Option<&str>) {
-        let unread = problem.map(str::to_owned).or(log.unread);
-        let absent = || log.root.is_none().then(|| NOBODY.to_owned());
-        if let Some(reason) = unread.or_else(absent) {
-            self.unread
-                .get_or_insert(format!("its crawl logs: {reason}"));
+        let of_logs = |reason: String| format!("its crawl logs: {reason}");
+        if let Some(reason) = problem.map(str::to_owned).or(log.damaged) {
+            self.damaged.get_or_insert(of_logs(reason));
+        } else if log.unread.is_some() || log.root.is_none() {
+            let reason = log.unread.unwrap_or_else(|| NOBODY.to_owned());
+            self.unread.get_or_insert(of_logs(reason));
         }
         self.defects = self.defects.saturating_add(log.defects);
     }
@@ -72,11 +79,14 @@ pub(crate) fn judge(
     if let Some(reason) = &report.unread {
         return Judgement::Unread(reason.clone());
     }
+    if let Some(reason) = &report.damaged {
+        return Judgement::Damaged(reason.clone());
+    }
     let Some(root) = report.root else {
         return Judgement::Unread(NOBODY.to_owned());
     };
     if expected.is_some_and(|expected| expected != root) {
-        return Judgement::Unread(format!(
+        return Judgement::Damaged(format!(
             "a node read other bytes under this name than the archive has (root {root})"
         ));
     }
@@ -113,6 +123,9 @@ mod tests {
             let expected = match expected {
                 Ok(defects) => Judgement::Extracted { defects },
                 Err(reason) if reason.starts_with("format") => Judgement::Failed(reason.to_owned()),
+                Err(reason) if reason.starts_with("damaged") => {
+                    Judgement::Damaged(reason.to_owned())
+                }
                 Err(reason) => Judgement::Unread(reason.to_owned()),
             };
             assert_eq!(judged, expected, "{name} {failures:?}");
@@ -122,11 +135,13 @@ mod tests {
         check("a.warc", &[("job", Some(5)), ("format", Some(9))], 7, Ok(2));
         check("a.warc", &[("damaged", Some(5))], 7, Err("damaged Some(5)"));
         check("a.warc", &[("unread", None)], 0, Err("unread None"));
+        let both = [("damaged", Some(5)), ("unread", None)];
+        check("a.warc", &both, 7, Err("unread None"));
         check("a.warc", &[("format", None)], 0, Err("format None"));
         check("a.warc", &[("format", None)], 3, Ok(0));
         check("notes.txt", &[("format", None)], 0, Ok(0));
         let other = judge("a.warc", Some(Root::from_bytes([2; 32])), &report(&[]), 7);
-        assert!(matches!(other, Judgement::Unread(reason) if reason.contains("other bytes")));
+        assert!(matches!(other, Judgement::Damaged(reason) if reason.contains("other bytes")));
         let unknown = judge("a.warc", None, &report(&[]), 7);
         assert_eq!(unknown, Judgement::Extracted { defects: 0 });
         let nobody = judge("a.warc", root, &FileReport::default(), 0);
@@ -150,9 +165,12 @@ mod tests {
             judged(lines.clone(), None),
             Judgement::Extracted { defects: 1 }
         );
-        let unread = |judgement| matches!(judgement, Judgement::Unread(reason) if reason.contains("crawl logs"));
-        assert!(unread(judged(lines, Some("it was cancelled"))));
-        assert!(unread(judged(report(&[("damaged", None)]), None)));
-        assert!(unread(judged(FileReport::default(), None)));
+        let why = |reason: &str| format!("its crawl logs: {reason}");
+        let cancelled = Judgement::Damaged(why("it was cancelled"));
+        assert_eq!(judged(lines, Some("it was cancelled")), cancelled);
+        let damaged = Judgement::Damaged(why("damaged None"));
+        assert_eq!(judged(report(&[("damaged", None)]), None), damaged);
+        let unread = Judgement::Unread(why("no node has read the file"));
+        assert_eq!(judged(FileReport::default(), None), unread);
     }
 }

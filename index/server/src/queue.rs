@@ -17,6 +17,9 @@ use archive_model::FileName;
 /// How many failures park a file.
 pub const MOST_FAILURES: u32 = 3;
 
+/// After how many failures the pause is the longest one.
+const LAST_PAUSE: u32 = MOST_FAILURES - 1;
+
 /// How much is read at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
@@ -26,7 +29,8 @@ pub struct QueueLimits {
     pub files: usize,
     /// The most bytes of files of a batch; one larger file is a batch of its own.
     pub bytes: u64,
-    /// The pause before a file is tried again after its first failure; it is tenfold after each further one.
+    /// The pause before a file is tried again after its first failure; it is tenfold after the second one, and while no node
+    /// has read the file.
     pub pause: Duration,
 }
 
@@ -59,6 +63,8 @@ pub struct FileBatch {
 pub enum Attempt {
     /// Its captures are in the database.
     Extracted,
+    /// No node has read it, and why: that does not count as a failure.
+    Unread(String),
     /// It failed, and why.
     Failed(String),
 }
@@ -72,6 +78,8 @@ pub enum Verdict {
     Retry {
         /// How many attempts have failed.
         failures: u32,
+        /// Why the last one did, or could not be made.
+        reason: String,
     },
     /// It waits until an operator lets it be tried again.
     Parked {
@@ -242,6 +250,12 @@ impl Queue {
         };
         let reason = match attempt {
             Attempt::Extracted => return Verdict::Indexed,
+            Attempt::Unread(reason) => {
+                let failures = entry.failures;
+                let turn = now.saturating_add(self.pause(LAST_PAUSE));
+                self.wait(name.clone(), entry.size, failures, turn);
+                return Verdict::Retry { failures, reason };
+            }
             Attempt::Failed(reason) => reason,
         };
         let failures = entry.failures.saturating_add(1);
@@ -250,7 +264,7 @@ impl Queue {
         }
         let turn = now.saturating_add(self.pause(failures));
         self.wait(name.clone(), entry.size, failures, turn);
-        Verdict::Retry { failures }
+        Verdict::Retry { failures, reason }
     }
 
     /// Ends a batch. Files of it that were not settled wait again, as if they had not been read: the batch could not be

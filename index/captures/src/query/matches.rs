@@ -25,7 +25,7 @@ use crate::shared::{Shared, View};
 /// After this many rows of one key at times that are not asked for, the rest of them is skipped.
 const PATIENCE: u32 = 16;
 
-/// How many answers of a [`SourceTest`] are kept.
+/// For how many files it is kept whether their captures are wanted.
 const TESTED: usize = 1 << 14;
 
 /// Says of a source whether its captures are given; asked once for each file that is met.
@@ -197,15 +197,14 @@ impl Reading<'_> {
         Ok(None)
     }
 
-    /// Whether captures of a file are asked for.
+    /// Whether captures of a file are asked for, and may be shown.
     fn is_wanted(&mut self, file: u32) -> Result<bool, DbError> {
-        let Some(test) = &self.sources else {
-            return Ok(true);
-        };
         if let Some(is_wanted) = self.tested.get(&file) {
             return Ok(*is_wanted);
         }
-        let is_wanted = test(&*self.shared.source(file)?);
+        let source = self.shared.source(file)?;
+        let is_asked_for = self.sources.as_ref().is_none_or(|test| test(&source));
+        let is_wanted = is_asked_for && !self.shared.is_withdrawn_import(&source)?;
         if self.tested.len() >= TESTED {
             self.tested.clear();
         }
@@ -266,6 +265,17 @@ impl Shared {
         };
         let row = self.tables.files.get(&file.to_owned())?;
         Ok(row.is_some_and(|row| !row.is_withdrawn))
+    }
+
+    /// Whether a source is a set, and the archive has withdrawn the file that the set names. A file that the archive never had
+    /// is not withdrawn.
+    fn is_withdrawn_import(&self, source: &Source) -> Result<bool, DbError> {
+        let file = source.file.as_deref().filter(|_| source.set.is_some());
+        let Some(file) = file else {
+            return Ok(false);
+        };
+        let row = self.tables.files.get(&file.to_owned())?;
+        Ok(row.is_some_and(|row| row.is_withdrawn))
     }
 
     /// The capture of a row, and its source.

@@ -230,6 +230,28 @@ fn import_in_files_is_as_any_other() {
     }
 }
 
+/// Fails if a withdrawn file is seen in a set, also once the files were forgotten; or a file is hidden that never was here.
+#[test]
+fn withdrawn_file_is_hidden_in_sets() {
+    let (memory, captures) = empty();
+    let foreign = of_file("foreign", 2);
+    let all = sorted([of_file("a", 5), foreign.clone()].concat());
+    import(&captures, "x", &lines(&Format::Cdxj, &all));
+    assert_eq!(sorted(everything(&captures)), all);
+    add(&captures, "a", &of_file("a", 5));
+    captures.withdraw("a").unwrap();
+    assert_eq!(everything(&captures), sorted(foreign.clone()));
+    captures.forget_files().unwrap();
+    let counts = captures.counts();
+    assert_eq!((counts.withdrawn, counts.set_captures), (1, 7));
+    drop(captures);
+    let captures = open(&memory);
+    assert_eq!(captures.counts(), counts);
+    assert_eq!(everything(&captures), sorted(foreign));
+    captures.bring_back("a").unwrap();
+    assert_eq!(sorted(everything(&captures)), all);
+}
+
 /// Fails if lines without a place are taken for one, or a repeated place for two.
 #[test]
 fn lines_without_place_stay_apart() {

@@ -34,6 +34,16 @@ pub(super) struct Extraction {
     pub(super) problem: Option<String>,
     /// Whether no other replica is tried.
     pub(super) is_last: bool,
+    /// The files that no node of an earlier replica has read, and why: they may be whole there.
+    pub(super) unread: BTreeMap<FileName, String>,
+}
+
+/// The files that another replica may have.
+#[derive(Default)]
+pub(super) struct UnsettledFiles {
+    pub(super) names: Vec<FileName>,
+    /// Those that no node of the replicas so far has read, and why.
+    pub(super) unread: BTreeMap<FileName, String>,
 }
 
 impl Extraction {
@@ -41,7 +51,7 @@ impl Extraction {
     pub(super) fn write(
         mut self,
         mut lines: mpsc::Receiver<LineStep>,
-    ) -> Result<Vec<FileName>, BatchError> {
+    ) -> Result<UnsettledFiles, BatchError> {
         let follower = Arc::clone(&self.follower);
         let captures = follower.captures();
         let mut writers: BTreeMap<String, FileWriter> = BTreeMap::new();
@@ -80,30 +90,38 @@ impl Extraction {
                 }
                 Some(LineStep::End) => break,
                 // The result was cut: nothing of it is seen.
-                None => return Ok(Vec::new()),
+                None => return Ok(UnsettledFiles::default()),
             }
         }
         let mut left = Vec::new();
-        for name in &self.names {
+        for name in std::mem::take(&mut self.names) {
             let Some(writer) = writers.remove(name.as_str()) else {
                 continue;
             };
             let count = counts.get(name.as_str()).copied().unwrap_or(0);
-            if !self.settle(name, writer, count)? {
-                left.push(name.clone());
+            if !self.settle(&name, writer, count)? {
+                left.push(name);
             }
         }
-        Ok(left)
+        Ok(UnsettledFiles {
+            names: left,
+            unread: self.unread,
+        })
     }
 
     /// Settles a file; or says that it is not settled, and to be read in another replica.
-    fn settle(&self, name: &FileName, writer: FileWriter, count: u64) -> Result<bool, BatchError> {
+    fn settle(
+        &mut self,
+        name: &FileName,
+        writer: FileWriter,
+        count: u64,
+    ) -> Result<bool, BatchError> {
         let entry = self.follower.captures().file_entry(name.as_str())?;
         let content = entry.as_ref().and_then(content_of);
         let expected = content.map(|content| content.root);
         let report = self.reports.get(name).cloned().unwrap_or_default();
         let judgement = match &self.problem {
-            Some(problem) => Judgement::Unread(problem.clone()),
+            Some(problem) => Judgement::Damaged(problem.clone()),
             None => judge(name.as_str(), expected, &report, count),
         };
         let outcome = match judgement {
@@ -111,11 +129,17 @@ impl Extraction {
                 self.instruments.defects.inc_by(defects);
                 FileOutcome::Extracted(writer)
             }
-            Judgement::Unread(_) if !self.is_last => return Ok(false),
-            Judgement::Unread(reason) | Judgement::Failed(reason) => {
-                let writer = Some(writer).filter(|_| count > 0);
-                FileOutcome::Failed(reason, writer)
+            Judgement::Unread(reason) if !self.is_last => {
+                self.unread.insert(name.clone(), reason);
+                return Ok(false);
             }
+            Judgement::Damaged(_) if !self.is_last => return Ok(false),
+            Judgement::Unread(reason) => FileOutcome::Unread(reason),
+            Judgement::Damaged(reason) => match self.unread.remove(name) {
+                Some(elsewhere) => FileOutcome::Unread(elsewhere),
+                None => failed(reason, writer, count),
+            },
+            Judgement::Failed(reason) => failed(reason, writer, count),
         };
         let verdict = self.follower.settle(self.number, name, outcome)?;
         match &verdict {
@@ -123,9 +147,9 @@ impl Extraction {
                 self.instruments.files_indexed.inc();
                 self.instruments.captures_indexed.inc_by(count);
             }
-            Verdict::Retry { failures } => {
+            Verdict::Retry { failures, reason } => {
                 self.instruments.files_failed.inc();
-                tracing::info!(file = %name, failures, "a file could not be indexed; it is tried again");
+                tracing::info!(file = %name, failures, reason, "a file could not be indexed; it is tried again");
             }
             Verdict::Parked { failures, reason } => {
                 self.instruments.files_failed.inc();
@@ -139,4 +163,9 @@ impl Extraction {
         self.instruments.show(&self.follower.counts());
         Ok(true)
     }
+}
+
+/// A failure; the captures that could be read are shown if the file is parked for it.
+fn failed(reason: String, writer: FileWriter, count: u64) -> FileOutcome {
+    FileOutcome::Failed(reason, Some(writer).filter(|_| count > 0))
 }

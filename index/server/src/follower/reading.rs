@@ -203,9 +203,6 @@ impl Follower {
                 FileAction::BringBack => {
                     update.bring_back(name);
                 }
-                FileAction::Delete => {
-                    update.delete(name);
-                }
             }
         }
         if let Some(position) = position {
@@ -227,7 +224,7 @@ impl Follower {
                     };
                     Self::put(state, file, now);
                 }
-                FileAction::Withdraw | FileAction::Delete => state.queue.drop_file(&change.name),
+                FileAction::Withdraw => state.queue.drop_file(&change.name),
                 FileAction::BringBack => {
                     let entry = self.captures.file_entry(change.name.as_str())?;
                     if let Some(file) = entry.as_ref().and_then(waiting_file) {
@@ -297,7 +294,6 @@ impl FileChanges {
             })
         };
         Ok(match last.action {
-            FileAction::Delete => None,
             FileAction::Withdraw => shown(true),
             FileAction::Nothing
             | FileAction::Index

@@ -186,10 +186,16 @@ fn listing_makes_the_index_right() {
     assert_eq!(index.read_all(), ["a", "d", "g"]);
     let known = index.follower.captures().files(None).unwrap();
     let known: Vec<_> = known.map(|entry| entry.unwrap().name).collect();
-    assert_eq!(known, ["a", "b", "d", "g", "h"], "f is gone, h is hidden");
-    assert_eq!(index.follower.counts().captures, 4);
+    assert_eq!(known, ["a", "b", "d", "f", "g", "h"]);
+    let counts = index.follower.counts();
+    assert_eq!((counts.captures, counts.withdrawn), (4, 2), "f, h");
     index.list(&[]);
     assert_eq!(index.follower.counts().captures, 0);
+}
+
+fn retry(failures: u32, reason: &str) -> Verdict {
+    let reason = reason.to_owned();
+    Verdict::Retry { failures, reason }
 }
 
 /// Fails if failures are forgotten over a restart, or a parked file cannot be tried again.
@@ -197,12 +203,12 @@ fn listing_makes_the_index_right() {
 fn failures_park_and_retry_frees() {
     let mut index = driven();
     index.stored(&["a"]);
-    assert_eq!(index.fail("a"), Verdict::Retry { failures: 1 });
+    assert_eq!(index.fail("a"), retry(1, "damaged"));
     assert_eq!(index.follower.next_batch().unwrap(), None);
     // A restart: the queue is new, and the database is not.
     let captures = index.follower.captures().clone();
     index.follower = Follower::new(captures, LIMITS, index.clock.clock());
-    assert_eq!(index.fail("a"), Verdict::Retry { failures: 2 });
+    assert_eq!(index.fail("a"), retry(2, "damaged"));
     index.clock.advance(Duration::from_secs(50));
     assert!(matches!(
         index.fail("a"),
@@ -220,6 +226,29 @@ fn failures_park_and_retry_frees() {
     assert_eq!(unknown, Err(name("b")));
     assert_eq!(index.follower.counts().parked, 1, "nothing was done");
     assert_eq!(index.follower.retry(&[]).unwrap(), Ok(1));
+    assert_eq!(index.read_all(), ["a"]);
+}
+
+/// Fails if a file is parked because its nodes were down, or the reason for its wait is not told.
+#[test]
+fn outage_of_nodes_parks_no_file() {
+    let mut index = driven();
+    index.stored(&["a"]);
+    for _ in 0..5 {
+        let batch = index.follower.next_batch().unwrap().unwrap();
+        let unread = FileOutcome::Unread("its nodes are down".to_owned());
+        let verdict = index.follower.settle(batch.number, &name("a"), unread);
+        assert_eq!(verdict.unwrap(), retry(0, "its nodes are down"));
+        index.follower.end(batch.number);
+        assert_eq!(index.follower.next_batch().unwrap(), None);
+        index.clock.advance(index.follower.next_turn().unwrap());
+    }
+    let entry = index.follower.captures().file_entry("a").unwrap().unwrap();
+    let waits = Progress::Pending {
+        attempts: 0,
+        reason: Some("its nodes are down".to_owned()),
+    };
+    assert_eq!(entry.progress, waits);
     assert_eq!(index.read_all(), ["a"]);
 }
 

@@ -56,6 +56,11 @@ fn batches_keep_their_limits() {
     assert_eq!(queue.waiting(), 0);
 }
 
+fn retry(failures: u32, reason: &str) -> Verdict {
+    let reason = reason.to_owned();
+    Verdict::Retry { failures, reason }
+}
+
 /// Fails if a file is tried again at once, more than three times, or together with others after a failure.
 #[test]
 fn third_failure_parks() {
@@ -67,7 +72,7 @@ fn third_failure_parks() {
     for (failures, pause) in [(1, 10), (2, 100)] {
         let batch = queue.next_batch(at(now)).unwrap();
         let verdict = queue.settle(batch.number, &name("bad"), failed(), at(now));
-        assert_eq!(verdict, Verdict::Retry { failures });
+        assert_eq!(verdict, retry(failures, "why"));
         if failures == 1 {
             let good = queue.settle(batch.number, &name("good"), Attempt::Extracted, at(now));
             assert_eq!(good, Verdict::Indexed);
@@ -96,6 +101,25 @@ fn third_failure_parks() {
     assert_eq!(queue.waiting(), 1, "only the other one");
 }
 
+/// Fails if files wait behind one that no node reads, or it is parked, or asked for without a pause.
+#[test]
+fn unread_file_waits_without_failures() {
+    let mut queue = Queue::new(LIMITS);
+    queue.put(file("a", 1), at(0));
+    for attempt in 0..7 {
+        let now = at(attempt * 100);
+        queue.put(file("good", 1), now);
+        let batch = queue.next_batch(now).unwrap();
+        assert_eq!(names(&batch), ["a", "good"], "{attempt}");
+        let unread = Attempt::Unread("its nodes are down".to_owned());
+        let verdict = queue.settle(batch.number, &name("a"), unread, now);
+        assert_eq!(verdict, retry(0, "its nodes are down"));
+        queue.settle(batch.number, &name("good"), Attempt::Extracted, now);
+        queue.end(batch.number, now);
+        assert_eq!(queue.next_turn(now), Some(at(100)));
+    }
+}
+
 /// One event about a file of the exhaustive walk.
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -103,6 +127,7 @@ enum Step {
     Drop,
     Begin,
     Extract,
+    Miss,
     Fail,
     End,
     Refill,
@@ -121,8 +146,8 @@ struct Model {
 /// Fails if some order of events loses a file, reads it twice at once, or lets a stale attempt count.
 #[test]
 fn every_short_sequence_keeps_the_invariants() {
-    use Step::{Begin, Clear, Drop, End, Extract, Fail, Put, Refill};
-    const STEPS: [Step; 8] = [Put, Drop, Begin, Extract, Fail, End, Refill, Clear];
+    use Step::{Begin, Clear, Drop, End, Extract, Fail, Miss, Put, Refill};
+    const STEPS: [Step; 9] = [Put, Drop, Begin, Extract, Miss, Fail, End, Refill, Clear];
     const DEPTH: u32 = 6;
     for sequence in 0..STEPS.len().pow(DEPTH) {
         let (mut rest, mut taken) = (sequence, Vec::new());
@@ -184,7 +209,7 @@ fn walk(steps: &[Step]) {
                     batch = Some(begun.number);
                 }
             }
-            Step::Extract | Step::Fail => {
+            Step::Extract | Step::Miss | Step::Fail => {
                 let Some(number) = batch else { continue };
                 assert_eq!(
                     queue.counts(number, &name("a")),
@@ -192,19 +217,23 @@ fn walk(steps: &[Step]) {
                     "{}",
                     context()
                 );
-                let attempt = if matches!(step, Step::Fail) {
-                    Attempt::Failed(String::new())
-                } else {
-                    Attempt::Extracted
+                let attempt = match step {
+                    Step::Fail => Attempt::Failed(String::new()),
+                    Step::Miss => Attempt::Unread(String::new()),
+                    Step::Extract
+                    | Step::Put
+                    | Step::Drop
+                    | Step::Begin
+                    | Step::End
+                    | Step::Refill
+                    | Step::Clear => Attempt::Extracted,
                 };
-                let failed = matches!(attempt, Attempt::Failed(_));
                 let verdict = queue.settle(number, &name("a"), attempt, now);
                 let expected = match model.read {
                     None => Verdict::Stale,
-                    Some(_) if !failed => Verdict::Indexed,
-                    Some(before) if before + 1 < MOST_FAILURES => Verdict::Retry {
-                        failures: before + 1,
-                    },
+                    Some(_) if matches!(step, Step::Extract) => Verdict::Indexed,
+                    Some(failures) if matches!(step, Step::Miss) => retry(failures, ""),
+                    Some(before) if before + 1 < MOST_FAILURES => retry(before + 1, ""),
                     Some(before) => Verdict::Parked {
                         failures: before + 1,
                         reason: String::new(),
@@ -212,7 +241,7 @@ fn walk(steps: &[Step]) {
                 };
                 assert_eq!(verdict, expected, "{}", context());
                 if model.read.take().is_some()
-                    && let Verdict::Retry { failures } = verdict
+                    && let Verdict::Retry { failures, .. } = verdict
                 {
                     model = Model {
                         waits: true,

@@ -21,8 +21,9 @@ pub(super) struct Status {}
 
 /// Try parked files again
 ///
-/// A file is parked when it could not be read three times; `holdfast index status` names them, and why. Needs the role
-/// operator. The exit code is 1 if one of the names is not parked; nothing is done then.
+/// A file is parked when it was damaged, or no archive file, three times; `holdfast index status` names them, and why. Files
+/// whose nodes are down are not parked: they are tried again without this. Needs the role operator. The exit code is 1 if one
+/// of the names is not parked; nothing is done then.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast index retry                        every parked file
