@@ -4,7 +4,7 @@
 //! from a program; a browser that comes by an address gets a form to say yes to; an archived page is refused, whatever it sends.
 
 mod caller;
-mod command;
+pub(crate) mod command;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

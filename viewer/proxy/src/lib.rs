@@ -5,7 +5,8 @@
 //! the part `viewer` decides who sees what, as it does for all its routes.
 //!
 //! - `listener`, `prefixed`: connections, tunnels and their limits;
-//! - `requested`: which URL a request means; `server`: its answer; `page`: answers in words;
+//! - `requested`: which URL a request means; [`reading`]: all that its head says; `server`: its answer; `page`: answers in
+//!   words;
 //! - `control`: commands, and which callers may use them;
 //! - `clients`, `missing`: views and lists of missing URLs, bounded and forgotten in time;
 //! - `authority`: the key and the certificate that people install.
@@ -23,6 +24,7 @@ mod listener;
 mod missing;
 mod page;
 mod prefixed;
+pub mod reading;
 mod requested;
 mod server;
 pub mod settings;

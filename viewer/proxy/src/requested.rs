@@ -14,9 +14,12 @@ pub(crate) const CONTROL_HOSTS: [&str; 2] =
 
 /// A scheme as it can be spoken here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scheme {
+pub enum Scheme {
+    /// Plain HTTP.
     Http,
+    /// HTTP over TLS.
     Https,
+    /// FTP, as browsers ask their proxy for it.
     Ftp,
 }
 
@@ -51,10 +54,11 @@ impl fmt::Display for Scheme {
 
 /// A host and a port, as a client would connect to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HostAndPort {
+pub struct HostAndPort {
     /// In lower case; an address of version 6 in brackets.
-    pub(crate) host: String,
-    pub(crate) port: u16,
+    pub host: String,
+    /// Never 0.
+    pub port: u16,
 }
 
 impl HostAndPort {
@@ -63,23 +67,21 @@ impl HostAndPort {
             return Err(InvalidTarget::UserInfo);
         }
         let host = authority.host().to_ascii_lowercase();
-        if host.is_empty() {
+        let named = authority.as_str().get(host.len()..).unwrap_or_default();
+        let port = match named {
+            // A colon without a number stands for the default, too (RFC 3986, section 3.2.3).
+            "" | ":" => default_port.ok_or(InvalidTarget::NoPort)?,
+            _ => read_port(named).ok_or(InvalidTarget::Port)?,
+        };
+        let read = Self { host, port };
+        if read.certificate_name().is_empty() {
             return Err(InvalidTarget::NoHost);
         }
-        let named = authority.as_str().get(host.len()..).unwrap_or_default();
-        let port = match named.strip_prefix(':') {
-            // A colon without a number stands for the default, too (RFC 3986, section 3.2.3).
-            None | Some("") => default_port.ok_or(InvalidTarget::NoPort)?,
-            Some(digits) => digits.parse().map_err(|_error| InvalidTarget::Port)?,
-        };
-        if port == 0 {
-            return Err(InvalidTarget::Port);
-        }
-        Ok(Self { host, port })
+        Ok(read)
     }
 
     /// The host as certificates name it.
-    pub(crate) fn certificate_name(&self) -> &str {
+    pub fn certificate_name(&self) -> &str {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
@@ -92,9 +94,16 @@ impl HostAndPort {
     }
 }
 
+/// Reads the port behind a host. A sign in front of the digits, which the standard library would read, is refused.
+fn read_port(named: &str) -> Option<u16> {
+    let digits = named.strip_prefix(':')?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|port| is_number && *port != 0)
+}
+
 /// The way by which a request came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Channel {
+pub enum Channel {
     /// At the port of the proxy.
     Open,
     /// Through a tunnel to a host.
@@ -103,23 +112,26 @@ pub(crate) enum Channel {
 
 /// A tunnel that a client believes to end at a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tunnel {
-    pub(crate) scheme: Scheme,
-    pub(crate) to: HostAndPort,
+pub struct Tunnel {
+    /// The scheme that is spoken in it.
+    pub scheme: Scheme,
+    /// The host at which the client believes it to end.
+    pub to: HostAndPort,
     /// The user name with which it was opened.
-    pub(crate) user: Option<Box<str>>,
+    pub user: Option<Box<str>>,
 }
 
 /// The URL of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SiteUrl {
+pub struct SiteUrl {
     /// As it is looked up.
-    pub(crate) url: String,
+    pub url: String,
     /// Its scheme, host and port, as browsers write it into `Origin`.
-    pub(crate) origin: String,
-    pub(crate) host: String,
+    pub origin: String,
+    /// Its host, in lower case.
+    pub host: String,
     /// Its path and query.
-    pub(crate) path: String,
+    pub path: String,
 }
 
 impl SiteUrl {
@@ -139,12 +151,12 @@ impl SiteUrl {
     }
 
     /// Whether it is of the proxy itself. No archived page has such an origin, at no port.
-    pub(crate) fn is_control(&self) -> bool {
+    pub fn is_control(&self) -> bool {
         CONTROL_HOSTS.contains(&self.host.trim_end_matches('.'))
     }
 }
 
-/// The meaning of a request.
+/// The meaning of the target of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// A tunnel to a host.
@@ -155,29 +167,38 @@ pub(crate) enum Meaning {
     Itself,
 }
 
-/// Why a request has no meaning.
+/// Why the target of a request has no meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidTarget {
+pub enum InvalidTarget {
+    /// Neither a target nor a tunnel names a host.
     #[error("the request names no host")]
     NoHost,
+    /// A tunnel to a host and no port.
     #[error("the request names no port; CONNECT wants host:port, such as example.org:443")]
     NoPort,
+    /// Something else than a port behind the host.
     #[error("the port is not a number from 1 to 65535")]
     Port,
+    /// A user name in front of the host.
     #[error("the URL has a user name in it; leave out what stands before the `@`")]
     UserInfo,
+    /// A scheme of which there are no captures.
     #[error("only http, https and ftp URLs are archived")]
     Scheme,
+    /// `CONNECT` in a tunnel.
     #[error("this is a tunnel already; CONNECT cannot be used in it")]
     NestedTunnel,
+    /// Another host in a tunnel.
     #[error("the request is for another host or port than its tunnel leads to")]
     Misdirected,
+    /// `*`, or a host alone, in a tunnel.
     #[error("the request has no path")]
     NoPath,
 }
 
 impl InvalidTarget {
-    pub(crate) const fn status(self) -> StatusCode {
+    /// The status of the answer.
+    pub const fn status(self) -> StatusCode {
         match self {
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::NoHost
@@ -222,6 +243,8 @@ pub(crate) fn read(
                 if Scheme::parse(scheme) != Some(tunnel.scheme) || named != tunnel.to {
                     return Err(InvalidTarget::Misdirected);
                 }
+            } else if uri.authority().is_some() {
+                return Err(InvalidTarget::NoPath);
             }
             for host in hosts {
                 let host = Authority::try_from(*host).map_err(|_error| InvalidTarget::NoHost)?;
@@ -295,6 +318,10 @@ mod tests {
             ("GET", "gopher://a.example/", InvalidTarget::Scheme),
             ("GET", "http://a.example:0/", InvalidTarget::Port),
             ("GET", "http://a.example:99999/", InvalidTarget::Port),
+            ("GET", "http://a.example:+80/", InvalidTarget::Port),
+            ("GET", "http://[::1]x/", InvalidTarget::Port),
+            ("GET", "http://[]/", InvalidTarget::NoHost),
+            ("CONNECT", ":443", InvalidTarget::NoHost),
             ("CONNECT", "a.example", InvalidTarget::NoPort),
             ("CONNECT", "a.example:", InvalidTarget::NoPort),
             ("CONNECT", "u@a.example:443", InvalidTarget::UserInfo),
@@ -358,7 +385,9 @@ mod tests {
                 "{target} {host}"
             );
         }
-        assert_eq!(in_tunnel("*", &[]), Err(InvalidTarget::NoPath));
+        for target in ["*", "a.example:8443"] {
+            assert_eq!(in_tunnel(target, &[]), Err(InvalidTarget::NoPath));
+        }
     }
 
     /// Fails if an archived page can have an origin of the proxy itself.

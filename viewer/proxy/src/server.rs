@@ -1,7 +1,7 @@
 //! One request in, one answer out.
 //!
-//! Owns the order in which a request is judged: its target, the control hosts, what cannot be replayed (web sockets, service
-//! workers, other methods), its date, and then the archive. Whatever a request names, nothing is ever connected to.
+//! Owns what is done about a request that was read: a tunnel, a page in words, a command, or a look-up in the archive. Whatever
+//! a request names, nothing is ever connected to.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,23 +9,14 @@ use std::time::Instant;
 
 use archive_daemon::{Clock, Counter, Gauge};
 use axum::body::Body;
-use axum::http::header::{HOST, PROXY_AUTHORIZATION, UPGRADE};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use viewer_replay::memento::accept_datetime;
-use viewer_replay::request::{InvalidTarget as InvalidUrl, Target};
-use viewer_replay::response::Method as ReplyMethod;
+use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 
 use crate::archive::{CaptureAnswer, CaptureRequest, ProxiedArchive};
 use crate::authority::ProxyAuthority;
 use crate::clients::{ClientKey, Clients, View};
 use crate::page::{Block, Page};
-use crate::requested::{Channel, HostAndPort, Meaning, SiteUrl, read};
-
-/// The longest user name that tells a client apart, in bytes.
-const LONGEST_USER: usize = 100;
+use crate::reading::{CaptureQuestion, InvalidRequest, ProxyRequest, read_request, user};
+use crate::requested::{Channel, HostAndPort};
 
 /// The address of the page that controls the proxy.
 const CONTROL_PAGE: &str = "http://viewerproxy.invalid/";
@@ -107,37 +98,20 @@ impl<A: ProxiedArchive> ProxyServer<A> {
                 Channel::Tunnel(tunnel) => tunnel.user.clone(),
             },
         };
-        let hosts: Vec<&[u8]> = values(&head.headers, &HOST).collect();
-        let response = match read(channel, &head.method, &head.uri, &hosts) {
-            Err(error) => Page::new(error.status(), "This request cannot be understood")
-                .words(format!("Not possible: {error}."))
-                .response(&head.headers),
-            Ok(Meaning::OpenTunnel(to)) => {
+        let response = match read_request(channel, &head, self.parts.longest_url) {
+            Err(error) => refusal(&error).response(&head.headers),
+            Ok(ProxyRequest::OpenTunnel(to)) => {
                 return ProxyAnswer {
                     response: Response::new(Body::empty()),
                     tunnel: Some((to, key)),
                 };
             }
-            Ok(Meaning::Itself) => itself().response(&head.headers),
-            Ok(Meaning::Site(site)) if site.url.len() > self.parts.longest_url => {
-                let words = format!("The URL has more than {} bytes.", self.parts.longest_url);
-                Page::new(StatusCode::URI_TOO_LONG, "Too long")
-                    .words(words)
-                    .response(&head.headers)
+            Ok(ProxyRequest::Itself) => itself().response(&head.headers),
+            Ok(ProxyRequest::Preflight) => preflight(&head.headers),
+            Ok(ProxyRequest::Control(site)) => self.control(&key, &site, &head, body).await,
+            Ok(ProxyRequest::Capture(question)) => {
+                self.replay(&key, &question, &head.headers).await
             }
-            Ok(Meaning::Site(site)) if is_web_socket(&head.headers) => {
-                Page::new(StatusCode::NOT_IMPLEMENTED, "WebSockets are not archived")
-                    .words("The archive has answers to requests, and no conversations.")
-                    .with(Block::Quote(site.url))
-                    .response(&head.headers)
-            }
-            Ok(Meaning::Site(site)) if site.is_control() => {
-                self.control(&key, &site, &head, body).await
-            }
-            Ok(Meaning::Site(site)) => match self.replay(&key, &site, &head).await {
-                Ok(response) => response,
-                Err(page) => page.response(&head.headers),
-            },
         };
         ProxyAnswer {
             response,
@@ -148,73 +122,30 @@ impl<A: ProxiedArchive> ProxyServer<A> {
     async fn replay(
         &self,
         key: &ClientKey,
-        site: &SiteUrl,
-        head: &Parts,
-    ) -> Result<Response<Body>, Box<Page>> {
-        let headers = &head.headers;
-        let method = match head.method {
-            Method::GET => ReplyMethod::Get,
-            Method::HEAD => ReplyMethod::Head,
-            Method::OPTIONS if headers.contains_key("access-control-request-method") => {
-                return Ok(preflight(headers));
-            }
-            _ => return Err(Box::new(not_allowed(&site.url))),
-        };
-        if headers.contains_key("service-worker") {
-            return Err(Box::new(no_service_worker()));
-        }
-        let target = Target::parse(&site.url).map_err(|error| Box::new(invalid_url(error)))?;
-        let wanted = accept_datetime(values(headers, &HeaderName::from_static("accept-datetime")))
-            .map_err(|error| {
-                let page = Page::new(StatusCode::BAD_REQUEST, "This date cannot be understood");
-                Box::new(page.words(error.to_string()))
-            })?;
+        question: &CaptureQuestion,
+        headers: &HeaderMap,
+    ) -> Response<Body> {
         let view = self.clients().view(key, self.now());
         let collection = self.collection(&view);
         let request = CaptureRequest {
             client: key.address,
             collection: collection.as_deref(),
             jobs: view.jobs.as_ref().map(|choice| &choice.jobs),
-            time: wanted.or(view.date),
-            target: &target,
-            method,
+            time: question.date.or(view.date),
+            target: &question.target,
+            method: question.method,
             headers,
         };
         match self.archive().capture(request).await {
-            CaptureAnswer::Answered(response) => Ok(response),
+            CaptureAnswer::Answered(response) => response,
             CaptureAnswer::Missing(words) => {
                 self.parts.misses.inc();
-                let is_listed = self.clients().record(key, self.now(), &site.url);
-                Err(Box::new(missing(&site.url, words, is_listed)))
+                let url = &question.site.url;
+                let is_listed = self.clients().record(key, self.now(), url);
+                missing(url, words, is_listed).response(headers)
             }
         }
     }
-}
-
-/// The values of all fields of a name.
-fn values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
-    headers.get_all(name).into_iter().map(HeaderValue::as_bytes)
-}
-
-/// The user name that a client gives its proxy. It proves nothing, and no password is asked for.
-fn user(headers: &HeaderMap) -> Option<Box<str>> {
-    let value = headers.get(PROXY_AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, credentials) = value.split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("basic") {
-        return None;
-    }
-    let decoded = BASE64_STANDARD.decode(credentials.trim()).ok()?;
-    let text = String::from_utf8(decoded).ok()?;
-    let user = text.split(':').next().unwrap_or_default();
-    let is_plain =
-        !user.is_empty() && user.len() <= LONGEST_USER && !user.contains(char::is_control);
-    is_plain.then(|| user.into())
-}
-
-fn is_web_socket(headers: &HeaderMap) -> bool {
-    let mut protocols =
-        values(headers, &UPGRADE).flat_map(|value| value.split(|byte| *byte == b','));
-    protocols.any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"websocket"))
 }
 
 /// Says yes to a question of the browser before a request across origins. Whether a page may read the answer to the request
@@ -274,26 +205,33 @@ fn itself() -> Page {
         .with(Block::Quote(CONTROL_PAGE.to_owned()))
 }
 
-fn not_allowed(url: &str) -> Page {
-    Page::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "Not possible in the archive",
-    )
-    .words("Only GET and HEAD have answers in the archive. Nothing was sent to anybody.")
-    .with(Block::Quote(url.to_owned()))
-}
-
-fn no_service_worker() -> Page {
-    Page::new(StatusCode::FORBIDDEN, "Service workers are not replayed")
-        .words("An archived service worker would stay in the browser, mix captures of different dates, and act on the live site later.")
-}
-
-fn invalid_url(error: InvalidUrl) -> Page {
-    let status = match error {
-        InvalidUrl::TooLong => StatusCode::URI_TOO_LONG,
-        InvalidUrl::Empty | InvalidUrl::Control(_) => StatusCode::BAD_REQUEST,
-    };
-    Page::new(status, "This URL cannot be looked up").words(format!("The URL: {error}."))
+/// The answer to a request that is refused before anything is looked up.
+fn refusal(error: &InvalidRequest) -> Page {
+    let page = |title: &str| Page::new(error.status(), title);
+    match error {
+        InvalidRequest::Target(error) => {
+            page("This request cannot be understood").words(format!("Not possible: {error}."))
+        }
+        InvalidRequest::TooLong(longest) => {
+            page("Too long").words(format!("The URL has more than {longest} bytes."))
+        }
+        InvalidRequest::WebSocket(url) => page("WebSockets are not archived")
+            .words("The archive has answers to requests, and no conversations.")
+            .with(Block::Quote(url.clone())),
+        InvalidRequest::Method(url) => page("Not possible in the archive")
+            .words("Only GET and HEAD have answers in the archive. Nothing was sent to anybody.")
+            .with(Block::Quote(url.clone())),
+        InvalidRequest::ServiceWorker => page("Service workers are not replayed").words(
+            "An archived service worker would stay in the browser, mix captures of different dates, and act on the live site \
+             later.",
+        ),
+        InvalidRequest::Url(error) => {
+            page("This URL cannot be looked up").words(format!("The URL: {error}."))
+        }
+        InvalidRequest::Date(error) => {
+            page("This date cannot be understood").words(error.to_string())
+        }
+    }
 }
 
 impl<A> std::fmt::Debug for ProxyServer<A> {
@@ -301,49 +239,5 @@ impl<A> std::fmt::Debug for ProxyServer<A> {
         f.debug_struct("ProxyServer")
             .field("authority", &self.parts.authority)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn with(name: &'static str, value: &str) -> HeaderMap {
-        HeaderMap::from_iter([(
-            HeaderName::from_static(name),
-            HeaderValue::from_str(value).unwrap(),
-        )])
-    }
-
-    /// Fails if credentials tell clients apart that share a name, or nonsense becomes a name.
-    #[test]
-    fn user_is_name_of_credentials() {
-        for (plain, expected) in [
-            ("anna:secret", Some("anna")),
-            ("anna:other", Some("anna")),
-            ("anna", Some("anna")),
-            (":secret", None),
-            ("a\nb:c", None),
-        ] {
-            let value = format!("Basic {}", BASE64_STANDARD.encode(plain));
-            let found = user(&with("proxy-authorization", &value));
-            assert_eq!(found.as_deref(), expected, "{plain:?}");
-        }
-        let long = format!("basic {}", BASE64_STANDARD.encode("x".repeat(101)));
-        for value in ["Basic", "Basic !", "Bearer YTpi", &long] {
-            assert_eq!(user(&with("proxy-authorization", value)), None, "{value}");
-        }
-    }
-
-    /// Fails if a WebSocket is answered as if it were a request, or an offer of HTTP/2 is refused.
-    #[test]
-    fn only_web_sockets_are_refused() {
-        for (value, expected) in [
-            ("WebSocket", true),
-            ("h2c, websocket", true),
-            ("h2c", false),
-        ] {
-            assert_eq!(is_web_socket(&with("upgrade", value)), expected, "{value}");
-        }
     }
 }

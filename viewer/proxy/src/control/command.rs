@@ -21,7 +21,7 @@ const MOST_PARAMETERS: usize = 1000;
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
+pub enum Command {
     /// A question, which changes nothing.
     Ask(Question),
     /// A change of what is remembered of the client.
@@ -30,7 +30,7 @@ pub(crate) enum Command {
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Question {
+pub enum Question {
     /// The page with the state and the forms.
     Home,
     /// The state in words.
@@ -47,25 +47,32 @@ pub(crate) enum Question {
 
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub enum Change {
+    /// Missing URLs are recorded from now on.
     Start,
+    /// Missing URLs are recorded no longer.
     Stop,
+    /// The list of missing URLs is emptied.
     Clear,
     /// The harvest jobs that are looked at; without any, all.
     Index {
+        /// The numbers of the jobs.
         jobs: BTreeSet<u64>,
+        /// The name that the client gives to them.
         label: String,
     },
     /// The collection and the date that are looked at; empty for the defaults.
     View {
+        /// The collection.
         collection: Option<String>,
+        /// The date.
         date: Option<Stamp>,
     },
 }
 
 impl Change {
     /// The change, as a person is asked for it.
-    pub(crate) const fn words(&self) -> &'static str {
+    pub const fn words(&self) -> &'static str {
         match self {
             Self::Start => "Record missing URLs from now on?",
             Self::Stop => "Stop recording missing URLs?",
@@ -78,28 +85,38 @@ impl Change {
 
 /// Why a command is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidCommand {
+pub enum InvalidCommand {
+    /// A path that is no command.
     #[error("there is no command `{}`", .0.chars().take(80).collect::<String>().escape_debug())]
     Unknown(String),
+    /// A job that is no number.
     #[error("`jobID` is the number of a harvest job; `{}` is not", .0.escape_debug())]
     Job(String),
+    /// Too many jobs.
     #[error("more than {MOST_JOBS} harvest jobs are named")]
     Jobs,
+    /// Too many parameters.
     #[error("there are more than {MOST_PARAMETERS} parameters")]
     Parameters,
+    /// Too long a label.
     #[error("`label` has more than {LONGEST_LABEL} characters")]
     Label,
+    /// A date that no calendar has.
     #[error("`date` has 4 to 14 digits, such as 2020 or 20200131; {0}")]
     Date(String),
 }
 
 /// The parameters of a command, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parameters(Vec<(String, String)>);
+pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
     /// Reads the query of a URL and the body of a form.
-    pub(crate) fn read(query: &str, form: &[u8]) -> Result<Self, InvalidCommand> {
+    ///
+    /// # Errors
+    ///
+    /// Fails when there are too many.
+    pub fn read(query: &str, form: &[u8]) -> Result<Self, InvalidCommand> {
         let all = form_urlencoded::parse(query.as_bytes()).chain(form_urlencoded::parse(form));
         let mut read = Vec::new();
         for (name, value) in all {
@@ -131,7 +148,7 @@ impl Parameters {
     }
 
     /// The path that is shown after a command; `None` where no page of the proxy is named.
-    pub(crate) fn return_path(&self) -> Option<&'static str> {
+    pub fn return_path(&self) -> Option<&'static str> {
         let named = self.first("returnURL")?;
         let base = Url::parse("http://viewerproxy.invalid/").ok()?;
         let url = base.join(named).ok()?;
@@ -148,7 +165,11 @@ impl Parameters {
 
 impl Command {
     /// Reads a command.
-    pub(crate) fn read(path: &str, parameters: &Parameters) -> Result<Self, InvalidCommand> {
+    ///
+    /// # Errors
+    ///
+    /// Fails with what the client should be told.
+    pub fn read(path: &str, parameters: &Parameters) -> Result<Self, InvalidCommand> {
         Ok(match path {
             "/" => Self::Ask(Question::Home),
             "/getStatus" => Self::Ask(Question::Status),
