@@ -19,6 +19,8 @@ mod links;
 mod names;
 #[path = "inputs/proof.rs"]
 pub(crate) mod proof;
+#[path = "inputs/proxy.rs"]
+mod proxy;
 #[path = "inputs/records.rs"]
 mod records;
 #[path = "inputs/replay.rs"]
@@ -77,6 +79,11 @@ pub const LIGHT: &[Target] = &[
     target("outboard", proof::outboard_seeds, proof::outboard),
     target("points", words::points_seeds, words::points),
     target("post", index::post_seeds, index::post),
+    target(
+        "proxy_request",
+        proxy::proxy_request_seeds,
+        proxy::proxy_request,
+    ),
     target("ranges", proof::ranges_seeds, proof::ranges),
     target("receipt", proof::receipt_seeds, proof::receipt),
     target("record_end", names::record_end_seeds, names::record_end),
