@@ -23,7 +23,7 @@ pub struct CaptureRequest<'a> {
     pub jobs: Option<&'a BTreeSet<u64>>,
     /// The time to which the capture is nearest; `None` for now.
     pub time: Option<Stamp>,
-    /// The URL.
+    /// The URL. Its key has the method and the body of a request that is no GET.
     pub target: &'a Target,
     /// Whether its bytes are wanted.
     pub method: Method,

@@ -7,9 +7,9 @@ mod caller;
 pub(crate) mod command;
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
@@ -26,9 +26,6 @@ use command::{Change, Command, InvalidCommand, Parameters, Question};
 
 /// The longest form that is read, in bytes.
 const LONGEST_FORM: usize = 64 * 1024;
-
-/// How long a form may take to come.
-const FORM_TIME: Duration = Duration::from_secs(30);
 
 /// The words about browsers and what a proxy cannot keep from them.
 const BROWSER_WORDS: &str = "Use a browser profile of its own for the archive: it will believe this certificate at all sites. \
@@ -114,18 +111,9 @@ impl<A: ProxiedArchive> ProxyServer<A> {
             let words = "The body of a POST has to be application/x-www-form-urlencoded.";
             return Err(page(StatusCode::UNSUPPORTED_MEDIA_TYPE, words.to_owned()));
         }
-        let read = to_bytes(body, LONGEST_FORM);
-        match self.clock().timeout(FORM_TIME, read).await {
-            Ok(Ok(form)) => Ok(form.to_vec()),
-            Ok(Err(_error)) => Err(page(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("It broke off, or has more than {LONGEST_FORM} bytes."),
-            )),
-            Err(_elapsed) => Err(page(
-                StatusCode::REQUEST_TIMEOUT,
-                "It did not come in time.".to_owned(),
-            )),
-        }
+        let read = self.read_body(body, LONGEST_FORM).await;
+        read.map(|form| form.to_vec())
+            .map_err(|error| page(error.status(), format!("Not possible: {error}.")))
     }
 
     async fn tell(

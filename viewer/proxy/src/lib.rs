@@ -4,7 +4,7 @@
 //! control hosts, and what is remembered of each client. Asks the archive through one trait, [`ProxiedArchive`], behind which
 //! the part `viewer` decides who sees what, as it does for all its routes.
 //!
-//! - `listener`, `prefixed`: connections, tunnels and their limits;
+//! - `listener`, `prefixed`, `body`: connections, tunnels, bodies and their limits;
 //! - `requested`: which URL a request means; [`reading`]: all that its head says; `server`: its answer; `page`: answers in
 //!   words;
 //! - `control`: commands, and which callers may use them;
@@ -18,6 +18,7 @@
 
 mod archive;
 mod authority;
+mod body;
 mod clients;
 mod control;
 mod listener;

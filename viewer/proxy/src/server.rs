@@ -8,14 +8,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use archive_daemon::{Clock, Counter, Gauge};
-use axum::body::Body;
+use archive_formats::post;
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 
 use crate::archive::{CaptureAnswer, CaptureRequest, ProxiedArchive};
 use crate::authority::ProxyAuthority;
+use crate::body::{BodyReader, InvalidBody};
 use crate::clients::{ClientKey, Clients, View};
 use crate::page::{Block, Page};
-use crate::reading::{CaptureQuestion, InvalidRequest, ProxyRequest, read_request, user};
+use crate::reading::{
+    CaptureQuestion, InvalidRequest, ProxyRequest, RequestHead, read_request, user,
+};
 use crate::requested::{Channel, HostAndPort};
 
 /// The address of the page that controls the proxy.
@@ -24,6 +29,7 @@ const CONTROL_PAGE: &str = "http://viewerproxy.invalid/";
 /// Everything that answers need.
 pub(crate) struct ProxyServer<A> {
     parts: ServerParts<A>,
+    bodies: BodyReader,
 }
 
 /// The parts that a server is put together from.
@@ -47,7 +53,10 @@ pub(crate) struct ProxyAnswer {
 
 impl<A: ProxiedArchive> ProxyServer<A> {
     pub(crate) const fn new(parts: ServerParts<A>) -> Self {
-        Self { parts }
+        Self {
+            parts,
+            bodies: BodyReader::new(),
+        }
     }
 
     /// How many connections are open.
@@ -67,8 +76,9 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         &self.parts.clients
     }
 
-    pub(crate) const fn clock(&self) -> &Clock {
-        &self.parts.clock
+    /// Reads the body of a request.
+    pub(crate) async fn read_body(&self, body: Body, longest: usize) -> Result<Bytes, InvalidBody> {
+        self.bodies.read(&self.parts.clock, body, longest).await
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -109,9 +119,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
             Ok(ProxyRequest::Itself) => itself().response(&head.headers),
             Ok(ProxyRequest::Preflight) => preflight(&head.headers),
             Ok(ProxyRequest::Control(site)) => self.control(&key, &site, &head, body).await,
-            Ok(ProxyRequest::Capture(question)) => {
-                self.replay(&key, &question, &head.headers).await
-            }
+            Ok(ProxyRequest::Capture(question)) => self.replay(&key, question, &head, body).await,
         };
         ProxyAnswer {
             response,
@@ -119,30 +127,48 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         }
     }
 
+    /// Answers with a capture. Method and body of a request that is no GET are in the key of its capture.
     async fn replay(
         &self,
         key: &ClientKey,
-        question: &CaptureQuestion,
-        headers: &HeaderMap,
+        question: CaptureQuestion,
+        head: &RequestHead,
+        body: Body,
     ) -> Response<Body> {
+        let headers = &head.headers;
+        let CaptureQuestion {
+            site,
+            mut target,
+            method,
+            is_read,
+            date,
+        } = question;
+        if !is_read {
+            let body = match self.read_body(body, post::MAX_BODY).await {
+                Ok(body) => body,
+                Err(error) => return unread(error, site.url).response(headers),
+            };
+            let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+            target = target.with_request(head.method.as_str(), content_type, &body);
+        }
         let view = self.clients().view(key, self.now());
         let collection = self.collection(&view);
         let request = CaptureRequest {
             client: key.address,
             collection: collection.as_deref(),
             jobs: view.jobs.as_ref().map(|choice| &choice.jobs),
-            time: question.date.or(view.date),
-            target: &question.target,
-            method: question.method,
+            time: date.or(view.date),
+            target: &target,
+            method,
             headers,
         };
         match self.archive().capture(request).await {
             CaptureAnswer::Answered(response) => response,
             CaptureAnswer::Missing(words) => {
                 self.parts.misses.inc();
-                let url = &question.site.url;
-                let is_listed = self.clients().record(key, self.now(), url);
-                missing(url, words, is_listed).response(headers)
+                // To harvest its URL would bring no answer to a request with a body.
+                let is_listed = is_read && self.clients().record(key, self.now(), &site.url);
+                missing(site.url, is_read, words, is_listed).response(headers)
             }
         }
     }
@@ -177,12 +203,15 @@ fn preflight(asked: &HeaderMap) -> Response<Body> {
     response
 }
 
-fn missing(url: &str, words: Vec<String>, is_listed: bool) -> Page {
+fn missing(url: String, is_read: bool, words: Vec<String>, is_listed: bool) -> Page {
+    let begin = if is_read {
+        "This proxy shows the archive and never the web, and there is nothing at this address:"
+    } else {
+        "This proxy shows the archive and sends nothing to the web. It has no answer to this request to the address:"
+    };
     let mut page = Page::new(StatusCode::NOT_FOUND, "Not in the archive")
-        .words(
-            "This proxy shows the archive and never the web, and there is nothing at this address:",
-        )
-        .with(Block::Quote(url.to_owned()));
+        .words(begin)
+        .with(Block::Quote(url));
     for words in words {
         page = page.words(words);
     }
@@ -218,9 +247,6 @@ fn refusal(error: &InvalidRequest) -> Page {
         InvalidRequest::WebSocket(url) => page("WebSockets are not archived")
             .words("The archive has answers to requests, and no conversations.")
             .with(Block::Quote(url.clone())),
-        InvalidRequest::Method(url) => page("Not possible in the archive")
-            .words("Only GET and HEAD have answers in the archive. Nothing was sent to anybody.")
-            .with(Block::Quote(url.clone())),
         InvalidRequest::ServiceWorker => page("Service workers are not replayed").words(
             "An archived service worker would stay in the browser, mix captures of different dates, and act on the live site \
              later.",
@@ -232,6 +258,15 @@ fn refusal(error: &InvalidRequest) -> Page {
             page("This date cannot be understood").words(error.to_string())
         }
     }
+}
+
+/// The answer to a request whose key would have its body in it.
+fn unread(error: InvalidBody, url: String) -> Page {
+    Page::new(error.status(), "This request cannot be looked up")
+        .words(format!(
+            "The archive looks it up by its method and its body, and {error}. Nothing was sent to anybody."
+        ))
+        .with(Block::Quote(url))
 }
 
 impl<A> std::fmt::Debug for ProxyServer<A> {

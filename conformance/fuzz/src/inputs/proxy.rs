@@ -87,6 +87,8 @@ fn check(channel: &Channel, head: &RequestHead, behind: &[u8]) -> Option<HostAnd
         Ok(ProxyRequest::Capture(question)) => {
             assert!(!question.site.is_control());
             assert_eq!(question.target.url(), question.site.url);
+            let is_read = ["GET", "HEAD"].contains(&head.method.as_str());
+            assert_eq!(question.is_read, is_read);
             check_site(channel, &question.site);
         }
         Err(error) => {

@@ -93,6 +93,11 @@ impl Target {
         }
     }
 
+    /// Whether the key is that of a GET: nothing of a request is in it.
+    pub fn is_of_get(&self) -> bool {
+        self.key == UrlKey::of(&self.url)
+    }
+
     /// The URL, with its scheme. It may have characters beyond ASCII.
     pub fn url(&self) -> &str {
         &self.url

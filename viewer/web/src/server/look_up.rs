@@ -65,8 +65,8 @@ impl Server {
         time: Stamp,
     ) -> Result<Near, IndexError> {
         let near = self.near(visit, target.key(), time).await?;
-        let is_get = *target.key() == UrlKey::of(target.url());
-        let busted = BustedUrl::read(target.url()).filter(|_| is_get && near.captures.is_empty());
+        let may_be_busted = target.is_of_get() && near.captures.is_empty();
+        let busted = BustedUrl::read(target.url()).filter(|_| may_be_busted);
         let Some(busted) = busted else {
             return Ok(near);
         };

@@ -9,7 +9,7 @@ use viewer_replay::memento::{
 use viewer_replay::request::{Modifier, RequestedTime, Target};
 
 use super::delivered::CaptureRequest;
-use super::shown::no_capture;
+use super::shown::no_capture_of;
 use super::{Refused, Server, Visit, index_failed};
 use crate::answer::{Notice, put};
 use crate::settings::TimeGateAnswer;
@@ -39,7 +39,7 @@ impl Server {
         let near = self.near_target(visit, target, time).await;
         let near = near.map_err(|error| index_failed(&error))?;
         if near.captures.is_empty() {
-            return Err(nothing(no_capture()));
+            return Err(nothing(no_capture_of(target)));
         }
         let shown = self.show(visit, &near).await.map_err(nothing)?;
         let capture = &shown.capture.capture;
@@ -81,7 +81,7 @@ impl Server {
         let near = self.near_target(visit, target, time.stamp()).await;
         let near = near.map_err(|error| index_failed(&error))?;
         if near.captures.is_empty() {
-            return Err(no_capture());
+            return Err(no_capture_of(target));
         }
         let shown = self.show(visit, &near).await?;
         let capture = &shown.capture.capture;

@@ -25,7 +25,7 @@ use viewer_replay::response::{Method as ReplyMethod, Reply};
 
 use super::look_up::Near;
 use super::raw::{add_faults, body, plain_response};
-use super::shown::{Shown, no_capture};
+use super::shown::{Shown, no_capture_of};
 use super::under_way::{GuardedBody, UnderWay};
 use super::{NO_ROOM, Refused, Server, Visit, index_failed, record_failed};
 use crate::answer::Notice;
@@ -141,7 +141,7 @@ impl Server {
         };
         let near = near.map_err(|error| index_failed(&error))?;
         if near.captures.is_empty() {
-            return Err(no_capture());
+            return Err(no_capture_of(request.target));
         }
         let shown = self.show(&visit, &near).await?;
         Ok(self.as_archived(&visit, shown, request))

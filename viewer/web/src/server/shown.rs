@@ -9,6 +9,7 @@ use archive_formats::cdx::query::{
 };
 use archive_model::FileName;
 use std::time::Duration;
+use viewer_replay::request::Target;
 use viewer_replay::resolve::{
     Answer, HeadSource, NotFoundReason, Outcome, RecordFacts, Resolver, ShownCapture, Step,
 };
@@ -217,6 +218,16 @@ fn not_found(reason: NotFoundReason, failure: Option<&RecordError>) -> Refused {
 pub(super) fn no_capture() -> Notice {
     Notice::not_found("The archive has no capture of this address.")
         .and("Look for others with /<collection>/cdx?url=<url>&matchType=prefix.")
+}
+
+/// There is nothing of a target that this visitor may know of.
+pub(super) fn no_capture_of(target: &Target) -> Notice {
+    if target.is_of_get() {
+        return no_capture();
+    }
+    Notice::not_found(
+        "The archive has no capture of this address that was asked for with this method and this body.",
+    )
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod browser;
 mod control;
+mod posted;
 mod tunnels;
 
 use std::path::PathBuf;
@@ -205,8 +206,8 @@ async fn nonsense_is_refused_in_words() {
         ("GET", "http://example.org:0/page", 400),
         ("CONNECT", "example.org", 400),
         ("CONNECT", "example.org:0", 400),
-        ("POST", PAGE, 405),
-        ("DELETE", PAGE, 405),
+        ("POST", PAGE, 404),
+        ("DELETE", PAGE, 404),
         ("GET", &own, 404),
         ("GET", "http://127.0.0.1:1/", 404),
         ("GET", "ftp://example.org/none", 404),
