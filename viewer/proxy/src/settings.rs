@@ -21,7 +21,7 @@ pub struct ProxySettings {
     /// How many connections are open at once. Further ones wait to be accepted.
     #[serde(default = "default_connections")]
     pub connections: NonZeroUsize,
-    /// The longest URL of a request, in bytes.
+    /// The longest URL of a request, in bytes. Escapes make one of 10,000 bytes three times as long.
     #[serde(default = "default_longest_url")]
     pub longest_url: ByteSize,
     /// How long a client may take to send the head of a request, and a handshake may last.
@@ -114,7 +114,7 @@ const fn default_connections() -> NonZeroUsize {
 }
 
 fn default_longest_url() -> ByteSize {
-    ByteSize::from_bytes(16 * 1024)
+    ByteSize::from_bytes(32 * 1024)
 }
 
 fn default_head_time() -> Period {

@@ -162,13 +162,20 @@ pub fn proxied_memento(url: &str, time: Stamp) -> Vec<Field> {
 /// times.
 const LONGEST_LINK: usize = 32 << 10;
 
-/// The value of `Link` for a capture: original, TimeGate, TimeMap and the captures around it, if they have room.
+/// The most bytes of `Link`. A URL whose bytes are all escaped has 30,000.
+const MOST_LINK: usize = 60 << 10;
+
+/// The value of `Link` for a capture: original, TimeGate, TimeMap and the captures around it, as far as they have room.
 fn link(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> String {
     let link = whole_link(addresses, url, neighbours);
     if link.len() <= LONGEST_LINK {
         return link;
     }
-    whole_link(addresses, url, &Neighbours::alone(neighbours.this))
+    let link = whole_link(addresses, url, &Neighbours::alone(neighbours.this));
+    if link.len() <= MOST_LINK {
+        return link;
+    }
+    context_link(addresses, url)
 }
 
 fn whole_link(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> String {
@@ -182,14 +189,19 @@ fn whole_link(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> Stri
     link
 }
 
-/// The part of `Link` that does not depend on captures.
+/// The part of `Link` that does not depend on captures; of a very long URL the original alone.
 fn context_link(addresses: &Addresses, url: &str) -> String {
-    format!(
-        "<{}>; rel=\"original\", <{}>; rel=\"timegate\", <{}>; rel=\"timemap\"; type=\"application/link-format\"",
-        header_safe(url),
+    let original = format!("<{}>; rel=\"original\"", header_safe(url));
+    let link = format!(
+        "{original}, <{}>; rel=\"timegate\", <{}>; rel=\"timemap\"; type=\"application/link-format\"",
         addresses.time_gate(url),
         addresses.time_map(TimeMapFormat::Link, None, url),
-    )
+    );
+    if link.len() <= MOST_LINK {
+        link
+    } else {
+        original
+    }
 }
 
 #[cfg(test)]

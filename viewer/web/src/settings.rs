@@ -84,7 +84,8 @@ pub struct ReplaySettings {
     /// A service worker to serve in place of our own: a file of `wabac.js`, which the operator supplies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_worker: Option<PathBuf>,
-    /// The longest target of a request, in bytes.
+    /// The longest target of a request, in bytes. An archived URL of 10,000 bytes has room, also where all of them are escaped
+    /// and their escapes are escaped again, as in a path. HTTP/1 ends at 65,534.
     pub longest_url: ByteSize,
     /// The largest body of a query that comes by POST.
     pub largest_query: ByteSize,
@@ -124,7 +125,7 @@ impl Default for ReplaySettings {
             key: None,
             timegate: TimeGateAnswer::default(),
             service_worker: None,
-            longest_url: ByteSize::from_bytes(16 * 1024),
+            longest_url: ByteSize::from_bytes(64 * 1024),
             largest_query: ByteSize::from_bytes(64 * 1024),
             counted_captures: WalkLimit::default().captures,
             connections: nonzero(1024),

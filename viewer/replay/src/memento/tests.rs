@@ -378,3 +378,21 @@ fn link_of_long_url_stays_readable() {
         }
     }
 }
+
+/// Fails if the line for a URL of escapes is longer than clients read, or names nothing.
+#[test]
+fn link_of_escaped_url_names_original() {
+    let neighbours = Neighbours::alone(stamp("20070601000000"));
+    for (count, has_gate) in [(3_000, true), (5_500, true), (9_980, false)] {
+        let url = format!("http://a.dk/{}", "%C3".repeat(count));
+        let original = format!("<{url}>; rel=\"original\"");
+        let of_capture = memento(&addresses(), &url, &neighbours);
+        let of_nothing = empty_time_gate(&addresses(), &url);
+        for fields in [&of_capture, &of_nothing] {
+            let (_, link) = fields.iter().find(|(name, _)| *name == "Link").unwrap();
+            assert!(link.len() <= 60 << 10, "{count}: {}", link.len());
+            assert!(link.starts_with(&original), "{count}");
+            assert_eq!(link.contains("rel=\"timegate\""), has_gate, "{count}");
+        }
+    }
+}

@@ -7,7 +7,7 @@ use archive_formats::post;
 use archive_formats::surt::UrlKey;
 use thiserror::Error;
 
-/// The longest URL, in characters.
+/// The longest URL, in bytes, of which an escape such as `%C3` is one: so each spelling of a URL has the same length.
 pub const LONGEST_URL: usize = 10_000;
 
 /// The schemes whose URLs have a host behind two slashes.
@@ -20,7 +20,7 @@ pub enum InvalidTarget {
     #[error("there is no URL; write it at the end of the path")]
     Empty,
     /// Longer than [`LONGEST_URL`].
-    #[error("it is longer than {LONGEST_URL} characters")]
+    #[error("it is longer than {LONGEST_URL} bytes, each escape counted as one")]
     TooLong,
     /// A control character, such as a line end.
     #[error("character {0} is a control character; escape it with %")]
@@ -57,8 +57,7 @@ impl Target {
         }
         let decoded = is_escaped_whole(raw).then(|| unescape_ascii(raw));
         let unescaped = decoded.as_deref().unwrap_or(raw);
-        // Escapes make it three times as long.
-        if unescaped.chars().nth(LONGEST_URL).is_some() {
+        if length(unescaped) > LONGEST_URL {
             return Err(InvalidTarget::TooLong);
         }
         let url = with_scheme(unescaped)?;
@@ -107,6 +106,19 @@ impl Target {
     pub fn key(&self) -> &UrlKey {
         &self.key
     }
+}
+
+/// The number of bytes of a URL, of which an escape is one.
+fn length(url: &str) -> usize {
+    let triples = url.as_bytes().windows(3);
+    let escapes = triples.filter(|bytes| is_escape(bytes)).count();
+    url.len().saturating_sub(escapes.saturating_mul(2))
+}
+
+/// Whether some bytes are a percent sign with hexadecimal digits.
+fn is_escape(bytes: &[u8]) -> bool {
+    let digits = bytes.strip_prefix(b"%");
+    digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// Whether the whole URL was escaped, as programs do that put it into a path as one segment. A name with a dot is a host.
@@ -179,4 +191,28 @@ fn is_host_and_port(name: &str, rest: &str) -> bool {
         && matches!(rest.as_bytes().get(digits), None | Some(b'/' | b'?'));
     // Numbers and e-mail addresses are not captured, and `urn:1` has no slash behind it.
     is_port && (name.contains('.') || name.eq_ignore_ascii_case("localhost"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if the escapes of a URL count against its length, or two spellings of one URL have two lengths.
+    #[test]
+    fn length_is_that_of_unescaped_url() {
+        let start = "http://a/";
+        let room = LONGEST_URL - start.len();
+        let letters = format!("{start}{}", "x".repeat(room));
+        let escapes = format!("{start}{}", "%C3".repeat(room));
+        let raw = format!("{start}{}", "æ".repeat(room / 2));
+        for url in [letters, escapes, raw] {
+            let whole = url.replace('%', "%25").replace(':', "%3A");
+            let nearly = format!("{url}%4");
+            for written in [&url, &whole] {
+                let target = Target::parse(written).unwrap();
+                assert_eq!(target.url(), url);
+            }
+            assert_eq!(Target::parse(&nearly), Err(InvalidTarget::TooLong));
+        }
+    }
 }

@@ -356,7 +356,7 @@ fn nonsense_is_refused_in_words() {
             "`-1`, and has to be a number",
         ),
         ("/all/getMetadata?jobID=", 400, "`jobID`"),
-        (&long, 414, "longer than 10000 characters"),
+        (&long, 414, "longer than 10000 bytes"),
     ] {
         let error = Request::parse(path).unwrap_err();
         assert!(error.to_string().contains(words), "{path}: {error}");

@@ -28,7 +28,8 @@ pub struct WebSettings {
     /// The private key of that, PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
-    /// The longest target of a request, in bytes. Escapes make an archived URL three times as long as it is.
+    /// The longest target of a request, in bytes. Escapes make an archived URL three times as long as it is, and those of a path
+    /// five times.
     pub longest_url: ByteSize,
     /// How many connections are open at once. Further ones wait to be accepted.
     pub connections: NonZeroUsize,
@@ -49,7 +50,7 @@ impl Default for WebSettings {
             url: None,
             certificate: None,
             key: None,
-            longest_url: ByteSize::from_bytes(48 * 1024),
+            longest_url: ByteSize::from_bytes(64 * 1024),
             connections: nonzero(1024),
             requests: nonzero(64),
             head_time: Period::from_secs(10),

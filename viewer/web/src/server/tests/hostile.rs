@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archive_formats::cdx::query::CaptureQuery;
 use index_client::{Answer as IndexAnswer, CaptureStream, Captures};
 
-use super::three_pages;
-use super::world::TestArchive;
+use super::world::{OK, TestArchive, Warc};
+use super::{FIRST, three_pages};
 
 /// Fails if nonsense is answered with anything but words about it.
 #[tokio::test]
@@ -88,6 +88,26 @@ async fn nonsense_is_refused_in_words() {
         .get(&format!("/all/2020id_/http://example.org/{long}{long}"))
         .await;
     assert_eq!(answer.status, 414);
+}
+
+/// Fails if the escapes of a URL, or those of a path, count against its length, or a field is longer than clients read.
+#[tokio::test]
+async fn url_of_escapes_is_replayed() {
+    let url = format!("http://example.org/{}", "%C3%A6".repeat(4_990));
+    let warc = Warc::new().response(&url, FIRST, OK, b"long");
+    let archive = TestArchive::new().with("a.warc.gz", warc).await;
+    let served = archive.serve().await;
+    let whole = url.replace('%', "%25").replace("://", "%3A%2F%2F");
+    for written in [&url, &whole] {
+        let path = format!("/all/20200101000000id_/{written}");
+        let answer = served.get(&path).await;
+        assert_eq!((answer.status, answer.text().as_str()), (200, "long"));
+        let link = answer.list("link");
+        assert!(link.starts_with(&format!("<{url}>; rel=\"original\"")));
+        assert!(link.len() < 60 << 10, "{}", link.len());
+        let longer = served.get(&format!("{path}%C3%A6")).await;
+        assert_eq!(longer.status, 414, "{}", longer.text());
+    }
 }
 
 /// Fails if a host or URL of a request can add a field to an answer, or bend its links.

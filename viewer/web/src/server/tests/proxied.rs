@@ -158,6 +158,19 @@ async fn cache_busters_are_passed_over() {
     assert_eq!(other.status, 404);
 }
 
+/// Fails if the escapes of a URL count against its length.
+#[tokio::test]
+async fn url_of_escapes_is_found() {
+    let url = format!("http://example.org/{}", "%C3%A6".repeat(4_990));
+    let warc = Warc::new().response(&url, FIRST, OK, b"long");
+    let archive = TestArchive::new().with("1-1-a.warc.gz", warc).await;
+    let proxy = Proxy::over(archive).await;
+    let answer = proxy.get(&url).await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, "long"));
+    let longer = proxy.get(&format!("{url}%C3%A6")).await;
+    assert_eq!(longer.status, 414);
+}
+
 /// Fails if a range has other bytes than it says, the head of an answer has a body, or a connection ends too early.
 #[tokio::test]
 async fn one_connection_serves_ranges_and_heads() {
