@@ -9,8 +9,10 @@
 //! else. If the nearest one is blocked, that is the answer: another one would hide it.
 //!
 //! The original of a revisit is looked for where the index or the record says (file and offset, URL and date), then under
-//! its digest at any URL. A revisit may lead to a revisit, and that to the original; longer chains and circles end with a
-//! word about it. An original that the visitor may not see is not shown under another name.
+//! its digest, as far as the shell can search by digests: the index has no order of them, so that it searches the captures of
+//! one host. An original at another host that nothing names is not found, and the outcome says so. A revisit may lead to a
+//! revisit, and that to the original; longer chains and circles end with a word about it. An original that the visitor may not
+//! see is not shown under another name.
 //!
 //! ```
 //! use archive_formats::cdx::Capture;
@@ -66,7 +68,7 @@ pub enum Step {
         /// The time.
         time: Stamp,
     },
-    /// Look up captures of any URL with a payload digest, a few of them that are no revisits; answer with
+    /// Look up captures with a payload digest, at the URLs that can be searched, a few of them that are no revisits; answer with
     /// [`Answer::Captures`].
     FindByDigest {
         /// The digest, as the revisit has it.
@@ -133,6 +135,9 @@ pub enum NotFoundReason {
     NoRecord,
     /// The capture is a revisit, and nothing that it refers to is there.
     NoOriginal,
+    /// The capture is a revisit that refers to nothing, and its content was not found where it was searched. It may be at
+    /// another host.
+    UnnamedOriginal,
     /// The capture is a revisit of a revisit of a revisit.
     ChainTooLong,
     /// The capture is a revisit that leads back to itself.

@@ -137,6 +137,10 @@ impl OriginalSearch {
                 wanted: wanted.clone(),
             });
         }
+        // Not modified is a capture of the same URL, which needs no name.
+        let is_named = revisit.profile == RevisitProfile::NotModified
+            || revisit.target_uri.is_some()
+            || revisit.date.is_some();
         let own = capture.original.clone();
         let url = revisit.target_uri.or(own).unwrap_or_default();
         let key = if url.is_empty() {
@@ -146,6 +150,8 @@ impl OriginalSearch {
         };
         if let Some(direct) = direct(capture, &key, &url, &wanted) {
             self.candidates.push_front(direct);
+        } else if !is_named && self.failure == NotFoundReason::NoOriginal {
+            self.failure = NotFoundReason::UnnamedOriginal;
         }
         let time = revisit.date.unwrap_or(capture.timestamp);
         self.lookups.push_front(Lookup {

@@ -257,6 +257,23 @@ fn missing_and_unavailable_are_told_apart() {
     assert_eq!(archive.shown("http://a.dk/", "2020"), (0, Some(2)));
 }
 
+/// Fails if a revisit that names no original is answered as if the original were known to be gone, or the other way round.
+#[test]
+fn unnamed_original_has_own_reason() {
+    let gone = Some(("http://b.dk/", "2019-01-01T00:00:00Z"));
+    for (profile, refers_to, expected) in [
+        (SAME, None, NotFoundReason::UnnamedOriginal),
+        (SAME, gone, NotFoundReason::NoOriginal),
+        (NOT_MODIFIED, None, NotFoundReason::NoOriginal),
+    ] {
+        let mut archive = TestArchive::default();
+        archive.revisit("http://a.dk/", "2020", profile, refers_to);
+        let outcome = archive.resolve("http://a.dk/", "2020");
+        let expected = Outcome::NotFound(expected);
+        assert_eq!(outcome, expected, "{profile} {refers_to:?}");
+    }
+}
+
 /// Fails if a row that names a record which is not there hides another row of the same capture.
 #[test]
 fn row_without_record_hides_no_twin() {

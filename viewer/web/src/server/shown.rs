@@ -99,8 +99,8 @@ impl Server {
         self.parts.records.open(&place).await
     }
 
-    /// Captures of the same host with a digest. The index has no order of digests, so that the search has a limit of time.
-    /// Returns `None` if it was not over by then.
+    /// Captures of the same host with a digest. The index has no order of digests, so that other hosts are not searched, and the
+    /// search has a limit of time. Returns `None` if it was not over by then.
     async fn by_digest(&self, near: &Near, digest: &str) -> Result<Option<Vec<Capture>>, Refused> {
         let url = near
             .captures
@@ -195,15 +195,24 @@ fn finish(
 }
 
 fn not_found(reason: NotFoundReason, failure: Option<&RecordError>) -> Refused {
-    if let (Some(error), NotFoundReason::NoRecord | NotFoundReason::NoOriginal) = (failure, reason)
-    {
+    let is_of_record = matches!(
+        reason,
+        NotFoundReason::NoRecord | NotFoundReason::NoOriginal | NotFoundReason::UnnamedOriginal
+    );
+    if let Some(error) = failure.filter(|_| is_of_record) {
         return record_failed(error);
     }
     match reason {
         NotFoundReason::NoCapture => no_capture(),
         NotFoundReason::NoRecord => gone(),
         NotFoundReason::NoOriginal => Notice::not_found(
-            "This capture only says that its content was the same as that of an earlier one, and that one is not in the archive.",
+            "This capture only says that its content was the same as that of an earlier one, and that one is not in the archive. \
+             No other capture of the same host was found to have the content; those of other hosts are not searched for it.",
+        ),
+        NotFoundReason::UnnamedOriginal => Notice::not_found(
+            "This capture only says that its content was the same as that of an earlier one, and does not name that one. No other \
+             capture of the same host was found to have the content; those of other hosts are not searched for it, and the \
+             archive may have it there.",
         ),
         NotFoundReason::ChainTooLong => Notice::not_found(
             "This capture refers to another one, and that to further ones; the content was not found within two steps.",

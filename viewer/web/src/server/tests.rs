@@ -6,6 +6,7 @@ mod documents;
 mod framed;
 mod hostile;
 mod proxied;
+mod revisits;
 mod worker;
 mod world;
 
@@ -325,45 +326,6 @@ async fn one_rule_blocks_on_every_route() {
         &stored.body[..2],
         b"\x1f\x8b",
         "the member as it is archived"
-    );
-}
-
-/// Fails if a revisit shows its own empty body, or one that leads nowhere shows anything.
-#[tokio::test]
-async fn revisit_shows_its_original() {
-    let earlier = Warc::new().response("http://example.org/a", FIRST, OK, b"same");
-    let later = Warc::new()
-        .revisit(
-            "http://example.org/b",
-            SECOND,
-            ("http://example.org/a", FIRST),
-            b"same",
-        )
-        .revisit(
-            "http://example.org/c",
-            SECOND,
-            ("http://example.org/none", FIRST),
-            b"gone",
-        );
-    let world = TestArchive::new().with("1-a.warc.gz", earlier).await;
-    // The original lies in a file of an earlier job, which the collection does not have.
-    let world = world
-        .with("2-b.warc.gz", later)
-        .await
-        .set("collection=[{ name = \"two\", jobs = [2] }]");
-    let served = world.serve().await;
-    let answer = served.get("/two/2021id_/http://example.org/b").await;
-    assert_eq!((answer.status, answer.text().as_str()), (200, "same"));
-    assert_eq!(
-        answer.field("memento-datetime"),
-        Some("Fri, 01 Jan 2021 00:00:00 GMT")
-    );
-    let lost = served.get("/two/2021id_/http://example.org/c").await;
-    assert_eq!(lost.status, 404);
-    assert!(lost.text().contains("earlier one"), "{}", lost.text());
-    assert_eq!(
-        served.get("/two/2020id_/http://example.org/a").await.status,
-        404
     );
 }
 

@@ -86,6 +86,17 @@ impl Warc {
         self
     }
 
+    /// A revisit of an earlier capture with this body, which it does not name.
+    pub(super) fn unnamed_revisit(mut self, url: &str, date: &str, body: &[u8]) -> Self {
+        let id = self.id();
+        let payload = digest(Algorithm::Sha1, body).to_string();
+        let record = Builder::identical_payload(&id, date, &payload)
+            .target_uri(url)
+            .content_type("application/http; msgtype=response");
+        self.write(&record, OK.as_bytes());
+        self
+    }
+
     /// A record of any type, with a block of one's own.
     pub(super) fn record(
         mut self,
