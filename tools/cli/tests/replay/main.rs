@@ -24,6 +24,7 @@ mod dialects;
 mod hostile;
 mod kills;
 mod mementos;
+mod outages;
 mod proxied;
 mod raw;
 mod shown;
