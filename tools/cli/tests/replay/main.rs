@@ -29,3 +29,4 @@ mod proxied;
 mod raw;
 mod shown;
 mod support;
+mod time_maps;

@@ -1,9 +1,8 @@
 //! Memento as RFC 7089 has it, walked by curl: from the TimeGate by its links to the TimeMap, and from there to every Memento.
 
-use std::collections::BTreeMap;
-
 use crate::support::chain::Chain;
 use crate::support::curl::{Answer, curl};
+use crate::support::links::{Link, links, links_of, only};
 use crate::support::made::{Response, warc};
 
 const URL: &str = "http://memento.example/page?a=1&b=2";
@@ -32,63 +31,6 @@ const DATES: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// A link: its address and its parameters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Link {
-    address: String,
-    parameters: BTreeMap<String, String>,
-}
-
-impl Link {
-    fn has(&self, relation: &str) -> bool {
-        let relations = self.parameters.get("rel").map_or("", String::as_str);
-        relations.split(' ').any(|own| own == relation)
-    }
-
-    fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters.get(name).map(String::as_str)
-    }
-}
-
-/// Reads links as RFC 8288 writes them: a comma within an address or a quoted value ends nothing.
-fn links(text: &str) -> Vec<Link> {
-    let mut links = Vec::new();
-    let mut rest = text.trim();
-    while !rest.is_empty() {
-        let (address, behind) = rest.strip_prefix('<').unwrap().split_once('>').unwrap();
-        let mut parameters = BTreeMap::new();
-        rest = behind.trim_start();
-        while let Some(parameter) = rest.strip_prefix(';') {
-            let (name, value) = parameter.trim_start().split_once("=\"").unwrap();
-            let (value, behind) = value.split_once('"').unwrap();
-            let known = parameters.insert(name.to_owned(), value.to_owned());
-            assert_eq!(known, None, "{name} stands twice");
-            rest = behind.trim_start();
-        }
-        links.push(Link {
-            address: address.to_owned(),
-            parameters,
-        });
-        rest = if let Some(next) = rest.strip_prefix(',') {
-            next.trim_start()
-        } else {
-            assert_eq!(rest, "", "something behind the last link");
-            rest
-        };
-    }
-    links
-}
-
-#[track_caller]
-fn only<'a>(links: &'a [Link], relation: &str) -> &'a Link {
-    let mut found = links.iter().filter(|link| link.has(relation));
-    let first = found
-        .next()
-        .unwrap_or_else(|| panic!("no {relation} in {links:#?}"));
-    assert_eq!(found.next(), None, "{relation} stands twice");
-    first
-}
-
 fn started(settings: &[&str]) -> Chain {
     let chain = Chain::start(settings);
     let bodies = DATES.map(|(_, digits, _)| format!("<p>captured at {digits}</p>"));
@@ -110,11 +52,6 @@ fn started(settings: &[&str]) -> Chain {
 fn gate(chain: &Chain, date: &str) -> Answer {
     let field = format!("Accept-Datetime: {date}");
     chain.ask(&format!("/all/{URL}"), &["--header", &field])
-}
-
-#[track_caller]
-fn links_of(answer: &Answer) -> Vec<Link> {
-    links(answer.field("Link").expect("a Link"))
 }
 
 /// Fails if a capture does not say its date, or leads anywhere but to the captures beside it.

@@ -6,6 +6,7 @@ pub mod curl;
 #[path = "../crawl/support/job.rs"]
 pub mod job;
 pub mod judge;
+pub mod links;
 pub mod made;
 #[path = "../crawl/support/nginx.rs"]
 pub mod nginx;
