@@ -1,7 +1,7 @@
 //! The pages for people, in a browser that runs no scripts.
 
 use crate::support::browser::{Browser, BrowserOptions, Programs};
-use crate::support::chain::{Chain, endpoint};
+use crate::support::chain::{Chain, authority, endpoint};
 use crate::support::made::{Response, warc};
 use crate::support::outside::Outside;
 
@@ -27,10 +27,9 @@ fn calendar_needs_no_script() {
     });
     chain.store_bytes("calendar.warc.gz", &warc(&captured));
     let web = endpoint(&chain.archive, "web");
-    let host = web.split_once("://").map(|(_, rest)| rest).unwrap();
     let outside = Outside::start();
     let options = BrowserOptions {
-        hosts: &[host],
+        hosts: &[authority(&web)],
         is_scriptless: true,
         ..BrowserOptions::default()
     };

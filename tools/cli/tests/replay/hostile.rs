@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::support::browser::{Browser, BrowserOptions, Programs};
-use crate::support::chain::{Chain, endpoint};
+use crate::support::chain::{Chain, authority, endpoint};
 use crate::support::made::{Response, warc};
 use crate::support::nginx::Nginx;
 use crate::support::outside::{Contact, Outside};
@@ -138,10 +138,6 @@ pub(crate) fn archived(outside: &Outside) -> Chain {
         .collect();
     chain.store_bytes("hostile.warc.gz", &warc(&captured));
     chain
-}
-
-fn authority(origin: &str) -> &str {
-    origin.split_once("://").map_or(origin, |(_, rest)| rest)
 }
 
 /// The contacts of a page, as lines.

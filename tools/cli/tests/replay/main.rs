@@ -21,6 +21,7 @@ mod archive;
 mod calendar;
 mod damage;
 mod dialects;
+mod encodings;
 mod hostile;
 mod kills;
 mod mementos;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::support::browser::{Browser, BrowserOptions, Programs};
-use crate::support::chain::{Chain, endpoint, text};
+use crate::support::chain::{Chain, authority, endpoint, text};
 use crate::support::nginx::Nginx;
 use crate::support::outside::Outside;
 use crate::support::tools::nginx;
@@ -143,16 +143,10 @@ fn harvested_site_is_shown_without_its_server() {
     chain.wait_for_index();
 
     let web = endpoint(&chain.archive, "web");
-    let authority = |origin: &str| {
-        origin
-            .split_once("://")
-            .map(|(_, rest)| rest.to_owned())
-            .unwrap()
-    };
     let hosts = [authority(&web), authority(&chain.replay)];
     let outside = Outside::start();
     let options = BrowserOptions {
-        hosts: &hosts.each_ref().map(String::as_str),
+        hosts: &hosts,
         ..BrowserOptions::default()
     };
     let browser = Browser::start(&programs, &outside, &options);

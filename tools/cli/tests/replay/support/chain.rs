@@ -129,6 +129,11 @@ pub fn find_endpoint(archive: &Archive, name: &str) -> Option<String> {
     Some(line.trim_end_matches('"').trim_end_matches('/').to_owned())
 }
 
+/// The authority of an origin: its host and its port.
+pub fn authority(origin: &str) -> &str {
+    origin.split_once("://").map_or(origin, |(_, rest)| rest)
+}
+
 /// The path as text.
 pub fn text(path: &Path) -> &str {
     path.to_str().expect("text")

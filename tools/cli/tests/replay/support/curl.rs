@@ -1,5 +1,6 @@
 //! curl, and what it was answered.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// An answer over HTTP.
@@ -53,6 +54,39 @@ pub fn curl(url: &str, words: &[&str]) -> Answer {
         .output()
         .expect("curl");
     read(&output.stdout)
+}
+
+/// Asks for a URL with curl, with words more, and writes the body into a file. Returns the status.
+///
+/// # Panics
+///
+/// Panics if the body is cut.
+#[track_caller]
+pub fn curl_into(file: &Path, url: &str, words: &[&str]) -> u16 {
+    let output = Command::new("curl")
+        .args(["--silent", "--show-error", "--noproxy", "*", "--http1.1"])
+        .args(["--globoff", "--path-as-is", "--max-time", "300"])
+        .args(["--write-out", "%{http_code}", "--output"])
+        .arg(file)
+        .args(words)
+        .arg(url)
+        .stdin(Stdio::null())
+        .output()
+        .expect("curl");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{url}: {said}");
+    let status = String::from_utf8_lossy(&output.stdout);
+    status.trim().parse().expect("a status")
+}
+
+/// Whether curl itself undoes all of these content encodings, by the names of its features.
+pub fn curl_undoes(features: &[&str]) -> bool {
+    let output = Command::new("curl").arg("--version").output();
+    let said = output.expect("curl").stdout;
+    let said = String::from_utf8_lossy(&said);
+    let line = said.lines().find_map(|line| line.strip_prefix("Features:"));
+    let known: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
+    features.iter().all(|feature| known.contains(feature))
 }
 
 /// Asks for a URL through a proxy, whose authority is believed, with words more.

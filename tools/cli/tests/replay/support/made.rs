@@ -1,6 +1,10 @@
-//! Archive files that tests make: responses of HTTP at dates of their own.
+//! Archive files that tests make: responses of HTTP at dates of their own, and bodies with an encoding.
+
+use std::io::{self, Read};
 
 use archive_formats::warc::{Builder, Kind, Writer};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 /// A captured response.
 #[derive(Clone, Debug)]
@@ -43,4 +47,11 @@ pub fn warc(responses: &[Response<'_>]) -> Vec<u8> {
             .expect("written");
     }
     writer.into_inner()
+}
+
+/// Encodes with gzip what comes, without holding it.
+pub fn gzip(mut plain: impl Read) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    io::copy(&mut plain, &mut encoder).expect("encoded");
+    encoder.finish().expect("an end")
 }
