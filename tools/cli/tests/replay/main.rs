@@ -31,3 +31,4 @@ mod raw;
 mod shown;
 mod support;
 mod time_maps;
+mod tls;

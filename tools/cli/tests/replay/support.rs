@@ -12,5 +12,6 @@ pub mod made;
 pub mod nginx;
 pub mod outside;
 pub mod samples;
+pub mod site_authority;
 #[path = "../crawl/support/tools.rs"]
 pub mod tools;

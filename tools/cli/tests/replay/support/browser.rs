@@ -49,6 +49,10 @@ pub struct BrowserOptions<'a> {
     pub is_scriptless: bool,
     /// The proxy that is asked for all hosts, with the switches that its control page names; `None`: the counting one.
     pub proxy: Option<&'a str>,
+    /// The names of hosts that are on this machine.
+    pub local_names: &'a [&'a str],
+    /// The hashes of the public keys whose certificates are trusted, as if a visitor's authority had issued them.
+    pub trusted_keys: &'a [&'a str],
 }
 
 /// A browser with one window, until it is dropped.
@@ -248,11 +252,21 @@ fn capabilities(
         "--disable-sync",
         "--disable-extensions",
         "--disable-features=AutofillServerCommunication,OptimizationHints,Translate",
-        // Names of the tests belong to nobody. What is asked past the proxy finds nobody either.
-        "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
     ]
     .map(str::to_owned)
     .into();
+    // Other names of the tests belong to nobody. What is asked past the proxy finds nobody either.
+    let local_names = options.local_names.iter();
+    let mut rules: Vec<String> = local_names
+        .map(|name| format!("MAP {name} 127.0.0.1"))
+        .collect();
+    let others = ["MAP * ~NOTFOUND", "EXCLUDE 127.0.0.1", "EXCLUDE localhost"];
+    rules.extend(others.map(str::to_owned));
+    arguments.push(format!("--host-resolver-rules={}", rules.join(" , ")));
+    if !options.trusted_keys.is_empty() {
+        let keys = options.trusted_keys.join(",");
+        arguments.push(format!("--ignore-certificate-errors-spki-list={keys}"));
+    }
     if rustix::process::getuid().is_root() {
         arguments.push("--no-sandbox".to_owned());
     }

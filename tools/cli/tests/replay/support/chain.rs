@@ -36,12 +36,21 @@ impl Chain {
     /// Starts the archive again, with more in the settings file of the viewer.
     pub fn set_viewer(&mut self, more: &str) {
         self.archive.down();
-        let path = self.archive.data().join("settings/viewer.toml");
+        self.add_viewer_settings(more);
+        self.archive.up(&[]);
+        self.wait_for_replay();
+    }
+
+    fn add_viewer_settings(&self, more: &str) {
+        let path = self.viewer_settings();
         let mut text = std::fs::read_to_string(&path).expect("settings");
         write!(text, "\n{more}").expect("text");
         std::fs::write(&path, text).expect("write");
-        self.archive.up(&[]);
-        self.wait_for_replay();
+    }
+
+    /// The settings file of the viewer.
+    pub fn viewer_settings(&self) -> PathBuf {
+        self.archive.data().join("settings/viewer.toml")
     }
 
     /// Waits until the replay listener answers: it is the last part that starts.
