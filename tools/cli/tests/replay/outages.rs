@@ -13,6 +13,7 @@ use crate::support::curl::{Answer, curl};
 use crate::support::made::{Response, warc};
 
 const FILE: &str = "outage.warc.gz";
+const METADATA: &str = "7-metadata-1.warc.gz";
 const TIME: &str = "20200201000000";
 
 /// The nodes that hold every file: one in each replica with bytes.
@@ -326,5 +327,44 @@ fn stream_survives_one_node_and_breaks_visibly() {
     check_outage(&chain.get(&path), &path);
     revive(&mut chain, &NODES);
     wait_until_whole(&path, &long.body, || chain.get(&path));
+    chain.archive.stop();
+}
+
+/// Fails if a file that no node can hand out is begun with 200, or if other bytes come back.
+#[test]
+fn whole_file_on_stopped_nodes_is_unavailable() {
+    let captures = captures();
+    let mut chain = stored(&captures);
+    let metadata = Response {
+        url: "http://metadata.example/crawl.log",
+        date: "2020-02-01T00:00:00Z",
+        fields: "Content-Type: text/plain\r\n",
+        body: b"a line of a log\n",
+    };
+    chain.store_bytes(METADATA, &warc(&[metadata]));
+    chain.restart_viewer(
+        "[access]\ntrusted_proxies = [\"127.0.0.1\"]\n[[collection]]\nname = \"all\"\nfile_groups = [\"staff\"]\n",
+    );
+    let staff = ["--header", "X-Pywb-ACL-User: staff"];
+    let ways = [
+        (format!("/all/getFile?arcFile={FILE}"), FILE),
+        ("/all/getMetadata?jobID=7".to_owned(), METADATA),
+    ];
+    let ways = ways.map(|(path, file)| (path, std::fs::read(chain.archive.path(file)).unwrap()));
+    for (path, file) in &ways {
+        let answer = chain.ask(path, &staff);
+        assert_eq!(answer.status, 200, "{path}");
+        assert!(answer.body == *file, "{path}: other bytes");
+    }
+    for node in NODES {
+        chain.archive.end(node, Signal::TERM);
+    }
+    for (path, _) in &ways {
+        check_outage(&chain.ask(path, &staff), path);
+    }
+    revive(&mut chain, &NODES);
+    for (path, file) in &ways {
+        wait_until_whole(path, file, || chain.ask(path, &staff));
+    }
     chain.archive.stop();
 }

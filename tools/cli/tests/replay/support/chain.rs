@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::archive::{Archive, wait};
@@ -38,6 +39,14 @@ impl Chain {
         self.archive.down();
         self.add_viewer_settings(more);
         self.archive.up(&[]);
+        self.wait_for_replay();
+    }
+
+    /// Starts the process of the viewer again, with more in its settings file.
+    pub fn restart_viewer(&mut self, more: &str) {
+        self.archive.end("viewer", Signal::TERM);
+        self.add_viewer_settings(more);
+        self.archive.restart("viewer");
         self.wait_for_replay();
     }
 
