@@ -229,3 +229,23 @@ fn page_is_shown_over_tls() {
     assert_eq!(outside.contacts(), []);
     secure.chain.archive.stop();
 }
+
+/// Fails if a visitor who speaks plain HTTP to a listener with a certificate is not told to come by https.
+#[test]
+fn plain_http_is_refused_in_words() {
+    let Some(secure) = SecureChain::start() else {
+        return;
+    };
+    for origin in [&secure.chain.replay, &secure.web] {
+        let plain = origin.replacen("https://", "http://", 1);
+        for path in ["/", &format!("/all/{TIME}id_/{URL}")] {
+            let answer = secure.ask(&format!("{plain}{path}"), &[]);
+            let said = answer.text();
+            let is_refused = (400..500).contains(&answer.status);
+            assert!(is_refused, "{plain}{path}: {} {said}", answer.status);
+            assert!(said.contains("https"), "{plain}{path}: {said}");
+            assert!(!said.contains("no script has run"), "{plain}{path}: {said}");
+        }
+    }
+    secure.chain.archive.stop();
+}
