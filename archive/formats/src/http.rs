@@ -58,7 +58,7 @@ pub enum BodyError {
         out: u64,
     },
     /// More comes out than was allowed.
-    #[error("more than {limit} bytes come out of {stored}; raise the limit if this is no bomb")]
+    #[error("more than {limit} bytes, the limit, come out of {stored}")]
     TooLarge {
         /// How many were allowed.
         limit: u64,

@@ -1,7 +1,8 @@
 //! The listener: connections in, requests to the server, and an end that is graceful and has an end.
 //!
 //! Owns the limits of a connection: how many there are, how long a handshake and the head of a request may take, how large a
-//! head may be, and how long a client may leave what was written unread. HTTP/1.1 only.
+//! head may be, and how long a client may leave what was written unread. HTTP/1.1 only. Who speaks plain HTTP where TLS is
+//! spoken is told so, whatever the request.
 
 use std::convert::Infallible;
 use std::io;
@@ -13,7 +14,7 @@ use archive_daemon::Gauge;
 use archive_rpc::PatientWriter;
 use archive_rpc::browser::BrowserAcceptor;
 use axum::body::Body;
-use axum::http::{Request, Response};
+use axum::http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -25,6 +26,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::answer::Notice;
 use crate::pages::PageHost;
 use crate::server::Server;
 
@@ -36,6 +38,9 @@ const FIELDS_ROOM: usize = 48 * 1024;
 
 /// The pause after an error of the system that would come back at once.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The first byte of a TLS handshake.
+const HANDSHAKE: u8 = 0x16;
 
 /// The side of a listener that answers.
 pub(crate) trait Site: Send + Sync + 'static {
@@ -177,15 +182,24 @@ impl<T: Site> Connection<T> {
             return;
         }
         match &self.tls {
-            None => self.exchange(stream).await,
+            None => self.exchange(stream, false).await,
+            Some(_) if self.is_plain(&stream).await => self.exchange(stream, true).await,
             Some(tls) => match tls.accept(stream).await {
-                Ok(stream) => self.exchange(stream).await,
+                Ok(stream) => self.exchange(stream, false).await,
                 Err(error) => tracing::debug!(peer = %self.peer, %error, "no handshake"),
             },
         }
     }
 
-    async fn exchange<S>(&self, stream: S)
+    /// Whether a client begins with something else than a TLS handshake. One that says nothing is left to the handshake.
+    async fn is_plain(&self, stream: &TcpStream) -> bool {
+        let mut first = [HANDSHAKE];
+        let peeked = timeout(self.limits.head_time, stream.peek(&mut first)).await;
+        matches!(peeked, Ok(Ok(1))) && first != [HANDSHAKE]
+    }
+
+    /// Answers the requests of a connection; with `is_misled`, only with the words that TLS is spoken here.
+    async fn exchange<S>(&self, stream: S, is_misled: bool)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -193,7 +207,11 @@ impl<T: Site> Connection<T> {
         let service = service_fn(move |request: Request<Incoming>| {
             let server = Arc::clone(&server);
             async move {
-                let response: Response<Body> = server.answer(peer, request.map(Body::new)).await;
+                let response: Response<Body> = if is_misled {
+                    tls_only().response(request.headers())
+                } else {
+                    server.answer(peer, request.map(Body::new)).await
+                };
                 Ok::<_, Infallible>(response)
             }
         });
@@ -217,4 +235,14 @@ impl<T: Site> Connection<T> {
             tracing::debug!(peer = %self.peer, %error, "the connection broke off");
         }
     }
+}
+
+/// The answer to plain HTTP where TLS is spoken.
+fn tls_only() -> Notice {
+    Notice::new(
+        StatusCode::BAD_REQUEST,
+        "This address wants TLS",
+        "Plain HTTP was sent to a port where only TLS is spoken. Ask again with https:// in front of the address.",
+    )
+    .with_fields([("connection", "close".to_owned())])
 }

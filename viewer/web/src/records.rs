@@ -42,6 +42,9 @@ pub(crate) enum RecordError {
     /// It is damaged as it was archived, or no record is there.
     #[error("{0}")]
     Broken(String),
+    /// It is whole, and cannot be shown as a part of a page.
+    #[error("{0}")]
+    Unfit(String),
     /// The client left it unread.
     #[error("the client did not read for {0:?}")]
     Unread(Duration),
@@ -56,7 +59,7 @@ impl RecordError {
         match self {
             Self::Archive(error) => error.is_passing(),
             Self::Stopped | Self::Unread(_) => true,
-            Self::Broken(_) => false,
+            Self::Broken(_) | Self::Unfit(_) => false,
         }
     }
 }

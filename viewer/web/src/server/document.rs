@@ -258,11 +258,11 @@ impl DocumentPlan {
                 drain(input)?;
                 if bytes.len() > LARGEST_SHEET {
                     let words = format!("the style sheet has more than {LARGEST_SHEET} bytes");
-                    return Err(RecordError::Broken(words));
+                    return Err(RecordError::Unfit(words));
                 }
                 if let Some(names) = left_encoded {
                     let words = format!("the encoding {names} of the style sheet cannot be undone");
-                    return Err(RecordError::Broken(words));
+                    return Err(RecordError::Unfit(words));
                 }
                 let known = self.problems.into_iter().find_map(|problem| match problem {
                     Problem::Cut(fault) => Some(fault),

@@ -2,6 +2,7 @@
 
 use archive_client::ClientError;
 use archive_rpc::Kind;
+use axum::http::StatusCode;
 use index_client::IndexError;
 
 use super::Refused;
@@ -71,6 +72,16 @@ pub(super) fn record_failed(error: &RecordError) -> Refused {
             Notice::damaged(format!(
                 "The record is damaged as it was archived: {words}."
             ))
+        }
+        RecordError::Unfit(words) => {
+            tracing::info!(%words, "a record is not shown as a part of a page");
+            Notice::new(
+                StatusCode::BAD_GATEWAY,
+                "This record is not shown on pages",
+                format!(
+                    "The record is whole, but {words}. `id_` behind the date in its address gives it as it is archived."
+                ),
+            )
         }
         RecordError::Unread(_) | RecordError::Stopped => {
             Notice::unavailable(format!("The server stops; {again}."))

@@ -15,7 +15,7 @@ use archive_model::FileName;
 use axum::body::{Body, Bytes};
 use axum::http::header::RANGE;
 use axum::http::{HeaderMap, HeaderValue, Response};
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use tokio::sync::OwnedSemaphorePermit;
 use viewer_replay::access::{Decision, Verdict};
 use viewer_replay::response::Reply;
@@ -61,7 +61,7 @@ impl Server {
         let (reply, extent) = reply.with_extent(visit.method, &ranges, Some(length));
         let body = match extent.take {
             Some(0) => Body::empty(),
-            _ if extent.is_whole(Some(length)) => Body::from_stream(HeldReading(reading, turn)),
+            _ if extent.is_whole(Some(length)) => begun_body(HeldReading(reading, turn)).await?,
             take => {
                 drop(reading);
                 let part = Wanted {
@@ -70,7 +70,7 @@ impl Server {
                     ..whole
                 };
                 let reading = archive.get(&part).await.map_err(file_failed)?;
-                Body::from_stream(HeldReading(reading, turn))
+                begun_body(HeldReading(reading, turn)).await?
             }
         };
         Ok(response(&reply, body))
@@ -154,7 +154,7 @@ impl Server {
             names,
             _turn: turn,
         };
-        let pieces = futures_util::stream::unfold(Some(files), |files| async move {
+        let pieces = stream::unfold(Some(files), |files| async move {
             let mut files = files?;
             match files.next().await {
                 Ok(Some(bytes)) => Some((Ok(bytes), Some(files))),
@@ -171,7 +171,7 @@ impl Server {
             "Content-Disposition",
             attachment(&format!("{job}-metadata")),
         );
-        Ok(response(&reply, Body::from_stream(pieces)))
+        Ok(response(&reply, begun_body(pieces).await?))
     }
 
     async fn metadata_files(&self, job: &str) -> Result<Vec<FileName>, Refused> {
@@ -245,6 +245,17 @@ impl Stream for HeldReading {
     ) -> std::task::Poll<Option<Self::Item>> {
         std::pin::Pin::new(&mut self.0).poll_next(cx)
     }
+}
+
+/// A body whose first piece is there already: a file that no node can give is refused, instead of an answer begun that breaks
+/// off.
+async fn begun_body(
+    pieces: impl Stream<Item = Result<Bytes, ClientError>> + Send + 'static,
+) -> Result<Body, Refused> {
+    let mut pieces = Box::pin(pieces.fuse());
+    let first = pieces.try_next().await.map_err(file_failed)?;
+    let first = stream::iter(first.map(Ok));
+    Ok(Body::from_stream(first.chain(pieces)))
 }
 
 /// The capture that a record is, as far as rules look: a URL at a time.

@@ -168,11 +168,15 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
     add_listeners(data)?;
     let viewer: viewer_web::Settings =
         crate::commands::parts::load(&data.join("settings/viewer.toml"), &[])?;
-    let origin = |url: Option<String>, listen: std::net::SocketAddr| {
-        url.unwrap_or_else(|| format!("http://{listen}"))
+    let origin = |url: Option<String>, listen: std::net::SocketAddr, has_tls: bool| {
+        let scheme = if has_tls { "https" } else { "http" };
+        url.unwrap_or_else(|| format!("{scheme}://{listen}"))
     };
-    let replay = origin(viewer.replay.url, viewer.replay.listen);
-    let web = viewer.web.map(|web| origin(web.url, web.listen));
+    let replay = viewer.replay;
+    let replay = origin(replay.url, replay.listen, replay.certificate.is_some());
+    let web = viewer
+        .web
+        .map(|web| origin(web.url, web.listen, web.certificate.is_some()));
     let proxy = viewer.proxy.map(|proxy| proxy.listen.to_string());
     let mut endpoints = vec![
         ("repository", repository.rpc.listen.as_str()),
