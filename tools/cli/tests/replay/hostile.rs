@@ -217,7 +217,7 @@ fn live_page_is_counted_everywhere() {
     let browser = Browser::start(&programs, &outside, &options);
     browser.open(&format!("{base}quiet.html"));
     std::thread::sleep(SETTLED);
-    crate::archive::wait("a page asks for nothing", || outside.quiet());
+    outside.check_quiet();
 
     browser.open(&format!("{base}hostile.html"));
     browser.wait_for("the attempts", "return window.attempted");
