@@ -35,13 +35,10 @@ mod verify;
 mod volume;
 mod warc;
 
-use std::path::PathBuf;
+use clap::{Parser, Subcommand};
 
-use archive_client::Who;
-use clap::{Args, Parser, Subcommand};
-
+use crate::context::{Context, Global};
 use crate::exit::{CODES, Exit, Failure};
-use crate::output::Output;
 
 /// A web archive that keeps every byte in several places, proves that it is still the one that was harvested, and
 /// reads around what is damaged.
@@ -53,30 +50,6 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
     #[command(flatten)]
     pub(crate) global: Global,
-}
-
-/// What every command takes.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Options of every command")]
-pub(crate) struct Global {
-    /// Print one JSON document on stdout, and nothing else there; `warc list`, `warc check` and `captures` print one a line
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// The client file: where the archive is, whom to trust, who you are [default: holdfast-data/client.toml]
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        env = "HOLDFAST_CLIENT",
-        hide_env_values = true
-    )]
-    pub(crate) client: Option<PathBuf>,
-    /// Act in this role, with an identity of the client file [default: its default identity]
-    #[arg(long = "as", global = true, value_name = "ROLE[/NAME]")]
-    pub(crate) who: Option<Who>,
-    /// Set a setting, over the file that the command reads; may be given several times
-    #[arg(long, global = true, value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
 }
 
 /// What can be asked. The help of a verb stands beside its arguments.
@@ -157,20 +130,6 @@ pub(crate) enum Command {
     Settings(settings::Settings),
     #[command(subcommand)]
     Pki(pki::Pki),
-}
-
-/// What a command is given beside its own arguments.
-#[derive(Debug)]
-pub(crate) struct Context {
-    pub(crate) global: Global,
-    pub(crate) output: Output,
-}
-
-impl Context {
-    pub(crate) const fn new(global: Global) -> Self {
-        let output = Output::new(global.json);
-        Self { global, output }
-    }
 }
 
 impl Command {

@@ -6,6 +6,7 @@
 mod bars;
 mod checksums;
 mod commands;
+mod context;
 mod exit;
 mod items;
 mod output;
@@ -23,7 +24,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::commands::{Cli, Context};
+use crate::commands::Cli;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, tell};
 

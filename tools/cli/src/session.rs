@@ -13,7 +13,7 @@ use archive_proof::TrustFile;
 use index_client::{IndexClient, IndexLimits};
 use tonic::transport::Channel;
 
-use crate::commands::Global;
+use crate::context::Global;
 use crate::exit::{Exit, Failure};
 
 /// Where `holdfast up` writes it.

@@ -5,7 +5,8 @@ mod restore;
 
 use clap::Subcommand;
 
-use super::{Context, talk};
+use super::talk;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
 /// Export the admin data and the audit trail, and restore them

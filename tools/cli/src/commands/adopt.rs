@@ -5,9 +5,9 @@ use archive_client::{Condition, Kept, Preservation};
 use archive_model::{ReplicaId, Root};
 use clap::Args;
 
-use super::Context;
 use super::get::name;
 use super::requests::ask;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, or_dash, size};
 use crate::reason::Reason;

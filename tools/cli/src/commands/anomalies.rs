@@ -5,10 +5,10 @@ use archive_client::preservation::{Act, AnomalySelection, AnomalyState, FiledAno
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::Context;
 use super::get::name;
 use super::losses::{Looking, MOST_WAITING};
 use super::requests::ask;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::items::Items;
 use crate::reason::Reason;

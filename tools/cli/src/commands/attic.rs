@@ -6,10 +6,10 @@ use archive_model::{ReplicaId, Root};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::Context;
 use super::adopt::told;
 use super::get::name;
 use super::requests::ask;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::items::Items;
 use crate::output::{size, tell};

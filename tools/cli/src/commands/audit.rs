@@ -8,8 +8,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::Context;
 use super::get::name;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::items::Items;
 use crate::said;

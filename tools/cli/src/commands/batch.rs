@@ -11,7 +11,7 @@ mod status;
 use archive_model::JobId;
 use clap::{Args, Subcommand};
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
 /// Run programs over archived files, where their bytes are

@@ -12,9 +12,9 @@ use archive_formats::date::{Fill, Stamp};
 use clap::Args;
 use index_client::Captures as _;
 
-use super::Context;
 use collection::Question;
 
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::session::Session;

@@ -12,8 +12,8 @@ use archive_formats::warc::Reader;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::Context;
 use super::warc::{Told, open, read};
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::save::{Partial, to_stdout};

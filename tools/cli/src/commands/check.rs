@@ -12,9 +12,9 @@ use archive_model::{FileName, NamePattern, ReplicaId};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::Context;
 use super::get::name;
 use crate::bars::{Bars, Counted};
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::items::Items;
 use crate::output::tell;

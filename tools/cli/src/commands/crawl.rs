@@ -24,7 +24,7 @@ use url::Url;
 
 use self::machine::{host_name, own_address};
 use self::signals::Signals;
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use crate::session::Session;

@@ -10,7 +10,7 @@ use archive_model::{FileName, ReplicaId, Root};
 use clap::Args;
 use serde::Serialize;
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, size};
 use crate::progress::Progress;

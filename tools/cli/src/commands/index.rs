@@ -11,7 +11,8 @@ use clap::{Args, Subcommand};
 use index_client::SetName;
 
 use super::parts::{live, load};
-use super::{Context, Global, talk};
+use super::talk;
+use crate::context::{Context, Global};
 use crate::exit::{Exit, Failure};
 
 /// Run the index: where and when each URL was captured; or look after it

@@ -9,7 +9,7 @@ use archive_model::{NamePattern, ReplicaId};
 use clap::Args;
 use serde::Serialize;
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{or_dash, tell};
 use crate::said;

@@ -5,8 +5,8 @@ use archive_client::{Access, ArchiveStatus, NodeStatus, Preservation};
 use archive_model::{NodeId, ReplicaId};
 use clap::{Args, Subcommand};
 
-use super::Context;
 use super::requests::ask;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Column, Output, Table, or_dash, size};
 use crate::reason::Reason;

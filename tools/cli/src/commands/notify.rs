@@ -3,7 +3,7 @@
 use archive_client::Preservation;
 use clap::Subcommand;
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::session::Session;

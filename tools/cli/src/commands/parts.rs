@@ -9,7 +9,7 @@ use archive_repository::admin::Admin;
 use clap::Args;
 use serde::de::DeserializeOwned;
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
 /// What every part takes.

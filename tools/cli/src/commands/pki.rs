@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use self::directory::{Pki as Directory, Record, free, write_new};
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
 /// Issue and revoke the certificates of an environment

@@ -7,8 +7,8 @@ use archive_model::{FileName, ReplicaId, Root};
 use clap::Args;
 use serde::Serialize;
 
-use super::Context;
 use super::get::name;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::session::Session;

@@ -9,8 +9,8 @@ use archive_model::{FileName, ReplicaId, Root};
 use clap::Args;
 use serde::Serialize;
 
-use super::Context;
 use super::get::{Destination, name};
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::size;
 use crate::save::{Partial, to_stdout};

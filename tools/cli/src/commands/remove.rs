@@ -4,9 +4,9 @@ use archive_client::preservation::Act;
 use archive_model::{ReplicaId, Root};
 use clap::Args;
 
-use super::Context;
 use super::get::name;
 use super::requests::ask;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::reason::Reason;
 

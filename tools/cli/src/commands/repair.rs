@@ -9,10 +9,10 @@ use archive_model::FileName;
 use clap::Args;
 use serde::Serialize;
 
-use super::Context;
 use super::get::name;
 use super::losses::{Looking, MOST_WAITING, Told, damaged};
 use crate::bars::{Bars, Counted};
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::items::Items;
 use crate::output::size;

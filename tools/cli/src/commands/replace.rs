@@ -10,8 +10,8 @@ use archive_client::preservation::Replacement;
 use archive_model::{ReplicaId, Root};
 use clap::Args;
 
-use super::Context;
 use super::get::name;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::size;
 use crate::progress::Progress;

@@ -5,8 +5,8 @@ use archive_client::{Access, ArchiveStatus, Preservation};
 use archive_model::ReplicaId;
 use clap::{Args, Subcommand};
 
-use super::Context;
 use super::requests::ask;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Column, Output, Table, size};
 use crate::reason::Reason;

@@ -4,7 +4,7 @@ use archive_client::Preservation;
 use archive_client::preservation::{Act, Request, RequestWord};
 use clap::Args;
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, tell};
 use crate::reason::Reason;

@@ -6,7 +6,7 @@ use archive_daemon::{ByteSize, Period};
 use archive_model::{NodeId, ReplicaId};
 use clap::{Args, Subcommand};
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Column, Output, Table, size, tell};
 use crate::said;

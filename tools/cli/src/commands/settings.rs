@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use self::documentation::document;
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
 /// Check settings files, and show what is in force

@@ -7,8 +7,8 @@ use clap::Args;
 use serde::Serialize;
 
 use self::history::{Moment, history, line};
-use super::Context;
 use super::get::name;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Column, Output, Table, or_dash, size, tell};
 use crate::said;

@@ -6,7 +6,7 @@ use archive_client::{Access, ArchiveStatus, Drain, ReplicaOverview};
 use archive_model::ReplicaKind;
 use clap::Args;
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Column, Output, Table, or_dash, size, tell};
 use crate::said;

@@ -16,8 +16,8 @@ use tokio::task::JoinSet;
 
 use self::one::{Done, One};
 use self::sources::Source;
-use super::Context;
 use crate::checksums::Checksums;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, size, tell};
 use crate::progress::Progress;

@@ -19,8 +19,8 @@ use serde::de::DeserializeOwned;
 
 use self::prepare::{Prepared, prepare};
 use self::processes::Processes;
-use crate::commands::Context;
 use crate::commands::parts::{live, load};
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
 /// Start a whole archive on this machine

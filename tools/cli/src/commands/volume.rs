@@ -6,8 +6,8 @@ use archive_daemon::Chance;
 use archive_model::{NodeId, ReplicaId, VolumeId};
 use clap::{Args, Subcommand};
 
-use super::Context;
 use super::requests::ask;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Column, Output, Table, or_dash, size};
 use crate::reason::Reason;

@@ -13,7 +13,7 @@ use archive_formats::defect::Defect;
 use archive_formats::warc::{ReadError, Reader};
 use clap::Subcommand;
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 

@@ -7,7 +7,7 @@ use archive_client::Preservation;
 use archive_client::preservation::Steps;
 use clap::Args;
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::size;
 use crate::save::Partial;

@@ -9,7 +9,8 @@ use archive_repository::restore::{
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::commands::{Context, parts, talk};
+use crate::commands::{parts, talk};
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
 /// Bring lost admin data back, while the repository is stopped

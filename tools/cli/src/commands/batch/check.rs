@@ -10,7 +10,7 @@ use archive_batch::{CompileError, Component, Components, Control};
 use clap::Args;
 use serde::Serialize;
 
-use super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
 /// Say what a component is, or why it would be refused

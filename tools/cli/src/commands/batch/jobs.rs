@@ -4,7 +4,7 @@ use archive_client::Batch;
 use archive_client::batch::JobDescription;
 use clap::Args;
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
 

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::said;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::items::Items;
 use crate::session::Session;

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::run::watch;
 use super::{Which, said};
-use crate::commands::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
 

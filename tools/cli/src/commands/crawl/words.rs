@@ -9,7 +9,7 @@ use harvest_controller::{
 };
 use harvest_crawler::crawl::CrawlNotice;
 
-use super::super::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{size, tell};
 

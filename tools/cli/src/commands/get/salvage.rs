@@ -14,8 +14,8 @@ use archive_model::{FileName, Root};
 use serde::Serialize;
 
 use super::Destination;
-use crate::commands::Context;
 use crate::commands::losses::lines_of;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{size, tell};
 use crate::progress::Progress;

@@ -10,8 +10,8 @@ use clap::Args;
 use index_dedup::{BuildError, BuildReport, Workspace, build};
 use serde::Serialize;
 
-use crate::commands::Context;
 use crate::commands::warc::open;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::progress::Progress;

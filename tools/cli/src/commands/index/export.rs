@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{named_set, without_settings};
-use crate::commands::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::save::{Partial, to_stdout};
 use crate::session::Session;

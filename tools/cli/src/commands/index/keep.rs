@@ -4,7 +4,7 @@ use archive_model::FileName;
 use clap::Args;
 use index_client::{FollowState, IndexStatus};
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, tell};
 use crate::session::Session;

@@ -8,7 +8,7 @@ use archive_repository::audit_log::{Hash, LogError, Verified, Walk, verify_all};
 use clap::Args;
 use serde::Serialize;
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 

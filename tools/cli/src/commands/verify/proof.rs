@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::Refused;
-use crate::commands::Context;
 use crate::commands::get::Destination;
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, size, tell};
 use crate::save::to_stdout;

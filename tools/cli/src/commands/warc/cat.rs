@@ -7,7 +7,8 @@ use archive_formats::http::{Body, Head, Limits};
 use archive_formats::warc::{Reader, Record};
 use clap::Args;
 
-use super::{Context, Told, file, open, read};
+use super::{Told, file, open, read};
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
 /// The longest head of an HTTP message.

@@ -8,7 +8,8 @@ use archive_formats::warc::{Reader, Severity, Validator, Violation};
 use clap::Args;
 use serde::Serialize;
 
-use super::{Context, each, open, read};
+use super::{each, open, read};
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 

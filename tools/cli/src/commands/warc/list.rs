@@ -7,7 +7,8 @@ use archive_formats::warc::Reader;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Context, Told, each, open, read};
+use super::{Told, each, open, read};
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
 /// List the records of WARC and ARC files

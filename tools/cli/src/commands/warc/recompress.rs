@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use archive_formats::warc::{Reader, Writer};
 use clap::Args;
 
-use super::{Context, Told, open, read};
+use super::{Told, open, read};
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::save::{Partial, to_stdout};
 

@@ -1,0 +1,50 @@
+//! The context of a command: the options that every command takes, and where its answer goes.
+//!
+//! Owns [`Global`] and [`Context`]. It knows no verb, so that verbs and sessions both build on it. Not owned: the
+//! command line itself, which is in `commands`, and the connection, which `session` opens from these options.
+
+use std::path::PathBuf;
+
+use archive_client::Who;
+use clap::Args;
+
+use crate::output::Output;
+
+/// The options that every command takes.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Global {
+    /// Print one JSON document on stdout, and nothing else there; `warc list`, `warc check` and `captures` print one a line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// The client file: where the archive is, whom to trust, who you are [default: holdfast-data/client.toml]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "HOLDFAST_CLIENT",
+        hide_env_values = true
+    )]
+    pub(crate) client: Option<PathBuf>,
+    /// Act in this role, with an identity of the client file [default: its default identity]
+    #[arg(long = "as", global = true, value_name = "ROLE[/NAME]")]
+    pub(crate) who: Option<Who>,
+    /// Set a setting, over the file that the command reads; may be given several times
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+/// The options of every command, and the output that the answer is written to.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) global: Global,
+    pub(crate) output: Output,
+}
+
+impl Context {
+    /// Makes the context of the command that was given these options.
+    pub(crate) const fn new(global: Global) -> Self {
+        let output = Output::new(global.json);
+        Self { global, output }
+    }
+}
