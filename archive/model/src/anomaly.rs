@@ -2,23 +2,9 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
-
-/// One thing that is wrong with one file in one replica.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Anomaly {
-    /// The file.
-    pub file: FileName,
-    /// The replica.
-    pub replica: ReplicaId,
-    /// What is wrong.
-    pub kind: AnomalyKind,
-    /// When it was first seen.
-    pub since: Timestamp,
-}
+use crate::{Groups, NodeId, Root, VolumeId};
 
 /// The kinds of anomaly.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

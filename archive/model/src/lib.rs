@@ -27,13 +27,13 @@ pub mod quantity;
 pub mod replica;
 pub mod store_state;
 
-pub use anomaly::{Anomaly, AnomalyKind};
+pub use anomaly::AnomalyKind;
 pub use approval::Approval;
 pub use batch::{
     FailureKind, FileFailure, FileOutcome, FileSelection, JobId, JobLane, JobLimits, JobSpec,
     Program,
 };
-pub use checksum::{Checksum, ChecksumAlgorithm, Digests, InvalidChecksum, Root};
+pub use checksum::{Digests, InvalidChecksum, Root};
 pub use error::ArchiveError;
 pub use feed::{ChangeKind, FeedChange, FeedFile, FeedPosition};
 pub use file_name::{FileName, InvalidFileName};

@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_db::{DbError, Table, Text, Value};
-use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeKey};
+use archive_model::{NodeId, ReplicaId, VolumeKey};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::admin::{Admin, AuditLine, NodeRow, volumes};
-use crate::store::{FileRecord, ReplicaRecord, ReplicaSpec};
+use crate::store::{ReplicaRecord, ReplicaSpec};
 
 pub(crate) use draining::Key as DrainKey;
 pub use draining::{DrainRow, Source};
@@ -145,23 +145,6 @@ impl Now {
             && !self.is_retired(id)
             && !is_retired_node()
             && !is_retired_volume()
-    }
-
-    /// Whether a file is not in every replica that must have it. What was withdrawn is not waited for, nor is a
-    /// replica that is being filled.
-    pub fn is_below_required(&self, record: &FileRecord) -> bool {
-        let lacks = |(id, copy): (&ReplicaId, &ReplicaRecord)| {
-            let is_excused =
-                copy.state.is_withdrawn() || self.is_retired(id) || self.is_filling(id);
-            copy.required && !is_excused && !self.counts(id, copy)
-        };
-        let is_anywhere = record
-            .replicas
-            .iter()
-            .any(|(id, copy)| copy.kind == ReplicaKind::Bitarchive && self.counts(id, copy));
-        record.content.is_some()
-            && !record.is_withdrawn()
-            && (!is_anywhere || record.replicas.iter().any(lacks))
     }
 
     /// What every file still has to be told of.
