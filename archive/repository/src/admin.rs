@@ -354,6 +354,13 @@ impl Admin {
         changes.batch.delete(&self.files, &Text(name.clone()))
     }
 
+    /// Writes a line of the trail that tells of no change in the tables.
+    pub(crate) fn note(&self, line: AuditLine) -> Result<(), DbError> {
+        let mut changes = self.change();
+        changes.note(line);
+        self.commit(changes)
+    }
+
     /// Writes the changes and their lines of the trail, all or none, synced. They are never gone unnoticed from then on: the
     /// stamp says how far they come.
     pub fn commit(&self, changes: Changes) -> Result<(), DbError> {

@@ -18,7 +18,7 @@ use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_model::{FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
 
-use crate::admin::{Admin, AuditLine};
+use crate::admin::Admin;
 use crate::people::People;
 use crate::replicas::Copy;
 use crate::standing::{Now, Task};
@@ -186,12 +186,7 @@ impl Bring {
             Task::Replica(replica) => format!("every file has given up retired replica {replica}"),
         };
         tracing::info!(what, "a walk over the archive has ended");
-        let line = AuditLine {
-            at: self.people.now(),
-            who: WHO.to_owned(),
-            file: None,
-            what,
-        };
+        let line = self.people.line(WHO.to_owned(), None, what);
         let (standing, ended) = (Arc::clone(&self.people.standing), task.clone());
         tokio::task::spawn_blocking(move || standing.end(&ended, line)).await??;
         self.passes.remove(task);

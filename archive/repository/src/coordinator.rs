@@ -8,7 +8,6 @@
 mod act;
 mod admit;
 mod doubt;
-mod mail;
 mod paging;
 mod refusal;
 mod retries;
@@ -27,12 +26,12 @@ use crate::admin::{Admin, AdminError, AdminRow};
 use crate::anomalies::Anomalies;
 use crate::depositor::Depositor;
 use crate::heal::Healer;
+use crate::mail::Letter;
 use crate::standing::Standing;
 use crate::store::{Claim, Effect, Event, FileRecord, FileState, Limits, ReplicaSpec, Requester};
-use crate::transfer::{FORGET, Seal, Transfers};
+use crate::transfer::{Seal, Transfers, UploadVerdict};
 
 use act::Decided;
-pub(crate) use mail::{Letter, Mail};
 pub(crate) use paging::Paging;
 #[cfg(test)]
 pub(crate) use paging::tests::coordinator as undriven;
@@ -246,7 +245,7 @@ impl Coordinator {
             let is_forgotten = |effect: &Effect| matches!(effect, Effect::Expire { .. });
             if let Some(seal) = active.seal.take_if(|_| effects.iter().any(is_forgotten)) {
                 // Nor will it be sent again.
-                seal.send_replace(Some(FORGET.into()));
+                seal.send_replace(Some(UploadVerdict::Forgotten));
             }
             active.seal = None;
             active.source = None;

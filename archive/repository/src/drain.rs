@@ -13,7 +13,6 @@
 mod board;
 mod follow;
 mod one;
-mod pace;
 mod pass;
 mod plan;
 
@@ -22,18 +21,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_daemon::{Step, Worker, WorkerError};
-use archive_model::{AnomalyKind, ReplicaId, ReplicaKind};
+use archive_model::ReplicaKind;
 use tokio::sync::oneshot;
 
 pub(crate) use board::Board;
 pub(crate) use follow::{Mode, NodeModes};
-pub(crate) use pace::Pace;
 
-use crate::admin::AuditLine;
 use crate::people::People;
 use crate::preserver::Preserver;
-use crate::replicas::Copy;
 use crate::standing::{DrainRow, Now, Source};
+use crate::transfer::Pace;
 use follow::Change;
 use pass::Passed;
 
@@ -184,12 +181,7 @@ impl Hands {
         what: String,
     ) -> Result<(), WorkerError> {
         tracing::info!(what, "drain");
-        let line = AuditLine {
-            at: self.people.now(),
-            who: self.own.own.to_string(),
-            file: None,
-            what,
-        };
+        let line = self.people.line(self.own.own.to_string(), None, what);
         let (standing, source) = (Arc::clone(&self.people.standing), source.clone());
         let done =
             tokio::task::spawn_blocking(move || standing.set_draining(&source, row.as_ref(), line));
@@ -226,19 +218,6 @@ fn rest(passed: &Passed, fruitless: u32) -> Duration {
             // To look at very many rows takes long: most of the time is for others.
             rest.min(REST).max(passed.took.saturating_mul(10))
         }
-    }
-}
-
-/// A second copy while a file moves is no anomaly: takes that away from what was found.
-pub(crate) fn excuse(
-    now: &Now,
-    replica: &ReplicaId,
-    copies: &[Copy],
-    found: &mut Vec<AnomalyKind>,
-) {
-    let stays = |copy: &&Copy| copy.is_readable() && !now.leaves(replica, &copy.node, &copy.volume);
-    if copies.iter().filter(stays).count() <= 1 && !now.draining.is_empty() {
-        found.retain(|kind| !matches!(kind, AnomalyKind::Duplicate(_)));
     }
 }
 

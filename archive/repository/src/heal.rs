@@ -15,10 +15,9 @@ use jiff::SignedDuration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::assemble::{Assembler, Assembly, Donor, Part, Wanted};
-use crate::drain::Pace;
 use crate::replicas::failure;
 use crate::store::Event;
-use crate::transfer::{Item, Transfers};
+use crate::transfer::{Item, Pace, Transfers, UploadVerdict};
 
 use slots::Slots;
 
@@ -75,16 +74,16 @@ impl Healer {
                     reason: failure(&status, "asking for the file"),
                 },
                 Ok(Ok(located)) => {
-                    let copy = located
-                        .copies
-                        .into_iter()
-                        .find(|copy| copy.is_present() && copy.root.is_some());
+                    let copy = located.copies.into_iter().find_map(|copy| {
+                        let root = copy.root.filter(|_| copy.is_present())?;
+                        Some((copy, root))
+                    });
                     match (copy, located.silent) {
-                        (Some(copy), _) => Event::Completed {
+                        (Some((copy, root)), _) => Event::Completed {
                             replica,
                             node: copy.node,
                             volume: copy.volume,
-                            root: copy.root.unwrap_or(Root::from_bytes([0; 32])),
+                            root,
                             at: copy.stored,
                             read_back: false,
                         },
@@ -132,7 +131,7 @@ impl Healer {
                 match pour(&mut reading, &lane, None).await {
                     Ok(()) => {
                         drop(lane);
-                        seal.send_replace(Some(admission));
+                        seal.send_replace(Some(UploadVerdict::Admitted(admission)));
                         // Held until the target is done with it.
                         seal.closed().await;
                     }

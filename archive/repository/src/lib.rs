@@ -8,6 +8,21 @@
 //! the damaged groups alone, and the workers that do both by themselves.
 //!
 //! Not promised by a core: that anything was remembered or done. The shell persists first, then acts.
+//!
+//! The rooms in reading order, from those that need nobody to the doors:
+//!
+//! - decisions, pure: [`store`], [`vote`], [`check`], [`repair`], `custody` (which copies count), [`requests`] (acts of two people);
+//! - what is remembered: [`admin`] (a row a file), [`anomalies`], [`audit_log`] and `audit` (the trail), [`standing`] (what is
+//!   retired or drained), `export` and [`restore`] (the truth outside of this disk, and back);
+//! - other machines: `replicas` (every call to a monitor or a node), `membership` (who is there), `attention` (whom to tell of
+//!   nodes in trouble);
+//! - bytes: `depositor` and `transfer` (into the replicas), `assemble` (proven bytes out of them), `heal` (damaged groups);
+//! - one file at a time: `mail` (what is told to the coordinator), [`coordinator`] (the owner of files on their way);
+//! - keeping: `preserver` (a look at one name), `checking` (a whole replica), `mending` (a repair), `automatic` and `schedule`
+//!   (both without a person), `incidents` and `alarm` (what operators are told);
+//! - people: `people` (their acts), `drain` (out of a volume or node), `bootstrap` (into a new replica);
+//! - jobs over the archive: `batch`;
+//! - doors: `rpc`, [`serve`](mod@serve), [`settings`], `metrics`.
 
 pub mod admin;
 mod alarm;
@@ -28,6 +43,8 @@ mod drain;
 mod export;
 mod heal;
 mod incidents;
+mod limits;
+mod mail;
 mod membership;
 mod mending;
 mod metrics;

@@ -203,19 +203,19 @@ impl People {
         file: Option<FileName>,
         what: String,
     ) -> Result<(), Status> {
-        let line = AuditLine {
+        let (admin, line) = (self.admin.clone(), self.line(who, file, what));
+        let noted = blocking(move || admin.note(line)).await?;
+        noted.map_err(|error| failed_db(&error))
+    }
+
+    /// Returns a line for the audit trail, to be written together with what it tells of.
+    pub(crate) fn line(&self, who: String, file: Option<FileName>, what: String) -> AuditLine {
+        AuditLine {
             at: self.now(),
             who,
             file,
             what,
-        };
-        let admin = self.admin.clone();
-        let noted = blocking(move || {
-            let mut changes = admin.change();
-            changes.note(line);
-            admin.commit(changes)
-        });
-        noted.await?.map_err(|error| failed_db(&error))
+        }
     }
 
     pub(crate) async fn row(&self, name: &FileName) -> Result<Option<AdminRow>, Status> {

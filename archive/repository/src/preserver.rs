@@ -29,7 +29,8 @@ use crate::anomalies::{
     Anomalies, AnomalyRow, Eye, Filed, Filing, Finder, Found, Look, is_damage, needs_repair,
 };
 use crate::assemble::Assembler;
-use crate::coordinator::Mail;
+use crate::limits;
+use crate::mail::Mail;
 use crate::metrics::Instruments;
 use crate::repair::policy::Policy;
 use crate::replicas::{Copy, Replicas, Verified};
@@ -39,9 +40,6 @@ use crate::store::FileRecord;
 
 use one_name::damage;
 pub(crate) use one_name::{bad, expected, listed};
-
-/// How long a node may be silent while it reads a copy again, beside the size-dependent part, and the slowest reading.
-const VERIFY: (Duration, u64) = (Duration::from_mins(5), 20_000_000);
 
 /// The pause before a copy that somebody else works on is asked for again.
 const BUSY: Duration = Duration::from_millis(500);
@@ -121,8 +119,7 @@ impl Preserver {
         size: u64,
         told: &mut (impl FnMut(u64) + Send),
     ) -> Result<Copy, Status> {
-        let (least, rate) = VERIFY;
-        let limit = least.saturating_add(Duration::from_secs(size.checked_div(rate).unwrap_or(0)));
+        let limit = limits::reading(size);
         let opening = self.replicas.verify(replica, node, name, volume);
         let opened = self.clock.timeout(self.stall, opening).await;
         let mut verifying = opened.map_err(|late| Kind::TimedOut.status(late.to_string()))??;

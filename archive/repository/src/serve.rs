@@ -28,11 +28,12 @@ use crate::audit_log::Drain;
 use crate::automatic::{Automatic, Volumes};
 use crate::batch::{self, Batches, Keeping};
 use crate::bootstrap::Bring;
-use crate::coordinator::{Coordinator, Mail, Paging, Retries};
-use crate::drain::{Board, Drain as Draining, Hands, Pace};
+use crate::coordinator::{Coordinator, Paging, Retries};
+use crate::drain::{Board, Drain as Draining, Hands};
 use crate::export::Daily;
 use crate::heal::Healer;
 use crate::incidents::Told;
+use crate::mail::Mail;
 use crate::membership::{self, Membership};
 use crate::metrics::{Instruments, Stores};
 use crate::people::{Expire, People};
@@ -43,7 +44,7 @@ use crate::rpc::{Door, services};
 use crate::schedule::Schedule;
 use crate::settings::{BatchSettings, InvalidSettings, RepositorySettings, Settings};
 use crate::standing::Standing;
-use crate::transfer::{Left, Transfers};
+use crate::transfer::{Left, Pace, Transfers};
 
 /// Why the repository does not start.
 #[derive(Debug, thiserror::Error)]

@@ -9,6 +9,7 @@
 mod hash;
 mod left;
 mod meeting;
+mod pace;
 mod route;
 
 use std::pin::pin;
@@ -25,11 +26,13 @@ use tonic::Status;
 use hash::Hash;
 pub(crate) use left::Left;
 use meeting::{Meeting, Seat};
+pub(crate) use pace::Pace;
 use route::is_given_up;
 pub(crate) use route::{Carried, Route};
 
-use crate::coordinator::Mail;
 use crate::depositor::{Chunk, Source};
+use crate::limits;
+use crate::mail::Mail;
 use crate::metrics::Stores;
 use crate::replicas::{Opened, Replicas, Upload, failure};
 use crate::store::{Claim, Content, Event, Requester};
@@ -42,9 +45,6 @@ const BUSY: Duration = Duration::from_millis(200);
 
 /// How often a replica that takes bytes is said to live.
 const PROGRESS: Duration = Duration::from_secs(10);
-
-/// How long the node is waited for after the last byte, beside the size-dependent part, and the slowest reading back.
-const VERIFY: (Duration, u64) = (Duration::from_mins(5), 20_000_000);
 
 /// How fast a node reads what it has of an upload, at least, in bytes per second.
 const READING: u64 = 50_000_000;
@@ -79,11 +79,20 @@ pub(crate) struct Arrival {
     pub(crate) source: Source,
 }
 
-/// In place of an admission: nobody will come back for the upload, and the nodes need not keep what they have of it.
-pub(crate) const FORGET: &str = "";
+/// What was decided of the uploads of a file.
+#[derive(Clone, Debug)]
+pub(crate) enum UploadVerdict {
+    /// The nodes commit what they have, with this signed admission.
+    Admitted(Arc<str>),
+    /// Nobody will come back for the uploads: the nodes need not keep what they have of them.
+    Forgotten,
+}
 
-/// The admission, once there is one; dropped without one, the targets give up.
-pub(crate) type Seal = watch::Sender<Option<Arc<str>>>;
+/// Takes the verdict to the uploads, once there is one; dropped without one, they give up.
+pub(crate) type Seal = watch::Sender<Option<UploadVerdict>>;
+
+/// What an upload hears of the verdict.
+pub(crate) type VerdictReceiver = watch::Receiver<Option<UploadVerdict>>;
 
 impl Transfers {
     /// Tees the depositor's stream into `targets`. The caller gives the admission through the result.
@@ -266,7 +275,7 @@ impl Transfers {
         replica: ReplicaId,
         item: Item,
         chunks: mpsc::Receiver<Bytes>,
-        sealed: watch::Receiver<Option<Arc<str>>>,
+        sealed: VerdictReceiver,
     ) {
         let route = Route::default();
         self.fill_from(replica, item, chunks, sealed, route).await;
@@ -278,7 +287,7 @@ impl Transfers {
         replica: ReplicaId,
         item: Item,
         mut chunks: mpsc::Receiver<Bytes>,
-        sealed: watch::Receiver<Option<Arc<str>>>,
+        sealed: VerdictReceiver,
         route: Route,
     ) {
         let given_up = sealed.clone();
@@ -323,7 +332,7 @@ impl Transfers {
         replica: &ReplicaId,
         item: &Item,
         chunks: &mut mpsc::Receiver<Bytes>,
-        mut sealed: watch::Receiver<Option<Arc<str>>>,
+        mut sealed: VerdictReceiver,
         route: Route,
     ) -> Result<Option<Carried>, Status> {
         let tell = async |event| {
@@ -365,19 +374,20 @@ impl Transfers {
                 tell(Event::Progress { replica }).await;
             }
         }
-        // The stream ended or broke off: only the admission tells.
-        let admission = match sealed.wait_for(Option::is_some).await {
-            Ok(admission) => admission.clone(),
+        // The stream ended or broke off: only the verdict tells.
+        let verdict = match sealed.wait_for(Option::is_some).await {
+            Ok(verdict) => verdict.clone(),
             Err(_given_up) => None,
         };
-        let Some(admission) = admission else {
-            return Ok(None);
+        let admission = match verdict {
+            Some(UploadVerdict::Admitted(admission)) => admission,
+            Some(UploadVerdict::Forgotten) => {
+                // Whether or not it does: what it keeps it reaps one day.
+                drop(self.clock.timeout(self.stall, upload.forget()).await);
+                return Ok(None);
+            }
+            None => return Ok(None),
         };
-        if *admission == *FORGET {
-            // Whether or not it does: what it keeps it reaps one day.
-            drop(self.clock.timeout(self.stall, upload.close(FORGET)).await);
-            return Ok(None);
-        }
         let uploaded = Event::DataUploaded {
             replica: replica.clone(),
         };
@@ -386,8 +396,7 @@ impl Transfers {
     }
 
     async fn commit(&self, upload: Upload, admission: &str, size: u64) -> Result<Carried, Status> {
-        let (least, rate) = VERIFY;
-        let limit = least.saturating_add(Duration::from_secs(size / rate));
+        let limit = limits::reading(size);
         match self.clock.timeout(limit, upload.close(admission)).await {
             Ok(copy) => Ok(Carried {
                 copy: copy?,

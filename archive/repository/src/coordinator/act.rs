@@ -12,7 +12,7 @@ use crate::assemble::Donor;
 use crate::custody::Vouched;
 use crate::depositor::{Custody, Reply, Source};
 use crate::store::{Effect, Requester, Upload};
-use crate::transfer::{Arrival, Item};
+use crate::transfer::{Arrival, Item, UploadVerdict};
 
 /// What was decided about a file.
 pub(super) struct Decided {
@@ -186,7 +186,8 @@ impl Coordinator {
                     if let Some(active) = self.files.get(name)
                         && let Some(seal) = &active.seal
                     {
-                        seal.send_replace(active.admission.clone());
+                        let admission = active.admission.clone();
+                        seal.send_replace(admission.map(UploadVerdict::Admitted));
                     }
                 }
                 Effect::Probe { replica } => {

@@ -4,32 +4,11 @@
 //! knows it. Taking it in says nothing new: the signature has said it.
 
 use jiff::Timestamp;
-use tokio::sync::oneshot;
 
 use super::act::Decided;
-use super::{Active, Coordinator, Letter, Mail, Step};
-use crate::admin::{AdminError, AdminRow, AuditLine};
-
-/// A file that is to be taken in.
-pub(crate) struct Admittance {
-    row: Box<AdminRow>,
-    /// Who, as `role/name`.
-    who: String,
-    /// Told once it is remembered; `false`: somebody has that name.
-    done: oneshot::Sender<bool>,
-}
-
-impl Mail {
-    /// Takes a file in, and waits until that is remembered. `false`: somebody has that name by now; none: the repository
-    /// is stopping.
-    pub(crate) async fn admit(&self, row: AdminRow, who: String) -> Option<bool> {
-        let (done, is_done) = oneshot::channel();
-        let row = Box::new(row);
-        let letter = Letter::Admit(Admittance { row, who, done });
-        self.0.send(letter).await.ok()?;
-        is_done.await.ok()
-    }
-}
+use super::{Active, Coordinator, Step};
+use crate::admin::{AdminError, AuditLine};
+use crate::mail::Admittance;
 
 impl Coordinator {
     /// Remembers the file, if nobody has its name, and goes on with it where a replica lacks it.

@@ -19,7 +19,7 @@ use crate::preserver::Errand;
 use crate::replicas::{Cause, Copy, CopyCondition, Located};
 use crate::standing::Source;
 use crate::store::Event;
-use crate::transfer::{Item, Route};
+use crate::transfer::{Item, Route, UploadVerdict};
 
 /// So many steps are done for one file, one after another.
 const STEPS: usize = 8;
@@ -264,7 +264,8 @@ impl Hands {
             let poured = pour(&mut reading, &lane, Some(&self.pace)).await;
             drop(lane);
             if poured.is_ok() {
-                seal.send_replace(Some(Arc::from(admission.as_str())));
+                let admission: Arc<str> = admission.as_str().into();
+                seal.send_replace(Some(UploadVerdict::Admitted(admission)));
             }
             drop(seal);
             poured

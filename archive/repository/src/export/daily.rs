@@ -25,8 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::ExportError;
 use crate::admin::{Admin, AuditLine};
-use crate::coordinator::Mail;
 use crate::depositor::{Depositor, Reply, Source};
+use crate::limits;
+use crate::mail::Mail;
 use crate::store::Claim;
 use spool::{Spool, Spooled, Written};
 
@@ -35,9 +36,6 @@ const LOOK: Duration = Duration::from_mins(1);
 
 /// The pause after one that failed.
 const AGAIN: Duration = Duration::from_mins(15);
-
-/// How long the archive may take to store one, beside the size-dependent part; and the slowest that is waited for.
-const STORE: (Duration, u64) = (Duration::from_mins(30), 1_000_000);
 
 /// The incident of an export that fails.
 const INCIDENT: &str = "export";
@@ -261,9 +259,7 @@ impl Daily {
             }
             Err(DailyError::Store("it gave no answer".to_owned()))
         };
-        let limit = STORE
-            .0
-            .saturating_add(Duration::from_secs(spooled.size / STORE.1));
+        let limit = limits::storing(spooled.size);
         tokio::select! {
             () = self.stop.cancelled() => Err(DailyError::Stopped),
             answered = self.clock.timeout(limit, answered) => {

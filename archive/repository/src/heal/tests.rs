@@ -1,7 +1,7 @@
 //! What a probe tells of what a replica answers.
 
 use super::*;
-use crate::coordinator::Letter;
+use crate::mail::Letter;
 use crate::replicas::scripted::{ScriptedReplicas, good, id, silent};
 
 /// Fails if a file passes for absent where a volume that may hold it is silent, passes for perhaps there where every

@@ -11,13 +11,11 @@ use super::{Case, Done, Mandate, Outcome, said};
 use crate::admin::AuditLine;
 use crate::anomalies::Finder;
 use crate::assemble::{Assembly, Donor, Part};
+use crate::limits;
 use crate::preserver::{Errand, Preserver, blocking};
 use crate::repair::{Condition, KnownCopy, Plan};
 use crate::replicas::{Copy, MendOrder, Mended, Mending};
 use crate::store::Event;
-
-/// How long a node may work in silence, beside the size-dependent part, and the slowest writing and reading back.
-const MEND: (Duration, u64) = (Duration::from_mins(5), 10_000_000);
 
 /// How often it is looked whether the coordinator has brought a file.
 const LOOK: Duration = Duration::from_millis(500);
@@ -174,13 +172,9 @@ impl Preserver {
                 }
             }
             self.timely(mending.close()).await?;
-            let (least, rate) = MEND;
-            let whole = Duration::from_secs(size.checked_div(rate).unwrap_or(0));
+            let limit = limits::writing(size);
             loop {
-                let said = self
-                    .clock
-                    .timeout(least.saturating_add(whole), mending.next())
-                    .await;
+                let said = self.clock.timeout(limit, mending.next()).await;
                 match said.map_err(|late| Kind::TimedOut.status(late.to_string()))?? {
                     Mended::Progress(bytes) => told(bytes),
                     Mended::Done { copy, attic } => return Ok(Sent::Mended { copy, attic }),
@@ -293,9 +287,7 @@ impl Preserver {
             return Err(Kind::Unavailable.status("the repository is stopping"));
         }
         // From here on a copy that counts is one that was brought, or found, after all.
-        let (least, rate) = MEND;
-        let whole = Duration::from_secs(case.wanted.size.checked_div(rate).unwrap_or(0));
-        let until = self.clock.instant() + least.saturating_add(whole);
+        let until = self.clock.instant() + limits::writing(case.wanted.size);
         loop {
             let record = self.row(file).await?;
             let copy = record.and_then(|record| record.replicas.get(replica).cloned());
@@ -374,12 +366,7 @@ impl Preserver {
             what: format!("{what}; {}", mandate.why),
         };
         let admin = self.admin.clone();
-        blocking(move || {
-            let mut changes = admin.change();
-            changes.note(line);
-            admin.commit(changes)
-        })
-        .await
+        blocking(move || admin.note(line)).await
     }
 }
 

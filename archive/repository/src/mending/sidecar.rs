@@ -3,21 +3,17 @@
 //! Its node reads it whole first: only what has the admitted root and size becomes a copy again. Bytes that are other are
 //! left as they are, for people.
 
-use std::time::Duration;
-
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::{Done, Mandate, Outcome, said};
-use crate::admin::{AdminRow, AuditLine};
+use crate::admin::AdminRow;
 use crate::anomalies::AnomalyRow;
+use crate::limits;
 use crate::preserver::{Preserver, blocking};
 use crate::replicas::CopyCondition;
 use crate::store::{Content, Event};
-
-/// How long a node may read in silence, beside the size-dependent part, and the slowest reading.
-const READ: (Duration, u64) = (Duration::from_mins(5), 20_000_000);
 
 impl Preserver {
     /// Whether the archive knows what an unexpected file should be: it shall have one there.
@@ -70,13 +66,11 @@ impl Preserver {
             );
             return Ok(Done::of(Outcome::Planned, what));
         }
-        let (least, rate) = READ;
-        let whole = Duration::from_secs(content.size.checked_div(rate).unwrap_or(0));
         let place = (&stranger.node, &stranger.volume);
         let adopting = self.replicas.adopt(replica, file, place, &admission);
         let adopted = self
             .clock
-            .timeout(least.saturating_add(whole), adopting)
+            .timeout(limits::reading(content.size), adopting)
             .await;
         let adopted = adopted.map_err(|late| Kind::TimedOut.status(late.to_string()))?;
         let copy = match adopted {
@@ -94,19 +88,7 @@ impl Preserver {
             "the sidecar in {replica}, volume {}, was written anew from the admin data; the bytes are what was admitted",
             copy.volume
         );
-        let line = AuditLine {
-            at: self.clock.now(),
-            who: mandate.who.to_string(),
-            file: Some(file.clone()),
-            what: format!("{what}; {}", mandate.why),
-        };
-        let admin = self.admin.clone();
-        blocking(move || {
-            let mut changes = admin.change();
-            changes.note(line);
-            admin.commit(changes)
-        })
-        .await?;
+        self.note(file, mandate, what.clone()).await?;
         let (root, at) = copy.admitted()?;
         let event = Event::Completed {
             replica: replica.clone(),

@@ -3,8 +3,6 @@
 //! Owns the order: the copy that is recorded is read whole first, and stays. Only copies of the admitted content go, into
 //! the attic of their volume. Nothing is done while some volume of the replica is silent, and nothing by itself.
 
-use std::time::Duration;
-
 use archive_model::Root;
 use archive_rpc::Kind;
 use tonic::Status;
@@ -12,12 +10,10 @@ use tonic::Status;
 use super::{Done, Mandate, Outcome, said};
 use crate::anomalies::AnomalyRow;
 use crate::check::Place;
+use crate::limits;
 use crate::preserver::Preserver;
 use crate::replicas::{Cause, Copy};
 use crate::store::Content;
-
-/// How long a node may work on one copy, beside the size-dependent part, and the slowest reading.
-const ASIDE: (Duration, u64) = (Duration::from_mins(5), 20_000_000);
 
 impl Preserver {
     /// Puts aside every copy in the replica but the one that is recorded.
@@ -78,17 +74,13 @@ impl Preserver {
         );
         // Before it is done: an act that the trail does not name must not be.
         self.note(file, mandate, what).await?;
-        let (least, rate) = ASIDE;
-        let reading = Duration::from_secs(content.size.checked_div(rate).unwrap_or(0));
+        let limit = limits::reading(content.size);
         for place in &surplus {
             let place = (&place.node, &place.volume);
             let moving = self
                 .replicas
                 .put_aside(replica, file, place, &content.root, &cause);
-            let moved = self
-                .clock
-                .timeout(least.saturating_add(reading), moving)
-                .await;
+            let moved = self.clock.timeout(limit, moving).await;
             let moved = moved.unwrap_or_else(|late| Err(Kind::TimedOut.status(late.to_string())));
             if let Err(status) = moved {
                 let what = format!("the node did not put it aside: {}", said(&status));

@@ -4,7 +4,6 @@
 //! that a copy has: whoever destroys must know it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use archive_model::{
     Approval, Digests, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root, UploadId,
@@ -18,13 +17,11 @@ use super::purge::unnamed;
 use super::retire::{node_of, volume_of};
 use super::{People, blocking};
 use crate::admin::AdminRow;
+use crate::limits;
 use crate::replicas::{Cause, Found, How};
 use crate::requests::{Act, Request, State};
 use crate::store::{Content, Event, FileRecord};
 use crate::vote::{Authority, Ballot, Evidence, Verdict, decide};
-
-/// How long the node is waited for that reads a whole copy, beside the size-dependent part, and the slowest reading.
-const READING: (Duration, u64) = (Duration::from_mins(5), 20_000_000);
 
 impl People {
     /// Whether an act can be done as things stand; asked before a request is taken, and again before it is done.
@@ -392,8 +389,7 @@ impl People {
         size: u64,
         call: impl Future<Output = Result<T, Status>>,
     ) -> Result<T, Status> {
-        let (least, rate) = READING;
-        let limit = least.saturating_add(Duration::from_secs(size / rate));
+        let limit = limits::reading(size);
         match self.transfers.clock.timeout(limit, call).await {
             Ok(answer) => answer,
             Err(late) => Err(Kind::TimedOut.status(late.to_string())),

@@ -64,7 +64,11 @@ impl People {
             let told = self.within(0, replicas.tell_reinstated(&volume)).await;
             told.inspect_err(|_failed| replicas.set_reinstating(None))?;
         }
-        let line = self.line(cause, format!("{volume} is in service again"));
+        let line = self.line(
+            cause.who.clone(),
+            None,
+            format!("{volume} is in service again"),
+        );
         let standing = Arc::clone(&self.standing);
         let reinstated = blocking(move || standing.reinstate_volume(&volume, line)).await;
         replicas.set_reinstating(None);
@@ -85,7 +89,7 @@ impl People {
             Err(status) => return Err(status),
         };
         let what = format!("node {node} of replica {replica} is in service again");
-        let line = self.line(cause, what.clone());
+        let line = self.line(cause.who.clone(), None, what.clone());
         let (standing, of) = (Arc::clone(&self.standing), replica.clone());
         let reinstated = blocking(move || standing.reinstate_node(&of, &node, line)).await?;
         reinstated.map_err(|error| failed_db(&error))?;

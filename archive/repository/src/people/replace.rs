@@ -24,7 +24,7 @@ use super::{People, blocking, failed_db};
 use crate::anomalies::{Eye, Filing, Finder, Look};
 use crate::replicas::{Aside, Cause, Found, How};
 use crate::store::Event;
-use crate::transfer::Item;
+use crate::transfer::{Item, UploadVerdict};
 
 /// What stays free on the disk of the spool, in bytes.
 const RESERVE: u64 = 1 << 30;
@@ -275,7 +275,7 @@ impl People {
             feed(&lane, read).await?;
             // A replica that takes no more has said why.
             if !lane.is_closed() {
-                seal.send_replace(Some(admission));
+                seal.send_replace(Some(UploadVerdict::Admitted(admission)));
             }
             drop((seal, lane));
             Ok::<(), Status>(())

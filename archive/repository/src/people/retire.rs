@@ -12,7 +12,6 @@ use tonic::Status;
 use super::acts::changed;
 use super::last::Part;
 use super::{People, blocking, failed_db};
-use crate::admin::AuditLine;
 use crate::replicas::Cause;
 use crate::requests::{Act, NodeSelector, Request, VolumeSelector};
 use crate::standing::{ReplicaRow, Retired};
@@ -127,7 +126,7 @@ impl People {
         if known.is_none_or(|retired| retired.why != cause.why) {
             self.volume_can_go(&volume, last_copies).await?;
             let row = self.retired(request, cause);
-            let line = self.line(cause, format!("{volume} is retired"));
+            let line = self.line(cause.who.clone(), None, format!("{volume} is retired"));
             let (standing, key) = (Arc::clone(&self.standing), volume.clone());
             let retired = blocking(move || standing.retire_volume(&key, &row, Some(line)));
             retired.await?.map_err(|error| failed_db(&error))?;
@@ -159,7 +158,8 @@ impl People {
         let (replica, node) = self.node(named).await?;
         self.node_can_go(&replica, &node, last_copies).await?;
         let line = self.line(
-            cause,
+            cause.who.clone(),
+            None,
             format!("node {node} of replica {replica} is retired"),
         );
         let standing = Arc::clone(&self.standing);
@@ -184,7 +184,11 @@ impl People {
             Some(_) | None => {
                 self.expendable(replica).await?;
                 let row = ReplicaRow::Retired(self.retired(request, cause));
-                let line = self.line(cause, format!("replica {replica} is retired"));
+                let line = self.line(
+                    cause.who.clone(),
+                    None,
+                    format!("replica {replica} is retired"),
+                );
                 let (standing, id) = (Arc::clone(&self.standing), replica.clone());
                 let retired = blocking(move || standing.set_replica(&id, Some(&row), Some(line)));
                 retired.await?.map_err(|error| failed_db(&error))?;
@@ -217,15 +221,6 @@ impl People {
             by: request.asked_by.clone(),
             why: cause.why.clone(),
             emptied: false,
-        }
-    }
-
-    pub(super) fn line(&self, cause: &Cause, what: String) -> AuditLine {
-        AuditLine {
-            at: self.now(),
-            who: cause.who.clone(),
-            file: None,
-            what,
         }
     }
 }

@@ -11,6 +11,7 @@ use super::{Errand, Preserver};
 use crate::anomalies::{AnomalyRow, Eye, Found, Look, is_damage};
 use crate::check::{AdminEntry, Expected, Place};
 use crate::replicas::{Copy, CopyCondition, Located};
+use crate::standing::Now;
 use crate::store::{Event, FileRecord};
 
 /// So often a name is looked at when what is recorded of it changes meanwhile.
@@ -92,7 +93,7 @@ impl Preserver {
             };
         }
         let (mut found, moved) = compare(name, entry.clone(), &located);
-        crate::drain::excuse(&self.standing.now(), replica, &located.copies, &mut found);
+        excuse_moving_copy(&self.standing.now(), replica, &located.copies, &mut found);
         let (size, place, root) = match entry.clone().map(|entry| entry.expected) {
             Some(Expected::Present { root, size, place }) => (size, place, Some(root)),
             Some(Expected::Incomplete { root, size }) => (size, None, Some(root)),
@@ -292,4 +293,17 @@ fn is_same(now: Option<&AdminEntry>, before: Option<&AdminEntry>) -> bool {
 /// What a replica should have of a file, as its row says.
 fn entry(row: Option<&FileRecord>, replica: &ReplicaId) -> Option<AdminEntry> {
     row.and_then(|record| expected(record, replica))
+}
+
+/// Takes the second copy of a file that moves within a replica away from what was found: it is no anomaly.
+fn excuse_moving_copy(
+    now: &Now,
+    replica: &ReplicaId,
+    copies: &[Copy],
+    found: &mut Vec<AnomalyKind>,
+) {
+    let stays = |copy: &&Copy| copy.is_readable() && !now.leaves(replica, &copy.node, &copy.volume);
+    if copies.iter().filter(stays).count() <= 1 && !now.draining.is_empty() {
+        found.retain(|kind| !matches!(kind, AnomalyKind::Duplicate(_)));
+    }
 }

@@ -4,7 +4,7 @@ use archive_model::{AnomalyKind, Digests, Root};
 
 use super::*;
 use crate::admin::AdminRow;
-use crate::coordinator::Letter;
+use crate::mail::Letter;
 use crate::replicas::scripted::{ScriptedReplicas, damaged, good, id};
 use crate::restore::testing::row;
 use crate::settings::RepairSettings;

@@ -22,7 +22,7 @@ use tonic::{Request, Response, Status};
 
 use super::Replicas;
 use crate::assemble::{Assembler, DonorLoad};
-use crate::coordinator::{Letter, Mail};
+use crate::mail::{Letter, Mail};
 use crate::settings::ReplicaSettings;
 use crate::standing::View;
 use crate::transfer::{Left, Transfers};

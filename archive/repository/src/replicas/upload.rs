@@ -100,6 +100,12 @@ impl Upload {
         }
     }
 
+    /// Tells the node that nobody will come back for the upload, and waits for its answer, which is a refusal.
+    pub(crate) async fn forget(self) -> Result<(), Status> {
+        // On the wire, an empty admission says so.
+        self.close("").await.map(drop)
+    }
+
     /// Gives the admission and waits until the node has committed.
     pub(crate) async fn close(mut self, admission: &str) -> Result<Copy, Status> {
         let close = Close {

@@ -1,12 +1,9 @@
 //! How a file goes into a replica, and what came of it.
 
-use std::sync::Arc;
-
 use archive_model::NodeId;
-use tokio::sync::watch;
 
-use super::FORGET;
 use super::meeting::Seat;
+use super::{UploadVerdict, VerdictReceiver};
 use crate::replicas::Copy;
 
 /// How a file goes into a replica.
@@ -39,9 +36,10 @@ pub(crate) struct Carried {
 }
 
 /// Whether no admission will come.
-pub(super) fn is_given_up(sealed: &watch::Receiver<Option<Arc<str>>>) -> bool {
-    match sealed.borrow().as_deref() {
+pub(super) fn is_given_up(sealed: &VerdictReceiver) -> bool {
+    match &*sealed.borrow() {
         None => sealed.has_changed().is_err(),
-        Some(admission) => admission == FORGET,
+        Some(UploadVerdict::Admitted(_)) => false,
+        Some(UploadVerdict::Forgotten) => true,
     }
 }

@@ -10,12 +10,13 @@ use archive_model::{Digests, ReplicaId, ReplicaKind, ReplicaState, Root, StoreFa
 use archive_proof::SigningKey;
 use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
 
-use super::super::{CoordinatorError, Letter, Mail, Paging, Retries, Wake};
+use super::super::{CoordinatorError, Paging, Retries, Wake};
 use super::*;
 use crate::admin::{Admin, AdminRow};
 use crate::anomalies::Anomalies;
 use crate::assemble::Assembler;
 use crate::heal::Healer;
+use crate::mail::{Letter, Mail};
 use crate::replicas::Replicas;
 use crate::standing::{Standing, View};
 use crate::store::{Claim, Content, Effect, Event, FileRecord, Phase, ReplicaRecord, Upload};

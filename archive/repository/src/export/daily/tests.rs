@@ -4,8 +4,8 @@ use archive_daemon::clock::ManualClock;
 use archive_model::{ReplicaState, StoreFailure};
 
 use super::*;
-use crate::coordinator::Letter;
 use crate::depositor::Custody;
+use crate::mail::Letter;
 use crate::restore::testing::row;
 use crate::store::{FileRecord, Phase};
 

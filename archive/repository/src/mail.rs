@@ -1,15 +1,17 @@
-//! What the coordinator is told, and by whom it is waited for.
+//! The messages to the coordinator.
+//!
+//! Owns what it can be told, and the wait of those who told it. Everybody may send; only the coordinator receives, and decides.
 
 use archive_model::FileName;
 use tokio::sync::{mpsc, oneshot};
 
-use super::admit::Admittance;
+use crate::admin::AdminRow;
 use crate::depositor::Depositor;
 use crate::store::{Claim, Event};
 
 /// Where the coordinator is told what happened.
 #[derive(Clone, Debug)]
-pub(crate) struct Mail(pub(super) mpsc::Sender<Letter>);
+pub(crate) struct Mail(mpsc::Sender<Letter>);
 
 /// What the coordinator is told.
 pub(crate) enum Letter {
@@ -36,6 +38,15 @@ pub(crate) enum Letter {
     Settle(oneshot::Sender<()>),
 }
 
+/// A file that is to be taken in.
+pub(crate) struct Admittance {
+    pub(crate) row: Box<AdminRow>,
+    /// Who, as `role/name`.
+    pub(crate) who: String,
+    /// Told once it is remembered; `false`: another file has that name.
+    pub(crate) done: oneshot::Sender<bool>,
+}
+
 impl Mail {
     pub(crate) fn new() -> (Self, mpsc::Receiver<Letter>) {
         let (sender, receiver) = mpsc::channel(1024);
@@ -57,6 +68,16 @@ impl Mail {
             done,
         };
         self.0.send(letter).await.is_ok() && is_done.await.is_ok()
+    }
+
+    /// Takes a file in, and waits until that is remembered. Returns `false` if another file has that name by now, and `None`
+    /// if the repository is stopping.
+    pub(crate) async fn admit(&self, row: AdminRow, who: String) -> Option<bool> {
+        let (done, is_done) = oneshot::channel();
+        let row = Box::new(row);
+        let letter = Letter::Admit(Admittance { row, who, done });
+        self.0.send(letter).await.ok()?;
+        is_done.await.ok()
     }
 
     /// Waits until what was reported before is remembered; `false`: the repository is stopping.
