@@ -11,6 +11,7 @@ mod left;
 mod meeting;
 mod pace;
 mod route;
+mod verdict;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use meeting::{Meeting, Seat};
 pub(crate) use pace::Pace;
 use route::is_given_up;
 pub(crate) use route::{Carried, Route};
+pub(crate) use verdict::{Seal, UploadVerdict, VerdictReceiver};
 
 use crate::depositor::{Chunk, Source};
 use crate::limits;
@@ -78,21 +80,6 @@ pub(crate) struct Arrival {
     pub(crate) requester: Requester,
     pub(crate) source: Source,
 }
-
-/// What was decided of the uploads of a file.
-#[derive(Clone, Debug)]
-pub(crate) enum UploadVerdict {
-    /// The nodes commit what they have, with this signed admission.
-    Admitted(Arc<str>),
-    /// Nobody will come back for the uploads: the nodes need not keep what they have of them.
-    Forgotten,
-}
-
-/// Takes the verdict to the uploads, once there is one; dropped without one, they give up.
-pub(crate) type Seal = watch::Sender<Option<UploadVerdict>>;
-
-/// What an upload hears of the verdict.
-pub(crate) type VerdictReceiver = watch::Receiver<Option<UploadVerdict>>;
 
 impl Transfers {
     /// Tees the depositor's stream into `targets`. The caller gives the admission through the result.

@@ -3,7 +3,7 @@
 //! Owns the asking and the reading of what jobs left. How a job is run is in `job`, what a failure means is decided in
 //! `judge`, what becomes of a file in the queue. Captures are seen once the file that they are of is settled; of a batch
 //! that breaks off, nothing is seen. A file that one replica could not give is read in another one before that counts as a
-//! failure, and it is none as long as some replica could not be asked.
+//! failure. While some replica could not be asked, it does not count as one.
 //!
 //! Crawls of the time of ARC files wrote no record of content that an earlier crawl had stored: their logs tell of it. Such a
 //! capture is one of the metadata file that has the log.
