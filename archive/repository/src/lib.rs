@@ -9,7 +9,7 @@
 //!
 //! Not promised by a core: that anything was remembered or done. The shell persists first, then acts.
 //!
-//! The rooms in reading order, from those that need nobody to the doors:
+//! The rooms in reading order, from those that use no other one to the doors:
 //!
 //! - decisions, pure: [`store`], [`vote`], [`check`], [`repair`], `custody` (which copies count), [`requests`] (acts of two people);
 //! - what is remembered: [`admin`] (a row a file), [`anomalies`], [`audit_log`] and `audit` (the trail), [`standing`] (what is

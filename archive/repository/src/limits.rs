@@ -1,11 +1,11 @@
-//! How long other parts are waited for that work on a whole file: a fixed time, and more for every byte of it.
+//! Time limits for other parts that work on a whole file: a fixed time, and more for each byte of it.
 
 use std::time::Duration;
 
 /// The fixed part for a node.
 const NODE: Duration = Duration::from_mins(5);
 
-/// The fixed part for the archive, which waits for every replica.
+/// The fixed part for the archive, which waits for all replicas.
 const ARCHIVE: Duration = Duration::from_mins(30);
 
 /// The slowest reading, in bytes per second.
@@ -14,7 +14,7 @@ const READING_RATE: u64 = 20_000_000;
 /// The slowest writing and reading back, in bytes per second.
 const WRITING_RATE: u64 = 10_000_000;
 
-/// The slowest storing into every replica, in bytes per second.
+/// The slowest storing into all replicas, in bytes per second.
 const STORING_RATE: u64 = 1_000_000;
 
 /// Returns how long a node may take, or be silent, while it reads `size` bytes of a copy.

@@ -100,7 +100,7 @@ impl Upload {
         }
     }
 
-    /// Tells the node that nobody will come back for the upload, and waits for its answer, which is a refusal.
+    /// Tells the node that the upload will not be continued, and waits for its answer, which is a refusal.
     pub(crate) async fn forget(self) -> Result<(), Status> {
         // On the wire, an empty admission says so.
         self.close("").await.map(drop)

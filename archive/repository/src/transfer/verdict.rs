@@ -1,10 +1,10 @@
-//! The verdict on the uploads of a file: what they wait for once their last byte is sent.
+//! The verdict on the uploads of a file, for which they wait once their last byte is sent.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// What was decided of the uploads of a file.
+/// The verdict on the uploads of a file.
 #[derive(Clone, Debug)]
 pub(crate) enum UploadVerdict {
     /// The nodes commit what they have, with this signed admission.
@@ -16,5 +16,5 @@ pub(crate) enum UploadVerdict {
 /// Takes the verdict to the uploads, once there is one; dropped without one, they give up.
 pub(crate) type Seal = watch::Sender<Option<UploadVerdict>>;
 
-/// What an upload hears of the verdict.
+/// Takes the verdict from a [`Seal`] to one upload.
 pub(crate) type VerdictReceiver = watch::Receiver<Option<UploadVerdict>>;
