@@ -27,6 +27,7 @@ use archive_db::{
     Batch, BrokenDatabase, Database, DbError, InvalidValue, Key, Reach, Table, Text, TornTail,
     Value,
 };
+use archive_decisions::store::{FeedState, FileRecord};
 use archive_durable::{AppendFile, DiskError};
 use archive_model::{FileName, NodeId, ReplicaId};
 use jiff::Timestamp;
@@ -36,7 +37,6 @@ pub(crate) use ledger::{Restoring, Snapshot};
 
 use crate::export::Tables;
 use crate::standing::Retired;
-use crate::store::{FeedState, FileRecord};
 
 pub use counts::Counts;
 pub use error::AdminError;

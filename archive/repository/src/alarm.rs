@@ -9,12 +9,12 @@ mod watch;
 use std::collections::BTreeMap;
 
 use archive_daemon::notify::incident::Wrong;
+use archive_decisions::repair::policy::Hold;
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use jiff::Timestamp;
 
 use crate::admin::Late;
 use crate::anomalies::AnomalyRow;
-use crate::repair::policy::Hold;
 
 pub(crate) use watch::Alarm;
 

@@ -10,11 +10,10 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use archive_decisions::repair::policy;
 use archive_model::{AnomalyKind, Groups, NodeId, VolumeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-
-use crate::repair::policy;
 
 pub(crate) use table::Closed;
 pub use table::{Anomalies, AnomalyRow, Filing, Found};

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
+use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
 use archive_model::{AnomalyKind, NodeId, ReplicaId};
 use jiff::{SignedDuration, Timestamp};
 use tonic::Status;
@@ -23,7 +24,6 @@ use tonic::Status;
 use crate::anomalies::{AnomalyRow, Finder};
 use crate::mending::{Mandate, Outcome};
 use crate::preserver::{Errand, Preserver, blocking};
-use crate::repair::policy::{Case, Decision, Surroundings, decide};
 use crate::replicas::{CopyCondition, NodeReport};
 pub(crate) use volumes::Volumes;
 

@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
+use archive_decisions::store::{Event, FileRecord, ReplicaSpec};
 use archive_model::{FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
 
 use crate::admin::Admin;
 use crate::people::People;
 use crate::replicas::Copy;
 use crate::standing::{Now, Task};
-use crate::store::{Event, FileRecord, ReplicaSpec};
 
 /// How many files are brought at once.
 const WINDOW: usize = 16;

@@ -17,6 +17,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use archive_daemon::{Chance, Clock};
+use archive_decisions::store::{
+    Claim, Effect, Event, FileRecord, FileState, Limits, ReplicaSpec, Requester,
+};
 use archive_model::{FileName, UploadId};
 use archive_proof::SigningKey;
 use jiff::Timestamp;
@@ -28,7 +31,6 @@ use crate::depositor::Depositor;
 use crate::heal::Healer;
 use crate::mail::Letter;
 use crate::standing::Standing;
-use crate::store::{Claim, Effect, Event, FileRecord, FileState, Limits, ReplicaSpec, Requester};
 use crate::transfer::{Seal, Transfers, UploadVerdict};
 
 use act::Decided;
@@ -83,7 +85,7 @@ pub enum CoordinatorError {
     Admin(#[from] AdminError),
     /// The settings make no archive.
     #[error(transparent)]
-    Replicas(#[from] crate::store::UnusableReplicas),
+    Replicas(#[from] archive_decisions::store::UnusableReplicas),
     /// An admission or receipt cannot be written.
     #[error("signing for {0}: {1}")]
     Sign(FileName, String),

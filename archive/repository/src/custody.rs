@@ -9,6 +9,7 @@
 #[cfg(test)]
 mod tests;
 
+use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_model::{AnomalyKind, ReplicaId, ReplicaKind, ReplicaState, StoreFailure};
 use archive_proof::receipt::Custody;
 use archive_proof::{Envelope, Receipt, SigningKey};
@@ -16,7 +17,6 @@ use jiff::Timestamp;
 
 use crate::anomalies::{AnomalyRow, Filed, is_of_one_copy};
 use crate::standing::Now;
-use crate::store::{FileRecord, ReplicaRecord};
 
 /// A file as everything that is known shows it at one moment.
 #[derive(Clone, Copy, Debug)]

@@ -2,13 +2,12 @@
 
 use std::pin::Pin;
 
+use archive_decisions::store::{Claim, FileRecord};
 use archive_model::{ArchiveError, Root, UploadId};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
-
-use crate::store::{Claim, FileRecord};
 
 /// How many bytes are taken between two words about it.
 const STRIDE: u64 = 4 << 20;

@@ -1,7 +1,7 @@
 //! Volumes and nodes that are drained: every copy is brought to another place of the same replica, and then put aside.
 //!
 //! Owns the walk over what is recorded there, a bounded number of files at a time. What to do with one file is decided
-//! by a pure core ([`plan`]) from the admin data and from what the nodes say just now, before each step anew: so a
+//! in [`archive_decisions::drain`] from the admin data and from what the nodes say just now, before each step anew: so a
 //! restart at any point goes on with whatever still lies there, and nothing needs to be remembered of the way. At the
 //! end the node is asked for all that it has there; what is left of cut moves goes then, and what nobody knows is told.
 //!
@@ -14,7 +14,6 @@ mod board;
 mod follow;
 mod one;
 mod pass;
-mod plan;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -9,6 +9,7 @@ mod slots;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive_decisions::store::Event;
 use archive_model::{FileName, ReplicaId, Root, StoreFailure};
 use bytes::Bytes;
 use jiff::SignedDuration;
@@ -16,7 +17,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::assemble::{Assembler, Assembly, Donor, Part, Wanted};
 use crate::replicas::failure;
-use crate::store::Event;
 use crate::transfer::{Item, Pace, Transfers, UploadVerdict};
 
 use slots::Slots;

@@ -1,17 +1,14 @@
 //! The coordinator: what was decided about every file.
 //!
-//! Owns the decisions of the archive, each a pure core: [`store`] (one file on its way into every replica), [`check`]
-//! (a replica's listing against the admin data), [`vote`] (which root is right) and [`repair`] (what to move, and when).
-//! No core awaits, reads a clock or touches a disk: times are arguments, answers are values.
+//! Owns what the archive remembers of every file, and the workers that act on it. What follows from what is known is decided
+//! in `archive-decisions`, whose answers are persisted here first and acted upon second.
 //!
-//! Around them: one reader that gives proven bytes out of any replica, checks that file [`anomalies`], repairs that move
+//! Around these: one reader that gives proven bytes out of any replica, checks that file [`anomalies`], repairs that move
 //! the damaged groups alone, and the workers that do both by themselves.
-//!
-//! Not promised by a core: that anything was remembered or done. The shell persists first, then acts.
 //!
 //! The rooms in reading order, from those that use no other one to the doors:
 //!
-//! - decisions, pure: [`store`], [`vote`], [`check`], [`repair`], `custody` (which copies count), [`requests`] (acts of two people);
+//! - decisions that need rows: `custody` (which copies count), [`requests`] (acts of two people);
 //! - what is remembered: [`admin`] (a row a file), [`anomalies`], [`audit_log`] and `audit` (the trail), [`standing`] (what is
 //!   retired or drained), `export` and [`restore`] (the truth outside of this disk, and back);
 //! - other machines: `replicas` (every call to a monitor or a node), `membership` (who is there), `attention` (whom to tell of
@@ -34,7 +31,6 @@ pub mod audit_log;
 mod automatic;
 mod batch;
 mod bootstrap;
-pub mod check;
 mod checking;
 pub mod coordinator;
 mod custody;
@@ -50,7 +46,6 @@ mod mending;
 mod metrics;
 mod people;
 mod preserver;
-pub mod repair;
 mod replicas;
 pub mod requests;
 pub mod restore;
@@ -59,9 +54,7 @@ mod schedule;
 pub mod serve;
 pub mod settings;
 pub mod standing;
-pub mod store;
 mod transfer;
-pub mod vote;
 
 pub use serve::{StartError, serve};
 pub use settings::{

@@ -2,12 +2,12 @@
 //!
 //! Owns what it can be told, and the wait of those who told it. Everybody may send; only the coordinator receives, and decides.
 
+use archive_decisions::store::{Claim, Event};
 use archive_model::FileName;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::AdminRow;
 use crate::depositor::Depositor;
-use crate::store::{Claim, Event};
 
 /// Where the coordinator is told what happened.
 #[derive(Clone, Debug)]

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_daemon::{Clock, OwnThread, Step, Worker, WorkerError};
+use archive_decisions::store::ReplicaSpec;
 use archive_model::{NodeId, ReplicaId, VolumeKey};
 
 use crate::admin::Admin;
 use crate::replicas::Replicas;
 use crate::settings::ReplicaSettings;
 use crate::standing::{Now, Standing};
-use crate::store::ReplicaSpec;
 
 /// How often each monitor is told and asked.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -17,6 +17,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use archive_decisions::repair::{Patient, Plan, plan};
 use archive_model::{AnomalyKind, NodeId, ReplicaId, VolumeId};
 use archive_rpc::Kind;
 use tonic::Status;
@@ -24,7 +25,6 @@ use tonic::Status;
 use crate::anomalies::AnomalyRow;
 use crate::assemble::Wanted;
 use crate::preserver::{Errand, Preserver, blocking};
-use crate::repair::{Patient, Plan, plan};
 
 pub(crate) use orders::Which;
 

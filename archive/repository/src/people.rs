@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use archive_daemon::{Chance, Step, Worker, WorkerError};
 use archive_db::DbError;
+use archive_decisions::store::{Event, ReplicaSpec};
 use archive_durable::{DiskError, directory};
 use archive_model::{FileName, NodeId, ReplicaId};
 use archive_rpc::Kind;
@@ -35,7 +36,6 @@ use crate::anomalies::Anomalies;
 use crate::requests::table::{RequestError, Requests};
 use crate::requests::{Act, Person, Request};
 use crate::standing::Standing;
-use crate::store::{Event, ReplicaSpec};
 use crate::transfer::Transfers;
 
 /// How long an act that was just approved is tried again after a part did not answer.

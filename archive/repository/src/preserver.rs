@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use archive_daemon::{Chance, Clock, Tasks};
 use archive_db::DbError;
+use archive_decisions::repair::policy::Policy;
+use archive_decisions::store::FileRecord;
 use archive_model::{FileName, Groups, NodeId, ReplicaId, VolumeId};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Outlet, Progress, feed};
@@ -32,11 +34,9 @@ use crate::assemble::Assembler;
 use crate::limits;
 use crate::mail::Mail;
 use crate::metrics::Instruments;
-use crate::repair::policy::Policy;
 use crate::replicas::{Copy, Replicas, Verified};
 use crate::settings::ReplicaSettings;
 use crate::standing::View;
-use crate::store::FileRecord;
 
 use one_name::damage;
 pub(crate) use one_name::{bad, expected, listed};

@@ -181,7 +181,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         key: key.clone(),
         specs: specs.clone(),
         standing: Arc::clone(&standing),
-        limits: crate::store::Limits::default(),
+        limits: archive_decisions::store::Limits::default(),
         admin: admin.clone(),
         healer: Healer::new(transfers.clone(), assembler.clone()),
         transfers: transfers.clone(),

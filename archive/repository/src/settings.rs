@@ -5,13 +5,12 @@ use std::path::PathBuf;
 
 use archive_daemon::notify::InvalidNotify;
 use archive_daemon::{ByteSize, DaemonSettings, NotifySettings, Period};
+use archive_decisions::repair::policy::{Automatic, Policy};
+use archive_decisions::store::ReplicaSpec;
 use archive_model::{ReplicaId, ReplicaKind};
 use archive_rpc::RpcSettings;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
-
-use crate::repair::policy::{Automatic, Policy};
-use crate::store::ReplicaSpec;
 
 /// Everything in the repository's settings file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

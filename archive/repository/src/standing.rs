@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_db::{DbError, Table, Text, Value};
+use archive_decisions::store::{ReplicaRecord, ReplicaSpec};
 use archive_model::{NodeId, ReplicaId, VolumeKey};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::admin::{Admin, AuditLine, NodeRow, volumes};
-use crate::store::{ReplicaRecord, ReplicaSpec};
 
 pub(crate) use draining::Key as DrainKey;
 pub use draining::{DrainRow, Source};

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use archive_db::DbError;
+use archive_decisions::store::FileRecord;
 use archive_model::{FileName, ReplicaId};
 use jiff::Timestamp;
 
 use super::lagging::{Lack, Lagging, Late};
 use super::{Admin, AdminRow};
-use crate::store::FileRecord;
 
 /// What the admin data amounts to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

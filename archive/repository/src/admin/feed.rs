@@ -15,13 +15,13 @@ use std::ops::Bound::{Excluded, Included};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_db::{Batch, Database, DbError, Table, Value};
+use archive_decisions::store::FeedState;
 use archive_model::{ChangeKind, FeedChange, FeedFile, FeedPosition, FileName};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
 use super::Admin;
-use crate::store::FeedState;
 
 /// The name of the table.
 pub(super) const FEED: &str = "feed";

@@ -5,10 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use archive_decisions::store::FileRecord;
 use archive_model::{FileName, ReplicaId};
 use jiff::Timestamp;
-
-use crate::store::FileRecord;
 
 /// The most files of one kind of lack that are known by name.
 const MOST: usize = 1000;

@@ -93,10 +93,11 @@ fn fold(name: &FileName) -> String {
 
 #[cfg(test)]
 mod tests {
+    use archive_decisions::store::Phase;
+
     use super::super::tests::row;
     use super::*;
     use crate::admin::AdminRow;
-    use crate::store::Phase;
 
     fn name(text: &str) -> FileName {
         FileName::new(text).unwrap()

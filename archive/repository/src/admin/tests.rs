@@ -1,9 +1,9 @@
 //! What is there after a restart, what is counted, and what is no empty archive.
 
+use archive_decisions::store::ReplicaSpec;
 use archive_model::{ReplicaId, ReplicaKind, ReplicaState, VolumeKey};
 
 use super::*;
-use crate::store::ReplicaSpec;
 
 pub(super) fn row(name: &str) -> AdminRow {
     let spec = ReplicaSpec {
@@ -71,7 +71,7 @@ fn rows_are_counted_while_they_change() {
     let admin = Admin::init(directory.path()).unwrap();
     let file = |name: &str, size: u64| {
         let mut row = row(name);
-        row.record.content = Some(crate::store::Content {
+        row.record.content = Some(archive_decisions::store::Content {
             root: archive_model::Root::from_bytes([1; 32]),
             size,
             digests: archive_model::Digests::default(),

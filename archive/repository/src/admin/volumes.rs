@@ -11,12 +11,12 @@
 use std::collections::BTreeSet;
 
 use archive_db::{Batch, Database, DbError, Options, Table, Text, Value};
+use archive_decisions::store::FileRecord;
 use archive_model::{FileName, NodeId, ReplicaId, VolumeId, VolumeKey};
 use serde::{Deserialize, Serialize};
 
 use super::{Admin, AdminRow, TABLES, VERSION};
 use crate::standing::{RETIRED_VOLUMES, Retired};
-use crate::store::FileRecord;
 
 /// The name of the table of the volumes that have, or had, copies.
 pub(super) const VOLUMES: &str = "volumes-with-copies";

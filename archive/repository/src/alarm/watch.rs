@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::{Notifier, Step, Worker, WorkerError};
 use archive_db::DbError;
+use archive_decisions::repair::policy::Automatic;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
 use super::{FILED, HELD, LATE, Tallies, held, late};
 use crate::anomalies::Anomalies;
 use crate::preserver::Preserver;
-use crate::repair::policy::Automatic;
 
 /// How often is looked.
 const PAUSE: Duration = Duration::from_secs(10);

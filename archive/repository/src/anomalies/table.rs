@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use archive_daemon::Clock;
 use archive_db::{DbError, Table, Text, Value};
+use archive_decisions::store::FileRecord;
 use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -21,7 +22,6 @@ use tokio::sync::watch;
 use self::running::{Running, waits};
 use super::{Change, Ended, Filed, Look, compare, found_again, is_within};
 use crate::admin::{Admin, AuditLine};
-use crate::store::FileRecord;
 
 type Key = (Text<FileName>, Text<ReplicaId>, String);
 

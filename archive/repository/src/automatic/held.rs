@@ -1,13 +1,13 @@
 //! Why something is not repaired yet, for people.
 
 use archive_db::DbError;
+use archive_decisions::repair::policy::{Automatic, Decision, Hold};
+use archive_decisions::repair::{Idle, Question};
 use archive_model::{AnomalyKind, ReplicaId};
 
 use super::Volumes;
 use crate::anomalies::AnomalyRow;
 use crate::preserver::Preserver;
-use crate::repair::policy::{Automatic, Decision, Hold};
-use crate::repair::{Idle, Question};
 
 impl Preserver {
     /// Why one anomaly is not repaired yet; empty: it is being repaired, or nothing is to be done.

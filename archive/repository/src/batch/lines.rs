@@ -1,5 +1,6 @@
 //! The lines of a job's manifest and of its list of errors: JSON, one document a line.
 
+use archive_decisions::store::Content;
 use archive_model::{
     FailureKind, FileFailure, FileName, FileOutcome, NodeId, Program, Root, VolumeId,
 };
@@ -8,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::table::Row;
 use super::unread::Missed;
-use crate::store::Content;
 
 /// The first line of a manifest: what was run, over what, for whom.
 #[derive(Debug, Serialize)]

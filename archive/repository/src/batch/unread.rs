@@ -13,6 +13,7 @@ use std::io::{BufRead, Read as _};
 
 use archive_batch::{Control, Stop};
 use archive_db::DbError;
+use archive_decisions::store::Content;
 use archive_model::{FileName, FileSelection, NodeId, ReplicaId};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -20,7 +21,6 @@ use serde::de::DeserializeOwned;
 use super::lines::{Read, Told};
 use crate::admin::{Admin, AdminRow};
 use crate::standing::Now;
-use crate::store::Content;
 
 /// The longest line of a list, in bytes: a name, and a few numbers or a reason.
 const LONGEST_LINE: u64 = 1 << 20;

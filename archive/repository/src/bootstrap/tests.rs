@@ -1,11 +1,11 @@
 //! What each file is told of each task, in every state; and that a walk sees every row once, however it is cut.
 
+use archive_decisions::store::{Content, Phase, ReplicaRecord};
 use archive_model::{Digests, ReplicaKind, Root, VolumeKey};
 use jiff::Timestamp;
 
 use super::*;
 use crate::admin::AdminRow;
-use crate::store::{Content, Phase, ReplicaRecord};
 
 fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()

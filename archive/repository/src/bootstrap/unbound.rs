@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 
 use archive_daemon::WorkerError;
 use archive_db::DbError;
+use archive_decisions::store::{FileRecord, Phase};
 use archive_model::{FileName, NodeId, ReplicaId};
 
 use super::{Pass, Told, WINDOW, Wanted, tell, wanted};
 use crate::admin::Admin;
 use crate::people::People;
 use crate::standing::Task;
-use crate::store::{FileRecord, Phase};
 
 /// Those of the files that can be told now, and those that cannot yet.
 #[derive(Debug, Default)]
@@ -89,12 +89,12 @@ pub(super) fn may_still(task: &Task, record: &FileRecord) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
+    use archive_decisions::store::ReplicaRecord;
     use archive_model::{ReplicaKind, ReplicaState, VolumeId, VolumeKey};
     use jiff::Timestamp;
 
     use super::*;
     use crate::admin::AdminRow;
-    use crate::store::ReplicaRecord;
 
     fn id(text: &str) -> ReplicaId {
         ReplicaId::new(text).unwrap()

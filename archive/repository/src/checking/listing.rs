@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use archive_daemon::clock::TimedOut;
+use archive_decisions::check::{AdminEntry, Check, Finding, Listed, Report};
 use archive_model::{AnomalyKind, FileName, NodeId, VolumeId};
 use archive_rpc::Kind;
 use tokio::runtime::Handle;
@@ -19,7 +20,6 @@ use tonic::Status;
 use super::{Pass, Selection, WINDOW};
 use crate::admin::Admin;
 use crate::anomalies::{Eye, Found, Look};
-use crate::check::{AdminEntry, Check, Finding, Listed, Report};
 use crate::preserver::{expected, listed};
 use crate::replicas::{CopyCondition, ListedCopies};
 

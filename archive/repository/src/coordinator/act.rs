@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archive_decisions::store::{Effect, Requester, Upload};
 use archive_model::{ArchiveError, FileName, Groups, ReplicaId};
 use archive_proof::Admission;
 use jiff::Timestamp;
@@ -11,7 +12,6 @@ use crate::admin::{AdminError, AdminRow, AuditLine};
 use crate::assemble::Donor;
 use crate::custody::Vouched;
 use crate::depositor::{Custody, Reply, Source};
-use crate::store::{Effect, Requester, Upload};
 use crate::transfer::{Arrival, Item, UploadVerdict};
 
 /// What was decided about a file.

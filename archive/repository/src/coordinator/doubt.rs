@@ -1,6 +1,7 @@
 //! What is filed of a file, and what the coordinator makes of it: a copy that is known to be gone is asked for again when
 //! somebody brings the bytes, and what says that it is gone is closed when it is there.
 
+use archive_decisions::store::{Event, FileRecord};
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
 use jiff::Timestamp;
 
@@ -10,7 +11,6 @@ use crate::admin::AdminError;
 use crate::anomalies::{AnomalyRow, Eye, Filing, Finder, Look};
 use crate::custody::Vouched;
 use crate::standing::Now;
-use crate::store::{Event, FileRecord};
 
 /// A copy that did not count, and does if the record says so after the event.
 pub(crate) struct Back {
@@ -56,7 +56,7 @@ impl Back {
             | Event::Withdrawn { .. }
             | Event::Readmitted { .. } => return None,
         };
-        let counts = |copy: &crate::store::ReplicaRecord| copy.state.is_completed();
+        let counts = |copy: &archive_decisions::store::ReplicaRecord| copy.state.is_completed();
         (!record.replicas.get(replica).is_some_and(counts)).then(|| Self {
             name: record.name.clone(),
             replica: replica.clone(),

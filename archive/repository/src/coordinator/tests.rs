@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use archive_daemon::clock::ManualClock;
+use archive_decisions::store::Content;
 use archive_model::{Digests, FileName, ReplicaId, ReplicaKind, Root};
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +12,6 @@ use super::paging::tests::coordinator;
 use super::*;
 use crate::admin::stamp::{STAMP, read};
 use crate::depositor::Reply;
-use crate::store::Content;
 
 const WHO: [&str; 2] = ["depositor/anna", "depositor/bert"];
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use archive_db::DbError;
+use archive_decisions::store::FileRecord;
 use archive_model::FileName;
 use archive_rpc::Kind;
 use futures_util::{StreamExt, stream};
@@ -18,7 +19,6 @@ use crate::admin::Admin;
 use crate::people::blocking;
 use crate::replicas::CopyCondition;
 use crate::standing::Source;
-use crate::store::FileRecord;
 
 /// How many files of one drain move at once.
 const AT_ONCE: usize = 4;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use archive_daemon::{Clock, Notifier, Step, Tasks, Worker, WorkerError};
 use archive_db::{DbError, Table, Value};
+use archive_decisions::store::Claim;
 use archive_durable::{DiskError, directory};
 use archive_model::{Digests, FileName};
 use archive_rpc::answers::feed;
@@ -28,7 +29,6 @@ use crate::admin::{Admin, AuditLine};
 use crate::depositor::{Depositor, Reply, Source};
 use crate::limits;
 use crate::mail::Mail;
-use crate::store::Claim;
 use spool::{Spool, Spooled, Written};
 
 /// How often it is looked whether one is due.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive_decisions::repair::{Condition, KnownCopy, Plan};
+use archive_decisions::store::Event;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaState, StoreFailure};
 use archive_rpc::Kind;
 use tonic::Status;
@@ -13,9 +15,7 @@ use crate::anomalies::Finder;
 use crate::assemble::{Assembly, Donor, Part};
 use crate::limits;
 use crate::preserver::{Errand, Preserver, blocking};
-use crate::repair::{Condition, KnownCopy, Plan};
 use crate::replicas::{Copy, MendOrder, Mended, Mending};
-use crate::store::Event;
 
 /// How often it is looked whether the coordinator has brought a file.
 const LOOK: Duration = Duration::from_millis(500);

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use archive_decisions::repair::{Condition, KnownCopy};
 use archive_model::{AnomalyKind, Groups, NodeId, ReplicaId, ReplicaKind};
 use tonic::Status;
 
 use crate::anomalies::AnomalyRow;
 use crate::assemble::Wanted;
 use crate::preserver::{Preserver, bad};
-use crate::repair::{Condition, KnownCopy};
 use crate::replicas::{Copy, Located};
 
 impl Preserver {

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use archive_decisions::repair::{Condition, Idle, KnownCopy, Patient, Plan, plan};
+use archive_decisions::store::{Event, FileRecord, Phase};
 use archive_model::{AnomalyKind, FileName, Groups, ReplicaId, ReplicaKind};
 use jiff::Timestamp;
 use tonic::Status;
@@ -13,8 +15,6 @@ use super::{Case, Done, Mandate, Outcome, is_absence};
 use crate::anomalies::{AnomalyRow, Eye, Finder, Look, needs_repair};
 use crate::assemble::Wanted;
 use crate::preserver::{Errand, Preserver};
-use crate::repair::{Condition, Idle, KnownCopy, Patient, Plan, plan};
-use crate::store::{Event, FileRecord, Phase};
 
 impl Preserver {
     /// A repair found that some groups are good nowhere. `None`: a copy came meanwhile, plan again.

@@ -3,6 +3,7 @@
 //! Its node reads it whole first: only what has the admitted root and size becomes a copy again. Bytes that are other are
 //! left as they are, for people.
 
+use archive_decisions::store::{Content, Event};
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use archive_rpc::Kind;
 use tonic::Status;
@@ -13,7 +14,6 @@ use crate::anomalies::AnomalyRow;
 use crate::limits;
 use crate::preserver::{Preserver, blocking};
 use crate::replicas::CopyCondition;
-use crate::store::{Content, Event};
 
 impl Preserver {
     /// Whether the archive knows what an unexpected file should be: it shall have one there.

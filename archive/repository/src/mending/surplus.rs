@@ -3,17 +3,17 @@
 //! Owns the order: the copy that is recorded is read whole first, and stays. Only copies of the admitted content go, into
 //! the attic of their volume. Nothing is done while some volume of the replica is silent, and nothing by itself.
 
+use archive_decisions::check::Place;
+use archive_decisions::store::Content;
 use archive_model::Root;
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::{Done, Mandate, Outcome, said};
 use crate::anomalies::AnomalyRow;
-use crate::check::Place;
 use crate::limits;
 use crate::preserver::Preserver;
 use crate::replicas::{Cause, Copy};
-use crate::store::Content;
 
 impl Preserver {
     /// Puts aside every copy in the replica but the one that is recorded.

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use archive_decisions::store::{Content, Event, FileRecord};
+use archive_decisions::vote::{Authority, Ballot, Evidence, Verdict, decide};
 use archive_model::{
     Approval, Digests, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root, UploadId,
     VolumeId,
@@ -20,8 +22,6 @@ use crate::admin::AdminRow;
 use crate::limits;
 use crate::replicas::{Cause, Found, How};
 use crate::requests::{Act, Request, State};
-use crate::store::{Content, Event, FileRecord};
-use crate::vote::{Authority, Ballot, Evidence, Verdict, decide};
 
 impl People {
     /// Whether an act can be done as things stand; asked before a request is taken, and again before it is done.

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use archive_db::DbError;
+use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeKey};
 use tonic::Status;
 
@@ -16,7 +17,6 @@ use crate::admin::AdminRow;
 use crate::anomalies::AnomalyRow;
 use crate::custody::Vouched;
 use crate::standing::Now;
-use crate::store::{FileRecord, ReplicaRecord};
 
 /// What goes out of service.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -110,6 +110,7 @@ mod tests {
     use std::sync::Arc;
 
     use archive_daemon::Chance;
+    use archive_decisions::store::ReplicaSpec;
     use archive_model::FileName;
 
     use super::*;
@@ -119,7 +120,6 @@ mod tests {
     use crate::requests::table::Requests;
     use crate::requests::{Act, Request, State};
     use crate::standing::Standing;
-    use crate::store::ReplicaSpec;
 
     fn item(name: Option<&str>, kind: &str) -> AtticItem {
         AtticItem {

@@ -11,6 +11,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use archive_decisions::store::Event;
 use archive_durable::{DiskError, Space, Stage};
 use archive_model::{FileName, ReplicaId, Root};
 use archive_rpc::Kind;
@@ -23,7 +24,6 @@ use super::acts::content;
 use super::{People, blocking, failed_db};
 use crate::anomalies::{Eye, Filing, Finder, Look};
 use crate::replicas::{Aside, Cause, Found, How};
-use crate::store::Event;
 use crate::transfer::{Item, UploadVerdict};
 
 /// What stays free on the disk of the spool, in bytes.

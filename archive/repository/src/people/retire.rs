@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use archive_decisions::store::FileRecord;
 use archive_model::{FileName, NodeId, ReplicaId, VolumeKey};
 use archive_rpc::Kind;
 use tonic::Status;
@@ -15,7 +16,6 @@ use super::{People, blocking, failed_db};
 use crate::replicas::Cause;
 use crate::requests::{Act, NodeSelector, Request, VolumeSelector};
 use crate::standing::{ReplicaRow, Retired};
-use crate::store::FileRecord;
 
 /// The volume that an act is about.
 pub(super) fn volume_of(act: &Act) -> Result<VolumeSelector, Status> {

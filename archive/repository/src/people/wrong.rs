@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use archive_decisions::store::Event;
 use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::Kind;
 use tonic::Status;
@@ -14,7 +15,6 @@ use super::{People, blocking, failed_db};
 use crate::admin::AdminRow;
 use crate::anomalies::{Eye, Filing, Finder, Look};
 use crate::replicas::{Cause, Found, How};
-use crate::store::Event;
 
 impl People {
     /// The copy of that checksum, which is not what was admitted under the name; else why there is none to be removed.

@@ -3,16 +3,16 @@
 //! Owns that a look is of one moment: what is recorded is read before and after the replica is asked, and again once it is
 //! filed. So a copy that is brought meanwhile is never filed as missing for longer than one more look.
 
+use archive_decisions::check::{AdminEntry, Expected, Place};
+use archive_decisions::store::{Event, FileRecord};
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use tonic::Status;
 
 use super::one_name::{compare, damage, expected, silent};
 use super::{Errand, Preserver};
 use crate::anomalies::{AnomalyRow, Eye, Found, Look, is_damage};
-use crate::check::{AdminEntry, Expected, Place};
 use crate::replicas::{Copy, CopyCondition, Located};
 use crate::standing::Now;
-use crate::store::{Event, FileRecord};
 
 /// So often a name is looked at when what is recorded of it changes meanwhile.
 const LOOKS: usize = 3;
@@ -254,18 +254,20 @@ impl Preserver {
             };
             let roots = located.copies.iter().filter(|copy| copy.is_readable());
             ballots.extend(roots.filter_map(|copy| {
-                Some(crate::vote::Ballot {
+                Some(archive_decisions::vote::Ballot {
                     replica: spec.id.clone(),
                     root: copy.root?,
                 })
             }));
         }
-        let evidence = crate::vote::Evidence {
+        let evidence = archive_decisions::vote::Evidence {
             admin: admitted.map(|content| content.root),
             admissions: Vec::new(),
             ballots,
         };
-        if let crate::vote::Verdict::Disputed { copies, .. } = crate::vote::decide(&evidence) {
+        if let archive_decisions::vote::Verdict::Disputed { copies, .. } =
+            archive_decisions::vote::decide(&evidence)
+        {
             seen.found.retain(|kind| !is_conflict(kind));
             seen.found.push(AnomalyKind::Disputed(copies));
         }

@@ -1,10 +1,10 @@
 //! What one look at one name amounts to. Pure: the check's own comparison, of a single name.
 
+use archive_decisions::check::{AdminEntry, Check, Expected, Finding, Listed, ListedEntry, Place};
+use archive_decisions::store::{FileRecord, Phase};
 use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
 
-use crate::check::{AdminEntry, Check, Expected, Finding, Listed, ListedEntry, Place};
 use crate::replicas::{Copy, CopyCondition, Located};
-use crate::store::{FileRecord, Phase};
 
 /// What a replica should have of a file; none while the file is on its way for the first time.
 pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<AdminEntry> {
@@ -238,9 +238,9 @@ mod tests {
     /// acknowledged passes for one that never was there.
     #[test]
     fn failed_copy_of_incomplete_store_is_incomplete() {
+        use archive_decisions::store::{Content, ReplicaRecord};
         use archive_model::{Digests, ReplicaKind, ReplicaState, StoreFailure};
 
-        use crate::store::{Content, ReplicaRecord};
         let one = ReplicaId::new("one").unwrap();
         let copy = ReplicaRecord {
             state: ReplicaState::UploadFailed(StoreFailure::NoSpace),

@@ -1,5 +1,6 @@
 //! What is filed of a file whose copies are looked at, over replicas that answer by a script.
 
+use archive_decisions::store::Content;
 use archive_model::{AnomalyKind, Digests, Root};
 
 use super::*;
@@ -8,7 +9,6 @@ use crate::mail::Letter;
 use crate::replicas::scripted::{ScriptedReplicas, damaged, good, id};
 use crate::restore::testing::row;
 use crate::settings::RepairSettings;
-use crate::store::Content;
 
 /// Looks, checks and repairs over two replicas that a test scripts.
 pub(crate) struct PreserverFixture {

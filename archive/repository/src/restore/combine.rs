@@ -10,12 +10,14 @@
 
 use std::collections::BTreeMap;
 
+use archive_decisions::store::{
+    Claim, Content, FileRecord, Phase, ReplicaRecord, ReplicaSpec, Upload,
+};
 use archive_model::{Approval, FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
 use archive_proof::{Admission, Envelope, TrustFile};
 use jiff::Timestamp;
 
 use crate::admin::AdminRow;
-use crate::store::{Claim, Content, FileRecord, Phase, ReplicaRecord, ReplicaSpec, Upload};
 
 /// What one sidecar says, and where it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use archive_decisions::store::Phase;
 use archive_durable::directory;
 use archive_model::FileName;
 use archive_proof::{Admission, Envelope, TrustFile};
@@ -13,7 +14,6 @@ use super::RestoreError;
 use crate::admin::{AdminRow, AuditLine};
 use crate::audit_log::Chain;
 use crate::export::{Counted, End, FORMAT, Header, Line, Node, OLD_FORMAT, Row};
-use crate::store::Phase;
 
 /// The longest line that is read, in bytes.
 const LONGEST: u64 = 8 << 20;

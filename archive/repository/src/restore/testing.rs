@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use archive_daemon::{DaemonSettings, NotifySettings, Period};
+use archive_decisions::store::ReplicaSpec;
 use archive_model::{Digests, FileName, NodeId, ReplicaId, ReplicaKind, Root, UploadId};
 use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
 use archive_rpc::RpcSettings;
@@ -10,7 +11,6 @@ use archive_rpc::RpcSettings;
 use super::combine::{Rule, Sighting, Verdict};
 use crate::admin::{Admin, AdminRow, AuditLine};
 use crate::settings::{ReplicaSettings, RepositorySettings, Settings};
-use crate::store::ReplicaSpec;
 
 pub(crate) fn key() -> SigningKey {
     SigningKey::from_seed([1; 32])

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
+use archive_decisions::store::Phase;
 use archive_model::FileName;
 use archive_proof::SigningKey;
 use flate2::{Compression, write::GzEncoder};
@@ -17,7 +18,6 @@ use crate::admin::{Admin, AdminRow};
 use crate::audit::Trail;
 use crate::audit_log::AuditLog;
 use crate::export::Export;
-use crate::store::Phase;
 
 struct World {
     directory: tempfile::TempDir,

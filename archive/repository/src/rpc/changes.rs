@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use archive_daemon::Clock;
+use archive_decisions::store::FeedState;
 use archive_model::{FeedPosition, FileName};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Outlet, Progress, answer_from};
@@ -18,7 +19,6 @@ use tonic::Status;
 
 use super::{Answers, Door, admin_failed, send};
 use crate::admin::Admin;
-use crate::store::FeedState;
 
 /// How many files or changes one message has.
 const ENTRIES: usize = 1000;

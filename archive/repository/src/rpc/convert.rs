@@ -1,5 +1,6 @@
 //! Between the repository's own types and the wire.
 
+use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_model::{ReplicaId, ReplicaState};
 use bytes::Bytes;
 use proto_archive::convert as fields;
@@ -10,7 +11,6 @@ use crate::anomalies::AnomalyRow;
 use crate::coordinator::Times;
 use crate::custody::{Doubt, Vouched};
 use crate::standing::Now;
-use crate::store::{FileRecord, ReplicaRecord};
 
 /// How a file stands in each replica, and when what failed is tried again, as far as that is known.
 pub(super) fn replicas(record: &FileRecord, retries: &Times) -> Vec<wire::ReplicaStatus> {

@@ -1,5 +1,6 @@
 //! The service `Ingest`.
 
+use archive_decisions::store::Claim;
 use archive_model::{ArchiveError, Digests, FileName};
 use archive_proof::{Admission, Envelope};
 use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
@@ -16,7 +17,6 @@ use super::{AnswerStream, Door, admin_failed, convert};
 use crate::admin::Admin;
 use crate::coordinator::Times;
 use crate::depositor::{Chunk, Depositor, Reply, Source};
-use crate::store::Claim;
 
 #[tonic::async_trait]
 impl Ingest for Door {

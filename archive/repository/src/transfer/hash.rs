@@ -1,12 +1,11 @@
 //! All that is computed of a depositor's bytes while they pass, and the states from which it goes on.
 
+use archive_decisions::store::Content;
 use archive_model::{Digests, Root};
 use archive_proof::points::split;
 use archive_proof::{Points, Prefix, TreeBuilder};
 use md5::{Digest, Md5};
 use sha2::Sha256;
-
-use crate::store::Content;
 
 /// What is known of the first bytes of a file.
 #[derive(Clone, Debug)]

@@ -3,12 +3,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use archive_decisions::store::{Agreement, Claim};
 use archive_model::UploadId;
 use archive_proof::{Points, Shelf};
 
 use super::hash::{Hash, State};
 use crate::depositor::Source;
-use crate::store::{Agreement, Claim};
 
 /// How many states are kept of all streams: some 35 MB.
 const MOST: usize = 2048;

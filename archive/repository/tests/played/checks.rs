@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use archive_daemon::{Chance, Clock, Daemon};
+use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
 use archive_model::{Digests, FileName, ReplicaKind, ReplicaState, Root};
 use archive_repository::admin::{Admin, AdminRow};
-use archive_repository::store::{Content, FileRecord, Phase, ReplicaRecord};
 use archive_rpc::{Expected, Kind, Limits, Role, connect_lazy};
 use jiff::Timestamp;
 use proto_archive::wire::check_request::Kind as CheckKind;

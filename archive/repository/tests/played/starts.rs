@@ -5,12 +5,12 @@ use std::path::Path;
 
 use archive_daemon::worker::WorkerStatus;
 use archive_daemon::{Chance, Clock, Daemon};
+use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
 use archive_durable::AppendFile;
 use archive_model::{Digests, FileName, ReplicaKind, ReplicaState, Root};
 use archive_repository::StartError;
 use archive_repository::admin::{Admin, AdminRow};
 use archive_repository::audit_log::Walk;
-use archive_repository::store::{Content, FileRecord, Phase, ReplicaRecord};
 use jiff::Timestamp;
 use testing::{PATIENCE, eventually};
 

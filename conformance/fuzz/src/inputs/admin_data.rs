@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use archive_bitarchive::checksum::Recorded;
 use archive_db::value::decode_body;
 use archive_db::{Key, Text, Value};
+use archive_decisions::store::{Claim, Content, FileRecord, Phase, ReplicaRecord, Upload};
 use archive_model::{
     AnomalyKind, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root, UploadId, VolumeId,
 };
@@ -14,7 +15,6 @@ use archive_repository::audit_log::{Chain, Hash, Position, Walk, verify};
 use archive_repository::requests::{Act, Request, State};
 use archive_repository::restore::{FromExport, judge, rewritten};
 use archive_repository::standing::{DrainRow, ReplicaRow, Retired};
-use archive_repository::store::{Claim, Content, FileRecord, Phase, ReplicaRecord, Upload};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use archive_db::{Database, Options};
+use archive_decisions::store::Phase;
 use archive_model::{ReplicaState, Root};
 use jiff::Timestamp;
 
@@ -10,7 +11,6 @@ use super::super::stamp::STAMP;
 use super::super::{AdminRow, Restoring, TABLES};
 use super::*;
 use crate::restore::testing::row;
-use crate::store::Phase;
 
 fn put(admin: &Admin, row: &AdminRow) {
     let mut changes = admin.change();

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
 use archive_model::{Digests, NameList, NamePattern, ReplicaKind, ReplicaState, Root};
 
 use super::*;
-use crate::store::{Content, FileRecord, Phase, ReplicaRecord};
 
 fn name(text: &str) -> FileName {
     FileName::new(text).unwrap()

@@ -1,11 +1,11 @@
 //! Which copies are given up when a depositor asks.
 
+use archive_decisions::store::{Content, Phase, ReplicaRecord};
 use archive_model::{Digests, ReplicaKind, ReplicaState, Root, VolumeId, VolumeKey};
 
 use super::*;
 use crate::anomalies::{Ended, Filed};
 use crate::standing::{ReplicaRow, Retired};
-use crate::store::{Content, Phase, ReplicaRecord};
 
 fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()

@@ -6,6 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use archive_daemon::clock::ManualClock;
 use archive_daemon::{Chance, Tasks};
+use archive_decisions::store::{
+    Claim, Content, Effect, Event, FileRecord, Phase, ReplicaRecord, Upload,
+};
 use archive_model::{Digests, ReplicaId, ReplicaKind, ReplicaState, Root, StoreFailure, UploadId};
 use archive_proof::SigningKey;
 use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
@@ -19,7 +22,6 @@ use crate::heal::Healer;
 use crate::mail::{Letter, Mail};
 use crate::replicas::Replicas;
 use crate::standing::{Standing, View};
-use crate::store::{Claim, Content, Effect, Event, FileRecord, Phase, ReplicaRecord, Upload};
 use crate::transfer::Transfers;
 
 fn id(text: &str) -> ReplicaId {
@@ -110,7 +112,7 @@ pub(crate) fn coordinator(admin: &Admin, hand: &ManualClock) -> Coordinator {
         key: SigningKey::from_seed([1; 32]),
         specs: Vec::new(),
         standing: Arc::new(Standing::open(admin.clone()).unwrap()),
-        limits: crate::store::Limits::default(),
+        limits: archive_decisions::store::Limits::default(),
         admin: admin.clone(),
         healer: Healer::new(transfers.clone(), assembler),
         transfers,

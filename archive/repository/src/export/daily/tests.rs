@@ -1,13 +1,13 @@
 //! An export that a crash cut is stored again, or was never begun.
 
 use archive_daemon::clock::ManualClock;
+use archive_decisions::store::{FileRecord, Phase};
 use archive_model::{ReplicaState, StoreFailure};
 
 use super::*;
 use crate::depositor::Custody;
 use crate::mail::Letter;
 use crate::restore::testing::row;
-use crate::store::{FileRecord, Phase};
 
 const NAME: &str = "holdfast-admin-kb-20260101T000000Z.jsonl.gz";
 

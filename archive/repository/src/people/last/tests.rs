@@ -1,11 +1,11 @@
 //! Files in two replicas, each copy on one of two volumes or absent, damaged or not: counted beside each other.
 
+use archive_decisions::store::Phase;
 use archive_model::{AnomalyKind, FileName, Groups, ReplicaState, VolumeId};
 use jiff::Timestamp;
 
 use super::*;
 use crate::anomalies::{Filed, Finder};
-use crate::store::Phase;
 
 fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archive_decisions::store::Event;
 use archive_model::ReplicaId;
 use archive_rpc::{Identity, InvalidMessage, Kind, Role};
 use proto_archive::wire::ask_request::Act as AskedFor;
@@ -17,7 +18,6 @@ use crate::requests::{
     plain_reason,
 };
 use crate::standing::ReplicaRow;
-use crate::store::Event;
 
 /// The roles under which an officer's verbs stand in the trail.
 pub(super) const OFFICER: &[Role] = &[Role::Officer];
@@ -188,7 +188,7 @@ fn state(request: &Asked) -> wire::RequestState {
 /// A replica that the file does not know yet becomes one of its own.
 pub(super) async fn join(
     door: &Door,
-    record: &crate::store::FileRecord,
+    record: &archive_decisions::store::FileRecord,
     replica: &ReplicaId,
     who: &str,
 ) -> Result<(), Status> {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::clock::ManualClock;
 use archive_daemon::{Chance, Clock, Daemon};
+use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
 use archive_model::{Digests, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root};
 use archive_repository::admin::{Admin, AdminRow};
-use archive_repository::store::{Content, FileRecord, Phase, ReplicaRecord};
 use archive_repository::{BatchSettings, Settings};
 use archive_rpc::{Expected, Limits, Role, connect_lazy};
 use jiff::Timestamp;

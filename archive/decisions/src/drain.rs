@@ -1,4 +1,4 @@
-//! One file of a volume or node that is drained: what to do next, given where its replica has it. Pure.
+//! One file of a volume or node that is drained: what to do next, given where its replica has it.
 //!
 //! Owns the order: a whole copy in a place that stays comes first, then the record names it, and only then the copy that
 //! has to leave is put aside. Whoever asks again after each step, or after a crash at any point, gets the next one.
@@ -12,7 +12,7 @@ use crate::check::Place;
 
 /// Where a place lies, as far as the drain goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub enum Side {
     /// On what is drained here.
     Source,
     /// On something else that is drained as well.
@@ -23,7 +23,7 @@ pub(super) enum Side {
 
 /// How a copy is, by what its node knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub enum How {
     /// What was admitted.
     Whole,
     /// What was admitted, but for some groups.
@@ -36,15 +36,18 @@ pub(super) enum How {
 
 /// One copy in the replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) place: Place,
-    pub(super) side: Side,
-    pub(super) how: How,
+pub struct Seen {
+    /// Where it lies.
+    pub place: Place,
+    /// Whether that place is drained.
+    pub side: Side,
+    /// Its condition.
+    pub how: How,
 }
 
 /// What the admin data says of the file in this replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Recorded {
+pub enum Recorded {
     /// It is here.
     At(Place, Side),
     /// It is being brought there.
@@ -55,30 +58,45 @@ pub(super) enum Recorded {
 
 /// What is done next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
     /// Nothing of it is left there, nor recorded.
     Nothing,
     /// A copy is brought to where it may stay.
     Bring,
     /// The record is to name this copy.
     Record(Place),
-    /// The copy that has to leave goes; this other one is whole and recorded.
-    PutAside { old: Place, kept: Place },
-    /// The same, of a damaged one.
-    PutDamagedAside { old: Place, kept: Place },
+    /// The copy that has to leave is put aside; another one is whole and recorded.
+    PutAside {
+        /// The copy that has to leave.
+        old: Place,
+        /// The copy that is recorded.
+        kept: Place,
+    },
+    /// A damaged copy that has to leave is put aside; another one is whole and recorded.
+    PutDamagedAside {
+        /// The copy that has to leave.
+        old: Place,
+        /// The copy that is recorded.
+        kept: Place,
+    },
     /// Not now.
     Wait(Why),
     /// It stays where it is, and nothing is lost by that: the archive does not count on it.
     Leave(Why),
 }
 
-/// Why nothing is done.
+/// The reason why nothing is done. It is shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub enum Why {
+    /// The file is on its way into the replica.
     OnItsWay,
+    /// A volume that may have a copy does not answer.
     Silent,
+    /// The recorded copy is not whole.
     Hurt,
+    /// Other content lies there.
     Foreign,
+    /// The archive wants no copy there.
     Unknown,
 }
 
@@ -97,7 +115,7 @@ impl fmt::Display for Why {
 }
 
 /// What to do next.
-pub(super) fn decide(recorded: &Recorded, copies: &[Seen], is_silent: bool) -> Step {
+pub fn decide(recorded: &Recorded, copies: &[Seen], is_silent: bool) -> Step {
     let there = copies
         .iter()
         .find(|copy| copy.side == Side::Source && copy.how != How::Missing);
