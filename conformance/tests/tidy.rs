@@ -154,7 +154,7 @@ fn the_wire_stops_at_the_door() {
         ("archive/monitor/tests/foreman.rs", true),
         ("archive/monitor/src/rpc_limits.rs", false),
         ("archive/repository/src/replicas/admissions.rs", true),
-        ("archive/repository/src/restore/replicas.rs", false),
+        ("archive/repository/src/restore.rs", false),
     ] {
         assert_eq!(is_door(path), expected, "{path}");
     }

@@ -25,6 +25,7 @@ pub mod name_list;
 pub mod name_pattern;
 pub mod quantity;
 pub mod replica;
+pub mod role;
 pub mod store_state;
 
 pub use anomaly::AnomalyKind;
@@ -42,4 +43,5 @@ pub use name_list::{InvalidNameList, NameList};
 pub use name_pattern::{InvalidPattern, NamePattern};
 pub use quantity::{ByteSize, InvalidQuantity, Period};
 pub use replica::{InvalidId, NodeId, ReplicaId, ReplicaKind, UploadId, VolumeId, VolumeKey};
+pub use role::{InvalidRole, Role};
 pub use store_state::{ReplicaState, StoreFailure};

@@ -10,11 +10,10 @@ use std::collections::BTreeMap;
 
 use archive_daemon::notify::incident::Wrong;
 use archive_decisions::repair::policy::Hold;
+use archive_ledger::admin::Late;
+use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use jiff::Timestamp;
-
-use crate::admin::Late;
-use crate::anomalies::AnomalyRow;
 
 pub(crate) use watch::Alarm;
 

@@ -17,11 +17,11 @@ use std::time::Duration;
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
+use archive_ledger::anomalies::{AnomalyRow, Finder};
 use archive_model::{AnomalyKind, NodeId, ReplicaId};
 use jiff::{SignedDuration, Timestamp};
 use tonic::Status;
 
-use crate::anomalies::{AnomalyRow, Finder};
 use crate::mending::{Mandate, Outcome};
 use crate::preserver::{Errand, Preserver, blocking};
 use crate::replicas::{CopyCondition, NodeReport};

@@ -67,8 +67,8 @@ pub(crate) struct Batches {
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) jobs: Jobs,
-    pub(crate) admin: crate::admin::Admin,
-    pub(crate) standing: crate::standing::View,
+    pub(crate) admin: archive_ledger::admin::Admin,
+    pub(crate) standing: archive_ledger::standing::View,
     pub(crate) replicas: Arc<crate::replicas::Replicas>,
     pub(crate) clock: Clock,
     pub(crate) meters: Meters,

@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::store::{Event, FileRecord, ReplicaSpec};
+use archive_ledger::admin::Admin;
+use archive_ledger::standing::{Now, Task};
 use archive_model::{FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
 
-use crate::admin::Admin;
 use crate::people::People;
 use crate::replicas::Copy;
-use crate::standing::{Now, Task};
 
 /// How many files are brought at once.
 const WINDOW: usize = 16;

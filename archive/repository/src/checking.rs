@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use archive_ledger::anomalies::{AnomalyRow, Found};
 use archive_model::{AnomalyKind, FileName, NamePattern, NodeId, ReplicaId, ReplicaKind, VolumeId};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Progress, UNREAD};
@@ -24,7 +25,6 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tonic::Status;
 
-use crate::anomalies::{AnomalyRow, Found};
 use crate::preserver::{Errand, Preserver, feed_rows};
 use crate::replicas::Located;
 use seen::Seen;

@@ -20,17 +20,17 @@ use archive_daemon::{Chance, Clock};
 use archive_decisions::store::{
     Claim, Effect, Event, FileRecord, FileState, Limits, ReplicaSpec, Requester,
 };
+use archive_ledger::admin::{Admin, AdminError, AdminRow};
+use archive_ledger::anomalies::Anomalies;
+use archive_ledger::standing::Standing;
 use archive_model::{FileName, UploadId};
 use archive_proof::SigningKey;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::admin::{Admin, AdminError, AdminRow};
-use crate::anomalies::Anomalies;
 use crate::depositor::Depositor;
 use crate::heal::Healer;
 use crate::mail::Letter;
-use crate::standing::Standing;
 use crate::transfer::{Seal, Transfers, UploadVerdict};
 
 use act::Decided;

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_daemon::{Step, Worker, WorkerError};
+use archive_ledger::standing::{DrainRow, Now, Source};
 use archive_model::ReplicaKind;
 use tokio::sync::oneshot;
 
@@ -28,7 +29,6 @@ pub(crate) use follow::{Mode, NodeModes};
 
 use crate::people::People;
 use crate::preserver::Preserver;
-use crate::standing::{DrainRow, Now, Source};
 use crate::transfer::Pace;
 use follow::Change;
 use pass::Passed;

@@ -4,9 +4,8 @@ use archive_daemon::notify::Memory;
 use archive_daemon::notify::incident::Kept;
 use archive_daemon::tasks::AnyError;
 use archive_db::{DbError, Table, Value};
+use archive_ledger::admin::Admin;
 use serde::{Deserialize, Serialize};
-
-use crate::admin::Admin;
 
 /// An incident, by its key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

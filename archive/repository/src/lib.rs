@@ -21,22 +21,17 @@
 //! - jobs over the archive: `batch`;
 //! - doors: `rpc`, [`serve`](mod@serve), [`settings`], `metrics`.
 
-pub mod admin;
 mod alarm;
-pub mod anomalies;
 mod assemble;
 mod attention;
-mod audit;
-pub mod audit_log;
 mod automatic;
 mod batch;
 mod bootstrap;
 mod checking;
 pub mod coordinator;
-mod custody;
+mod daily_export;
 mod depositor;
 mod drain;
-mod export;
 mod heal;
 mod incidents;
 mod limits;
@@ -47,13 +42,11 @@ mod metrics;
 mod people;
 mod preserver;
 mod replicas;
-pub mod requests;
 pub mod restore;
 mod rpc;
 mod schedule;
 pub mod serve;
 pub mod settings;
-pub mod standing;
 mod transfer;
 
 pub use serve::{StartError, serve};

@@ -3,10 +3,10 @@
 //! Owns what it can be told, and the wait of those who told it. Everybody may send; only the coordinator receives, and decides.
 
 use archive_decisions::store::{Claim, Event};
+use archive_ledger::admin::AdminRow;
 use archive_model::FileName;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::admin::AdminRow;
 use crate::depositor::Depositor;
 
 /// Where the coordinator is told what happened.

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::{Clock, OwnThread, Step, Worker, WorkerError};
 use archive_decisions::store::ReplicaSpec;
+use archive_ledger::admin::Admin;
+use archive_ledger::standing::{Now, Standing};
 use archive_model::{NodeId, ReplicaId, VolumeKey};
 
-use crate::admin::Admin;
 use crate::replicas::Replicas;
 use crate::settings::ReplicaSettings;
-use crate::standing::{Now, Standing};
 
 /// How often each monitor is told and asked.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -164,10 +164,10 @@ impl Worker for Membership {
 
 #[cfg(test)]
 mod tests {
+    use archive_ledger::standing::{ReplicaRow, Retired};
     use archive_model::ReplicaKind;
 
     use super::*;
-    use crate::standing::{ReplicaRow, Retired};
 
     /// Fails if a replica with copies can be forgotten by a line that is missing in the settings, or if one that people
     /// have retired must stay there permanently.

@@ -18,11 +18,11 @@ mod tests;
 use std::sync::Arc;
 
 use archive_decisions::repair::{Patient, Plan, plan};
+use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, NodeId, ReplicaId, VolumeId};
 use archive_rpc::Kind;
 use tonic::Status;
 
-use crate::anomalies::AnomalyRow;
 use crate::assemble::Wanted;
 use crate::preserver::{Errand, Preserver, blocking};
 

@@ -8,8 +8,8 @@ use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Gauge, Metrics};
 use archive_model::ReplicaId;
 
-use crate::admin::Counts;
-use crate::standing::{Now, Source};
+use archive_ledger::admin::Counts;
+use archive_ledger::standing::{Now, Source};
 
 pub(crate) use stores::Stores;
 

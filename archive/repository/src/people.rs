@@ -31,12 +31,12 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tonic::Status;
 
-use crate::admin::{Admin, AdminRow, AuditLine};
-use crate::anomalies::Anomalies;
-use crate::requests::table::{RequestError, Requests};
-use crate::requests::{Act, Person, Request};
-use crate::standing::Standing;
 use crate::transfer::Transfers;
+use archive_ledger::admin::{Admin, AdminRow, AuditLine};
+use archive_ledger::anomalies::Anomalies;
+use archive_ledger::requests::table::{RequestError, Requests};
+use archive_ledger::requests::{Act, Person, Request};
+use archive_ledger::standing::Standing;
 
 /// How long an act that was just approved is tried again after a part did not answer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -283,12 +283,12 @@ pub(crate) async fn blocking<T: Send + 'static>(
         .map_err(|error| Kind::Internal.status(error.to_string()))
 }
 
-pub(crate) fn not_allowed(error: crate::requests::NotAllowed) -> Status {
+pub(crate) fn not_allowed(error: archive_ledger::requests::NotAllowed) -> Status {
     failed(&RequestError::NotAllowed(error))
 }
 
 fn failed(error: &RequestError) -> Status {
-    use crate::requests::NotAllowed;
+    use archive_ledger::requests::NotAllowed;
     match error {
         RequestError::NotAllowed(NotAllowed::Reason) => Kind::Invalid,
         RequestError::NotAllowed(NotAllowed::NotOpen(_)) => Kind::Mismatch,

@@ -19,6 +19,11 @@ use archive_daemon::{Chance, Clock, Tasks};
 use archive_db::DbError;
 use archive_decisions::repair::policy::Policy;
 use archive_decisions::store::FileRecord;
+use archive_ledger::admin::Admin;
+use archive_ledger::anomalies::{
+    Anomalies, AnomalyRow, Eye, Filed, Filing, Finder, Found, Look, is_damage, needs_repair,
+};
+use archive_ledger::standing::View;
 use archive_model::{FileName, Groups, NodeId, ReplicaId, VolumeId};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Outlet, Progress, feed};
@@ -26,17 +31,12 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tonic::Status;
 
-use crate::admin::Admin;
-use crate::anomalies::{
-    Anomalies, AnomalyRow, Eye, Filed, Filing, Finder, Found, Look, is_damage, needs_repair,
-};
 use crate::assemble::Assembler;
 use crate::limits;
 use crate::mail::Mail;
 use crate::metrics::Instruments;
 use crate::replicas::{Copy, Replicas, Verified};
 use crate::settings::ReplicaSettings;
-use crate::standing::View;
 
 use one_name::damage;
 pub(crate) use one_name::{bad, expected, listed};

@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use archive_ledger::standing::{Now, View};
 use archive_model::{
     FileName, NodeId, ReplicaId, ReplicaKind, StoreFailure, UploadId, VolumeId, VolumeKey,
 };
@@ -45,7 +46,6 @@ pub(crate) use people::{Aside, Cause, Found, How, Judged};
 pub(crate) use upload::{Opened, Place, Upload};
 
 use crate::settings::ReplicaSettings;
-use crate::standing::{Now, View};
 
 /// How long a monitor may take to say how its nodes are: it knows that without asking them.
 const STATE: Duration = Duration::from_secs(5);

@@ -1,164 +1,450 @@
-//! The way back from lost admin data: from an export, or from the signed admissions in the sidecars of every replica.
+//! Admin data out of the replicas: every node of every replica is asked for the admissions beside its files.
 //!
-//! Works while the repository is stopped, and only where there are no admin data. A trail whose log is still there goes
-//! on; else it begins with what the export has. What is restored is complete or not there at all: until the last row is
-//! written the admin data cannot be opened.
+//! The nodes' answers are sorted by name and read side by side, so that memory holds one page of each. Which nodes there
+//! are is what the monitors have heard of; they are named, because nobody else remembers them.
 //!
-//! Not promised: what no signature vouches for. It is named, and left out.
+//! What people had removed is asked for first, and kept in memory: as many entries as there were removals.
+//!
+//! Not promised: that a removal is found whose copy was destroyed in the attic, too, since. An export has it.
 
-pub mod combine;
-mod export;
-mod lines;
-pub mod replicas;
-#[cfg(test)]
-pub(crate) mod testing;
-#[cfg(test)]
-mod tests;
+#![expect(
+    clippy::result_large_err,
+    reason = "a restore fails once, and says all that is known"
+)]
 
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use archive_durable::{DiskError, read_state};
+use archive_daemon::Clock;
+use archive_ledger::admin::{AdminRow, AuditLine, Restoring};
+use archive_ledger::export::Node;
+use archive_ledger::restore::combine::{Removal, Rule, Sighting, Verdict};
+use archive_ledger::restore::{
+    Begun, Findings, FromExport, RestoreError, begin, log_end, refuse_if_there, restored,
+    trust_file,
+};
+use archive_ledger::standing::View;
+use archive_model::{FileName, NodeId, ReplicaId};
 use archive_proof::TrustFile;
-use jiff::Timestamp;
+use archive_rpc::Limits;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 
-pub use export::{FromExport, from_export};
-#[doc(hidden)]
-pub use export::{judge, rewritten};
-pub use replicas::{FromReplicas, from_both, from_replicas};
+use crate::replicas::{Admissions, Replicas};
+use crate::settings::Settings;
 
-use crate::admin::stamp::{self, STAMP};
-use crate::admin::{AdminError, AuditLine, Restoring};
-use crate::audit_log::{Entry, LogError, Position, Walk};
+/// How long a monitor or node may be silent.
+const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The most findings that are kept; the rest is counted.
-const FINDINGS: usize = 10_000;
-
-/// Why nothing was restored.
-#[derive(Debug, thiserror::Error)]
-pub enum RestoreError {
-    /// There are admin data.
-    #[error(
-        "{}: there are admin data already, and they were not touched; move them away if they are to be replaced \
-         (also what a restore that was cut off has left)", .0.display()
-    )]
-    There(PathBuf),
-    /// A file that the settings name is absent or not what it should be.
-    #[error("{setting}: {}: {why}", .path.display())]
-    File {
-        /// The setting.
-        setting: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The export cannot be read at all.
-    #[error("{}: {why}", .path.display())]
-    Export {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        why: String,
-    },
-    /// The audit log that is still there is not to be believed.
-    #[error("{0}; or move the log away, and the trail begins with what is restored")]
-    Log(#[from] LogError),
-    /// The admin data cannot be written.
-    #[error(transparent)]
-    Admin(#[from] AdminError),
-    /// The same.
-    #[error(transparent)]
-    Database(#[from] archive_db::DbError),
-    /// A system call failed.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    /// The certificate or an address of the settings cannot be used.
-    #[error("{0}")]
-    Settings(String),
-    /// A bug: the work panicked.
-    #[error(transparent)]
-    Join(#[from] tokio::task::JoinError),
-}
-
-/// Something that was left out, or could not be asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// Which file, node or line.
-    pub about: String,
-    /// What is wrong with it.
-    pub what: String,
-}
-
-/// Findings: the first of them, and how many there are.
+/// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
-    /// The first of them.
-    pub list: Vec<Finding>,
-    /// How many there are.
-    pub count: u64,
+pub struct FromReplicas {
+    /// Every node that was asked, with its replica.
+    pub nodes: Vec<(ReplicaId, NodeId)>,
+    /// Files that are re-established.
+    pub files: u64,
+    /// How many of them are not in every replica that shall have them.
+    pub incomplete: u64,
+    /// Copies that two persons had removed, as their nodes say and nobody vouches for: they stay so.
+    pub removed: Findings,
+    /// Names under which valid admissions contradict each other.
+    pub contradicting: Findings,
+    /// Names without any valid admission.
+    pub unsigned: Findings,
+    /// Who did not answer, or not wholly.
+    pub silent: Findings,
+    /// Whether admin data were written.
+    pub written: bool,
 }
 
-impl Findings {
-    fn add(&mut self, about: impl Into<String>, what: impl Into<String>) {
-        self.count += 1;
-        if self.list.len() < FINDINGS {
-            self.list.push(Finding {
-                about: about.into(),
-                what: what.into(),
-            });
+/// Puts the admin data of a stopped repository together again. Where a node or volume did not answer, nothing is
+/// written, unless `partial` says that what did answer is better than nothing.
+pub async fn from_replicas(
+    settings: &Settings,
+    partial: bool,
+    clock: Clock,
+) -> Result<FromReplicas, RestoreError> {
+    let work = Work::new(settings, clock)?;
+    spawn_blocking(move || work.run(partial, None)).await?
+}
+
+/// From an export, and then what the replicas know beyond it. Of a file that the export has, the export decides.
+/// Either both is written or nothing.
+pub async fn from_both(
+    settings: &Settings,
+    export: &Path,
+    (skip_damaged, partial): (bool, bool),
+    clock: Clock,
+) -> Result<(FromExport, FromReplicas), RestoreError> {
+    let now = clock.now();
+    let work = Work::new(settings, clock)?;
+    let export = export.to_owned();
+    let both = spawn_blocking(move || {
+        let (mut report, begun) = begin(
+            work.settings.repository.restore_target(),
+            &export,
+            skip_damaged,
+            now,
+        )?;
+        let Some(begun) = begun else {
+            return Ok((report, FromReplicas::default()));
+        };
+        let found = work.run(partial, Some(begun))?;
+        report.written = found.written;
+        Ok((report, found))
+    });
+    both.await?
+}
+
+struct Work {
+    settings: Settings,
+    trust: TrustFile,
+    replicas: Arc<Replicas>,
+    clock: Clock,
+    runtime: Handle,
+}
+
+impl Work {
+    fn new(settings: &Settings, clock: Clock) -> Result<Self, RestoreError> {
+        let own = &settings.repository;
+        refuse_if_there(&own.data)?;
+        let said = |error: &dyn std::error::Error| RestoreError::Settings(error.to_string());
+        settings.check().map_err(|error| said(&error))?;
+        let trust = trust_file(&own.trust)?;
+        let credentials = settings.rpc.credentials(clock.now().into());
+        let credentials = credentials.map_err(|error| said(&error))?;
+        let replicas = Replicas::new(
+            &settings.replicas,
+            credentials,
+            Limits::default(),
+            View::default(),
+        );
+        let replicas = Arc::new(replicas.map_err(|error| said(&error))?);
+        Ok(Self {
+            settings: settings.clone(),
+            trust,
+            replicas,
+            clock,
+            runtime: Handle::current(),
+        })
+    }
+
+    /// Begins, if nothing was: after the log that is still there.
+    fn begin(&self) -> Result<Begun, RestoreError> {
+        let data = &self.settings.repository.data;
+        let log = log_end(data)?;
+        let mut restoring = Restoring::begin(data)?;
+        let mut next = 0;
+        if let Some((last, position)) = &log {
+            restoring.line(last.number, &last.line)?;
+            restoring.drained(*position)?;
+            next = position.chain.next();
+        }
+        Ok((restoring, next))
+    }
+
+    fn run(&self, partial: bool, begun: Option<Begun>) -> Result<FromReplicas, RestoreError> {
+        let own = &self.settings.repository;
+        let (mut restoring, mut next) = match begun {
+            Some(begun) => begun,
+            None => self.begin()?,
+        };
+        restoring.settle()?;
+        let mut report = FromReplicas::default();
+        let mut lanes = self.lanes(&mut report);
+        let removed = self.removed(&lanes, &mut report);
+        let specs = self.settings.specs();
+        let rule = Rule {
+            archive: &own.archive,
+            trust: &self.trust,
+            specs: &specs,
+            now: self.clock.now(),
+        };
+        let mut trail = Trail {
+            restoring: &mut restoring,
+            next: &mut next,
+        };
+        let written = self.merge(&mut lanes, removed, rule, (&mut trail, &mut report));
+        if written.is_err() || (report.silent.count > 0 && !partial) || report.nodes.is_empty() {
+            restoring.abandon(&own.data)?;
+            written?;
+            return Ok(report);
+        }
+        for (replica, node) in &report.nodes {
+            if restoring.has_node(replica, node)? {
+                // The export knows whether it was retired.
+                continue;
+            }
+            restoring.node(Node {
+                replica: replica.clone(),
+                id: node.clone(),
+                retired: None,
+            })?;
+        }
+        let what = format!(
+            "admin data re-established from the admissions of {} nodes: {} files; left out: {} contradicting, {} \
+             without a valid admission; {} copies stay removed, unproven",
+            report.nodes.len(),
+            report.files,
+            report.contradicting.count,
+            report.unsigned.count,
+            report.removed.count
+        );
+        restoring.line(next, &restored(&own.archive, self.clock.now(), what))?;
+        restoring.finish(self.clock.now())?;
+        report.written = true;
+        Ok(report)
+    }
+
+    /// Asks every node of every replica.
+    fn lanes(&self, report: &mut FromReplicas) -> Vec<Lane> {
+        let mut lanes = Vec::new();
+        for spec in &self.settings.replicas {
+            // Nobody knows any more whom to miss.
+            self.replicas.set_members(&spec.id, Vec::new());
+            let asked = self.replicas.nodes_seen(&spec.id);
+            let nodes = match self.wait(asked) {
+                Ok(nodes) if !nodes.is_empty() => nodes,
+                Ok(_) => {
+                    let why =
+                        "its monitor has heard of no node yet; start the nodes, then try again";
+                    report.silent.add(format!("replica {}", spec.id), why);
+                    continue;
+                }
+                Err(why) => {
+                    report.silent.add(format!("replica {}", spec.id), why);
+                    continue;
+                }
+            };
+            for seen in nodes {
+                let about = format!("node {} of replica {}", seen.node, spec.id);
+                let Ok(node) = NodeId::new(&seen.node) else {
+                    report.silent.add(about, "this is no id of a node");
+                    continue;
+                };
+                report.nodes.push((spec.id.clone(), node.clone()));
+                match self.wait(self.replicas.admissions(&spec.id, &node)) {
+                    Ok(stream) => lanes.push(Lane::new(spec.id.clone(), node, stream)),
+                    Err(why) => report.silent.add(about, why),
+                }
+            }
+        }
+        lanes
+    }
+
+    /// Asks every node that answers what people had removed from it.
+    fn removed(&self, lanes: &[Lane], report: &mut FromReplicas) -> Removed {
+        let mut removed = Removed::new();
+        for Lane { replica, node, .. } in lanes {
+            let about = format!("attic of node {node} of replica {replica}");
+            let mut tell = |why: String| report.silent.add(about.as_str(), why);
+            if let Err(why) = self.removed_from(replica, node, &mut removed, &mut tell) {
+                tell(why);
+            }
+        }
+        removed
+    }
+
+    fn removed_from(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        removed: &mut Removed,
+        tell: &mut dyn FnMut(String),
+    ) -> Result<(), String> {
+        let mut pages = self.wait(self.replicas.removals(replica, node))?;
+        loop {
+            let page = self.wait(pages.next())?.ok_or("its answer was cut")?;
+            for found in page.found {
+                match found {
+                    Ok(removal) => {
+                        let of_name = removed.entry(removal.name.clone());
+                        of_name.or_default().push(removal);
+                    }
+                    Err(why) => tell(why),
+                }
+            }
+            if let Some(gaps) = page.end {
+                gaps.into_iter().for_each(tell);
+                return Ok(());
+            }
         }
     }
-}
 
-/// Refuses where there are admin data.
-fn refuse_if_there(data: &Path) -> Result<(), RestoreError> {
-    if Restoring::is_there(data)? {
-        return Err(RestoreError::There(data.join("admin")));
+    fn merge(
+        &self,
+        lanes: &mut [Lane],
+        mut removed: Removed,
+        rule: Rule<'_>,
+        (trail, report): (&mut Trail<'_>, &mut FromReplicas),
+    ) -> Result<(), RestoreError> {
+        loop {
+            for lane in &mut *lanes {
+                self.fill(lane, report);
+            }
+            let heads = lanes.iter().filter_map(|lane| lane.waiting.front());
+            let heads = heads.map(|(name, _)| name).chain(removed.keys().next());
+            let Some(name) = heads.min().cloned() else {
+                return Ok(());
+            };
+            let removals = removed.remove(&name).unwrap_or_default();
+            let mut sightings = Vec::new();
+            for lane in &mut *lanes {
+                while let Some((_, sighting)) = lane.waiting.pop_front_if(|(head, _)| *head == name)
+                {
+                    sightings.push(sighting);
+                    self.fill(lane, report);
+                }
+            }
+            let known = trail.restoring.known(&name)?;
+            let known = known.and_then(|row| row.record.content);
+            match (rule.combine(&name, &sightings, &removals), known) {
+                (Verdict::File(row), Some(known)) => {
+                    let root = row.record.content.map(|content| content.root);
+                    if root != Some(known.root) {
+                        let root = root.map(|root| root.to_string()).unwrap_or_default();
+                        let what = format!(
+                            "by the export its root is {}, by the replicas {root}; the export was believed",
+                            known.root
+                        );
+                        report.contradicting.add(name.as_str(), what);
+                    }
+                }
+                // What the replicas do not agree on, the export has decided.
+                (Verdict::Contradicting(_) | Verdict::Unsigned(_), Some(_)) => {}
+                (Verdict::File(row), None) => {
+                    report.files += 1;
+                    for removal in &removals {
+                        let copy = row.record.replicas.get(&removal.replica);
+                        if copy.is_some_and(|copy| copy.state.is_withdrawn()) {
+                            let what =
+                                format!("from replica {}: {}", removal.replica, removal.unproven());
+                            report.removed.add(name.as_str(), what);
+                        }
+                    }
+                    let is_everywhere = row.record.open().next().is_none();
+                    report.incomplete += u64::from(!is_everywhere);
+                    trail.file(&row, rule)?;
+                }
+                (Verdict::Contradicting(what), None) => {
+                    report.contradicting.add(name.as_str(), what);
+                }
+                (Verdict::Unsigned(what), None) => report.unsigned.add(name.as_str(), what),
+            }
+        }
     }
-    Ok(())
+
+    /// Reads on until the next name of a node is known, or that there is none.
+    fn fill(&self, lane: &mut Lane, report: &mut FromReplicas) {
+        while lane.waiting.is_empty() && !lane.is_done {
+            if let Err(why) = self.read(lane, report) {
+                lane.is_done = true;
+                report.silent.add(lane.about(), why);
+            }
+        }
+    }
+
+    fn read(&self, lane: &mut Lane, report: &mut FromReplicas) -> Result<(), String> {
+        let page = self.wait(lane.stream.next())?;
+        let page = page.ok_or("its answer was cut")?;
+        for found in page.found {
+            lane.count += 1;
+            let (name, sighting) = match found {
+                Ok(found) => found,
+                Err(why) => {
+                    report.unsigned.add(lane.about(), why);
+                    continue;
+                }
+            };
+            let is_after = lane.last.as_ref().is_none_or(|last| *last <= name);
+            if !is_after || sighting.replica != lane.replica || sighting.node != lane.node {
+                return Err(format!("its answer is out of order at {name}"));
+            }
+            lane.last = Some(name.clone());
+            lane.waiting.push_back((name, sighting));
+        }
+        if let Some((count, gaps)) = page.end {
+            lane.is_done = true;
+            if count != lane.count {
+                return Err(format!("it sent {} of {count} admissions", lane.count));
+            }
+            for gap in gaps {
+                report.silent.add(lane.about(), gap);
+            }
+        }
+        Ok(())
+    }
+
+    fn wait<T>(&self, asked: impl Future<Output = Result<T, tonic::Status>>) -> Result<T, String> {
+        let answered = self.runtime.block_on(self.clock.timeout(PATIENCE, asked));
+        answered
+            .map_err(|late| late.to_string())?
+            .map_err(|status| status.message().to_owned())
+    }
 }
 
-fn trust_file(path: &Path) -> Result<TrustFile, RestoreError> {
-    let wrong = |why: String| RestoreError::File {
-        setting: "repository.trust",
-        path: path.to_owned(),
-        why,
-    };
-    let text = read_state(path)?.ok_or_else(|| wrong("there is no such file".to_owned()))?;
-    TrustFile::parse(&text).map_err(|error| wrong(error.to_string()))
+/// Where restored files go, each with its line of the trail.
+struct Trail<'a> {
+    restoring: &'a mut Restoring,
+    /// The number of the next line.
+    next: &'a mut u64,
 }
 
-/// The log that is still there: its last line, and where it ends. Refused where the stamp of the lost admin data knows
-/// lines that are gone from its end.
-fn log_end(data: &Path) -> Result<Option<(Entry, Position)>, RestoreError> {
-    let known = stamp::read(&data.join(STAMP))?;
-    let known = known.and_then(|reach| reach.audit);
-    let mut walk = Walk::open(&data.join("audit"))?;
-    let (mut last, mut is_known) = (None, known.is_none());
-    while let Some(entry) = walk.next() {
-        last = Some(entry?);
-        let chain = walk.position().chain;
-        is_known |= known.as_ref().is_some_and(|end| {
-            end.lines == chain.next() && end.head == chain.previous().to_string()
+impl Trail<'_> {
+    /// Takes a file, and says in the trail where its row came from.
+    fn file(&mut self, row: &AdminRow, rule: Rule<'_>) -> Result<(), RestoreError> {
+        let copies = row.record.replicas.iter().map(|(id, copy)| {
+            let place = copy.node.as_ref().zip(copy.volume.as_ref());
+            let place = place.map(|(node, volume)| format!(" on {node}/{volume}"));
+            format!("{id}: {}{}", copy.state, place.unwrap_or_default())
         });
+        let line = AuditLine {
+            at: rule.now,
+            who: format!("repository/{}", rule.archive),
+            file: Some(row.record.name.clone()),
+            what: format!(
+                "re-established from the admission of {} that the replicas keep: {}",
+                row.depositor,
+                copies.collect::<Vec<_>>().join("; ")
+            ),
+        };
+        self.restoring.file(row)?;
+        self.restoring.line(*self.next, &line)?;
+        *self.next += 1;
+        Ok(())
     }
-    if let (false, Some(end), Some(_)) = (is_known, known, &last) {
-        let last = end.lines.saturating_sub(1);
-        let why = format!(
-            "by {STAMP} it has a line number {last} with the hash {}, and that is not there",
-            end.head
-        );
-        return Err(walk.changed(why).into());
-    }
-    Ok(last.map(|last| (last, walk.position())))
 }
 
-/// The last line of what is restored: that it was.
-fn restored(archive: &str, now: Timestamp, what: String) -> AuditLine {
-    AuditLine {
-        at: now,
-        who: format!("repository/{archive}"),
-        file: None,
-        what,
+/// What people had removed, by name.
+type Removed = BTreeMap<FileName, Vec<Removal>>;
+
+/// The answer of one node.
+struct Lane {
+    replica: ReplicaId,
+    node: NodeId,
+    stream: Admissions,
+    waiting: VecDeque<(FileName, Sighting)>,
+    last: Option<FileName>,
+    count: u64,
+    is_done: bool,
+}
+
+impl Lane {
+    fn new(replica: ReplicaId, node: NodeId, stream: Admissions) -> Self {
+        Self {
+            replica,
+            node,
+            stream,
+            waiting: VecDeque::new(),
+            last: None,
+            count: 0,
+            is_done: false,
+        }
+    }
+
+    fn about(&self) -> String {
+        format!("node {} of replica {}", self.node, self.replica)
     }
 }

@@ -28,7 +28,6 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Response, Status};
 
-use crate::admin::Admin;
 use crate::assemble::Assembler;
 use crate::automatic::Volumes;
 use crate::batch::Batches;
@@ -40,6 +39,7 @@ use crate::people::People;
 use crate::preserver::Preserver;
 use crate::replicas::Replicas;
 use crate::settings::{ReplicaSettings, RepositorySettings};
+use archive_ledger::admin::Admin;
 
 /// What the doors need.
 #[derive(Clone, Debug)]

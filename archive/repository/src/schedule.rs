@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 
-use crate::admin::Admin;
-use crate::anomalies::Finder;
 use crate::checking::{CheckOrder, CheckStep, ReplicaReport, Selection};
 use crate::preserver::{Errand, Preserver, blocking};
 use crate::settings::CheckSettings;
+use archive_ledger::admin::Admin;
+use archive_ledger::anomalies::Finder;
 
 /// How often it is looked what is due.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -10,6 +10,12 @@ use archive_daemon::notify::NotifyError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, Notifier, OwnThread, Step, Worker, WorkerError};
 use archive_durable::{DiskError, read_state};
+use archive_ledger::admin::stamp::Stamping;
+use archive_ledger::admin::{Admin, AdminError};
+use archive_ledger::anomalies::Anomalies;
+use archive_ledger::audit_log::Drain;
+use archive_ledger::requests::table::Requests;
+use archive_ledger::standing::Standing;
 use archive_model::ReplicaId;
 use archive_proof::{SigningKey, TrustFile};
 use archive_rpc::{
@@ -18,19 +24,15 @@ use archive_rpc::{
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::admin::stamp::Stamping;
-use crate::admin::{Admin, AdminError};
 use crate::alarm::Alarm;
-use crate::anomalies::Anomalies;
 use crate::assemble::{Assembler, DonorLoad};
 use crate::attention::Attention;
-use crate::audit_log::Drain;
 use crate::automatic::{Automatic, Volumes};
 use crate::batch::{self, Batches, Keeping};
 use crate::bootstrap::Bring;
 use crate::coordinator::{Coordinator, Paging, Retries};
+use crate::daily_export::Daily;
 use crate::drain::{Board, Drain as Draining, Hands};
-use crate::export::Daily;
 use crate::heal::Healer;
 use crate::incidents::Told;
 use crate::mail::Mail;
@@ -39,11 +41,9 @@ use crate::metrics::{Instruments, Stores};
 use crate::people::{Expire, People};
 use crate::preserver::{Names, Preserver};
 use crate::replicas::Replicas;
-use crate::requests::table::Requests;
 use crate::rpc::{Door, services};
 use crate::schedule::Schedule;
 use crate::settings::{BatchSettings, InvalidSettings, RepositorySettings, Settings};
-use crate::standing::Standing;
 use crate::transfer::{Left, Pace, Transfers};
 
 /// Why the repository does not start.

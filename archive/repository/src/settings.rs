@@ -7,6 +7,7 @@ use archive_daemon::notify::InvalidNotify;
 use archive_daemon::{ByteSize, DaemonSettings, NotifySettings, Period};
 use archive_decisions::repair::policy::{Automatic, Policy};
 use archive_decisions::store::ReplicaSpec;
+use archive_ledger::restore::RestoreTarget;
 use archive_model::{ReplicaId, ReplicaKind};
 use archive_rpc::RpcSettings;
 use jiff::SignedDuration;
@@ -68,6 +69,17 @@ pub struct RepositorySettings {
     /// never.
     #[serde(default = "export")]
     pub export: Period,
+}
+
+impl RepositorySettings {
+    /// The place where admin data are restored, and the archive whose they are.
+    pub fn restore_target(&self) -> RestoreTarget<'_> {
+        RestoreTarget {
+            data: &self.data,
+            archive: &self.archive,
+            trust: &self.trust,
+        }
+    }
 }
 
 /// The section `[repair]`.

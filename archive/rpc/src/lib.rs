@@ -11,7 +11,7 @@
 //! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`], [`status`]: streams
 //!   that stall, messages that are wrong, errors that keep their kind.
 //!
-//! Not promised: anything about the meaning of a call. This crate knows no other crate of the workspace, writes no
+//! Not promised: anything about the meaning of a call. Of the workspace it knows the model alone; it writes no
 //! file and starts no detached task of its own.
 //!
 //! ```

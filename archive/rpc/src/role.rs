@@ -1,4 +1,4 @@
-//! What a certificate may allow its holder to be: roles, and grants of a role to a name.
+//! Grants: a role, given to a name.
 //!
 //! A grant is written into a certificate as a URI, `spiffe://<environment>/<role>/<name>`, and by people as
 //! `<role>/<name>`. What a role may do is said by [`Rules`](crate::Rules), not here.
@@ -6,115 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// One of the roles of an archive. People carry the first six, parts of the archive the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// Stores files; sees its own.
-    Harvester,
-    /// Reads files, records, lists and receipts.
-    Reader,
-    /// A reader who runs batch jobs.
-    Researcher,
-    /// A reader who checks, repairs and replaces.
-    Officer,
-    /// Asks for or approves what destroys.
-    Custodian,
-    /// Runs the machines.
-    Operator,
-    /// One machine of a replica.
-    Node,
-    /// The foreman of one replica.
-    Monitor,
-    /// The coordinator of the archive.
-    Repository,
-    /// Captures, dedup indexes, full text.
-    Index,
-    /// Harvest definitions and jobs.
-    Scheduler,
-    /// The web pages.
-    Viewer,
-}
-
-/// Why a text is no role.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no role; the roles are {list}", list = Role::ALL.map(Role::as_str).join(", "))]
-pub struct InvalidRole(String);
-
-impl Role {
-    /// Every role, people first.
-    pub const ALL: [Self; 12] = [
-        Self::Harvester,
-        Self::Reader,
-        Self::Researcher,
-        Self::Officer,
-        Self::Custodian,
-        Self::Operator,
-        Self::Node,
-        Self::Monitor,
-        Self::Repository,
-        Self::Index,
-        Self::Scheduler,
-        Self::Viewer,
-    ];
-
-    /// The role as it stands in a certificate.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Harvester => "harvester",
-            Self::Reader => "reader",
-            Self::Researcher => "researcher",
-            Self::Officer => "officer",
-            Self::Custodian => "custodian",
-            Self::Operator => "operator",
-            Self::Node => "node",
-            Self::Monitor => "monitor",
-            Self::Repository => "repository",
-            Self::Index => "index",
-            Self::Scheduler => "scheduler",
-            Self::Viewer => "viewer",
-        }
-    }
-
-    /// Whether the name beside this role is a person's (or a harvester's), not that of a part of the archive.
-    pub const fn is_personal(self) -> bool {
-        match self {
-            Self::Harvester
-            | Self::Reader
-            | Self::Researcher
-            | Self::Officer
-            | Self::Custodian
-            | Self::Operator => true,
-            Self::Node
-            | Self::Monitor
-            | Self::Repository
-            | Self::Index
-            | Self::Scheduler
-            | Self::Viewer => false,
-        }
-    }
-
-    /// Whether who has this role may do all that `other` may: researchers and officers are readers too.
-    pub fn includes(self, other: Self) -> bool {
-        self == other || (other == Self::Reader && matches!(self, Self::Researcher | Self::Officer))
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Role {
-    type Err = InvalidRole;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|role| role.as_str() == text)
-            .ok_or_else(|| InvalidRole(shortened(text)))
-    }
-}
+pub use archive_model::role::{InvalidRole, Role};
 
 /// A role, given to a name: `officer/anna`, `node/kb-3`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -212,37 +104,6 @@ pub(crate) fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_role_is_what_its_text_says() {
-        for role in Role::ALL {
-            assert_eq!(role.to_string().parse(), Ok(role));
-        }
-        for bad in ["", "Reader", "reader ", "admin"] {
-            let error = bad.parse::<Role>().unwrap_err().to_string();
-            assert!(
-                error.contains(&format!("{bad:?}")) && error.contains("harvester, reader"),
-                "{error}"
-            );
-        }
-    }
-
-    #[test]
-    fn only_readers_are_included_in_other_roles() {
-        for (holder, needed) in Role::ALL
-            .into_iter()
-            .flat_map(|a| Role::ALL.map(|b| (a, b)))
-        {
-            let expected = holder == needed
-                || (holder, needed) == (Role::Researcher, Role::Reader)
-                || (holder, needed) == (Role::Officer, Role::Reader);
-            assert_eq!(
-                holder.includes(needed),
-                expected,
-                "{holder} includes {needed}"
-            );
-        }
-    }
 
     #[test]
     fn a_grant_is_read_as_it_is_written() {

@@ -5,8 +5,9 @@ use std::fs;
 
 use archive_client::{Keeper, Preservation, Wanted};
 use archive_daemon::Clock;
+use archive_ledger::restore::from_export;
 use archive_proof::{Envelope, Receipt};
-use archive_repository::restore::{from_export, from_replicas};
+use archive_repository::restore::from_replicas;
 use proto_archive::wire::access_client::AccessClient;
 use proto_archive::wire::preservation_client::PreservationClient;
 use proto_archive::wire::{AuditLineState, AuditRequest, NotifyTestRequest, ReceiptRequest};
@@ -151,8 +152,15 @@ fn admin_data_come_back_from_the_export_in_the_archive() {
         fs::remove_dir_all(data.join("admin")).unwrap();
         let file = cluster.path("export.jsonl.gz");
         archive_durable::replace(&file, &packed).unwrap();
-        let settings = toml::from_str(&cluster.settings(REPOSITORY)).unwrap();
-        let report = from_export(&settings, &file, false, cluster.now()).unwrap();
+        let settings: archive_repository::Settings =
+            toml::from_str(&cluster.settings(REPOSITORY)).unwrap();
+        let report = from_export(
+            settings.repository.restore_target(),
+            &file,
+            false,
+            cluster.now(),
+        )
+        .unwrap();
         assert!(report.written && report.damaged.count == 0, "{report:?}");
         cluster.start(REPOSITORY).await;
         cluster.until_all_nodes_live().await;

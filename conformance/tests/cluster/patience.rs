@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use archive_client::{Access, Ingest, StoreEvent, Wanted};
 use archive_db::{DbError, fault};
-use archive_repository::admin::{Admin, AdminError};
+use archive_ledger::admin::{Admin, AdminError};
 use proto_archive::wire::access_client::AccessClient;
 use proto_archive::wire::{GetRequest, ListRequest};
 use tokio::time::{Instant, timeout};

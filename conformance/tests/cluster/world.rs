@@ -17,9 +17,9 @@ use archive_client::{Depositor, Reader};
 use archive_daemon::clock::ManualClock;
 use archive_daemon::{Chance, Clock, Daemon};
 use archive_durable::{directory, replace, replace_secret};
+use archive_ledger::admin::Admin;
 use archive_model::{FileName, VolumeId};
 use archive_proof::{SigningKey, TrustFile, TrustedKey};
-use archive_repository::admin::Admin;
 use archive_rpc::{
     Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, Validity, connect_lazy,
 };

@@ -1,9 +1,9 @@
 //! Every kind of anomaly, in every state; floods; and what people read.
 
+use archive_ledger::anomalies::{Ended, Filed, Finder};
 use archive_model::{Groups, NodeId, Root};
 
 use super::*;
-use crate::anomalies::{Ended, Filed, Finder};
 
 fn at(minute: i64) -> Timestamp {
     Timestamp::from_second(60 * minute).unwrap()

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use archive_daemon::{Notifier, Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::Automatic;
+use archive_ledger::anomalies::Anomalies;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
 use super::{FILED, HELD, LATE, Tallies, held, late};
-use crate::anomalies::Anomalies;
 use crate::preserver::Preserver;
 
 /// How often is looked.

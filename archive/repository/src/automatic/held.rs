@@ -3,10 +3,10 @@
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Automatic, Decision, Hold};
 use archive_decisions::repair::{Idle, Question};
+use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, ReplicaId};
 
 use super::Volumes;
-use crate::anomalies::AnomalyRow;
 use crate::preserver::Preserver;
 
 impl Preserver {

@@ -1,8 +1,7 @@
 //! Whose turn it is: every anomaly gets one before any gets a second, and a look that told nothing is a failure.
 
 use archive_db::DbError;
-
-use crate::anomalies::{Anomalies, AnomalyRow};
+use archive_ledger::anomalies::{Anomalies, AnomalyRow};
 
 /// What is done with an anomaly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +57,11 @@ pub(super) fn has_told(before: &AnomalyRow, now: &[AnomalyRow]) -> bool {
 #[cfg(test)]
 mod tests {
     use archive_daemon::Clock;
+    use archive_ledger::admin::Admin;
+    use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
     use archive_model::{AnomalyKind, FileName, ReplicaId};
 
     use super::*;
-    use crate::admin::Admin;
-    use crate::anomalies::{Eye, Filing, Finder, Look};
 
     fn look(eye: Eye, is_second: bool) -> Look {
         let found = match eye {

@@ -1,11 +1,11 @@
 //! Since when each volume has been in its state: what has just come back is not believed at once.
 
 use archive_db::{DbError, Table, Text, Value};
+use archive_ledger::admin::Admin;
 use archive_model::{NodeId, ReplicaId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::admin::Admin;
 use crate::replicas::NodeReport;
 
 /// Replica, node, volume. A volume without an id stands under its path.

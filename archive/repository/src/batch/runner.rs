@@ -22,9 +22,9 @@ use super::live::Live;
 use super::meters::Meters;
 use super::space::Space;
 use super::table::{Jobs, Row};
-use crate::admin::Admin;
 use crate::replicas::{Replicas, broken_node};
-use crate::standing::View;
+use archive_ledger::admin::Admin;
+use archive_ledger::standing::View;
 
 /// How long a monitor may take to say which nodes are alive.
 const LOOK: Duration = Duration::from_secs(10);

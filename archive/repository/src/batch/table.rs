@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::life::{Context, Ending, Event, Life, Phase, Step};
 use super::queue::{Crowded, LaneKey, admit};
-use crate::admin::{Admin, AuditLine};
+use archive_ledger::admin::{Admin, AuditLine};
 
 mod version2;
 

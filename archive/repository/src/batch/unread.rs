@@ -19,8 +19,8 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::lines::{Read, Told};
-use crate::admin::{Admin, AdminRow};
-use crate::standing::Now;
+use archive_ledger::admin::{Admin, AdminRow};
+use archive_ledger::standing::Now;
 
 /// The longest line of a list, in bytes: a name, and a few numbers or a reason.
 const LONGEST_LINE: u64 = 1 << 20;

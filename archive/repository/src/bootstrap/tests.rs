@@ -5,7 +5,7 @@ use archive_model::{Digests, ReplicaKind, Root, VolumeKey};
 use jiff::Timestamp;
 
 use super::*;
-use crate::admin::AdminRow;
+use archive_ledger::admin::AdminRow;
 
 fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()

@@ -11,9 +11,9 @@ use archive_decisions::store::{FileRecord, Phase};
 use archive_model::{FileName, NodeId, ReplicaId};
 
 use super::{Pass, Told, WINDOW, Wanted, tell, wanted};
-use crate::admin::Admin;
 use crate::people::People;
-use crate::standing::Task;
+use archive_ledger::admin::Admin;
+use archive_ledger::standing::Task;
 
 /// Those of the files that can be told now, and those that cannot yet.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::admin::AdminRow;
+    use archive_ledger::admin::AdminRow;
 
     fn id(text: &str) -> ReplicaId {
         ReplicaId::new(text).unwrap()

@@ -6,6 +6,7 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use archive_ledger::anomalies::{Eye, Look};
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, Root, VolumeId, groups};
 use archive_rpc::Kind;
@@ -15,7 +16,6 @@ use tokio::sync::{Mutex, mpsc};
 use tonic::Status;
 
 use super::{Boxed, Pass, WINDOW};
-use crate::anomalies::{Eye, Look};
 use crate::assemble::{Donor, Part, Wanted};
 use crate::preserver::{blocking, feed_rows};
 use crate::replicas::{Copy, Located};
@@ -80,7 +80,7 @@ impl Pass<'_> {
         let mut names = selection.names.clone();
         let (is_all, mut last) = (names.is_empty(), None);
         feed_rows(&targets, move |outlet| {
-            let take = |row: crate::admin::AdminRow| {
+            let take = |row: archive_ledger::admin::AdminRow| {
                 let record = row.record;
                 let copy = record.replicas.get(&replica)?;
                 let is_wanted = copy.state.is_completed()

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use archive_daemon::clock::TimedOut;
 use archive_decisions::check::{AdminEntry, Check, Finding, Listed, Report};
+use archive_ledger::admin::Admin;
+use archive_ledger::anomalies::{Eye, Found, Look};
 use archive_model::{AnomalyKind, FileName, NodeId, VolumeId};
 use archive_rpc::Kind;
 use tokio::runtime::Handle;
@@ -18,8 +20,6 @@ use tokio::task::spawn_blocking;
 use tonic::Status;
 
 use super::{Pass, Selection, WINDOW};
-use crate::admin::Admin;
-use crate::anomalies::{Eye, Found, Look};
 use crate::preserver::{expected, listed};
 use crate::replicas::{CopyCondition, ListedCopies};
 

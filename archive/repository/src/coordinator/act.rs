@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use archive_decisions::store::{Effect, Requester, Upload};
+use archive_ledger::admin::{AdminError, AdminRow, AuditLine};
+use archive_ledger::custody::Vouched;
 use archive_model::{ArchiveError, FileName, Groups, ReplicaId};
 use archive_proof::Admission;
 use jiff::Timestamp;
 
 use super::{Active, Coordinator, CoordinatorError, Step};
-use crate::admin::{AdminError, AdminRow, AuditLine};
 use crate::assemble::Donor;
-use crate::custody::Vouched;
 use crate::depositor::{Custody, Reply, Source};
 use crate::transfer::{Arrival, Item, UploadVerdict};
 

@@ -3,11 +3,11 @@
 //! After admin data were restored from an older export, what was stored since lies in every replica, signed, and nobody
 //! knows it. Taking it in says nothing new: the signature has said it.
 
+use archive_ledger::admin::{AdminError, AuditLine};
 use jiff::Timestamp;
 
 use super::act::Decided;
 use super::{Active, Coordinator, Step};
-use crate::admin::{AdminError, AuditLine};
 use crate::mail::Admittance;
 
 impl Coordinator {

@@ -2,15 +2,15 @@
 //! somebody brings the bytes, and what says that it is gone is closed when it is there.
 
 use archive_decisions::store::{Event, FileRecord};
+use archive_ledger::admin::AdminError;
+use archive_ledger::anomalies::{AnomalyRow, Eye, Filing, Finder, Look};
+use archive_ledger::custody::Vouched;
+use archive_ledger::standing::Now;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
 use jiff::Timestamp;
 
 use super::act::Decided;
 use super::{Coordinator, Step};
-use crate::admin::AdminError;
-use crate::anomalies::{AnomalyRow, Eye, Filing, Finder, Look};
-use crate::custody::Vouched;
-use crate::standing::Now;
 
 /// A copy that did not count, and does if the record says so after the event.
 pub(crate) struct Back {

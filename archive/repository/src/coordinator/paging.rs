@@ -6,11 +6,11 @@
 //!
 //! Not promised: that a file is tried again exactly when its pause is over, where there are too many.
 
+use archive_ledger::admin::AdminError;
 use archive_model::FileName;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Active, Coordinator, Decided, Step};
-use crate::admin::AdminError;
 
 /// So many files are in memory, but for those that depositors send just now.
 pub(super) const MOST: usize = 1000;

@@ -1,11 +1,11 @@
 //! Conflicts leave a line in the trail: who brought what, and what it was held against.
 
 use archive_decisions::store::{Claim, Requester};
+use archive_ledger::admin::AuditLine;
 use archive_model::{ArchiveError, FileName};
 use jiff::Timestamp;
 
 use super::Coordinator;
-use crate::admin::AuditLine;
 
 impl Coordinator {
     /// The line about a depositor that is told that its bytes are other bytes; none for any other answer.

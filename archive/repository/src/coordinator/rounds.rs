@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use archive_ledger::admin::AdminError;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::act::Decided;
 use super::{Coordinator, Step, Wake};
-use crate::admin::AdminError;
 
 /// The most that is decided in one round.
 const ROUND: usize = 256;

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use archive_daemon::clock::ManualClock;
 use archive_decisions::store::Content;
+use archive_ledger::admin::stamp::{STAMP, read};
 use archive_model::{Digests, FileName, ReplicaId, ReplicaKind, Root};
 use tokio_util::sync::CancellationToken;
 
 use super::paging::tests::coordinator;
 use super::*;
-use crate::admin::stamp::{STAMP, read};
 use crate::depositor::Reply;
 
 const WHO: [&str; 2] = ["depositor/anna", "depositor/bert"];

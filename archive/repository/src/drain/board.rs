@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use archive_ledger::standing::Source;
+
 use crate::metrics::Instruments;
-use crate::standing::Source;
 
 /// How far one drain is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,9 +2,8 @@
 //!
 //! A node that is silent says nothing: its drain goes on. What was retired is drained no more.
 
+use archive_ledger::standing::Source;
 use archive_model::{NodeId, ReplicaId, VolumeId};
-
-use crate::standing::Source;
 
 /// What a node says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

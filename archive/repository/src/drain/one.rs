@@ -6,19 +6,19 @@ use std::time::Duration;
 use archive_decisions::check::Place;
 use archive_decisions::drain::{How, Recorded, Seen, Side, Step, decide};
 use archive_decisions::store::Event;
+use archive_ledger::admin::AdminRow;
+use archive_ledger::anomalies::Finder;
+use archive_ledger::standing::Source;
 use archive_model::{FileName, Groups, NodeId, Root, VolumeId};
 use archive_rpc::Kind;
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
 use super::Hands;
-use crate::admin::AdminRow;
-use crate::anomalies::Finder;
 use crate::assemble::{Donor, Wanted};
 use crate::heal::pour;
 use crate::preserver::Errand;
 use crate::replicas::{Cause, Copy, CopyCondition, Located};
-use crate::standing::Source;
 use crate::transfer::{Item, Route, UploadVerdict};
 
 /// So many steps are done for one file, one after another.

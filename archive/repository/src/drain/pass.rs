@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use archive_db::DbError;
 use archive_decisions::store::FileRecord;
+use archive_ledger::admin::Admin;
+use archive_ledger::standing::Source;
 use archive_model::FileName;
 use archive_rpc::Kind;
 use futures_util::{StreamExt, stream};
@@ -15,10 +17,8 @@ use tonic::Status;
 
 use super::Hands;
 use super::one::Ended;
-use crate::admin::Admin;
 use crate::people::blocking;
 use crate::replicas::CopyCondition;
-use crate::standing::Source;
 
 /// How many files of one drain move at once.
 const AT_ONCE: usize = 4;

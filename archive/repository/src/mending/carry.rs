@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use archive_decisions::repair::{Condition, KnownCopy, Plan};
 use archive_decisions::store::Event;
+use archive_ledger::admin::AuditLine;
+use archive_ledger::anomalies::Finder;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaState, StoreFailure};
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::{Case, Done, Mandate, Outcome, said};
-use crate::admin::AuditLine;
-use crate::anomalies::Finder;
 use crate::assemble::{Assembly, Donor, Part};
 use crate::limits;
 use crate::preserver::{Errand, Preserver, blocking};

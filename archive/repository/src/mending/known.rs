@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use archive_decisions::repair::{Condition, KnownCopy};
+use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, Groups, NodeId, ReplicaId, ReplicaKind};
 use tonic::Status;
 
-use crate::anomalies::AnomalyRow;
 use crate::assemble::Wanted;
 use crate::preserver::{Preserver, bad};
 use crate::replicas::{Copy, Located};
@@ -92,11 +92,11 @@ fn judge<'a>(
 
 #[cfg(test)]
 mod tests {
+    use archive_ledger::anomalies::{Filed, Finder};
     use archive_model::{FileName, Root, VolumeId};
     use jiff::Timestamp;
 
     use super::*;
-    use crate::anomalies::{Filed, Finder};
     use crate::replicas::CopyCondition;
 
     fn groups(of: &[u64]) -> Groups {

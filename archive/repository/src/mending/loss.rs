@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use archive_decisions::repair::{Condition, Idle, KnownCopy, Patient, Plan, plan};
 use archive_decisions::store::{Event, FileRecord, Phase};
+use archive_ledger::anomalies::{AnomalyRow, Eye, Finder, Look, needs_repair};
 use archive_model::{AnomalyKind, FileName, Groups, ReplicaId, ReplicaKind};
 use jiff::Timestamp;
 use tonic::Status;
 
 use super::{Case, Done, Mandate, Outcome, is_absence};
-use crate::anomalies::{AnomalyRow, Eye, Finder, Look, needs_repair};
 use crate::assemble::Wanted;
 use crate::preserver::{Errand, Preserver};
 
@@ -177,11 +177,11 @@ fn completions(record: Option<&FileRecord>) -> Vec<(ReplicaId, Timestamp)> {
 
 #[cfg(test)]
 mod tests {
+    use archive_ledger::anomalies::Filed;
+    use archive_ledger::restore::testing::row;
     use archive_model::ReplicaState;
 
     use super::*;
-    use crate::anomalies::Filed;
-    use crate::restore::testing::row;
 
     fn groups(of: &[u64]) -> Groups {
         let mut groups = Groups::none();

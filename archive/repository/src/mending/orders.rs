@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use archive_db::DbError;
+use archive_ledger::anomalies::{AnomalyRow, needs_repair};
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use archive_rpc::Kind;
 use archive_rpc::answers::Progress;
 use tokio::sync::mpsc;
 use tonic::Status;
 
-use crate::anomalies::{AnomalyRow, needs_repair};
 use crate::preserver::{Preserver, blocking, feed_rows};
 
 /// Which files.
@@ -154,14 +154,14 @@ fn place(row: &AnomalyRow) -> (&FileName, &ReplicaId, String) {
 #[cfg(test)]
 mod tests {
     use archive_daemon::clock::ManualClock;
+    use archive_ledger::admin::Admin;
+    use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
     use archive_model::Groups;
     use jiff::Timestamp;
     use testing::in_time;
     use tokio::task::spawn_blocking;
 
     use super::*;
-    use crate::admin::Admin;
-    use crate::anomalies::{Eye, Filing, Finder, Look};
     use crate::preserver::testing::preserver;
 
     /// What comes to a reader who takes nothing before the walk has paused, which is after one row more than there is

@@ -4,13 +4,13 @@
 //! left as they are, for people.
 
 use archive_decisions::store::{Content, Event};
+use archive_ledger::admin::AdminRow;
+use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::{Done, Mandate, Outcome, said};
-use crate::admin::AdminRow;
-use crate::anomalies::AnomalyRow;
 use crate::limits;
 use crate::preserver::{Preserver, blocking};
 use crate::replicas::CopyCondition;

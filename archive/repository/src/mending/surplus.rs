@@ -5,12 +5,12 @@
 
 use archive_decisions::check::Place;
 use archive_decisions::store::Content;
+use archive_ledger::anomalies::AnomalyRow;
 use archive_model::Root;
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::{Done, Mandate, Outcome, said};
-use crate::anomalies::AnomalyRow;
 use crate::limits;
 use crate::preserver::Preserver;
 use crate::replicas::{Cause, Copy};

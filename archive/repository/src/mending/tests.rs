@@ -1,9 +1,9 @@
 //! Which repair an anomaly gets, over replicas that answer by a script.
 
+use archive_ledger::anomalies::{Eye, Finder, Look};
 use archive_model::FileName;
 
 use super::*;
-use crate::anomalies::{Eye, Finder, Look};
 use crate::preserver::tests::{PreserverFixture, errand};
 use crate::replicas::scripted::{good, id};
 

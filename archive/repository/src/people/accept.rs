@@ -10,9 +10,9 @@ use tonic::Status;
 
 use super::acts::changed;
 use super::{People, blocking};
-use crate::anomalies::{Anomalies, AnomalyRow, is_within};
 use crate::replicas::Cause;
-use crate::requests::{Accepted, Act};
+use archive_ledger::anomalies::{Anomalies, AnomalyRow, is_within};
+use archive_ledger::requests::{Accepted, Act};
 
 impl People {
     /// The act as it is asked for: one that names an anomaly is bound to what is filed of it now, one that names an item
@@ -130,8 +130,8 @@ mod tests {
     use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
 
     use super::*;
-    use crate::admin::Admin;
-    use crate::anomalies::{Eye, Filing, Finder, Look};
+    use archive_ledger::admin::Admin;
+    use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
 
     fn groups(of: &[u64]) -> Groups {
         let mut groups = Groups::none();

@@ -18,10 +18,10 @@ use super::accept::accept;
 use super::purge::unnamed;
 use super::retire::{node_of, volume_of};
 use super::{People, blocking};
-use crate::admin::AdminRow;
 use crate::limits;
 use crate::replicas::{Cause, Found, How};
-use crate::requests::{Act, Request, State};
+use archive_ledger::admin::AdminRow;
+use archive_ledger::requests::{Act, Request, State};
 
 impl People {
     /// Whether an act can be done as things stand; asked before a request is taken, and again before it is done.

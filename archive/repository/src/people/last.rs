@@ -13,10 +13,10 @@ use tonic::Status;
 
 use super::acts::changed;
 use super::{People, blocking, failed_db};
-use crate::admin::AdminRow;
-use crate::anomalies::AnomalyRow;
-use crate::custody::Vouched;
-use crate::standing::Now;
+use archive_ledger::admin::AdminRow;
+use archive_ledger::anomalies::AnomalyRow;
+use archive_ledger::custody::Vouched;
+use archive_ledger::standing::Now;
 
 /// What goes out of service.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use tonic::Status;
 
 use super::acts::changed;
 use super::{People, blocking, failed_db};
-use crate::requests::{NodeSelector, VolumeSelector};
+use archive_ledger::requests::{NodeSelector, VolumeSelector};
 
 /// The only one of the volumes that is meant; one in service goes before those that are retired.
 fn only(

@@ -11,7 +11,7 @@ use tonic::Status;
 use super::People;
 use super::acts::{changed, content};
 use crate::replicas::Cause;
-use crate::requests::{AtticItem, AtticPlace};
+use archive_ledger::requests::{AtticItem, AtticPlace};
 
 /// A request that was asked for before requests named what they destroy.
 pub(super) fn unnamed() -> Status {
@@ -114,12 +114,12 @@ mod tests {
     use archive_model::FileName;
 
     use super::*;
-    use crate::admin::Admin;
-    use crate::anomalies::Anomalies;
     use crate::replicas::scripted::{ScriptedReplicas, attic_file, id};
-    use crate::requests::table::Requests;
-    use crate::requests::{Act, Request, State};
-    use crate::standing::Standing;
+    use archive_ledger::admin::Admin;
+    use archive_ledger::anomalies::Anomalies;
+    use archive_ledger::requests::table::Requests;
+    use archive_ledger::requests::{Act, Request, State};
+    use archive_ledger::standing::Standing;
 
     fn item(name: Option<&str>, kind: &str) -> AtticItem {
         AtticItem {

@@ -11,7 +11,7 @@ use tonic::Status;
 use super::acts::changed;
 use super::{People, blocking, failed_db};
 use crate::replicas::Cause;
-use crate::requests::{NodeSelector, VolumeSelector};
+use archive_ledger::requests::{NodeSelector, VolumeSelector};
 
 /// The only one of those that are retired.
 fn only<T>(meant: impl Iterator<Item = T>, named: &impl std::fmt::Display) -> Result<T, Status> {

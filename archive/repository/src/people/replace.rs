@@ -22,9 +22,9 @@ use tonic::Status;
 
 use super::acts::content;
 use super::{People, blocking, failed_db};
-use crate::anomalies::{Eye, Filing, Finder, Look};
 use crate::replicas::{Aside, Cause, Found, How};
 use crate::transfer::{Item, UploadVerdict};
+use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
 
 /// What stays free on the disk of the spool, in bytes.
 const RESERVE: u64 = 1 << 30;

@@ -14,8 +14,8 @@ use super::acts::changed;
 use super::last::Part;
 use super::{People, blocking, failed_db};
 use crate::replicas::Cause;
-use crate::requests::{Act, NodeSelector, Request, VolumeSelector};
-use crate::standing::{ReplicaRow, Retired};
+use archive_ledger::requests::{Act, NodeSelector, Request, VolumeSelector};
+use archive_ledger::standing::{ReplicaRow, Retired};
 
 /// The volume that an act is about.
 pub(super) fn volume_of(act: &Act) -> Result<VolumeSelector, Status> {

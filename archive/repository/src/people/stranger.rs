@@ -13,7 +13,7 @@ use tonic::Status;
 use super::People;
 use super::acts::changed;
 use crate::replicas::How;
-use crate::restore::combine::{Rule, Sighting, Verdict};
+use archive_ledger::restore::combine::{Rule, Sighting, Verdict};
 
 impl People {
     /// Takes a file into the admin data that replicas have with a valid admission.

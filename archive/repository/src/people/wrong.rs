@@ -12,9 +12,9 @@ use tonic::Status;
 
 use super::acts::{changed, content};
 use super::{People, blocking, failed_db};
-use crate::admin::AdminRow;
-use crate::anomalies::{Eye, Filing, Finder, Look};
 use crate::replicas::{Cause, Found, How};
+use archive_ledger::admin::AdminRow;
+use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
 
 impl People {
     /// The copy of that checksum, which is not what was admitted under the name; else why there is none to be removed.

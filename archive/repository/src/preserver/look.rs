@@ -5,14 +5,14 @@
 
 use archive_decisions::check::{AdminEntry, Expected, Place};
 use archive_decisions::store::{Event, FileRecord};
+use archive_ledger::anomalies::{AnomalyRow, Eye, Found, Look, is_damage};
+use archive_ledger::standing::Now;
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use tonic::Status;
 
 use super::one_name::{compare, damage, expected, silent};
 use super::{Errand, Preserver};
-use crate::anomalies::{AnomalyRow, Eye, Found, Look, is_damage};
 use crate::replicas::{Copy, CopyCondition, Located};
-use crate::standing::Now;
 
 /// So often a name is looked at when what is recorded of it changes meanwhile.
 const LOOKS: usize = 3;

@@ -3,15 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use archive_daemon::Metrics;
 use archive_daemon::clock::ManualClock;
+use archive_daemon::{DaemonSettings, Metrics, NotifySettings, Period};
+use archive_ledger::admin::Admin;
+use archive_model::{ReplicaId, ReplicaKind};
+use archive_rpc::RpcSettings;
 
 use super::{Names, Preserver};
-use crate::admin::Admin;
 use crate::assemble::{Assembler, DonorLoad};
 use crate::coordinator::{Coordinator, undriven};
 use crate::metrics::Instruments;
-use crate::restore::testing::settings;
+use crate::settings::{ReplicaSettings, RepositorySettings, Settings};
 
 /// Looks, checks and files by the clock of `hand`. Inside a runtime only.
 pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
@@ -46,5 +48,44 @@ pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
         own: "repository/kb".into(),
         repairing: Names::default(),
         suspected: Names::default(),
+    }
+}
+
+/// Settings of two bitarchive replicas whose monitors nobody can reach.
+pub(crate) fn settings(data: &Path, trust: &Path) -> Settings {
+    let replica = |id: &str| ReplicaSettings {
+        id: ReplicaId::new(id).unwrap(),
+        kind: ReplicaKind::Bitarchive,
+        required: true,
+        monitor: "127.0.0.1:1".to_owned(),
+        site: None,
+        media: None,
+    };
+    Settings {
+        repair: crate::settings::RepairSettings::default(),
+        checks: crate::settings::CheckSettings::default(),
+        drain: crate::settings::DrainSettings::default(),
+        batch: crate::settings::BatchSettings::default(),
+        daemon: DaemonSettings::default(),
+        rpc: RpcSettings {
+            listen: "127.0.0.1:0".to_owned(),
+            certificate: "none".into(),
+            key: "none".into(),
+            authorities: "none".into(),
+            revoked: None,
+            calls_per_caller: archive_rpc::limits::CALLS_PER_CALLER,
+        },
+        repository: RepositorySettings {
+            archive: "kb".to_owned(),
+            data: data.to_owned(),
+            signing_key: "none".into(),
+            trust: trust.to_owned(),
+            stall: Period::from_secs(30),
+            md5: false,
+            allow_single: false,
+            export: Period::from_secs(0),
+        },
+        notify: NotifySettings::default(),
+        replicas: vec![replica("one"), replica("two")],
     }
 }

@@ -1,13 +1,13 @@
 //! What is filed of a file whose copies are looked at, over replicas that answer by a script.
 
 use archive_decisions::store::Content;
+use archive_ledger::admin::AdminRow;
+use archive_ledger::restore::testing::row;
 use archive_model::{AnomalyKind, Digests, Root};
 
 use super::*;
-use crate::admin::AdminRow;
 use crate::mail::Letter;
 use crate::replicas::scripted::{ScriptedReplicas, damaged, good, id};
-use crate::restore::testing::row;
 use crate::settings::RepairSettings;
 
 /// Looks, checks and repairs over two replicas that a test scripts.

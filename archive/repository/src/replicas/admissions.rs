@@ -1,5 +1,6 @@
 //! What lies in the sidecars of a node: the admissions beside its files.
 
+use archive_ledger::restore::combine::Sighting;
 use archive_model::{FileName, NodeId, ReplicaId};
 use archive_rpc::Kind;
 use jiff::Timestamp;
@@ -7,7 +8,6 @@ use proto_archive::{convert as fields, wire};
 use tonic::{Status, Streaming};
 
 use super::{Replicas, describe};
-use crate::restore::combine::Sighting;
 
 /// A node's answer, page by page.
 pub(crate) struct Admissions {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use archive_ledger::standing::Now;
 use archive_model::{
     FailureKind, FileFailure, FileOutcome, JobLane, JobSpec, NodeId, Program, ReplicaId,
 };
@@ -22,7 +23,6 @@ use tonic::{Status, Streaming};
 
 use super::{Replicas, is_given_up};
 use crate::batch::{BatchGap, BatchLook, JobBytes};
-use crate::standing::Now;
 
 /// The longest message of output, in bytes.
 const MESSAGE: usize = 1 << 20;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archive_ledger::standing::Now;
 use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
 use archive_rpc::Kind;
 use proto_archive::{convert as fields, wire};
@@ -9,7 +10,6 @@ use tonic::{Status, Streaming};
 
 use super::copies::{copy, named};
 use super::{Copy, Replicas, describe, is_given_up};
-use crate::standing::Now;
 
 /// Everything that a replica has, without what is out of service.
 #[derive(Debug)]

@@ -6,10 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use archive_ledger::standing::Now;
 use archive_model::{NodeId, ReplicaId, VolumeId, VolumeKey};
 use proto_archive::wire;
-
-use crate::standing::Now;
 
 /// The nodes and volumes that belong to the replicas.
 #[derive(Debug, Default)]

@@ -6,6 +6,8 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use archive_daemon::Clock;
+use archive_ledger::requests::{AtticItem, AtticPlace};
+use archive_ledger::standing::Now;
 use archive_model::{Approval, FileName, NodeId, ReplicaId, Root, VolumeId, VolumeKey};
 use archive_rpc::Kind;
 use jiff::Timestamp;
@@ -16,8 +18,6 @@ use tonic::{Status, Streaming};
 
 use super::nodes::RETIRED;
 use super::{Replicas, describe, is_given_up};
-use crate::requests::{AtticItem, AtticPlace};
-use crate::standing::Now;
 
 /// How a copy is, as far as its node has looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 //!
 //! Not promised: that two persons did. Nobody has signed what lies in an attic.
 
+use archive_ledger::restore::combine::Removal;
 use archive_model::{NodeId, ReplicaId};
 use proto_archive::{convert as fields, wire};
 use tonic::{Status, Streaming};
 
 use super::{Replicas, describe};
-use crate::restore::combine::Removal;
 
 /// A node's answer, page by page.
 pub(crate) struct Removals {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use archive_daemon::{Clock, Tasks};
+use archive_ledger::standing::View;
 use archive_model::{Groups, ReplicaId, ReplicaKind, Root};
 use archive_rpc::{
     Authority, CredentialPem, Credentials, Grant, Limits, ServeError, Services, Validity, bind,
@@ -24,7 +25,6 @@ use super::Replicas;
 use crate::assemble::{Assembler, DonorLoad};
 use crate::mail::{Letter, Mail};
 use crate::settings::ReplicaSettings;
-use crate::standing::View;
 use crate::transfer::{Left, Transfers};
 
 /// What the replicas say, and what they were told to do.

@@ -1,5 +1,6 @@
 //! The service `Access`.
 
+use archive_ledger::standing::Now;
 use archive_model::ArchiveError;
 use archive_rpc::Kind;
 use futures_util::future::join_all;
@@ -9,7 +10,6 @@ use tonic::{Request, Response, Status};
 
 use super::{AnswerStream, Door, admin_failed, changes, get, list, salvage};
 use crate::settings::ReplicaSettings;
-use crate::standing::Now;
 
 impl Door {
     /// What is to be read of a file that the archive has.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use archive_daemon::Clock;
 use archive_decisions::store::FeedState;
+use archive_ledger::admin::Admin;
 use archive_model::{FeedPosition, FileName};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Outlet, Progress, answer_from};
@@ -18,7 +19,6 @@ use tokio::task::spawn_blocking;
 use tonic::Status;
 
 use super::{Answers, Door, admin_failed, send};
-use crate::admin::Admin;
 
 /// How many files or changes one message has.
 const ENTRIES: usize = 1000;

@@ -1,16 +1,16 @@
 //! Between the repository's own types and the wire.
 
 use archive_decisions::store::{FileRecord, ReplicaRecord};
+use archive_ledger::admin::AdminRow;
+use archive_ledger::anomalies::AnomalyRow;
+use archive_ledger::custody::{Doubt, Vouched};
+use archive_ledger::standing::Now;
 use archive_model::{ReplicaId, ReplicaState};
 use bytes::Bytes;
 use proto_archive::convert as fields;
 use proto_archive::wire;
 
-use crate::admin::AdminRow;
-use crate::anomalies::AnomalyRow;
 use crate::coordinator::Times;
-use crate::custody::{Doubt, Vouched};
-use crate::standing::Now;
 
 /// How a file stands in each replica, and when what failed is tried again, as far as that is known.
 pub(super) fn replicas(record: &FileRecord, retries: &Times) -> Vec<wire::ReplicaStatus> {
@@ -124,11 +124,11 @@ pub(super) fn stat(
 
 #[cfg(test)]
 mod tests {
+    use archive_ledger::restore::testing::row;
     use archive_model::StoreFailure;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::restore::testing::row;
 
     /// Fails if a failed copy that is tried again by itself does not say when.
     #[test]

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use archive_ledger::admin::AdminRow;
 use archive_model::{ArchiveError, FileName, Groups, ReplicaId, ReplicaKind};
 use archive_rpc::answers::send_within;
 use archive_rpc::{InvalidMessage, Kind};
@@ -10,7 +11,6 @@ use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
 use super::{Answers, Door, send};
-use crate::admin::AdminRow;
 use crate::assemble::{Assembly, Donor, Hole, Part, Proven, Wanted};
 
 /// How long a donor waits for a caller that does not read.
@@ -204,8 +204,9 @@ fn nowhere(name: &FileName, only: Option<&ReplicaId>, hole: &Hole) -> Status {
 
 #[cfg(test)]
 mod tests {
+    use archive_ledger::restore::testing::row;
+
     use super::*;
-    use crate::restore::testing::row;
 
     /// Fails if a range that cannot be is told without the offset that is wrong, or by a field that nobody typed.
     #[test]

@@ -1,6 +1,7 @@
 //! The service `Ingest`.
 
 use archive_decisions::store::Claim;
+use archive_ledger::admin::Admin;
 use archive_model::{ArchiveError, Digests, FileName};
 use archive_proof::{Admission, Envelope};
 use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
@@ -14,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{AnswerStream, Door, admin_failed, convert};
-use crate::admin::Admin;
 use crate::coordinator::Times;
 use crate::depositor::{Chunk, Depositor, Reply, Source};
 

@@ -3,6 +3,9 @@
 use std::io::{self, Write};
 
 use archive_daemon::notify::Outcome;
+use archive_ledger::audit::{Trail, Wanted};
+use archive_ledger::audit_log::{Entry, LogError};
+use archive_ledger::export::{Export, ExportError};
 use archive_model::FileName;
 use archive_rpc::Kind;
 use archive_rpc::answers::send_blocking;
@@ -12,9 +15,6 @@ use tokio::task::spawn_blocking;
 use tonic::{Response, Status};
 
 use super::{AnswerStream, Answers, Door};
-use crate::audit::{Trail, Wanted};
-use crate::audit_log::{Entry, LogError};
-use crate::export::{Export, ExportError};
 
 /// How many lines one message has at most, and about how many bytes.
 const LINES: usize = 1000;

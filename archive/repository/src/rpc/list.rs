@@ -1,5 +1,6 @@
 //! What is in the archive: as was decided, or as one replica says now.
 
+use archive_ledger::admin::AdminRow;
 use archive_model::{FileName, NamePattern, ReplicaId};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Progress, answer_from};
@@ -7,7 +8,6 @@ use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
 use super::{Answers, Door, admin_failed, convert, send};
-use crate::admin::AdminRow;
 use crate::coordinator::Times;
 
 /// How many entries one message has.

@@ -1,5 +1,6 @@
 //! Receipts on demand: what the archive has of a file as it stands now.
 
+use archive_ledger::custody::Vouched;
 use archive_model::ArchiveError;
 use archive_rpc::{Identity, Kind};
 use proto_archive::{convert as fields, wire};
@@ -7,7 +8,6 @@ use tonic::{Request, Status};
 
 use super::ingest::may_know;
 use super::{Door, admin_failed};
-use crate::custody::Vouched;
 
 impl Door {
     /// Signs the receipt of a file that every required replica has.

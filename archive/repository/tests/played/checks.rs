@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use archive_daemon::{Chance, Clock, Daemon};
 use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
+use archive_ledger::admin::{Admin, AdminRow};
 use archive_model::{Digests, FileName, ReplicaKind, ReplicaState, Root};
-use archive_repository::admin::{Admin, AdminRow};
 use archive_rpc::{Expected, Kind, Limits, Role, connect_lazy};
 use jiff::Timestamp;
 use proto_archive::wire::check_request::Kind as CheckKind;

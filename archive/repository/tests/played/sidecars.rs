@@ -2,13 +2,14 @@
 
 mod world;
 
+use archive_ledger::admin::Admin;
+use archive_ledger::restore::RestoreError;
 use archive_model::FileName;
-use archive_repository::admin::Admin;
-use archive_repository::restore::{FromReplicas, RestoreError};
+use archive_repository::restore::FromReplicas;
 
 use world::{Saying, World, end, foreign, gap, signed};
 
-fn names(findings: &archive_repository::restore::Findings) -> Vec<&str> {
+fn names(findings: &archive_ledger::restore::Findings) -> Vec<&str> {
     findings
         .list
         .iter()

@@ -7,10 +7,10 @@ use archive_daemon::worker::WorkerStatus;
 use archive_daemon::{Chance, Clock, Daemon};
 use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
 use archive_durable::AppendFile;
+use archive_ledger::admin::{Admin, AdminRow};
+use archive_ledger::audit_log::Walk;
 use archive_model::{Digests, FileName, ReplicaKind, ReplicaState, Root};
 use archive_repository::StartError;
-use archive_repository::admin::{Admin, AdminRow};
-use archive_repository::audit_log::Walk;
 use jiff::Timestamp;
 use testing::{PATIENCE, eventually};
 

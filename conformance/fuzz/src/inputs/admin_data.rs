@@ -6,15 +6,15 @@ use archive_bitarchive::checksum::Recorded;
 use archive_db::value::decode_body;
 use archive_db::{Key, Text, Value};
 use archive_decisions::store::{Claim, Content, FileRecord, Phase, ReplicaRecord, Upload};
+use archive_ledger::admin::{AdminRow, AuditLine, NodeRow};
+use archive_ledger::anomalies::{Filed, Finder};
+use archive_ledger::audit_log::{Chain, Hash, Position, Walk, verify};
+use archive_ledger::requests::{Act, Request, State};
+use archive_ledger::restore::{FromExport, judge, rewritten};
+use archive_ledger::standing::{DrainRow, ReplicaRow, Retired};
 use archive_model::{
     AnomalyKind, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root, UploadId, VolumeId,
 };
-use archive_repository::admin::{AdminRow, AuditLine, NodeRow};
-use archive_repository::anomalies::{Filed, Finder};
-use archive_repository::audit_log::{Chain, Hash, Position, Walk, verify};
-use archive_repository::requests::{Act, Request, State};
-use archive_repository::restore::{FromExport, judge, rewritten};
-use archive_repository::standing::{DrainRow, ReplicaRow, Retired};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;

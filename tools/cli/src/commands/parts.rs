@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use archive_bitarchive::checksum::Record;
 use archive_daemon::settings::{self, Sources};
 use archive_daemon::{Daemon, DaemonSettings, RunError, run};
-use archive_repository::admin::Admin;
+use archive_ledger::admin::Admin;
 use clap::Args;
 use serde::de::DeserializeOwned;
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use archive_repository::admin::AuditLine;
-use archive_repository::audit_log::Chain;
+use archive_ledger::admin::AuditLine;
+use archive_ledger::audit_log::Chain;
 use jiff::Timestamp;
 
 use crate::holdfast::{Ran, executable, run};

@@ -1,11 +1,11 @@
 //! Which copies are given up when a depositor asks.
 
 use archive_decisions::store::{Content, Phase, ReplicaRecord};
+use archive_ledger::anomalies::{Ended, Filed};
+use archive_ledger::standing::{ReplicaRow, Retired};
 use archive_model::{Digests, ReplicaKind, ReplicaState, Root, VolumeId, VolumeKey};
 
 use super::*;
-use crate::anomalies::{Ended, Filed};
-use crate::standing::{ReplicaRow, Retired};
 
 fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()

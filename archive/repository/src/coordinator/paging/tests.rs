@@ -9,19 +9,19 @@ use archive_daemon::{Chance, Tasks};
 use archive_decisions::store::{
     Claim, Content, Effect, Event, FileRecord, Phase, ReplicaRecord, Upload,
 };
+use archive_ledger::admin::{Admin, AdminRow};
+use archive_ledger::anomalies::Anomalies;
+use archive_ledger::standing::{Standing, View};
 use archive_model::{Digests, ReplicaId, ReplicaKind, ReplicaState, Root, StoreFailure, UploadId};
 use archive_proof::SigningKey;
 use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
 
 use super::super::{CoordinatorError, Paging, Retries, Wake};
 use super::*;
-use crate::admin::{Admin, AdminRow};
-use crate::anomalies::Anomalies;
 use crate::assemble::Assembler;
 use crate::heal::Healer;
 use crate::mail::{Letter, Mail};
 use crate::replicas::Replicas;
-use crate::standing::{Standing, View};
 use crate::transfer::Transfers;
 
 fn id(text: &str) -> ReplicaId {
@@ -255,7 +255,8 @@ fn order_in_full_memory_reaches_the_row() {
     let deferred = coordinator.round(vec![Wake::Letter(order)], None).unwrap();
     assert!(deferred.is_none(), "somebody waits for it");
     is_done.blocking_recv().unwrap();
-    let stamp = || crate::admin::stamp::read(&directory.path().join("admin.stamp")).unwrap();
+    let stamp =
+        || archive_ledger::admin::stamp::read(&directory.path().join("admin.stamp")).unwrap();
     let told = stamp();
     admin.stamp().unwrap();
     assert_eq!(stamp(), told, "stamped before anybody was told");

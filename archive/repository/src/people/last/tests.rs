@@ -5,7 +5,7 @@ use archive_model::{AnomalyKind, FileName, Groups, ReplicaState, VolumeId};
 use jiff::Timestamp;
 
 use super::*;
-use crate::anomalies::{Filed, Finder};
+use archive_ledger::anomalies::{Filed, Finder};
 
 fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()

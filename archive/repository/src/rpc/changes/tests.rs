@@ -5,14 +5,14 @@ use std::path::Path;
 
 use archive_daemon::clock::ManualClock;
 use archive_db::Table;
+use archive_ledger::admin::AdminRow;
+use archive_ledger::restore::testing::row;
 use archive_model::{ChangeKind, FeedChange, ReplicaState};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::admin::AdminRow;
-use crate::restore::testing::row;
 
 /// A follower of some admin data, and the hand on its clock.
 struct Following {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use archive_ledger::admin::AdminRow;
+use archive_ledger::anomalies::Finder;
 use archive_model::{FileName, ReplicaId};
 use archive_rpc::Kind;
 use proto_archive::{convert as fields, wire};
@@ -9,8 +11,6 @@ use tonic::{Request, Status};
 
 use super::super::Door;
 use super::people::{OFFICER, join, who};
-use crate::admin::AdminRow;
-use crate::anomalies::Finder;
 use crate::preserver::Errand;
 use crate::replicas::{Found, How};
 

@@ -1,6 +1,7 @@
 //! What is filed, as the wire says it.
 
 use archive_db::DbError;
+use archive_ledger::anomalies::{Anomalies, AnomalyRow};
 use archive_model::{AnomalyKind, FileName, Groups};
 use archive_rpc::answers::{Outlet, Progress, answer_from};
 use proto_archive::{convert as fields, wire};
@@ -8,7 +9,6 @@ use tonic::Status;
 
 use super::super::admin_failed;
 use super::{Answers, Door};
-use crate::anomalies::{Anomalies, AnomalyRow};
 
 /// How many anomalies one message has.
 const ENTRIES: usize = 500;
@@ -171,13 +171,13 @@ mod tests {
     use std::sync::Arc;
 
     use archive_daemon::Clock;
+    use archive_ledger::admin::Admin;
+    use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
     use testing::in_time;
     use tokio::sync::mpsc;
     use tokio::task::spawn_blocking;
 
     use super::*;
-    use crate::admin::Admin;
-    use crate::anomalies::{Eye, Filing, Finder, Look};
 
     /// What comes to a caller who reads nothing before the walk has paused, which is after one page more than there is
     /// `room` for.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use archive_ledger::anomalies::Finder;
 use archive_rpc::InvalidMessage;
 use proto_archive::wire::check_request::Kind as CheckKind;
 use proto_archive::wire::check_response::{Progress, Report, Step};
@@ -13,7 +14,6 @@ use tonic::Status;
 use super::super::{admin_failed, send};
 use super::anomalies::state;
 use super::{Answers, Door};
-use crate::anomalies::Finder;
 use crate::checking::{CheckOrder, CheckProgress, CheckStep, ReplicaReport, Selection};
 use crate::preserver::Errand;
 

@@ -3,8 +3,13 @@
 use std::sync::Arc;
 
 use archive_decisions::store::Event;
+use archive_ledger::requests::{
+    Act, AtticPlace, NodeSelector, NotAllowed, Person, Request as Asked, State, VolumeSelector,
+    plain_reason,
+};
+use archive_ledger::standing::ReplicaRow;
 use archive_model::ReplicaId;
-use archive_rpc::{Identity, InvalidMessage, Kind, Role};
+use archive_rpc::{Grant, Identity, InvalidMessage, Kind, Role};
 use proto_archive::wire::ask_request::Act as AskedFor;
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
@@ -13,11 +18,6 @@ use super::super::Door;
 use crate::bootstrap::lacking;
 use crate::people::{blocking, failed_db, not_allowed};
 use crate::replicas::Cause;
-use crate::requests::{
-    Act, AtticPlace, NodeSelector, NotAllowed, Person, Request as Asked, State, VolumeSelector,
-    plain_reason,
-};
-use crate::standing::ReplicaRow;
 
 /// The roles under which an officer's verbs stand in the trail.
 pub(super) const OFFICER: &[Role] = &[Role::Officer];
@@ -26,9 +26,18 @@ const OPERATOR: &[Role] = &[Role::Operator];
 /// The longest id of an anomaly or of something in an attic, in bytes.
 const LONGEST: usize = 255;
 
+/// The person that a certificate names. Certificates of parts of the archive name none.
+fn person(identity: &Identity) -> Result<Person, Status> {
+    let name = identity.person();
+    let name = name.ok_or_else(|| not_allowed(NotAllowed::Nobody))?;
+    let roles = identity.grants().iter().map(Grant::role);
+    let personal: Vec<Role> = roles.filter(|role| role.is_personal()).collect();
+    Ok(Person::new(name, &personal))
+}
+
 /// Who calls, as `role/name`.
 pub(super) fn who<T>(request: &Request<T>, roles: &'static [Role]) -> Result<String, Status> {
-    let person = Person::of(&*Identity::of(request)?).map_err(not_allowed)?;
+    let person = person(&*Identity::of(request)?)?;
     let refused = || not_allowed(NotAllowed::Nobody);
     person.acting(roles).ok_or_else(refused)
 }
@@ -43,7 +52,7 @@ pub(super) async fn ask(
     door: &Door,
     request: Request<wire::AskRequest>,
 ) -> Result<wire::RequestState, Status> {
-    let person = Person::of(&*Identity::of(&request)?).map_err(not_allowed)?;
+    let person = person(&*Identity::of(&request)?)?;
     let request = request.into_inner();
     let act = act(request.act.ok_or_else(|| InvalidMessage::missing("act"))?)?;
     let asked = door.people.ask(act, request.reason, person).await?;
@@ -54,7 +63,7 @@ pub(super) async fn approve(
     door: &Door,
     request: Request<wire::RequestRef>,
 ) -> Result<wire::RequestState, Status> {
-    let person = Person::of(&*Identity::of(&request)?).map_err(not_allowed)?;
+    let person = person(&*Identity::of(&request)?)?;
     let ended = door.people.approve(request.into_inner().id, person).await?;
     Ok(state(&ended))
 }
@@ -63,7 +72,7 @@ pub(super) async fn withdraw(
     door: &Door,
     request: Request<wire::RequestRef>,
 ) -> Result<wire::RequestState, Status> {
-    let person = Person::of(&*Identity::of(&request)?).map_err(not_allowed)?;
+    let person = person(&*Identity::of(&request)?)?;
     let withdrawn = door
         .people
         .withdraw(request.into_inner().id, person)
@@ -339,7 +348,7 @@ pub(super) async fn bootstrap(
             since: at,
             by: who.clone(),
         };
-        let line = crate::admin::AuditLine {
+        let line = archive_ledger::admin::AuditLine {
             at,
             who,
             file: None,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use archive_ledger::anomalies::AnomalyRow;
 use archive_model::FileName;
 use archive_rpc::{InvalidMessage, Kind};
 use proto_archive::{convert as fields, wire};
@@ -14,7 +15,6 @@ use tonic::Status;
 use super::super::{admin_failed, send};
 use super::anomalies::state;
 use super::{Answers, Door};
-use crate::anomalies::AnomalyRow;
 use crate::mending::{Mandate, Which};
 
 /// How often the caller hears how far a repair is.

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use archive_daemon::Clock;
-use archive_repository::restore::{
-    Findings, FromExport, FromReplicas, RestoreError, from_both, from_export, from_replicas,
-};
+use archive_ledger::restore::{Findings, FromExport, RestoreError, from_export};
+use archive_repository::restore::{FromReplicas, from_both, from_replicas};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -60,7 +59,12 @@ impl Restore {
             }),
             Some(export) => {
                 let now = Clock::system().now();
-                let report = from_export(&settings, export, self.skip_damaged, now);
+                let report = from_export(
+                    settings.repository.restore_target(),
+                    export,
+                    self.skip_damaged,
+                    now,
+                );
                 show_export(context, &report.map_err(|error| failure(&error))?)
             }
             None => talk(async {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use archive_durable::DiskError;
-use archive_repository::admin::stamp::{self, LogEnd};
-use archive_repository::audit_log::{Hash, LogError, Verified, Walk, verify_all};
+use archive_ledger::admin::stamp::{self, LogEnd};
+use archive_ledger::audit_log::{Hash, LogError, Verified, Walk, verify_all};
 use clap::Args;
 use serde::Serialize;
 

@@ -1,0 +1,421 @@
+//! What was decided about every file, and the trail of who did what: one database, one synced batch for both.
+//!
+//! Written before it is acted on. Damage is never read as absence: a row that does not decode, or a database that ends
+//! before the stamp that is kept beside it, stops the repository. Before anybody is told of a change the stamp is brought
+//! up to date; so what is behind it at the end of a log, torn by a power cut, is what nobody was told of, and is cut away.
+
+mod counts;
+mod error;
+mod feed;
+mod lagging;
+mod ledger;
+mod similar;
+pub mod stamp;
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests damage files")]
+mod tests;
+#[cfg(test)]
+mod versions;
+pub mod volumes;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use archive_db::value::decode_body;
+use archive_db::{
+    Batch, BrokenDatabase, Database, DbError, InvalidValue, Key, Reach, Table, Text, TornTail,
+    Value,
+};
+use archive_decisions::store::{FeedState, FileRecord};
+use archive_durable::{AppendFile, DiskError};
+use archive_model::{FileName, NodeId, ReplicaId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use ledger::{Restoring, Snapshot};
+
+use crate::export::Tables;
+use crate::standing::Retired;
+
+pub use counts::Counts;
+pub use error::AdminError;
+pub use lagging::Late;
+
+use stamp::STAMP;
+
+/// The version of the tables.
+const VERSION: u32 = 3;
+
+/// From this version on there is a stamp beside them that was written before anybody was told of a change.
+const STAMPED: u32 = 2;
+
+/// The table of numbers that do not follow from other rows.
+pub const NUMBERS: &str = "numbers";
+
+/// In that table: no request has this number or a lower one, unless it is in the table of the requests.
+pub const LAST_REQUEST: &str = "last-request";
+
+/// Every table of the admin data.
+const TABLES: &[&str] = &[
+    "files",
+    "audit",
+    "nodes",
+    "anomalies",
+    "anomaly-log",
+    "checks",
+    "requests",
+    "replicas",
+    crate::standing::RETIRED_VOLUMES,
+    volumes::VOLUMES,
+    "volume-states",
+    "drains",
+    "exports",
+    "audit-log",
+    "incidents",
+    "similar",
+    "batch",
+    NUMBERS,
+    feed::FEED,
+];
+
+/// One file, as it was decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdminRow {
+    /// How it stands in every replica.
+    pub record: FileRecord,
+    /// Who deposits, or deposited, it: `role/name`.
+    pub depositor: String,
+    /// The signed admission, a DSSE envelope in JSON; none until all bytes have passed.
+    pub admission: Option<String>,
+}
+
+impl Value for AdminRow {}
+
+/// One line of the audit trail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditLine {
+    /// When.
+    pub at: Timestamp,
+    /// Who, as `role/name`; the repository itself, where nobody asked.
+    pub who: String,
+    /// Which file; none where no single one is meant.
+    pub file: Option<FileName>,
+    /// What was done, in a few words.
+    pub what: String,
+}
+
+impl Value for AuditLine {}
+
+/// What is remembered of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRow {
+    /// Whether people took it out of service, when and why.
+    pub retired: Option<Retired>,
+}
+
+impl Value for NodeRow {
+    const VERSION: u8 = 2;
+
+    /// In version 1 there was nothing to say of a node.
+    fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
+        match version {
+            1 => decode_body(body).map(|()| Self::default()),
+            _ => Err(InvalidValue::Version {
+                found: version,
+                written: Self::VERSION,
+            }),
+        }
+    }
+}
+
+/// The admin data.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    database: Database,
+    files: Table<Text<FileName>, AdminRow>,
+    audit: Table<u64, AuditLine>,
+    nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
+    volumes: Table<volumes::VolumeTableKey, ()>,
+    drained: ledger::Drained,
+    rows: Tables,
+    similar: similar::Similar,
+    feed: feed::Feed,
+    stamp: Arc<stamp::Stamp>,
+    /// Held while lines of the trail get their numbers: several tasks change the admin data.
+    numbering: Arc<Mutex<()>>,
+    running: Arc<Mutex<counts::Running>>,
+}
+
+/// Changes that are written together.
+#[derive(Debug)]
+pub struct Changes {
+    batch: Batch,
+    lines: Vec<AuditLine>,
+    /// What each file that changes adds to the counts from then on.
+    counted: BTreeMap<FileName, counts::Counted>,
+    /// What each of them is to followers from then on.
+    followed: BTreeMap<FileName, FeedState>,
+}
+
+impl Changes {
+    /// The batch itself, for rows of the other tables.
+    pub const fn batch(&mut self) -> &mut Batch {
+        &mut self.batch
+    }
+
+    /// Adds a line to the trail; it gets its number when the changes are written.
+    pub fn note(&mut self, line: AuditLine) {
+        self.lines.push(line);
+    }
+}
+
+impl Admin {
+    /// Opens the admin data in the directory `data`. Refuses a directory without any, which may be a disk that is not
+    /// mounted, and a database that ends before the stamp beside it.
+    pub fn open(data: &Path) -> Result<Self, AdminError> {
+        if !Restoring::is_there(data)? {
+            return Err(AdminError::Absent(data.to_owned()));
+        }
+        Self::open_at(data)
+    }
+
+    /// The same for an archive that begins: where there are none, and no stamp says that there were, they are made.
+    pub fn init(data: &Path) -> Result<Self, AdminError> {
+        archive_durable::directory::make(data)?;
+        // A stamp alone that says 0 is what is left of a beginning that was cut off.
+        if stamp::read(&data.join(STAMP))?.is_some_and(|reach| reach.sequence > 0) {
+            return Self::open(data);
+        }
+        Self::open_at(data)
+    }
+
+    fn open_at(data: &Path) -> Result<Self, AdminError> {
+        let path = data.join(STAMP);
+        let found = stamp::find(&path)?;
+        let is_absent = found.is_none();
+        let is_exact = found.as_ref().is_some_and(|found| found.file.is_some());
+        let reach = found.as_ref().map(|found| found.content.reach());
+        let stamp = stamp::Stamp::new(path.clone(), found);
+        if is_absent && !Restoring::is_there(data)? {
+            stamp.write(Reach::default)?;
+        }
+        let mut options = volumes::options().reaches(reach.unwrap_or_default());
+        if is_exact {
+            options = options.torn_tail(cut);
+        }
+        let database = data.join("admin");
+        let opened = Database::open(&database, &options);
+        let database = opened.map_err(|error| AdminError::of(database, error))?;
+        let version = database.found_version();
+        if is_absent && version.is_some_and(|version| version >= STAMPED) {
+            return Err(AdminError::Unstamped(path));
+        }
+        let admin = Self::new(database, stamp)?;
+        admin.index_names()?;
+        if let Some(position) = admin.drained()? {
+            admin.stamp.log_ends(&position);
+        }
+        admin.stamp()?;
+        Ok(admin)
+    }
+
+    fn new(database: Database, stamp: stamp::Stamp) -> Result<Self, AdminError> {
+        Ok(Self {
+            files: database.table("files")?,
+            audit: database.table("audit")?,
+            nodes: database.table("nodes")?,
+            volumes: database.table(volumes::VOLUMES)?,
+            drained: database.table("audit-log")?,
+            rows: Tables::open(&database)?,
+            similar: similar::Similar::of(&database)?,
+            feed: feed::Feed::open(&database)?,
+            database,
+            stamp: Arc::new(stamp),
+            numbering: Arc::default(),
+            running: Arc::default(),
+        })
+    }
+
+    /// The write that was cut away when the data were opened, if any: a power cut had torn it, and nobody was told of it.
+    pub fn torn(&self) -> Option<&TornTail> {
+        self.database.torn()
+    }
+
+    /// What was decided about one file.
+    pub fn file(&self, name: &FileName) -> Result<Option<AdminRow>, DbError> {
+        self.files.get(&Text(name.clone()))
+    }
+
+    /// Every file, sorted by name, from the first name after `after` on. Damage ends it with an error.
+    pub fn files(
+        &self,
+        after: Option<&FileName>,
+    ) -> Result<impl Iterator<Item = Result<AdminRow, DbError>> + '_, DbError> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let rows = match after {
+            None => self.files.scan()?,
+            Some(after) => self
+                .files
+                .range((Excluded(Text(after.clone())), Unbounded))?,
+        };
+        Ok(rows.map(|row| row.map(|(_, row)| row)))
+    }
+
+    /// Why nothing can be written into them any more, if a write failed so.
+    pub fn broken(&self) -> Option<BrokenDatabase> {
+        self.database.broken()
+    }
+
+    /// The nodes that belong to a replica, heard of or not; those that were retired do not any more.
+    pub fn nodes(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, DbError> {
+        let mut nodes = Vec::new();
+        for row in self.nodes.prefix(&Text(replica.clone()))? {
+            let ((_, Text(node)), row) = row?;
+            if row.retired.is_none() {
+                nodes.push(node);
+            }
+        }
+        Ok(nodes)
+    }
+
+    /// Remembers nodes of a replica; what is known of one stays.
+    pub fn add_nodes(&self, replica: &ReplicaId, nodes: &[NodeId]) -> Result<(), DbError> {
+        let mut batch = self.database.batch();
+        for node in nodes {
+            self.remember(&mut batch, replica, node)?;
+        }
+        batch.commit().map(|_| ())
+    }
+
+    fn remember(
+        &self,
+        batch: &mut Batch,
+        replica: &ReplicaId,
+        node: &NodeId,
+    ) -> Result<(), DbError> {
+        let key = (Text(replica.clone()), Text(node.clone()));
+        match self.nodes.get(&key)? {
+            Some(_) => Ok(()),
+            None => batch.put(&self.nodes, &key, &NodeRow::default()),
+        }
+    }
+
+    /// Begins a set of changes.
+    pub fn change(&self) -> Changes {
+        Changes {
+            batch: self.database.batch(),
+            lines: Vec::new(),
+            counted: BTreeMap::new(),
+            followed: BTreeMap::new(),
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, counts::Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn numbering(&self) -> MutexGuard<'_, ()> {
+        self.numbering
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One of the other tables, for the file that owns it.
+    pub fn table<K: Key, V: Value>(&self, name: &str) -> Result<Table<K, V>, DbError> {
+        self.database.table(name)
+    }
+
+    /// Sets a row. A node that it names as the place of a copy is a node of that replica from then on, and the volume of a
+    /// completed copy a volume of that node: a listing of the replica without them has a gap, also where nobody has heard
+    /// of them since.
+    pub fn put(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
+        let name = &row.record.name;
+        let counted = counts::Counted::of(&row.record);
+        changes.counted.insert(name.clone(), counted);
+        let state = FeedState::of(&row.record);
+        changes.followed.insert(name.clone(), state);
+        self.similar.put(changes, name)?;
+        for (replica, copy) in &row.record.replicas {
+            if let Some(node) = &copy.node {
+                self.remember(&mut changes.batch, replica, node)?;
+            }
+        }
+        self.remember_volumes(&mut changes.batch, &row.record)?;
+        changes.batch.put(&self.files, &Text(name.clone()), row)
+    }
+
+    /// Takes away the row of a name that nobody has taken after all.
+    pub fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
+        let nothing = counts::Counted::default();
+        changes.counted.insert(name.clone(), nothing);
+        changes.followed.insert(name.clone(), FeedState::Unknown);
+        self.similar.forget(changes, name)?;
+        changes.batch.delete(&self.files, &Text(name.clone()))
+    }
+
+    /// Writes a line of the trail that tells of no change in the tables.
+    pub fn note(&self, line: AuditLine) -> Result<(), DbError> {
+        let mut changes = self.change();
+        changes.note(line);
+        self.commit(changes)
+    }
+
+    /// Writes the changes and their lines of the trail, all or none, synced. They are never gone unnoticed from then on: the
+    /// stamp says how far they come.
+    pub fn commit(&self, changes: Changes) -> Result<(), DbError> {
+        self.commit_unstamped(changes)?;
+        self.stamp().map_err(|error| DbError::Io {
+            path: error.path.clone(),
+            what: error.to_string(),
+        })
+    }
+
+    /// The same for changes of which nobody is told before [`Admin::stamp`]: after a power cut they may be gone.
+    pub fn commit_unstamped(&self, changes: Changes) -> Result<(), DbError> {
+        let Changes {
+            mut batch,
+            lines,
+            counted,
+            followed,
+        } = changes;
+        let _numbering = self.numbering();
+        let mut before = Counts::default();
+        let mut transitions = feed::Transitions::new();
+        for (name, state) in followed {
+            let mut known = FeedState::Unknown;
+            if let Some(row) = self.file(&name)? {
+                before.add(&Counts::of(&row.record));
+                known = FeedState::of(&row.record);
+            }
+            transitions.insert(name, (known, state));
+        }
+        let fed = self.feed.write(&mut batch, transitions)?;
+        if !lines.is_empty() {
+            let last = self.audit.last()?;
+            let first = last.map_or(0, |(number, _)| number.saturating_add(1));
+            for (number, line) in (first..).zip(&lines) {
+                batch.put(&self.audit, &number, line)?;
+            }
+        }
+        batch.commit()?;
+        self.feed.set_committed(fed);
+        self.running().change(&before, &counted);
+        Ok(())
+    }
+
+    /// Keeps beside the database how far it has come, durably. Costs nothing where it has not come further. Followers of
+    /// the feed may be told of what was committed before.
+    pub fn stamp(&self) -> Result<(), DiskError> {
+        let fed = self.feed.committed();
+        self.stamp.write(|| self.database.reach())?;
+        self.feed.tell(fed);
+        Ok(())
+    }
+}
+
+/// Cuts away what a power cut left of a log.
+fn cut(log: &Path, length: u64) -> Result<(), String> {
+    let cut = AppendFile::open(log).and_then(|mut log| log.cut(length));
+    cut.map_err(|error| error.to_string())
+}

@@ -1,0 +1,170 @@
+//! Names that differ only in case: an index on the folded names, beside the files and written in the same batch.
+//!
+//! Derived from the files. Where it is absent, or its making was cut, it is made anew when the admin data are opened.
+
+use archive_db::{Database, DbError, Table, Text};
+use archive_model::FileName;
+
+use super::{Admin, Changes};
+
+/// Folded name and name; the row of two empty texts says that the index is whole.
+type Index = Table<(String, String), ()>;
+
+/// How many rows are written at once while the index is made.
+const BATCH: usize = 10_000;
+
+/// The index.
+#[derive(Clone, Debug)]
+pub(super) struct Similar(Index);
+
+impl Similar {
+    pub(super) fn of(database: &Database) -> Result<Self, DbError> {
+        database.table("similar").map(Self)
+    }
+
+    pub(super) fn put(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
+        changes.batch.put(&self.0, &key(name), &())
+    }
+
+    pub(super) fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
+        changes.batch.delete(&self.0, &key(name))
+    }
+}
+
+impl Admin {
+    /// Makes the index of similar names where it is not whole.
+    pub(super) fn index_names(&self) -> Result<(), DbError> {
+        let whole = (String::new(), String::new());
+        let index = &self.similar.0;
+        if index.get(&whole)?.is_some() {
+            return Ok(());
+        }
+        let (mut batch, mut waiting, mut count) = (self.database.batch(), 0, 0_u64);
+        for row in self.files.scan()? {
+            let (Text(name), _) = row?;
+            batch.put(index, &key(&name), &())?;
+            waiting += 1;
+            count += 1;
+            if waiting == BATCH {
+                std::mem::replace(&mut batch, self.database.batch()).commit()?;
+                waiting = 0;
+            }
+        }
+        batch.put(index, &whole, &())?;
+        batch.commit()?;
+        if count > 0 {
+            tracing::info!(
+                files = count,
+                "the index of names that differ only in case is made"
+            );
+        }
+        Ok(())
+    }
+
+    /// Another file of the archive whose name differs only in case; the first one, if there are several.
+    pub fn similar(&self, name: &FileName) -> Result<Option<FileName>, DbError> {
+        for row in self.similar.0.prefix(&fold(name))? {
+            let ((_, other), ()) = row?;
+            let Ok(other) = FileName::new(&other) else {
+                continue;
+            };
+            if other == *name {
+                continue;
+            }
+            let row = self.file(&other)?;
+            if row.is_some_and(|row| row.record.phase.is_bound()) {
+                return Ok(Some(other));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn key(name: &FileName) -> (String, String) {
+    (fold(name), name.to_string())
+}
+
+/// The name without its case: the same for two names exactly if they differ in nothing else. Up and down again, so that
+/// letters with several small forms meet.
+fn fold(name: &FileName) -> String {
+    let large = name.as_str().chars().flat_map(char::to_uppercase);
+    large.flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_decisions::store::Phase;
+
+    use super::super::tests::row;
+    use super::*;
+    use crate::admin::AdminRow;
+
+    fn name(text: &str) -> FileName {
+        FileName::new(text).unwrap()
+    }
+
+    fn put(admin: &Admin, text: &str, phase: Phase) {
+        let mut row: AdminRow = row(text);
+        row.record.phase = phase;
+        let mut changes = admin.change();
+        admin.put(&mut changes, &row).unwrap();
+        admin.commit(changes).unwrap();
+    }
+
+    fn similar(admin: &Admin, text: &str) -> Option<String> {
+        let found = admin.similar(&name(text)).unwrap();
+        found.map(|name| name.to_string())
+    }
+
+    #[test]
+    fn names_that_differ_in_case_are_found_and_no_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
+        for text in ["a.warc", "A.warc", "a.warc.gz", "Straße", "Οδος", "b"] {
+            put(&admin, text, Phase::Bound);
+        }
+        assert_eq!(similar(&admin, "a.warc"), Some("A.warc".to_owned()));
+        assert_eq!(similar(&admin, "A.warc"), Some("a.warc".to_owned()));
+        assert_eq!(similar(&admin, "A.WARC"), Some("A.warc".to_owned()));
+        assert_eq!(similar(&admin, "STRASSE"), Some("Straße".to_owned()));
+        assert_eq!(similar(&admin, "ΟΔΟΣ"), Some("Οδος".to_owned()));
+        for alone in ["b", "a.warc.gz", "a.war", "c", "a"] {
+            assert_eq!(similar(&admin, alone), None, "{alone}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_not_bound_or_given_up_is_no_other_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
+        let expires = jiff::Timestamp::MAX;
+        put(&admin, "A", Phase::Intent { expires });
+        assert_eq!(similar(&admin, "a"), None);
+        put(&admin, "A", Phase::Complete);
+        assert_eq!(similar(&admin, "a"), Some("A".to_owned()));
+        let mut changes = admin.change();
+        admin.forget(&mut changes, &name("A")).unwrap();
+        admin.commit(changes).unwrap();
+        assert_eq!(similar(&admin, "a"), None);
+    }
+
+    #[test]
+    fn an_index_that_is_absent_or_cut_is_made_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
+        put(&admin, "A", Phase::Bound);
+        put(&admin, "B", Phase::Bound);
+        let mut batch = admin.database.batch();
+        let index = &admin.similar.0;
+        batch
+            .delete(index, &(String::new(), String::new()))
+            .unwrap();
+        batch.delete(index, &key(&name("A"))).unwrap();
+        batch.commit().unwrap();
+        assert_eq!(similar(&admin, "a"), None);
+        drop(admin);
+        let admin = Admin::init(directory.path()).unwrap();
+        assert_eq!(similar(&admin, "a"), Some("A".to_owned()));
+        assert_eq!(similar(&admin, "b"), Some("B".to_owned()));
+    }
+}

@@ -1,0 +1,214 @@
+//! How far the admin data and the audit log have come, kept beside both: what is gone from their ends is noticed.
+//!
+//! ```text
+//! <data>/admin.stamp      {"sequence":660,"database":"8d1f6a4c-…","audit":{"lines":120,"head":"<64 hex digits>"}}
+//! ```
+//!
+//! Written before anybody is told of a change, and a second after any other: see `Admin::commit`. The form of the file is
+//! [`archive_durable::stamp`]'s. Releases before that wrote the sequence number alone, now and then; their stamp is read,
+//! and replaced by ours.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use archive_daemon::{Step, Worker, WorkerError};
+use archive_db::Reach;
+use archive_durable::{DiskError, StampFile};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
+
+use super::{Admin, AdminError, AuditLine};
+use crate::audit_log::Position;
+
+/// The name of the file.
+pub const STAMP: &str = "admin.stamp";
+
+/// How often the stamp follows what nobody was told of.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The content of a stamp.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StampContent {
+    /// The sequence number of the last commit.
+    pub sequence: u64,
+    /// Which database that is, as [`archive_db::Database::identity`]; none: an older release has written the stamp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
+    /// Where the audit log surely ends; none: it was not begun, or an older release has written the stamp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<LogEnd>,
+}
+
+impl StampContent {
+    /// How far the database has come.
+    pub(super) fn reach(&self) -> Reach {
+        Reach {
+            sequence: self.sequence,
+            identity: self.database.clone(),
+        }
+    }
+}
+
+/// Where a log ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogEnd {
+    /// How many lines it has, from the first one on.
+    pub lines: u64,
+    /// The SHA-256 of the last of them, in hex.
+    pub head: String,
+}
+
+impl LogEnd {
+    /// The end at this position; none: there is no line.
+    fn at(position: &Position) -> Option<Self> {
+        let chain = position.chain;
+        (chain.next() > 0).then(|| Self {
+            lines: chain.next(),
+            head: chain.previous().to_string(),
+        })
+    }
+}
+
+/// The stamp as it was found.
+#[derive(Debug)]
+pub(super) struct StampOnDisk {
+    /// Its content.
+    pub(super) content: StampContent,
+    /// The file; none: it is an older release's, which did not write it before anybody was told of a change.
+    pub(super) file: Option<archive_durable::Stamp>,
+}
+
+/// Reads the stamp of admin data; none: there is no such file.
+///
+/// # Errors
+/// Where it cannot be read, or says nothing that makes sense.
+pub fn read(path: &Path) -> Result<Option<StampContent>, AdminError> {
+    Ok(find(path)?.map(|found| found.content))
+}
+
+pub(super) fn find(path: &Path) -> Result<Option<StampOnDisk>, AdminError> {
+    let wrong = |text: &[u8]| AdminError::Stamp {
+        path: path.to_owned(),
+        text: String::from_utf8_lossy(text.get(..100).unwrap_or(text)).into_owned(),
+    };
+    Ok(match archive_durable::Stamp::open(path)? {
+        StampFile::Absent => None,
+        StampFile::Damaged => return Err(wrong(b"damaged")),
+        StampFile::Foreign(text) => {
+            let number = String::from_utf8_lossy(&text).trim().parse();
+            let content = StampContent {
+                sequence: number.or(Err(wrong(&text)))?,
+                ..StampContent::default()
+            };
+            Some(StampOnDisk {
+                content,
+                file: None,
+            })
+        }
+        StampFile::Whole(file, text) => {
+            let content = serde_json::from_slice(&text).or(Err(wrong(&text)))?;
+            let file = Some(file);
+            Some(StampOnDisk { content, file })
+        }
+    })
+}
+
+/// The stamp of admin data that are open.
+#[derive(Debug)]
+pub(super) struct Stamp {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// None: nothing of ours was written yet.
+    file: Option<archive_durable::Stamp>,
+    written: StampContent,
+    /// Where the log ends now.
+    audit: Option<LogEnd>,
+}
+
+impl Stamp {
+    /// Goes on with what was found under `path`.
+    pub(super) fn new(path: PathBuf, found: Option<StampOnDisk>) -> Self {
+        let (file, written) = found.map_or((None, StampContent::default()), |found| {
+            (found.file, found.content)
+        });
+        let state = State {
+            file,
+            audit: written.audit.clone(),
+            written,
+        };
+        Self {
+            path,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Takes in where the log ends. It is written with the next sequence number.
+    pub(super) fn log_ends(&self, position: &Position) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.audit = LogEnd::at(position);
+    }
+
+    /// Writes the stamp, durably, unless it says so already. `reach` is asked for once nobody else writes: of those who wait
+    /// for each other here the first one writes for all.
+    pub(super) fn write(&self, reach: impl FnOnce() -> Reach) -> Result<(), DiskError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Reach { sequence, identity } = reach();
+        let content = StampContent {
+            sequence,
+            database: identity,
+            audit: state.audit.clone(),
+        };
+        if state.file.is_some() && state.written == content {
+            return Ok(());
+        }
+        let text = serde_json::to_vec(&content)
+            .map_err(|error| DiskError::new("write", &self.path, error))?;
+        match &mut state.file {
+            Some(file) => file.write(&text)?,
+            none => *none = Some(archive_durable::Stamp::begin(&self.path, &text)?),
+        }
+        state.written = content;
+        Ok(())
+    }
+}
+
+/// Brings the stamp up to date where nobody was told of the last changes, however idle the archive is.
+#[derive(Debug)]
+pub struct Stamping(pub Admin);
+
+impl Worker for Stamping {
+    const NAME: &'static str = "admin-stamp";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let admin = self.0.clone();
+        spawn_blocking(move || admin.stamp()).await??;
+        Ok(Step::Idle(PAUSE))
+    }
+}
+
+impl Admin {
+    /// Says, also in the audit trail, that a write was cut away which a power cut had torn.
+    pub fn report_torn_tail(&self, archive: &str, now: Timestamp) -> Result<(), AdminError> {
+        let Some(torn) = self.torn() else {
+            return Ok(());
+        };
+        tracing::warn!("{torn}");
+        let mut changes = self.change();
+        changes.note(AuditLine {
+            at: now,
+            who: format!("repository/{archive}"),
+            file: None,
+            what: format!("at the start of the repository: {torn}"),
+        });
+        Ok(self.commit(changes)?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,369 @@
+//! What a new look at one file in one replica does to what is filed of it. Pure.
+//!
+//! Owns the rule: what is found is filed, once for each kind; what was filed and is not found any more is closed, but only
+//! by a look that could have seen it. Nothing that nobody looked for is ever closed, and what was accepted stays accepted
+//! until it gets worse.
+//!
+//! Not promised: that a look is honest. Whether everybody was asked is for the caller to say, by the [`Eye`].
+
+mod table;
+#[cfg(test)]
+mod tests;
+
+use archive_decisions::repair::policy;
+use archive_model::{AnomalyKind, Groups, NodeId, VolumeId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use table::Closed;
+pub use table::{Anomalies, AnomalyRow, Filing, Found};
+
+/// Who found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Finder {
+    /// A node, reading its own disk.
+    Scrub,
+    /// A check that was due.
+    ScheduledCheck,
+    /// A check that a person asked for.
+    Check,
+    /// A read that met it.
+    Read,
+}
+
+impl Finder {
+    /// As it stands in listings.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Scrub => "scrub",
+            Self::ScheduledCheck => "scheduled-check",
+            Self::Check => "check",
+            Self::Read => "read",
+        }
+    }
+
+    /// As the rule for automatic repair knows it.
+    pub const fn for_policy(self) -> policy::FoundBy {
+        match self {
+            Self::Scrub => policy::FoundBy::Scrub,
+            Self::ScheduledCheck => policy::FoundBy::ScheduledCheck,
+            Self::Check | Self::Read => policy::FoundBy::Person,
+        }
+    }
+
+    const fn is_automatic(self) -> bool {
+        matches!(self, Self::Scrub | Self::ScheduledCheck)
+    }
+}
+
+/// One anomaly, as it is filed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filed {
+    /// Names it for ever.
+    pub id: u64,
+    /// What is wrong.
+    pub kind: AnomalyKind,
+    /// The size of the file in bytes; 0 where it is not known.
+    pub size: u64,
+    /// Where the copy is, or should be.
+    pub node: Option<NodeId>,
+    /// The volume of that node.
+    pub volume: Option<VolumeId>,
+    /// When it was first found.
+    pub since: Timestamp,
+    /// When it was last found.
+    pub seen: Timestamp,
+    /// When a second look, past every cache, last found the same.
+    pub confirmed: Option<Timestamp>,
+    /// Who found it.
+    pub found_by: Finder,
+    /// Since when, and why, it is lived with.
+    pub accepted: Option<Ended>,
+    /// What came of the last attempt to repair it.
+    pub note: Option<String>,
+    /// Whether it counts as one more file that needs repair: nothing else was filed of this copy.
+    pub is_first: bool,
+}
+
+/// When and why something ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub why: String,
+}
+
+/// How well was looked, and so what can be said not to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eye {
+    /// Every volume said which copies it has.
+    Listing,
+    /// A good copy was listed; somebody else could not be asked.
+    Glimpse,
+    /// The copy was read again, whole, past the cache.
+    Bytes,
+    /// Every volume said which copies it has, and this one is not among them any more.
+    Absent,
+    /// Nobody could say anything.
+    Nothing,
+}
+
+impl Eye {
+    /// Whether what was not found is not there.
+    pub const fn judges(self, kind: &AnomalyKind) -> bool {
+        use AnomalyKind as K;
+        match self {
+            Self::Listing => match kind {
+                K::Missing
+                | K::Incomplete
+                | K::Unexpected
+                | K::Duplicate(_)
+                | K::Conflicting(_)
+                | K::Disputed(_)
+                | K::Unverified { .. }
+                | K::Transient => true,
+                // A catalog only remembers how the bytes were.
+                K::Corrupt(_) | K::Unreadable(_) | K::Lost(_) => false,
+            },
+            Self::Glimpse => matches!(
+                kind,
+                K::Missing | K::Incomplete | K::Unexpected | K::Unverified { .. }
+            ),
+            Self::Bytes => matches!(
+                kind,
+                K::Missing
+                    | K::Incomplete
+                    | K::Unexpected
+                    | K::Corrupt(_)
+                    | K::Unreadable(_)
+                    | K::Unverified { .. }
+            ),
+            Self::Absent => is_damage(kind),
+            Self::Nothing => false,
+        }
+    }
+
+    const fn saw(self) -> &'static str {
+        match self {
+            Self::Listing | Self::Glimpse => "the replica lists the file as it should be",
+            Self::Bytes => "the copy was read again, whole, and is good there",
+            Self::Absent => "the copy is not there any more",
+            Self::Nothing => "",
+        }
+    }
+}
+
+/// One look at one file in one replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// What was found; at most one of each kind.
+    pub found: Vec<AnomalyKind>,
+    /// How well was looked.
+    pub eye: Eye,
+    /// Who looked.
+    pub by: Finder,
+    /// Whether it was a look of its own, past every cache: it confirms what was filed before.
+    pub is_second: bool,
+    /// The size of the file, if it is known.
+    pub size: u64,
+    /// Where the copy is, or should be.
+    pub place: Option<(NodeId, VolumeId)>,
+}
+
+impl Look {
+    /// Whether what is filed so, and was not found, is not so. Who looked at one copy says nothing of another of the
+    /// same replica.
+    fn judges(&self, old: &Filed) -> bool {
+        let is_of_all = self.eye == Eye::Listing || !is_of_one_copy(&old.kind);
+        let is_there = |(node, volume): &(NodeId, VolumeId)| old.is_at(node, volume);
+        self.eye.judges(&old.kind) && (is_of_all || self.place.as_ref().is_none_or(is_there))
+    }
+
+    /// Whether what is filed is what was found now: damage is of one copy, all else of the replica.
+    fn finds(&self, old: &Filed, kind: &AnomalyKind) -> bool {
+        let is_there = |(node, volume): &(NodeId, VolumeId)| old.is_at(node, volume);
+        old.kind.word() == kind.word()
+            && (!is_damage(kind) || self.place.as_ref().is_none_or(is_there))
+    }
+}
+
+impl Filed {
+    /// Whether it may be of the copy in this place; one that names no place may be of any.
+    pub fn is_at(&self, node: &NodeId, volume: &VolumeId) -> bool {
+        let is_node = self.node.as_ref().is_none_or(|of| of == node);
+        is_node && self.volume.as_ref().is_none_or(|of| of == volume)
+    }
+
+    /// The key that it is filed under, of one file in one replica: its kind, and of damage the copy.
+    pub fn slot(&self) -> String {
+        let word = self.kind.word();
+        match (&self.node, &self.volume) {
+            (Some(node), Some(volume)) if is_damage(&self.kind) => {
+                format!("{word} {node} {volume}")
+            }
+            (_, _) => word.to_owned(),
+        }
+    }
+}
+
+/// What follows from a look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    File(Filed),
+    /// It was filed, and is now like this.
+    Update(Filed),
+    /// It was accepted, and is now worse than that.
+    Reopen(Filed),
+    /// It is there no more.
+    Close(Filed, String),
+}
+
+/// What follows from `look`, given what is filed of the same file and replica. New ones get ids from `next_id` on.
+pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let mut ids = next_id..;
+    let mut is_first = !filed.iter().any(|old| needs_repair(&old.kind));
+    for kind in &look.found {
+        let old = filed.iter().find(|old| look.finds(old, kind));
+        let Some(old) = old else {
+            let counts = is_first && needs_repair(kind);
+            is_first &= !counts;
+            let (node, volume) = look.place.clone().unzip();
+            changes.push(Change::File(Filed {
+                id: ids.next().unwrap_or(u64::MAX),
+                kind: kind.clone(),
+                size: look.size,
+                node,
+                volume,
+                since: now,
+                seen: now,
+                confirmed: None,
+                found_by: look.by,
+                accepted: None,
+                note: None,
+                is_first: counts,
+            }));
+            continue;
+        };
+        let mut new = Filed {
+            kind: kind.clone(),
+            seen: now,
+            ..old.clone()
+        };
+        if let Some((node, volume)) = &look.place {
+            new.node = Some(node.clone());
+            new.volume = Some(volume.clone());
+        }
+        if look.is_second {
+            new.confirmed = Some(now);
+        }
+        if look.by.is_automatic() && !old.found_by.is_automatic() {
+            new.found_by = look.by;
+        }
+        if new.accepted.is_some() && is_worse(kind, &old.kind) {
+            new.accepted = None;
+            new.confirmed = None;
+            changes.push(Change::Reopen(new));
+        } else {
+            if new.accepted.is_some() {
+                // What was accepted is the most that may be so.
+                new.kind = old.kind.clone();
+            }
+            changes.push(Change::Update(new));
+        }
+    }
+    for old in filed {
+        let is_found = look.found.iter().any(|kind| look.finds(old, kind));
+        if !is_found && look.judges(old) {
+            changes.push(Change::Close(old.clone(), look.eye.saw().to_owned()));
+        }
+    }
+    changes
+}
+
+/// What follows for a loss that is filed, now that these groups of the file were found good in some copy.
+pub fn found_again(lost: &Filed, good: &Groups) -> Option<Change> {
+    let AnomalyKind::Lost(ranges) = &lost.kind else {
+        return None;
+    };
+    let groups = Groups::touching(ranges.iter().map(|(start, end)| *start..*end));
+    let left = groups.difference(good);
+    if left == groups {
+        return None;
+    }
+    if left.is_empty() {
+        let why = "every lost group was found good in some copy".to_owned();
+        return Some(Change::Close(lost.clone(), why));
+    }
+    let ranges = left.byte_ranges(lost.size);
+    Some(Change::Update(Filed {
+        kind: AnomalyKind::Lost(ranges.map(|range| (range.start, range.end)).collect()),
+        ..lost.clone()
+    }))
+}
+
+/// Whether it is said of one copy, rather than of all that a replica has of the file.
+pub const fn is_of_one_copy(kind: &AnomalyKind) -> bool {
+    is_damage(kind) || matches!(kind, AnomalyKind::Unexpected)
+}
+
+/// Whether some bytes of a copy are not good.
+pub const fn is_damage(kind: &AnomalyKind) -> bool {
+    matches!(kind, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_))
+}
+
+/// Whether it is damage or absence: what the brake counts.
+pub const fn needs_repair(kind: &AnomalyKind) -> bool {
+    matches!(
+        kind,
+        AnomalyKind::Missing | AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_)
+    )
+}
+
+/// Whether `now` is no more than `then`: of the same kind, and no worse.
+pub fn is_within(now: &AnomalyKind, then: &AnomalyKind) -> bool {
+    now.word() == then.word() && !is_worse(now, then)
+}
+
+/// Whether `new` is more than what was accepted as `old`, which is of the same kind.
+fn is_worse(new: &AnomalyKind, old: &AnomalyKind) -> bool {
+    use AnomalyKind as K;
+    match (new, old) {
+        (K::Corrupt(new) | K::Unreadable(new), K::Corrupt(old) | K::Unreadable(old)) => {
+            !new.difference(old).is_empty()
+        }
+        (K::Lost(new), K::Lost(old)) => {
+            let groups = |ranges: &[(u64, u64)]| {
+                Groups::touching(ranges.iter().map(|(start, end)| *start..*end))
+            };
+            !groups(new).difference(&groups(old)).is_empty()
+        }
+        (K::Duplicate(new), K::Duplicate(old)) => new.iter().any(|node| !old.contains(node)),
+        (K::Conflicting(new) | K::Disputed(new), K::Conflicting(old) | K::Disputed(old)) => {
+            new != old
+        }
+        (
+            K::Unverified { node, volume },
+            K::Unverified {
+                node: old_node,
+                volume: old_volume,
+            },
+        ) => node != old_node || (old_volume.is_some() && volume != old_volume),
+        (
+            K::Missing
+            | K::Incomplete
+            | K::Unexpected
+            | K::Unverified { .. }
+            | K::Transient
+            | K::Corrupt(_)
+            | K::Unreadable(_)
+            | K::Lost(_)
+            | K::Duplicate(_)
+            | K::Conflicting(_)
+            | K::Disputed(_),
+            _,
+        ) => false,
+    }
+}

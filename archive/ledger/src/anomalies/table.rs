@@ -1,0 +1,452 @@
+//! Where anomalies are filed: the open ones by file, replica and slot (the kind, and of damage the copy), the closed ones
+//! by id.
+//!
+//! Filing and closing are one synced batch with their line of the audit trail. How many are open, and in how many files
+//! of a replica, is kept beside the tables, so that nobody has to read them for it.
+
+mod running;
+mod slots;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use archive_daemon::Clock;
+use archive_db::{DbError, Table, Text, Value};
+use archive_decisions::store::FileRecord;
+use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use self::running::{Running, waits};
+use super::{Change, Ended, Filed, Look, compare, found_again, is_within};
+use crate::admin::{Admin, AuditLine};
+
+type Key = (Text<FileName>, Text<ReplicaId>, String);
+
+impl Value for Filed {}
+
+/// An anomaly that was closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Closed {
+    /// The file.
+    pub file: FileName,
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The row as it was while it was open.
+    pub filed: Filed,
+    /// When and why it was closed.
+    pub ended: Ended,
+}
+
+impl Value for Closed {}
+
+/// One anomaly of one file in one replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnomalyRow {
+    /// The file.
+    pub file: FileName,
+    /// The replica.
+    pub replica: ReplicaId,
+    /// What is filed.
+    pub filed: Filed,
+    /// When and why it was closed; none while it is open or accepted.
+    pub closed: Option<Ended>,
+}
+
+/// Which copy is looked at, and in whose name.
+#[derive(Clone, Copy, Debug)]
+pub struct Filing<'a> {
+    /// The file.
+    pub file: &'a FileName,
+    /// The replica.
+    pub replica: &'a ReplicaId,
+    /// As `role/name`.
+    pub who: &'a str,
+}
+
+/// What a look came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// What was found, as it is filed now.
+    pub open: Vec<AnomalyRow>,
+    /// How many of these are new.
+    pub new: u64,
+    /// How many were closed.
+    pub closed: u64,
+}
+
+/// The anomalies of the archive.
+#[derive(Debug)]
+pub struct Anomalies {
+    admin: Admin,
+    clock: Clock,
+    open: Table<Key, Filed>,
+    log: Table<u64, Closed>,
+    running: Mutex<Running>,
+    changed: watch::Sender<u64>,
+}
+
+impl Anomalies {
+    /// Reads what is filed.
+    pub fn open(admin: &Admin, clock: Clock) -> Result<Self, DbError> {
+        let open: Table<Key, Filed> = admin.table("anomalies")?;
+        let log: Table<u64, Closed> = admin.table("anomaly-log")?;
+        let mut running = Running {
+            next_id: log.last()?.map_or(1, |(id, _)| id.saturating_add(1)),
+            ..Running::default()
+        };
+        let (now, mut last) = (clock.now(), None);
+        slots::renew(admin, &open)?;
+        for row in open.scan()? {
+            let ((Text(file), Text(replica), _), filed) = row?;
+            running.next_id = running.next_id.max(filed.id.saturating_add(1));
+            running.add(&filed);
+            // Sorted: what is filed of one copy comes together.
+            let of = Some((file, replica.clone()));
+            if waits(&filed) && last != of {
+                *running.waiting.entry(replica).or_default() += 1;
+                last = of;
+            }
+        }
+        for row in log.scan()? {
+            let (_, closed) = row?;
+            running.ended(&closed.replica, &closed.filed, closed.ended.at, now);
+        }
+        Ok(Self {
+            admin: admin.clone(),
+            clock,
+            open,
+            log,
+            running: Mutex::new(running),
+            changed: watch::Sender::new(0),
+        })
+    }
+
+    /// Files what a look found, and closes what it could have found and did not.
+    pub fn look(&self, filing: Filing<'_>, look: &Look) -> Result<Found, DbError> {
+        self.file(&mut self.running(), filing, look)
+    }
+
+    /// The same, if `is_so` of the file's record and of what is filed of the file in any replica. `None`: it is not, so what was
+    /// looked at has changed since, and nothing is filed. A copy that is recorded later closes what was filed before.
+    pub fn look_while(
+        &self,
+        filing: Filing<'_>,
+        look: &Look,
+        is_so: impl FnOnce(Option<&FileRecord>, &[AnomalyRow]) -> bool,
+    ) -> Result<Option<Found>, DbError> {
+        let mut running = self.running();
+        let row = self.admin.file(filing.file)?;
+        let filed = self.rows_of(filing.file)?;
+        if !is_so(row.as_ref().map(|row| &row.record), &filed) {
+            return Ok(None);
+        }
+        self.file(&mut running, filing, look).map(Some)
+    }
+
+    fn file(
+        &self,
+        running: &mut Running,
+        filing: Filing<'_>,
+        look: &Look,
+    ) -> Result<Found, DbError> {
+        let filed = self.filed(filing.file, filing.replica)?;
+        let changes = compare(&filed, look, self.clock.now(), running.next_id);
+        self.write(running, filing, &changes)?;
+        let mut found = Found::default();
+        for change in changes {
+            let row = |filed: Filed| AnomalyRow {
+                file: filing.file.clone(),
+                replica: filing.replica.clone(),
+                filed,
+                closed: None,
+            };
+            match change {
+                Change::File(filed) => {
+                    found.new += 1;
+                    found.open.push(row(filed));
+                }
+                Change::Update(filed) | Change::Reopen(filed) => found.open.push(row(filed)),
+                Change::Close(..) => found.closed += 1,
+            }
+        }
+        Ok(found)
+    }
+
+    /// These groups of a file were found good in some copy: what was lost of them is not.
+    pub fn found_again(&self, file: &FileName, good: &Groups, who: &str) -> Result<(), DbError> {
+        let mut running = self.running();
+        for row in self.rows_of(file)? {
+            let change = found_again(&row.filed, good);
+            let filing = Filing {
+                file,
+                replica: &row.replica,
+                who,
+            };
+            self.write(&mut running, filing, change.as_slice())?;
+        }
+        Ok(())
+    }
+
+    /// Lives with one from now on; `false`: it is not open any more, or more than `most`.
+    pub fn accept(
+        &self,
+        row: &AnomalyRow,
+        most: &AnomalyKind,
+        (why, who): (&str, &str),
+    ) -> Result<bool, DbError> {
+        let mut running = self.running();
+        let still = self.open.get(&key(row))?;
+        let is_it = |still: &Filed| still.id == row.filed.id && is_within(&still.kind, most);
+        let Some(old) = still.filter(is_it) else {
+            return Ok(false);
+        };
+        let ended = Ended {
+            at: self.clock.now(),
+            why: why.to_owned(),
+        };
+        let new = Filed {
+            accepted: Some(ended),
+            ..old.clone()
+        };
+        let mut changes = self.admin.change();
+        changes.batch().put(&self.open, &key(row), &new)?;
+        let what = format!("a{}: {} accepted: {why}", new.id, new.kind);
+        changes.note(self.line(filing(row, who), what));
+        let before = self.filed(&row.file, &row.replica)?;
+        self.admin.commit(changes)?;
+        running.subtract(&old);
+        running.add(&new);
+        running.count(&row.replica, &before, &self.filed(&row.file, &row.replica)?);
+        self.tell();
+        Ok(true)
+    }
+
+    /// Remembers what came of an attempt to repair one.
+    pub fn note(&self, row: &AnomalyRow, note: &str) -> Result<(), DbError> {
+        let _running = self.running();
+        let Some(old) = self
+            .open
+            .get(&key(row))?
+            .filter(|old| old.id == row.filed.id)
+        else {
+            return Ok(());
+        };
+        if old.note.as_deref() == Some(note) {
+            return Ok(());
+        }
+        let new = Filed {
+            note: Some(note.to_owned()),
+            ..old
+        };
+        let mut changes = self.admin.change();
+        changes.batch().put(&self.open, &key(row), &new)?;
+        self.admin.commit(changes)
+    }
+
+    /// What is open or accepted of one file.
+    pub fn rows_of(&self, file: &FileName) -> Result<Vec<AnomalyRow>, DbError> {
+        let rows = self.open.prefix(&Text(file.clone()))?;
+        rows.map(|row| Ok(open_row(row?))).collect()
+    }
+
+    /// What is open or accepted, sorted by file, then replica, then kind. Damage of the table ends it with an error.
+    pub fn rows(&self) -> Result<impl Iterator<Item = Result<AnomalyRow, DbError>> + '_, DbError> {
+        Ok(self.open.scan()?.map(|row| row.map(open_row)))
+    }
+
+    /// The same, from the first after `last` on.
+    pub fn rows_after(
+        &self,
+        last: Option<&AnomalyRow>,
+    ) -> Result<impl Iterator<Item = Result<AnomalyRow, DbError>> + use<'_>, DbError> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = last.map_or(Unbounded, |last| Excluded(key(last)));
+        let rows = self.open.range((from, Unbounded))?;
+        Ok(rows.map(|row| row.map(open_row)))
+    }
+
+    /// Lists the closed anomalies, in the order of their ids, from the first after `last` on.
+    pub fn closed_after(
+        &self,
+        last: Option<&AnomalyRow>,
+    ) -> Result<impl Iterator<Item = Result<AnomalyRow, DbError>> + use<'_>, DbError> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = last.map_or(Unbounded, |last| Excluded(last.filed.id));
+        Ok(self.log.range((from, Unbounded))?.map(|row| {
+            row.map(|(_, closed)| AnomalyRow {
+                file: closed.file,
+                replica: closed.replica,
+                filed: closed.filed,
+                closed: Some(closed.ended),
+            })
+        }))
+    }
+
+    /// The one of that id, if it is open or accepted.
+    pub fn by_id(&self, id: u64) -> Result<Option<AnomalyRow>, DbError> {
+        for row in self.rows()? {
+            let row = row?;
+            if row.filed.id == id {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many are open, by kind; those that were accepted are not counted.
+    pub fn kinds(&self) -> BTreeMap<&'static str, u64> {
+        self.running().kinds.clone()
+    }
+
+    /// How many files of a replica are damaged or absent, however long ago that was found, or were until within the last
+    /// day. What people live with does not count.
+    pub fn found_today(&self, replica: &ReplicaId) -> u64 {
+        self.running().found_today(replica, self.clock.now())
+    }
+
+    /// Changes whenever something is filed or closed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    fn filed(&self, file: &FileName, replica: &ReplicaId) -> Result<Vec<Filed>, DbError> {
+        let prefix = (Text(file.clone()), Text(replica.clone()));
+        let rows = self.open.prefix(&prefix)?;
+        rows.map(|row| row.map(|(_, filed)| filed)).collect()
+    }
+
+    fn write(
+        &self,
+        running: &mut Running,
+        filing: Filing<'_>,
+        changes: &[Change],
+    ) -> Result<(), DbError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let key = |filed: &Filed| {
+            let (file, replica) = (Text(filing.file.clone()), Text(filing.replica.clone()));
+            (file, replica, filed.slot())
+        };
+        let before = self.filed(filing.file, filing.replica)?;
+        let mut batch = self.admin.change();
+        for change in changes {
+            if let Change::Update(new) | Change::Reopen(new) = change
+                && let Some(old) = before.iter().find(|old| old.id == new.id)
+                && old.slot() != new.slot()
+            {
+                batch.batch().delete(&self.open, &key(old))?;
+            }
+            let what = match change {
+                Change::File(new) => {
+                    batch.batch().put(&self.open, &key(new), new)?;
+                    let by = new.found_by.word();
+                    Some(format!(
+                        "a{}: {}: {}, found by {by}",
+                        new.id, filing.replica, new.kind
+                    ))
+                }
+                Change::Update(new) => {
+                    batch.batch().put(&self.open, &key(new), new)?;
+                    None
+                }
+                Change::Reopen(new) => {
+                    batch.batch().put(&self.open, &key(new), new)?;
+                    let id = new.id;
+                    Some(format!(
+                        "a{id}: {}: {}, worse than accepted",
+                        filing.replica, new.kind
+                    ))
+                }
+                Change::Close(old, why) => {
+                    batch.batch().delete(&self.open, &key(old))?;
+                    let closed = Closed {
+                        file: filing.file.clone(),
+                        replica: filing.replica.clone(),
+                        filed: old.clone(),
+                        ended: Ended {
+                            at: now,
+                            why: why.clone(),
+                        },
+                    };
+                    batch.batch().put(&self.log, &old.id, &closed)?;
+                    let kind = old.kind.word();
+                    Some(format!(
+                        "a{}: {}: {kind} closed: {why}",
+                        old.id, filing.replica
+                    ))
+                }
+            };
+            if let Some(what) = what {
+                batch.note(self.line(filing, what));
+            }
+        }
+        self.admin.commit(batch)?;
+        for change in changes {
+            match change {
+                Change::File(new) => {
+                    running.next_id = running.next_id.max(new.id.saturating_add(1));
+                    running.add(new);
+                }
+                Change::Update(new) | Change::Reopen(new) => {
+                    if let Some(old) = before.iter().find(|old| old.id == new.id) {
+                        running.subtract(old);
+                    }
+                    running.add(new);
+                }
+                Change::Close(old, _) => {
+                    running.subtract(old);
+                    running.ended(filing.replica, old, now, now);
+                }
+            }
+        }
+        let after = self.filed(filing.file, filing.replica)?;
+        running.count(filing.replica, &before, &after);
+        self.tell();
+        Ok(())
+    }
+
+    fn line(&self, filing: Filing<'_>, what: String) -> AuditLine {
+        AuditLine {
+            at: self.clock.now(),
+            who: filing.who.to_owned(),
+            file: Some(filing.file.clone()),
+            what,
+        }
+    }
+
+    fn tell(&self) {
+        self.changed
+            .send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(row: &AnomalyRow) -> Key {
+    let slot = row.filed.slot();
+    (Text(row.file.clone()), Text(row.replica.clone()), slot)
+}
+
+fn filing<'a>(row: &'a AnomalyRow, who: &'a str) -> Filing<'a> {
+    Filing {
+        file: &row.file,
+        replica: &row.replica,
+        who,
+    }
+}
+
+fn open_row(((Text(file), Text(replica), _), filed): (Key, Filed)) -> AnomalyRow {
+    AnomalyRow {
+        file,
+        replica,
+        filed,
+        closed: None,
+    }
+}

@@ -1,0 +1,123 @@
+//! The audit trail: who did what to which file, and when; from the log and, where it has not come so far, the table.
+
+use std::fmt;
+use std::path::Path;
+
+use archive_db::DbError;
+use archive_model::FileName;
+use jiff::Timestamp;
+
+use crate::admin::{Admin, AuditLine, Snapshot};
+use crate::audit_log::{Entry, LogError, Walk};
+
+/// What is wanted of the trail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Only of this file.
+    pub file: Option<FileName>,
+    /// Only from this time on.
+    pub since: Option<Timestamp>,
+}
+
+impl Wanted {
+    /// Whether a line is wanted.
+    pub fn has(&self, line: &AuditLine) -> bool {
+        let is_file = self.file.is_none() || self.file == line.file;
+        is_file && self.since.is_none_or(|since| line.at >= since)
+    }
+}
+
+/// The trail, oldest line first, without holes. The first error is the last item. Memory holds one line.
+pub struct Trail<'a> {
+    log: Option<Walk>,
+    rows: Box<dyn Iterator<Item = Result<(u64, AuditLine), DbError>> + 'a>,
+    next: u64,
+    /// The last line; none: the trail is empty.
+    last: Option<u64>,
+    is_done: bool,
+}
+
+impl fmt::Debug for Trail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trail").finish_non_exhaustive()
+    }
+}
+
+impl<'a> Trail<'a> {
+    /// The trail of these admin data, whose log is in `directory`.
+    pub fn read(admin: &'a Admin, directory: &Path) -> Result<Self, LogError> {
+        let Snapshot { trail, last, .. } = admin.snapshot()?;
+        Self::of(trail, last, directory)
+    }
+
+    /// The same from a snapshot: nothing that came later.
+    pub fn of(
+        rows: Box<dyn Iterator<Item = Result<(u64, AuditLine), DbError>> + 'a>,
+        last: Option<u64>,
+        directory: &Path,
+    ) -> Result<Self, LogError> {
+        // The rows were read first: what is gone from the table since is in the log.
+        let log = Some(Walk::open(directory)?);
+        Ok(Self {
+            log,
+            rows,
+            next: 0,
+            last,
+            is_done: false,
+        })
+    }
+
+    fn read_next(&mut self) -> Result<Option<Entry>, LogError> {
+        if self.last.is_none_or(|last| self.next > last) {
+            return Ok(None);
+        }
+        if let Some(log) = &mut self.log {
+            if let Some(entry) = log.next().transpose()? {
+                return Ok(Some(entry));
+            }
+            self.log = None;
+        }
+        for row in self.rows.by_ref() {
+            let (number, line) = row?;
+            if number < self.next {
+                continue;
+            }
+            if number > self.next {
+                return Err(self.hole());
+            }
+            return Ok(Some(Entry {
+                number,
+                line,
+                previous: None,
+            }));
+        }
+        Err(self.hole())
+    }
+
+    fn hole(&self) -> LogError {
+        LogError::Changed {
+            file: "audit".into(),
+            line: 0,
+            why: format!(
+                "line number {} is neither in it nor in the admin data",
+                self.next
+            ),
+        }
+    }
+}
+
+impl Iterator for Trail<'_> {
+    type Item = Result<Entry, LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_done {
+            return None;
+        }
+        let read = self.read_next().transpose();
+        match &read {
+            Some(Ok(entry)) => self.next = entry.number + 1,
+            Some(Err(_)) | None => self.is_done = true,
+        }
+        read
+    }
+}

@@ -1,0 +1,298 @@
+//! The trail as files that only grow, each line bearing the hash of the line before it.
+//!
+//! ```text
+//! <data>/audit/audit-000000.jsonl      cut at 64 MiB; the chain goes on over the files
+//! {"number":0,"at":"…","who":"harvester/h-1","file":"a.warc.gz","what":"…","previous":"<64 hex digits>"}
+//! ```
+//!
+//! `previous` is the SHA-256 of the line before, without its line feed; of the first line 64 zeros. A line that was
+//! changed, removed, added or moved is noticed where it stands; a log that was rewritten as a whole is noticed by the
+//! hash of its last line, which the admin data keep and every export carries.
+//!
+//! Owns the reading and writing of the files. Nothing is appended to a log that is not what it was. Not promised:
+//! protection from someone who rewrites log and admin data together; the exports in the replicas tell of that.
+
+mod chain;
+mod drain;
+mod files;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use archive_db::DbError;
+use archive_durable::{AppendFile, DiskError, directory};
+use serde::{Deserialize, Serialize};
+
+pub use chain::Written;
+pub use chain::{Chain, Entry, Hash};
+pub use drain::Drain;
+pub use files::Walk;
+
+use crate::admin::AuditLine;
+
+/// Where a file of the log ends and the next begins, in bytes.
+pub const LONGEST_FILE: u64 = 64 << 20;
+
+/// Why the log cannot be believed, or not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// It is not what it was.
+    #[error(
+        "the audit log is not what was written, {} line {line}: {why}; restore the log from a copy or from an export, \
+         and find out who changed it", .file.display()
+    )]
+    Changed {
+        /// The file.
+        file: PathBuf,
+        /// The line in it, from 1.
+        line: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// A system call failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The admin data cannot be read.
+    #[error(transparent)]
+    Database(#[from] DbError),
+    /// A line that is no JSON; none is known.
+    #[error("a line of the audit trail cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Given up because the repository stops.
+    #[error("given up: the repository stops")]
+    Stopped,
+}
+
+/// How far the log has come: where it ends, and how the chain goes on. Kept in the admin data with every deletion of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// The chain after the last line.
+    pub chain: Chain,
+    /// The number of the last file.
+    pub file: u64,
+    /// How many bytes it has.
+    pub length: u64,
+}
+
+impl archive_db::Value for Position {}
+
+impl Position {
+    /// Before the first line.
+    pub const fn start() -> Self {
+        Self {
+            chain: Chain::start(),
+            file: 0,
+            length: 0,
+        }
+    }
+}
+
+/// What is in a table of the admin data that is not, or not yet, only in the log.
+pub trait Rows {
+    /// The line of this number, if the table still has it.
+    fn row(&self, number: u64) -> Result<Option<AuditLine>, DbError>;
+}
+
+/// The log, ready to be appended to.
+#[derive(Debug)]
+pub struct AuditLog {
+    directory: PathBuf,
+    position: Position,
+    longest: u64,
+    out: Option<AppendFile>,
+}
+
+impl AuditLog {
+    /// Reads the whole log and compares it with what is known: `known` is how far it surely had come, `rows` what the
+    /// table still has. Finishes what a crash cut off; refuses a log that is not what was written.
+    pub fn open(
+        at: &Path,
+        known: Option<Position>,
+        rows: &dyn Rows,
+        longest: u64,
+        is_stopping: &dyn Fn() -> bool,
+    ) -> Result<Self, LogError> {
+        directory::make(at)?;
+        let mut walk = Walk::open(at)?;
+        let mut log = Self {
+            directory: at.to_owned(),
+            position: Position::start(),
+            longest,
+            out: None,
+        };
+        let sure = known.map_or(0, |known| known.chain.next());
+        let mut torn = loop {
+            if is_stopping() {
+                return Err(LogError::Stopped);
+            }
+            let entry = match walk.next() {
+                None => break walk.torn().to_vec(),
+                Some(Ok(entry)) => entry,
+                // What was not yet sure may be anything after a crash: the table still has it.
+                Some(Err(LogError::Changed { .. }))
+                    if known.is_some() && log.next() >= sure && walk.is_garbage() =>
+                {
+                    log.cut(&walk)?;
+                    break Vec::new();
+                }
+                Some(Err(error)) => return Err(error),
+            };
+            if entry.number >= sure && rows.row(entry.number)?.as_ref() != Some(&entry.line) {
+                let why = format!("line number {} is not one of this archive's", entry.number);
+                return Err(walk.changed(why));
+            }
+            log.position = walk.position();
+            if known.is_some_and(|known| known.chain.next() == log.next() && known != log.position)
+            {
+                return Err(walk.changed("the log was rewritten: its hash is another"));
+            }
+        };
+        // At most the last line that is sure may be gone: the table keeps it.
+        while log.next() < sure || !torn.is_empty() {
+            let next = log.next();
+            let missing = |why: &str| walk.changed(why);
+            let Some(line) = rows.row(next)? else {
+                let why = format!(
+                    "the log ends here; lines up to number {} are gone",
+                    sure.saturating_sub(1)
+                );
+                return Err(missing(if next < sure {
+                    &why
+                } else {
+                    "half a line that nobody wrote"
+                }));
+            };
+            let mut chain = log.position.chain;
+            let whole = chain.line(next, &line)?;
+            if !whole.starts_with(&torn) {
+                if next < sure || known.is_none() {
+                    return Err(missing("the last line was changed"));
+                }
+                log.cut(&walk)?;
+                break;
+            }
+            let (file, length) = walk.end(log.position);
+            let mut out = AppendFile::open(&files::path(at, file))?;
+            out.append(whole.get(torn.len()..).unwrap_or_default())?;
+            out.sync()?;
+            directory::sync(at)?;
+            let start = length.saturating_sub(torn.len() as u64);
+            log.position = Position {
+                chain,
+                file,
+                length: start + whole.len() as u64,
+            };
+            torn.clear();
+            if known.is_some_and(|known| known.chain.next() == log.next() && known.chain != chain) {
+                return Err(missing("the log was rewritten: its hash is another"));
+            }
+        }
+        Ok(log)
+    }
+
+    /// The number of the next line.
+    pub const fn next(&self) -> u64 {
+        self.position.chain.next()
+    }
+
+    /// Appends lines, whose numbers follow, and makes them durable. After an error the log must be opened again.
+    pub fn append(&mut self, lines: &[(u64, AuditLine)]) -> Result<Position, LogError> {
+        let mut bytes = Vec::new();
+        for (number, line) in lines {
+            let mut chain = self.position.chain;
+            let text = chain.line(*number, line)?;
+            let length = self.position.length + bytes.len() as u64;
+            if length > 0 && length + text.len() as u64 > self.longest {
+                self.write(&bytes)?;
+                bytes.clear();
+                self.position.file += 1;
+                self.position.length = 0;
+                self.out = None;
+            }
+            bytes.extend_from_slice(&text);
+            self.position.chain = chain;
+        }
+        self.write(&bytes)?;
+        Ok(self.position)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), LogError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let is_new = self.out.is_none();
+        let mut out = match self.out.take() {
+            Some(out) => out,
+            None => AppendFile::open(&files::path(&self.directory, self.position.file))?,
+        };
+        out.append(bytes)?;
+        out.sync()?;
+        if is_new {
+            directory::sync(&self.directory)?;
+        }
+        self.out = Some(out);
+        self.position.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Takes away what follows the last line that counts, in every file.
+    fn cut(&mut self, walk: &Walk) -> Result<(), LogError> {
+        let Position { file, length, .. } = self.position;
+        tracing::warn!(
+            file,
+            length,
+            "what a crash left of the audit log is written anew"
+        );
+        for number in (file..=walk.last_file()).rev() {
+            let mut out = AppendFile::open(&files::path(&self.directory, number))?;
+            out.cut(if number == file { length } else { 0 })?;
+        }
+        Ok(())
+    }
+}
+
+/// What a log says that is whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// How many lines it has.
+    pub lines: u64,
+    /// The number of the first and one past the last.
+    pub numbers: std::ops::Range<u64>,
+    /// The hash of its last line: compare it with that in an export.
+    pub head: Hash,
+    /// Bytes after the last whole line: an append that is under way, or was cut by a crash.
+    pub torn: u64,
+    /// Of each hash that was sought, the number of the line that has it; none: no line has.
+    pub sought: Vec<Option<u64>>,
+}
+
+/// Reads files of a log, in their order, without anything else. They may begin later than with the first; then what is
+/// before them is taken as their first line tells it. For people who hold copies of the log.
+pub fn verify(files: &[PathBuf]) -> Result<Verified, LogError> {
+    verify_all(Walk::over(files.to_vec()), &[])
+}
+
+/// Reads a log to its end, and looks for the lines of hashes that an export or a stamp names.
+pub fn verify_all(mut walk: Walk, sought: &[Hash]) -> Result<Verified, LogError> {
+    let (mut lines, mut first, mut found) = (0, None, vec![None; sought.len()]);
+    while let Some(entry) = walk.next() {
+        let number = entry?.number;
+        first.get_or_insert(number);
+        lines += 1;
+        let hash = walk.position().chain.previous();
+        for (sought, found) in sought.iter().zip(&mut found) {
+            if *sought == hash {
+                *found = Some(number);
+            }
+        }
+    }
+    let chain = walk.position().chain;
+    Ok(Verified {
+        lines,
+        numbers: first.unwrap_or(0)..chain.next(),
+        head: chain.previous(),
+        torn: walk.torn().len() as u64,
+        sought: found,
+    })
+}

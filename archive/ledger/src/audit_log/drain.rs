@@ -1,0 +1,182 @@
+//! Brings the trail from the admin data into the log, in order, and takes the rows away once they are durable there.
+//!
+//! The newest row stays, so that numbers go on. A crash at any point neither loses a line nor writes one twice: what was
+//! appended and not yet confirmed is compared with the rows at the next start.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use archive_daemon::{Clock, Gauge, Notifier, Step, Worker, WorkerError};
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+use super::{AuditLog, LONGEST_FILE, LogError, Position};
+use crate::admin::Admin;
+
+/// How many lines are written together.
+const LINES: usize = 1000;
+
+/// The pause when nothing is left to write.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The pause before a log that was refused is looked at again.
+const REFUSED: Duration = Duration::from_mins(10);
+
+/// How often the whole log is read again while the repository runs.
+const AGAIN: Duration = Duration::from_hours(24);
+
+/// The incident of a log that is refused.
+const INCIDENT: &str = "audit-log";
+
+/// The job that writes the log.
+#[derive(Debug)]
+pub struct Drain {
+    admin: Admin,
+    directory: PathBuf,
+    notifier: Notifier,
+    refused: Gauge,
+    clock: Clock,
+    stop: CancellationToken,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// To be read whole before anything is appended.
+    Unread,
+    /// Since when it is known to be what was written.
+    Good(AuditLog, Instant),
+    /// A sync failed: what is in the cache may not be on the disk, and no later sync would tell.
+    Poisoned,
+}
+
+impl Drain {
+    /// Makes the job. `refused` is 1 while the log in `directory` is not believed.
+    pub fn new(
+        admin: Admin,
+        directory: PathBuf,
+        notifier: Notifier,
+        refused: Gauge,
+        (clock, stop): (Clock, CancellationToken),
+    ) -> Self {
+        Self {
+            admin,
+            directory,
+            notifier,
+            refused,
+            clock,
+            stop,
+            state: State::Unread,
+        }
+    }
+
+    fn refuse(&self, error: &LogError) {
+        if self.refused.get() == 0 {
+            tracing::error!(%error, "the audit log is refused; nothing is appended to it");
+        }
+        self.refused.set(1);
+        self.notifier.raise(INCIDENT, error.to_string());
+    }
+
+    fn accept(&self) {
+        self.refused.set(0);
+        self.notifier.resolve(INCIDENT);
+    }
+}
+
+impl Worker for Drain {
+    const NAME: &'static str = "audit-log";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let now = self.clock.instant();
+        let (admin, directory, stop) = (
+            self.admin.clone(),
+            self.directory.clone(),
+            self.stop.clone(),
+        );
+        match std::mem::replace(&mut self.state, State::Unread) {
+            State::Poisoned => {
+                self.state = State::Poisoned;
+                Ok(Step::Idle(REFUSED))
+            }
+            State::Good(log, since) if now.saturating_duration_since(since) < AGAIN => {
+                let drained = spawn_blocking(move || drain(log, &admin)).await?;
+                match drained {
+                    Ok((log, is_all)) => {
+                        self.state = State::Good(log, since);
+                        Ok(if is_all {
+                            Step::Idle(PAUSE)
+                        } else {
+                            Step::Again
+                        })
+                    }
+                    Err(LogError::Disk(error)) => {
+                        self.refuse(&LogError::Disk(error));
+                        self.state = State::Poisoned;
+                        Ok(Step::Idle(REFUSED))
+                    }
+                    // It is read anew before anything more is appended.
+                    Err(error) => Err(error.into()),
+                }
+            }
+            State::Good(..) | State::Unread => {
+                let opened =
+                    spawn_blocking(move || open(&admin, &directory, &|| stop.is_cancelled()));
+                match opened.await? {
+                    Ok(log) => {
+                        self.accept();
+                        self.state = State::Good(log, now);
+                        Ok(Step::Again)
+                    }
+                    Err(LogError::Stopped) => Ok(Step::Idle(PAUSE)),
+                    Err(error @ LogError::Changed { .. }) => {
+                        self.refuse(&error);
+                        Ok(Step::Idle(REFUSED))
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
+        }
+    }
+}
+
+/// Opens the log of these admin data.
+pub(super) fn open(
+    admin: &Admin,
+    directory: &std::path::Path,
+    is_stopping: &dyn Fn() -> bool,
+) -> Result<AuditLog, LogError> {
+    let mut known = admin.drained()?;
+    if known.is_none() && super::Walk::open(directory)?.next().is_none() {
+        // From now on it is known that there was nothing.
+        admin.set_drained(Position::start(), 0)?;
+        known = Some(Position::start());
+    }
+    AuditLog::open(directory, known, admin, LONGEST_FILE, is_stopping)
+}
+
+/// Brings the next lines into the log; whether that were all.
+pub(super) fn drain(mut log: AuditLog, admin: &Admin) -> Result<(AuditLog, bool), LogError> {
+    let rows = admin.audit_rows(log.next())?.take(LINES);
+    let lines = rows.collect::<Result<Vec<_>, _>>()?;
+    if let Some((first, _)) = lines.first()
+        && *first != log.next()
+    {
+        let why = format!(
+            "lines from number {} are neither in it nor in the admin data",
+            log.next()
+        );
+        return Err(LogError::Changed {
+            file: log.directory.clone(),
+            line: 0,
+            why,
+        });
+    }
+    let Some((last, _)) = lines.last() else {
+        return Ok((log, true));
+    };
+    let (last, is_all) = (*last, lines.len() < LINES);
+    let position = log.append(&lines)?;
+    admin.set_drained(position, last)?;
+    Ok((log, is_all))
+}

@@ -1,0 +1,181 @@
+//! The files of the log, read one after the other.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use archive_durable::{DiskError, directory};
+
+use super::chain::{Chain, Entry};
+use super::{LogError, Position};
+
+/// The longest line that is read, in bytes.
+const LONGEST_LINE: u64 = 8 << 20;
+
+/// The file of this number.
+pub(super) fn path(at: &Path, number: u64) -> PathBuf {
+    at.join(format!("audit-{number:06}.jsonl"))
+}
+
+/// The number of a file of this name; other files are none of the log's business.
+fn number(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("audit-")?.strip_suffix(".jsonl")?;
+    let is_plain = digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit());
+    is_plain.then(|| digits.parse().ok()).flatten()
+}
+
+/// The lines of a log, oldest first. The first error is the last item. Memory holds one line.
+#[derive(Debug)]
+pub struct Walk {
+    files: Vec<PathBuf>,
+    at: usize,
+    reader: Option<BufReader<File>>,
+    /// After the last whole line.
+    chain: Option<Chain>,
+    length: u64,
+    line: u64,
+    torn: Vec<u8>,
+    /// Whether what was read last is no line at all, as a crash may leave it.
+    is_garbage: bool,
+    is_done: bool,
+}
+
+impl Walk {
+    /// The log in a directory, from its first line on. Without the directory it has none.
+    pub fn open(at: &Path) -> Result<Self, LogError> {
+        let entries = match directory::list(at) {
+            Err(error) if error.is_absent() => Vec::new(),
+            other => other?,
+        };
+        let names = entries.iter().filter_map(|entry| entry.name.to_str());
+        let mut numbers: Vec<u64> = names.filter_map(number).collect();
+        numbers.sort_unstable();
+        for (expected, found) in (0..).zip(&numbers) {
+            if expected != *found {
+                return Err(LogError::Changed {
+                    file: path(at, expected),
+                    line: 1,
+                    why: "the file is gone".to_owned(),
+                });
+            }
+        }
+        let mut walk = Self::over(numbers.iter().map(|number| path(at, *number)).collect());
+        walk.chain = Some(Chain::start());
+        Ok(walk)
+    }
+
+    /// These files, in this order. What is before them is taken as their first line tells it.
+    pub fn over(files: Vec<PathBuf>) -> Self {
+        Self {
+            files,
+            at: 0,
+            reader: None,
+            chain: None,
+            length: 0,
+            line: 0,
+            torn: Vec::new(),
+            is_garbage: false,
+            is_done: false,
+        }
+    }
+
+    /// After the last line that was read.
+    pub fn position(&self) -> Position {
+        Position {
+            chain: self.chain.unwrap_or(Chain::start()),
+            file: self.at as u64,
+            length: self.length,
+        }
+    }
+
+    /// What follows the last whole line, once all were read.
+    pub fn torn(&self) -> &[u8] {
+        &self.torn
+    }
+
+    /// Whether the error was about something that is no line at all: a crash leaves such, nobody who forges does.
+    pub(super) const fn is_garbage(&self) -> bool {
+        self.is_garbage
+    }
+
+    /// The last file, and its length with what is torn, once all lines were read; where there is none, `position`'s.
+    pub(super) fn end(&self, position: Position) -> (u64, u64) {
+        if self.files.is_empty() {
+            return (position.file, position.length);
+        }
+        (self.last_file(), self.length + self.torn.len() as u64)
+    }
+
+    pub(super) fn last_file(&self) -> u64 {
+        (self.files.len() as u64).saturating_sub(1)
+    }
+
+    /// That the line that was read last is not what it was.
+    pub fn changed(&self, why: impl Into<String>) -> LogError {
+        LogError::Changed {
+            file: self
+                .files
+                .get(self.at)
+                .or(self.files.last())
+                .cloned()
+                .unwrap_or_default(),
+            line: self.line,
+            why: why.into(),
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Entry>, LogError> {
+        loop {
+            let Some(path) = self.files.get(self.at) else {
+                return Ok(None);
+            };
+            let reader = match &mut self.reader {
+                Some(reader) => reader,
+                none => none.insert(BufReader::with_capacity(1 << 18, directory::open(path)?)),
+            };
+            let mut bytes = Vec::new();
+            reader
+                .by_ref()
+                .take(LONGEST_LINE)
+                .read_until(b'\n', &mut bytes)
+                .map_err(|error| DiskError::new("read", path, error))?;
+            let is_whole = bytes.pop_if(|last| *last == b'\n').is_some();
+            if is_whole {
+                self.line += 1;
+                let before = Chain::before(&bytes);
+                self.is_garbage = before.is_err();
+                let own = before.map_err(|why| self.changed(why))?;
+                let mut chain = self.chain.unwrap_or(own);
+                let entry = chain.accept(&bytes).map_err(|why| self.changed(why))?;
+                self.chain = Some(chain);
+                self.length += bytes.len() as u64 + 1;
+                return Ok(Some(entry));
+            }
+            let is_last = self.at + 1 >= self.files.len();
+            if !bytes.is_empty() && (!is_last || bytes.len() as u64 == LONGEST_LINE) {
+                self.line += 1;
+                self.is_garbage = true;
+                return Err(self.changed("the line has no end"));
+            }
+            self.torn = bytes;
+            if is_last {
+                return Ok(None);
+            }
+            self.at += 1;
+            (self.reader, self.length, self.line) = (None, 0, 0);
+        }
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Result<Entry, LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_done {
+            return None;
+        }
+        let read = self.read().transpose();
+        self.is_done = !matches!(read, Some(Ok(_)));
+        read
+    }
+}

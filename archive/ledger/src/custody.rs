@@ -1,0 +1,212 @@
+//! What the archive can vouch for: which recorded copies of a file count now, and the receipt that names them.
+//!
+//! Owns the rule: a copy counts when the admin data record it as completed, nothing that holds it was retired, and no
+//! anomaly is filed that says otherwise. Whoever is told that a file is in the archive is told so by this rule, and by
+//! nothing else: a depositor deletes its own copy on the answer.
+//!
+//! Not promised: that a copy of which nothing is filed is good. That is what scrubs and checks find out.
+
+#[cfg(test)]
+mod tests;
+
+use archive_decisions::store::{FileRecord, ReplicaRecord};
+use archive_model::{AnomalyKind, ReplicaId, ReplicaKind, ReplicaState, StoreFailure};
+use archive_proof::receipt::Custody;
+use archive_proof::{Envelope, Receipt, SigningKey};
+use jiff::Timestamp;
+
+use crate::anomalies::{AnomalyRow, Filed, is_of_one_copy};
+use crate::standing::Now;
+
+/// A file as everything that is known shows it at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Vouched<'a> {
+    /// The row of the file.
+    pub record: &'a FileRecord,
+    /// What is out of service.
+    pub now: &'a Now,
+    /// What is open or accepted of this file.
+    pub filed: &'a [AnomalyRow],
+}
+
+/// Why a copy does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt<'a> {
+    /// It is not recorded as one.
+    State(&'a ReplicaState),
+    /// What holds it was retired.
+    Retired,
+    /// This is filed of it.
+    Filed(&'a Filed),
+}
+
+impl<'a> Vouched<'a> {
+    /// Why a copy does not count; none: it does.
+    pub fn doubt(&self, id: &ReplicaId, copy: &'a ReplicaRecord) -> Option<Doubt<'a>> {
+        if !copy.state.is_completed() {
+            return Some(Doubt::State(&copy.state));
+        }
+        if !self.now.counts(id, copy) {
+            return Some(Doubt::Retired);
+        }
+        let of = self.filed.iter().filter(|row| row.replica == *id);
+        let mut doubts = of
+            .map(|row| &row.filed)
+            .filter(|filed| is_doubt(&filed.kind) && is_of(filed, copy));
+        let first = doubts.next()?;
+        // What is lived with is said only where nothing else is.
+        let open = std::iter::once(first)
+            .chain(doubts)
+            .find(|filed| filed.accepted.is_none());
+        Some(Doubt::Filed(open.unwrap_or(first)))
+    }
+
+    /// The copies that count.
+    pub fn good(&self) -> impl Iterator<Item = (&'a ReplicaId, &'a ReplicaRecord)> + '_ {
+        let copies = self.record.replicas.iter();
+        copies.filter(|(id, copy)| self.doubt(id, copy).is_none())
+    }
+
+    /// Whether good bytes are anywhere.
+    pub fn has_bytes(&self) -> bool {
+        self.good()
+            .any(|(_, copy)| copy.kind == ReplicaKind::Bitarchive)
+    }
+
+    /// How many replicas besides `replica` have good bytes of it.
+    pub fn others(&self, replica: &ReplicaId) -> usize {
+        let bytes = |copy: &ReplicaRecord| copy.kind == ReplicaKind::Bitarchive;
+        self.good()
+            .filter(|(id, copy)| *id != replica && bytes(copy))
+            .count()
+    }
+
+    /// Which required replicas have no copy that counts, and why; none: the archive vouches for the file. What people
+    /// have withdrawn, retired or accepted is not waited for; but good bytes must be left somewhere.
+    pub fn lacking(&self) -> Vec<(&'a ReplicaId, Doubt<'a>)> {
+        let has_bytes = self.has_bytes();
+        let is_waited_for = |id: &ReplicaId, copy: &ReplicaRecord, doubt: &Doubt<'_>| {
+            let is_last_hope = !has_bytes && copy.kind == ReplicaKind::Bitarchive;
+            let is_lived_with = match doubt {
+                Doubt::State(_) | Doubt::Retired => self.now.is_retired(id),
+                Doubt::Filed(filed) => filed.accepted.is_some(),
+            };
+            !copy.state.is_withdrawn() && (is_last_hope || (copy.required && !is_lived_with))
+        };
+        let copies = self.record.replicas.iter();
+        copies
+            .filter_map(|(id, copy)| Some((id, copy, self.doubt(id, copy)?)))
+            .filter(|(id, copy, doubt)| is_waited_for(id, copy, doubt))
+            .map(|(id, _, doubt)| (id, doubt))
+            .collect()
+    }
+
+    /// Why the archive cannot vouch for the file, for people; none: it does.
+    pub fn missing(&self) -> Option<String> {
+        if self.record.content.is_none() {
+            return Some("its content is not known yet".to_owned());
+        }
+        let lacking = self.lacking();
+        if lacking.is_empty() && self.has_bytes() {
+            return None;
+        }
+        let said = lacking.iter().map(|(id, doubt)| format!("{id}: {doubt}"));
+        let said = said.collect::<Vec<_>>().join("; ");
+        Some(if said.is_empty() {
+            "no replica keeps its bytes".to_owned()
+        } else {
+            said
+        })
+    }
+
+    /// The custody receipt: the admission, and every replica that has a copy that counts.
+    pub fn receipt(
+        &self,
+        admission: &str,
+        now: Timestamp,
+        key: &SigningKey,
+    ) -> Result<String, String> {
+        let admission = Envelope::parse(admission.as_bytes()).map_err(|error| error.to_string())?;
+        let replicas = self
+            .good()
+            .filter_map(|(id, copy)| {
+                Some(Custody {
+                    replica: id.clone(),
+                    kind: copy.kind,
+                    completed: copy.since,
+                    node: copy.node.clone()?,
+                    volume: copy.volume.clone(),
+                })
+            })
+            .collect();
+        let receipt = Receipt {
+            admission,
+            replicas,
+            issued: now,
+        };
+        receipt
+            .sign(key)
+            .map(|envelope| envelope.as_str().to_owned())
+            .map_err(|error| error.to_string())
+    }
+}
+
+impl Doubt<'_> {
+    /// As a depositor is told.
+    pub fn failure(&self) -> StoreFailure {
+        match self {
+            Self::State(ReplicaState::UploadFailed(reason)) => reason.clone(),
+            Self::State(state) => StoreFailure::Gone(state.to_string()),
+            Self::Retired => StoreFailure::Gone(self.to_string()),
+            Self::Filed(filed) => match &filed.kind {
+                AnomalyKind::Conflicting(_) | AnomalyKind::Disputed(_) => StoreFailure::Conflict,
+                AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_) | AnomalyKind::Lost(_) => {
+                    StoreFailure::Disk(self.to_string())
+                }
+                AnomalyKind::Missing
+                | AnomalyKind::Incomplete
+                | AnomalyKind::Unexpected
+                | AnomalyKind::Duplicate(_)
+                | AnomalyKind::Unverified { .. }
+                | AnomalyKind::Transient => StoreFailure::Gone(self.to_string()),
+            },
+        }
+    }
+}
+
+impl std::fmt::Display for Doubt<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::State(state) => write!(f, "{state}"),
+            Self::Retired => f.write_str("its volume, node or replica was retired"),
+            Self::Filed(filed) => write!(f, "{} is filed (a{})", filed.kind, filed.id),
+        }
+    }
+}
+
+/// Whether it is filed of this copy: another one of the same replica may be damaged, or be nobody's, while this is good.
+fn is_of(filed: &Filed, copy: &ReplicaRecord) -> bool {
+    let place = copy.node.as_ref().zip(copy.volume.as_ref());
+    let is_there = place.is_none_or(|(node, volume)| filed.is_at(node, volume));
+    is_there || !is_of_one_copy(&filed.kind)
+}
+
+/// Whether nobody can vouch for a copy of which this is filed. A second good copy, and a look that could not be had, say
+/// nothing against it.
+pub const fn is_doubt(kind: &AnomalyKind) -> bool {
+    match kind {
+        AnomalyKind::Missing
+        | AnomalyKind::Corrupt(_)
+        | AnomalyKind::Unreadable(_)
+        | AnomalyKind::Lost(_)
+        | AnomalyKind::Conflicting(_)
+        | AnomalyKind::Disputed(_)
+        // Something lies there that no sidecar vouches for.
+        | AnomalyKind::Unexpected => true,
+        AnomalyKind::Duplicate(_)
+        | AnomalyKind::Unverified { .. }
+        | AnomalyKind::Transient
+        // The copy that is recorded now was stored since.
+        | AnomalyKind::Incomplete => false,
+    }
+}

@@ -1,0 +1,259 @@
+//! The admin data as lines of JSON: what `holdfast admin restore` reads, and people in fifty years.
+//!
+//! ```text
+//! {"header":{"format":"holdfast-admin-export/2","archive":"kb","time":"…"}}
+//! {"file":{"record":{…},"depositor":"harvester/h-1","admission":"{…}"}}       every file, sorted by name
+//! {"node":{"replica":"one","node":"one-1"}}                                   every node, sorted
+//! {"anomaly":{…}}  {"closed-anomaly":{…}}  {"request":{…}}                    each kind sorted by its key
+//! {"replica":{…}}  {"volume":{…}}  {"drain":{…}}                              what is filled, retired, drained
+//! {"audit":{"number":0,"at":"…","who":"…","file":"…","what":"…"}}             the whole trail, oldest first
+//! {"end":{"files":1,"nodes":1,"audit":1,"rows":{…},"audit_head":"…","blake3":"…"}}   BLAKE3 of every byte before it
+//! ```
+//!
+//! It is all as it stood at one moment. `audit_head` is the SHA-256 of the last line of the audit log: an export that is
+//! stored in the replicas tells whether the log was rewritten since.
+//!
+//! Format 1 had files, nodes and trail alone; it is still read.
+//!
+//! Not promised: when checks and exports are due, and since when each volume has been in its state. That begins anew.
+
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
+
+use archive_db::DbError;
+use archive_model::{NodeId, ReplicaId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use rows::{Counted, Row, Rows, Tables};
+
+use crate::admin::{Admin, AdminRow, Snapshot};
+use crate::audit::Trail;
+use crate::audit_log::{Chain, LogError, Written};
+use crate::standing::Retired;
+
+/// The format, in the first line.
+pub const FORMAT: &str = "holdfast-admin-export/2";
+
+/// The format before that had no rows of other tables.
+pub const OLD_FORMAT: &str = "holdfast-admin-export/1";
+
+/// A line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Line {
+    /// The first line.
+    Header(Header),
+    /// A file.
+    File(Box<AdminRow>),
+    /// A node.
+    Node(Node),
+    /// A line of the trail.
+    Audit(Written),
+    /// The last line.
+    End(End),
+    /// A row of another table.
+    #[serde(untagged)]
+    Row(Box<Row>),
+}
+
+/// The first line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Header {
+    /// The format and its version.
+    pub format: String,
+    /// The name of the archive.
+    pub archive: String,
+    /// The moment that the export shows.
+    pub time: Timestamp,
+}
+
+/// A node of a replica.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Node {
+    /// Its replica.
+    pub replica: ReplicaId,
+    /// Its name.
+    #[serde(rename = "node")]
+    pub id: NodeId,
+    /// Whether people took it out of service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retired: Option<Retired>,
+}
+
+/// The last line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// How many files there are.
+    pub files: u64,
+    /// How many nodes.
+    pub nodes: u64,
+    /// How many lines of the trail.
+    pub audit: u64,
+    /// How many rows of the other tables.
+    #[serde(default)]
+    pub rows: Counted,
+    /// SHA-256 of the last line of the audit log, in hex.
+    pub audit_head: String,
+    /// BLAKE3 of every byte before this line, in hex.
+    pub blake3: String,
+}
+
+/// What an export has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exported {
+    /// The last line.
+    pub end: End,
+    /// BLAKE3 of what it says beside the time, and beside what its own storing has left: equal where nothing changed.
+    pub content: String,
+}
+
+/// Why there is no export.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The admin data cannot be read.
+    #[error(transparent)]
+    Database(#[from] DbError),
+    /// The audit log cannot be read, or is not believed.
+    #[error("{0}")]
+    Log(#[from] LogError),
+    /// The export cannot be written.
+    #[error("the export cannot be written: {0}")]
+    Write(#[from] io::Error),
+    /// The repository stops.
+    #[error("the repository stops")]
+    Stopped,
+}
+
+/// What is to be exported.
+pub struct Export<'a> {
+    /// The admin data.
+    pub admin: &'a Admin,
+    /// Where the audit log is.
+    pub log: &'a Path,
+    /// The name of the archive.
+    pub archive: &'a str,
+    /// The time that the first line says.
+    pub time: Timestamp,
+    /// Whether to break off.
+    pub is_stopping: &'a dyn Fn() -> bool,
+}
+
+impl fmt::Debug for Export<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Export").finish_non_exhaustive()
+    }
+}
+
+impl Export<'_> {
+    /// Writes it. Memory holds one line.
+    pub fn write(&self, out: &mut dyn Write) -> Result<Exported, ExportError> {
+        let Snapshot {
+            files,
+            nodes,
+            rows,
+            trail,
+            last,
+        } = self.admin.snapshot()?;
+        let mut lines = Lines {
+            out,
+            whole: blake3::Hasher::new(),
+            content: blake3::Hasher::new(),
+            is_stopping: self.is_stopping,
+        };
+        let header = Line::Header(Header {
+            format: FORMAT.to_owned(),
+            archive: self.archive.to_owned(),
+            time: self.time,
+        });
+        lines.put(&header, false)?;
+        let mut end = End {
+            files: 0,
+            nodes: 0,
+            audit: 0,
+            rows: Counted::default(),
+            audit_head: String::new(),
+            blake3: String::new(),
+        };
+        for row in files {
+            let row = row?;
+            let is_own = is_export(self.archive, row.record.name.as_str());
+            lines.put(&Line::File(Box::new(row)), !is_own)?;
+            end.files += 1;
+        }
+        for node in nodes {
+            lines.put(&Line::Node(node?), true)?;
+            end.nodes += 1;
+        }
+        for row in rows {
+            let row = row?;
+            end.rows.add(&row);
+            lines.put(&Line::Row(Box::new(row)), true)?;
+        }
+        let mut chain = Chain::start();
+        for entry in Trail::of(trail, last, self.log)? {
+            let entry = entry?;
+            chain
+                .line(entry.number, &entry.line)
+                .map_err(|error| ExportError::Log(error.into()))?;
+            let file = entry.line.file.as_ref();
+            let is_own = file.is_some_and(|name| is_export(self.archive, name.as_str()));
+            lines.put(
+                &Line::Audit(Written::new(entry.number, &entry.line)),
+                !is_own,
+            )?;
+            end.audit += 1;
+        }
+        end.audit_head = chain.previous().to_string();
+        end.blake3 = lines.whole.finalize().to_hex().to_string();
+        let content = lines.content.finalize().to_hex().to_string();
+        lines.put(&Line::End(end.clone()), false)?;
+        lines.out.flush()?;
+        Ok(Exported { end, content })
+    }
+}
+
+struct Lines<'a> {
+    out: &'a mut dyn Write,
+    whole: blake3::Hasher,
+    content: blake3::Hasher,
+    is_stopping: &'a dyn Fn() -> bool,
+}
+
+impl Lines<'_> {
+    fn put(&mut self, line: &Line, is_content: bool) -> Result<(), ExportError> {
+        if (self.is_stopping)() {
+            return Err(ExportError::Stopped);
+        }
+        let mut bytes = serde_json::to_vec(line).map_err(io::Error::from)?;
+        bytes.push(b'\n');
+        self.whole.update(&bytes);
+        if is_content {
+            match line {
+                // Its number changes with the lines about exports between.
+                Line::Audit(written) => self
+                    .content
+                    .update(&written.said().map_err(io::Error::from)?),
+                Line::Header(_) | Line::File(_) | Line::Node(_) | Line::Row(_) | Line::End(_) => {
+                    self.content.update(&bytes)
+                }
+            };
+        }
+        Ok(self.out.write_all(&bytes)?)
+    }
+}
+
+/// What the names of the exports in the archive begin with.
+pub fn prefix(archive: &str) -> String {
+    format!("holdfast-admin-{archive}-")
+}
+
+fn is_export(archive: &str, name: &str) -> bool {
+    name.strip_prefix(&prefix(archive))
+        .is_some_and(|rest| rest.ends_with(".jsonl.gz"))
+}

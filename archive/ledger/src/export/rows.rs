@@ -1,0 +1,280 @@
+//! The tables beside files, nodes and trail: anomalies, requests, and what is filled, drained or out of service.
+//!
+//! A row is a line by itself; its kind is the key of the line. Each kind comes sorted by its key, so that a row which is
+//! there twice, or in another place, is noticed.
+
+use archive_db::{Database, DbError, Load, Table, Text};
+use archive_model::{FileName, NodeId, ReplicaId, VolumeId, VolumeKey};
+use serde::{Deserialize, Serialize};
+
+use crate::admin::volumes::{VolumeTableKey, to_table};
+use crate::anomalies::{Closed, Ended, Filed};
+use crate::requests::Request;
+use crate::standing::{DrainKey, DrainRow, RETIRED_VOLUMES, ReplicaRow, Retired, Source};
+
+/// One row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Row {
+    /// An anomaly that is open or accepted.
+    Anomaly(OpenRow),
+    /// One that was closed.
+    ClosedAnomaly(ClosedRow),
+    /// A request for an act that wants two persons.
+    Request(Request),
+    /// A replica that is being filled, or is retired.
+    Replica(ReplicaLine),
+    /// A retired volume.
+    Volume(VolumeLine),
+    /// A volume, or a node, that is drained.
+    Drain(DrainLine),
+}
+
+/// An anomaly that is open or accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenRow {
+    file: FileName,
+    replica: ReplicaId,
+    filed: Filed,
+}
+
+/// An anomaly that was closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosedRow {
+    file: FileName,
+    replica: ReplicaId,
+    filed: Filed,
+    ended: Ended,
+}
+
+/// How a replica stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaLine {
+    replica: ReplicaId,
+    stands: ReplicaRow,
+}
+
+/// A retired volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeLine {
+    volume: VolumeId,
+    stands: RetiredVolume,
+}
+
+/// Where a retired volume was, and since when and why it is retired.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct RetiredVolume {
+    replica: ReplicaId,
+    node: NodeId,
+    retired: Retired,
+}
+
+/// What is drained.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrainLine {
+    replica: ReplicaId,
+    node: NodeId,
+    stands: DrainRow,
+}
+
+/// How many rows of each kind an export has; none in those of before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counted {
+    anomalies: u64,
+    closed_anomalies: u64,
+    requests: u64,
+    replicas: u64,
+    volumes: u64,
+    drains: u64,
+}
+
+/// The tables.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    anomalies: Table<(Text<FileName>, Text<ReplicaId>, String), Filed>,
+    closed: Table<u64, Closed>,
+    requests: Table<u64, Request>,
+    replicas: Table<Text<ReplicaId>, ReplicaRow>,
+    volumes: Table<VolumeTableKey, Retired>,
+    drains: Table<DrainKey, DrainRow>,
+}
+
+/// Rows, as they were when the reading began.
+pub type Rows<'a> = Box<dyn Iterator<Item = Result<Row, DbError>> + 'a>;
+
+impl Tables {
+    /// Opens them.
+    ///
+    /// # Errors
+    /// [`DbError`] where a table is not there.
+    pub fn open(database: &Database) -> Result<Self, DbError> {
+        Ok(Self {
+            anomalies: database.table("anomalies")?,
+            closed: database.table("anomaly-log")?,
+            requests: database.table("requests")?,
+            replicas: database.table("replicas")?,
+            volumes: database.table(RETIRED_VOLUMES)?,
+            drains: database.table("drains")?,
+        })
+    }
+
+    /// Every row of every table, kind by kind.
+    pub fn read(&self) -> Result<Rows<'_>, DbError> {
+        let anomalies = self.anomalies.scan()?.map(|row| {
+            row.map(|((Text(file), Text(replica), _), filed)| {
+                Row::Anomaly(OpenRow {
+                    file,
+                    replica,
+                    filed,
+                })
+            })
+        });
+        let closed = self.closed.scan()?.map(|row| {
+            row.map(|(_, closed)| {
+                Row::ClosedAnomaly(ClosedRow {
+                    file: closed.file,
+                    replica: closed.replica,
+                    filed: closed.filed,
+                    ended: closed.ended,
+                })
+            })
+        });
+        let requests = self.requests.scan()?;
+        let requests = requests.map(|row| row.map(|(_, request)| Row::Request(request)));
+        let replicas = self.replicas.scan()?.map(|row| {
+            row.map(|(Text(replica), stands)| Row::Replica(ReplicaLine { replica, stands }))
+        });
+        let volumes = self.volumes.scan()?.map(|row| {
+            row.map(|((Text(replica), Text(node), Text(volume)), retired)| {
+                let stands = RetiredVolume {
+                    replica,
+                    node,
+                    retired,
+                };
+                Row::Volume(VolumeLine { volume, stands })
+            })
+        });
+        // By the bare id first, as in the exports of before.
+        let mut volumes: Vec<_> = volumes.collect::<Result<_, _>>()?;
+        volumes.sort_by_key(Row::place);
+        let volumes = volumes.into_iter().map(Ok);
+        let drains = self.drains.scan()?.map(|row| {
+            row.map(|((Text(replica), Text(node), _), stands)| {
+                Row::Drain(DrainLine {
+                    replica,
+                    node,
+                    stands,
+                })
+            })
+        });
+        let rows = anomalies.chain(closed).chain(requests);
+        Ok(Box::new(rows.chain(replicas).chain(volumes).chain(drains)))
+    }
+
+    /// Sets one row.
+    pub fn load(&self, load: &mut Load, row: Row) -> Result<(), DbError> {
+        match row {
+            Row::Anomaly(OpenRow {
+                file,
+                replica,
+                filed,
+            }) => {
+                let key = (Text(file), Text(replica), filed.slot());
+                load.put(&self.anomalies, &key, &filed)
+            }
+            Row::ClosedAnomaly(ClosedRow {
+                file,
+                replica,
+                filed,
+                ended,
+            }) => {
+                let id = filed.id;
+                let closed = Closed {
+                    file,
+                    replica,
+                    filed,
+                    ended,
+                };
+                load.put(&self.closed, &id, &closed)
+            }
+            Row::Request(request) => load.put(&self.requests, &request.number, &request),
+            Row::Replica(ReplicaLine { replica, stands }) => {
+                load.put(&self.replicas, &Text(replica), &stands)
+            }
+            Row::Volume(VolumeLine { volume, stands }) => {
+                let key = VolumeKey {
+                    replica: stands.replica,
+                    node: stands.node,
+                    volume,
+                };
+                load.put(&self.volumes, &to_table(&key), &stands.retired)
+            }
+            Row::Drain(DrainLine {
+                replica,
+                node,
+                stands,
+            }) => {
+                let source = Source {
+                    replica,
+                    node,
+                    volume: stands.volume.clone(),
+                };
+                load.put(&self.drains, &source.key(), &stands)
+            }
+        }
+    }
+}
+
+impl Row {
+    /// Its place among the rows: first the kind, then what its table is sorted by.
+    pub fn place(&self) -> (u8, Vec<String>) {
+        let number = |number: u64| vec![format!("{number:020}")];
+        match self {
+            Self::Anomaly(row) => {
+                let slot = row.filed.slot();
+                (0, vec![row.file.to_string(), row.replica.to_string(), slot])
+            }
+            Self::ClosedAnomaly(row) => (1, number(row.filed.id)),
+            Self::Request(request) => (2, number(request.number)),
+            Self::Replica(row) => (3, vec![row.replica.to_string()]),
+            Self::Volume(row) => {
+                let RetiredVolume { replica, node, .. } = &row.stands;
+                let place = [row.volume.as_str(), replica.as_str(), node.as_str()];
+                (4, place.map(str::to_owned).into())
+            }
+            Self::Drain(row) => {
+                let volume = row.stands.volume.as_ref().map(ToString::to_string);
+                let place = [row.replica.to_string(), row.node.to_string()];
+                let place = place.into_iter().chain([volume.unwrap_or_default()]);
+                (5, place.collect())
+            }
+        }
+    }
+
+    /// Whether the archive would do something that destroys because this row says so.
+    pub const fn is_pending_act(&self) -> bool {
+        match self {
+            Self::Request(request) => !request.is_over(),
+            Self::Anomaly(_)
+            | Self::ClosedAnomaly(_)
+            | Self::Replica(_)
+            | Self::Volume(_)
+            | Self::Drain(_) => false,
+        }
+    }
+}
+
+impl Counted {
+    /// Counts one more.
+    pub const fn add(&mut self, row: &Row) {
+        match row {
+            Row::Anomaly(_) => self.anomalies += 1,
+            Row::ClosedAnomaly(_) => self.closed_anomalies += 1,
+            Row::Request(_) => self.requests += 1,
+            Row::Replica(_) => self.replicas += 1,
+            Row::Volume(_) => self.volumes += 1,
+            Row::Drain(_) => self.drains += 1,
+        }
+    }
+}

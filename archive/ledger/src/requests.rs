@@ -1,0 +1,277 @@
+//! Acts that destroy, and the second person that each of them wants: who may ask, who may approve, until when.
+//!
+//! Owns the rule of destroying acts: a request is bound to its act and its reason, is approved only by another *name*
+//! (another role of the same name is the same person), lives for seven days and is done once.
+//!
+//! Not promised: that the world is still as it was when somebody asked. Whoever does the act compares, and reports what
+//! came of it: a changed world makes it fail.
+
+mod act;
+mod selector;
+pub mod table;
+#[cfg(test)]
+mod tests;
+mod version2;
+
+use archive_model::Role;
+use archive_model::limits::LONGEST_REASON;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+pub use act::{Accepted, Act, AtticItem, AtticPlace};
+pub use selector::{NodeSelector, VolumeSelector};
+
+/// How long a request may be approved.
+pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// One request, from when it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// Names it, as `r12`.
+    pub number: u64,
+    /// What is asked for.
+    pub act: Act,
+    /// Why.
+    pub reason: String,
+    /// Who asked, as `role/name`.
+    pub asked_by: String,
+    /// When.
+    pub asked: Timestamp,
+    /// Until when it may be approved.
+    pub expires: Timestamp,
+    /// How it stands.
+    pub state: State,
+}
+
+/// How a request stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum State {
+    /// Nobody has approved it yet.
+    Open,
+    /// Approved, and not done yet.
+    Approved {
+        /// Who approved, as `role/name`.
+        by: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// Approved and done, or not.
+    Ended {
+        /// Who approved, as `role/name`.
+        by: String,
+        /// When it ended.
+        at: Timestamp,
+        /// Whether it was done.
+        done: bool,
+        /// What came of it.
+        outcome: String,
+    },
+    /// Taken back.
+    Withdrawn {
+        /// Who took it back, as `role/name`.
+        by: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// Nobody approved it in time.
+    Expired {
+        /// When that was seen.
+        at: Timestamp,
+    },
+}
+
+/// Somebody who calls: one name, and every role it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    name: String,
+    roles: Vec<Role>,
+}
+
+/// Why somebody may not do a step.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAllowed {
+    /// A part of the archive, not a person.
+    #[error("this wants the certificate of a person")]
+    Nobody,
+    /// A role is missing.
+    #[error("{doing} `{act}` wants a certificate with the role {}", words(.roles))]
+    Role {
+        /// The step.
+        doing: &'static str,
+        /// The act.
+        act: &'static str,
+        /// Which roles may.
+        roles: &'static [Role],
+    },
+    /// No reason, or a book.
+    #[error("say why, in 1 to {LONGEST_REASON} characters of plain text")]
+    Reason,
+    /// The same person twice.
+    #[error("{0} asked for it; a second person must approve it")]
+    SamePerson(String),
+    /// Only who asked may take it back.
+    #[error("{0} asked for it; nobody else can take it back")]
+    NotTheirs(String),
+    /// It is not open any more.
+    #[error("the request is {0} and cannot be changed any more; ask again")]
+    NotOpen(&'static str),
+}
+
+impl Person {
+    /// A person of that name with those roles.
+    pub fn new(name: &str, roles: &[Role]) -> Self {
+        Self {
+            name: name.to_owned(),
+            roles: roles.to_vec(),
+        }
+    }
+
+    /// As `role/name`, in the first of `roles` that this person has.
+    pub fn acting(&self, roles: &[Role]) -> Option<String> {
+        let role = roles
+            .iter()
+            .find(|role| self.roles.iter().any(|own| own.includes(**role)))?;
+        Some(format!("{role}/{}", self.name))
+    }
+}
+
+impl Request {
+    /// Somebody asks.
+    pub fn ask(
+        number: u64,
+        act: Act,
+        reason: &str,
+        person: &Person,
+        now: Timestamp,
+    ) -> Result<Self, NotAllowed> {
+        let roles = act.askers();
+        let asked_by = person.acting(roles).ok_or(NotAllowed::Role {
+            doing: "asking for",
+            act: act.word(),
+            roles,
+        })?;
+        Ok(Self {
+            number,
+            act,
+            reason: plain_reason(reason)?.to_owned(),
+            asked_by,
+            asked: now,
+            expires: now.checked_add(LIFE).unwrap_or(Timestamp::MAX),
+            state: State::Open,
+        })
+    }
+
+    /// Names it for people.
+    pub fn id(&self) -> String {
+        format!("r{}", self.number)
+    }
+
+    /// Somebody else approves: the act is to be done now.
+    pub fn approve(&mut self, person: &Person, now: Timestamp) -> Result<(), NotAllowed> {
+        let roles = self.act.approvers();
+        let by = person.acting(roles).ok_or(NotAllowed::Role {
+            doing: "approving",
+            act: self.act.word(),
+            roles,
+        })?;
+        if self.is_by(person) {
+            return Err(NotAllowed::SamePerson(self.asked_by.clone()));
+        }
+        self.tick(now);
+        self.must_be_open()?;
+        self.state = State::Approved { by, at: now };
+        Ok(())
+    }
+
+    /// Who asked takes it back.
+    pub fn withdraw(&mut self, person: &Person, now: Timestamp) -> Result<(), NotAllowed> {
+        if !self.is_by(person) {
+            return Err(NotAllowed::NotTheirs(self.asked_by.clone()));
+        }
+        self.tick(now);
+        self.must_be_open()?;
+        self.state = State::Withdrawn {
+            by: self.asked_by.clone(),
+            at: now,
+        };
+        Ok(())
+    }
+
+    /// Expires, if it is time; whether it did.
+    pub fn tick(&mut self, now: Timestamp) -> bool {
+        let expires = self.state == State::Open && self.expires <= now;
+        if expires {
+            self.state = State::Expired { at: now };
+        }
+        expires
+    }
+
+    /// What came of the act. Only what was approved ends, and only once.
+    pub fn end(&mut self, result: Result<String, String>, now: Timestamp) -> bool {
+        let State::Approved { by, .. } = &self.state else {
+            return false;
+        };
+        let done = result.is_ok();
+        self.state = State::Ended {
+            by: by.clone(),
+            at: now,
+            done,
+            outcome: result.unwrap_or_else(|why| why),
+        };
+        true
+    }
+
+    /// Whether it is approved and waits to be done.
+    pub const fn is_due(&self) -> bool {
+        matches!(self.state, State::Approved { .. })
+    }
+
+    /// Whether nothing can come of it any more.
+    pub const fn is_over(&self) -> bool {
+        !matches!(self.state, State::Open | State::Approved { .. })
+    }
+
+    fn is_by(&self, person: &Person) -> bool {
+        let name = self.asked_by.split_once('/').map(|(_, name)| name);
+        name == Some(person.name.as_str())
+    }
+
+    fn must_be_open(&self) -> Result<(), NotAllowed> {
+        match &self.state {
+            State::Open => Ok(()),
+            State::Approved { .. }
+            | State::Ended { .. }
+            | State::Withdrawn { .. }
+            | State::Expired { .. } => Err(NotAllowed::NotOpen(self.state.word())),
+        }
+    }
+}
+
+impl State {
+    /// The state in one word, as on the wire.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Approved { .. } => "approved",
+            Self::Ended { done: true, .. } => "done",
+            Self::Ended { done: false, .. } => "failed",
+            Self::Withdrawn { .. } => "withdrawn",
+            Self::Expired { .. } => "expired",
+        }
+    }
+}
+
+/// A reason as it is kept: plain text, neither empty nor a book.
+pub fn plain_reason(text: &str) -> Result<&str, NotAllowed> {
+    let text = text.trim();
+    let is_odd = |c: char| c.is_control() && c != '\n';
+    if text.is_empty() || text.chars().count() > LONGEST_REASON || text.contains(is_odd) {
+        return Err(NotAllowed::Reason);
+    }
+    Ok(text)
+}
+
+fn words(roles: &[Role]) -> String {
+    let words = roles.iter().map(|role| role.as_str());
+    words.collect::<Vec<_>>().join(" or ")
+}

@@ -1,0 +1,279 @@
+//! Requests as they are remembered: each step and its line in the audit trail, in one synced batch.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archive_db::{DbError, InvalidValue, Table, Value};
+use jiff::Timestamp;
+
+use super::{Act, NotAllowed, Person, Request, State};
+use crate::admin::{Admin, AuditLine, LAST_REQUEST, NUMBERS};
+
+impl Value for Request {
+    const VERSION: u8 = 3;
+
+    fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
+        match version {
+            2 => super::version2::read(body),
+            _ => Err(InvalidValue::Version {
+                found: version,
+                written: Self::VERSION,
+            }),
+        }
+    }
+}
+
+/// The requests of the archive.
+#[derive(Clone, Debug)]
+pub struct Requests {
+    admin: Admin,
+    table: Table<u64, Request>,
+    numbers: Table<String, u64>,
+    /// Held from when a request is read until its next state is written.
+    changing: Arc<Mutex<()>>,
+}
+
+/// Why a step was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// Whoever calls may not, or not now.
+    #[error(transparent)]
+    NotAllowed(#[from] NotAllowed),
+    /// There is none.
+    #[error("there is no request `{0}`; list them")]
+    Unknown(String),
+    /// The admin data.
+    #[error(transparent)]
+    Admin(#[from] DbError),
+}
+
+impl Requests {
+    /// The table of that name.
+    pub fn new(admin: Admin) -> Result<Self, DbError> {
+        Ok(Self {
+            table: admin.table("requests")?,
+            numbers: admin.table(NUMBERS)?,
+            admin,
+            changing: Arc::default(),
+        })
+    }
+
+    /// Somebody asks.
+    pub fn ask(
+        &self,
+        act: Act,
+        reason: &str,
+        person: &Person,
+        now: Timestamp,
+    ) -> Result<Request, RequestError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.table.last()?.map_or(0, |(number, _)| number);
+        // A restored archive does not know all requests that it had.
+        let before = self.numbers.get(&LAST_REQUEST.to_owned())?;
+        let last = last.max(before.unwrap_or_default());
+        let request = Request::ask(last.saturating_add(1), act, reason, person, now)?;
+        self.write(&request, &request.asked_by, "asked", now)?;
+        Ok(request)
+    }
+
+    /// A second person approves. What is approved must be done: see [`Requests::due`].
+    pub fn approve(
+        &self,
+        id: &str,
+        person: &Person,
+        now: Timestamp,
+    ) -> Result<Request, RequestError> {
+        self.change(id, now, |request| request.approve(person, now))
+    }
+
+    /// Who asked takes it back.
+    pub fn withdraw(
+        &self,
+        id: &str,
+        person: &Person,
+        now: Timestamp,
+    ) -> Result<Request, RequestError> {
+        self.change(id, now, |request| request.withdraw(person, now))
+    }
+
+    /// What came of an approved act.
+    pub fn end(
+        &self,
+        number: u64,
+        result: Result<String, String>,
+        now: Timestamp,
+    ) -> Result<Request, RequestError> {
+        self.change(&format!("r{number}"), now, |request| {
+            request.end(result, now);
+            Ok(())
+        })
+    }
+
+    /// Every request, oldest first; those that nobody approved in time are expired first.
+    pub fn all(&self, now: Timestamp) -> Result<Vec<Request>, RequestError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Vec::new();
+        for row in self.table.scan()? {
+            let (_, mut request) = row?;
+            if request.tick(now) {
+                self.write(&request, "repository", "expired", now)?;
+            }
+            all.push(request);
+        }
+        Ok(all)
+    }
+
+    /// Those that are approved and not done yet: a restart came between.
+    pub fn due(&self) -> Result<Vec<Request>, DbError> {
+        let rows = self
+            .table
+            .scan()?
+            .map(|row| row.map(|(_, request)| request));
+        rows.filter(|row| row.as_ref().map_or(true, Request::is_due))
+            .collect()
+    }
+
+    fn change(
+        &self,
+        id: &str,
+        now: Timestamp,
+        step: impl FnOnce(&mut Request) -> Result<(), NotAllowed>,
+    ) -> Result<Request, RequestError> {
+        let unknown = || RequestError::Unknown(id.to_owned());
+        let number = id.strip_prefix('r').and_then(|digits| digits.parse().ok());
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = self.table.get(&number.ok_or_else(unknown)?)?;
+        let before = found.ok_or_else(unknown)?;
+        let mut request = before.clone();
+        let result = step(&mut request);
+        if request.state != before.state {
+            let (who, what) = match &request.state {
+                State::Approved { by, .. } => (by.as_str(), "approved"),
+                State::Withdrawn { by, .. } => (by.as_str(), "withdrawn"),
+                State::Ended { by, done: true, .. } => (by.as_str(), "done"),
+                State::Ended { by, .. } => (by.as_str(), "failed"),
+                State::Open | State::Expired { .. } => ("repository", "expired"),
+            };
+            self.write(&request, who, what, now)?;
+        }
+        Ok(result.map(|()| request)?)
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        who: &str,
+        step: &str,
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        let outcome = match &request.state {
+            State::Ended { outcome, .. } => format!(" ({outcome})"),
+            State::Open
+            | State::Approved { .. }
+            | State::Withdrawn { .. }
+            | State::Expired { .. } => String::new(),
+        };
+        let what = format!(
+            "{} {step}: {}: {}{outcome}",
+            request.id(),
+            request.act,
+            request.reason
+        );
+        let mut changes = self.admin.change();
+        changes.batch().put(&self.table, &request.number, request)?;
+        changes.note(AuditLine {
+            at: now,
+            who: who.to_owned(),
+            file: request.act.file().cloned(),
+            what,
+        });
+        self.admin.commit(changes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::Role;
+    use archive_model::VolumeId;
+    use jiff::SignedDuration;
+
+    use super::*;
+
+    /// Fails if a step is without its line in the trail or a line without its step, a restart forgets an approval, or a
+    /// number is used twice.
+    #[test]
+    fn every_step_is_there_after_a_restart_with_its_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || Admin::init(directory.path()).unwrap();
+        let (anna, olga) = (
+            Person::new("anna", &[Role::Operator]),
+            Person::new("olga", &[Role::Officer]),
+        );
+        let (now, act) = (
+            Timestamp::UNIX_EPOCH,
+            Act::RetireVolume {
+                volume: VolumeId::new("v").unwrap(),
+                node: Some("n".parse().unwrap()),
+                replica: None,
+                last_copies: false,
+            },
+        );
+        let requests = Requests::new(open()).unwrap();
+        for _ in 0..4 {
+            requests.ask(act.clone(), "dead", &anna, now).unwrap();
+        }
+        assert!(requests.approve("r1", &anna, now).is_err());
+        requests.approve("r1", &olga, now).unwrap();
+        requests.withdraw("r2", &anna, now).unwrap();
+        requests.approve("r3", &olga, now).unwrap();
+        drop(requests);
+
+        let admin = open();
+        let requests = Requests::new(admin.clone()).unwrap();
+        let due: Vec<_> = requests.due().unwrap().iter().map(Request::id).collect();
+        assert_eq!(due, ["r1", "r3"]);
+        requests.end(1, Ok("done".to_owned()), now).unwrap();
+        requests.end(3, Err("gone".to_owned()), now).unwrap();
+        requests.end(3, Ok("again".to_owned()), now).unwrap();
+        let later = now.checked_add(SignedDuration::from_hours(170)).unwrap();
+        let states: Vec<_> = requests.all(later).unwrap();
+        let states: Vec<_> = states.iter().map(|request| request.state.word()).collect();
+        assert_eq!(states, ["done", "withdrawn", "failed", "expired"]);
+        assert!(requests.due().unwrap().is_empty());
+        for unknown in [
+            "",
+            "r",
+            "r0",
+            "r5",
+            "5",
+            "rx",
+            "r-1",
+            "r99999999999999999999",
+        ] {
+            let error = requests.approve(unknown, &olga, now).unwrap_err();
+            assert!(
+                matches!(error, RequestError::Unknown(_)),
+                "{unknown}: {error}"
+            );
+        }
+        let trail: Vec<_> = admin
+            .audit_rows(0)
+            .unwrap()
+            .map(|row| row.unwrap().1.what)
+            .collect();
+        let asked = |n| format!("r{n} asked: retire volume v of node n: dead");
+        let expected = [
+            asked(1),
+            asked(2),
+            asked(3),
+            asked(4),
+            "r1 approved: retire volume v of node n: dead".to_owned(),
+            "r2 withdrawn: retire volume v of node n: dead".to_owned(),
+            "r3 approved: retire volume v of node n: dead".to_owned(),
+            "r1 done: retire volume v of node n: dead (done)".to_owned(),
+            "r3 failed: retire volume v of node n: dead (gone)".to_owned(),
+            "r4 expired: retire volume v of node n: dead".to_owned(),
+        ];
+        assert_eq!(trail, expected);
+        assert_eq!(requests.ask(act, "dead", &anna, now).unwrap().number, 5);
+    }
+}

@@ -1,0 +1,188 @@
+//! The way back from lost admin data: from an export, or from the signed admissions in the sidecars of every replica.
+//!
+//! Owns the reading of an export, and the rule by which admissions become rows ([`combine`]). `archive-repository` asks the
+//! nodes for the admissions. Both work while the repository is stopped, and only where there are no admin data. A trail whose log is still there goes
+//! on; else it begins with what the export has. What is restored is complete or not there at all: until the last row is
+//! written the admin data cannot be opened.
+//!
+//! Not promised: what no signature vouches for. It is named, and left out.
+
+pub mod combine;
+mod export;
+mod lines;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use archive_durable::{DiskError, read_state};
+use archive_proof::TrustFile;
+use jiff::Timestamp;
+
+pub use export::{FromExport, begin, from_export};
+#[doc(hidden)]
+pub use export::{judge, rewritten};
+
+use crate::admin::stamp::{self, STAMP};
+use crate::admin::{AdminError, AuditLine, Restoring};
+use crate::audit_log::{Entry, LogError, Position, Walk};
+
+/// The most findings that are kept; the rest is counted.
+const FINDINGS: usize = 10_000;
+
+/// The place where admin data are restored, and the archive whose they are.
+#[derive(Clone, Copy, Debug)]
+pub struct RestoreTarget<'a> {
+    /// The data directory of the repository.
+    pub data: &'a Path,
+    /// The name of the archive.
+    pub archive: &'a str,
+    /// The trust file: the keys whose admissions are believed.
+    pub trust: &'a Path,
+}
+
+/// Admin data that are being restored, and the number of the next line of their trail.
+pub type Begun = (Restoring, u64);
+
+/// Why nothing was restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// There are admin data.
+    #[error(
+        "{}: there are admin data already, and they were not touched; move them away if they are to be replaced \
+         (also what a restore that was cut off has left)", .0.display()
+    )]
+    There(PathBuf),
+    /// A file that the settings name is absent or not what it should be.
+    #[error("{setting}: {}: {why}", .path.display())]
+    File {
+        /// The setting.
+        setting: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The export cannot be read at all.
+    #[error("{}: {why}", .path.display())]
+    Export {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// The audit log that is still there is not to be believed.
+    #[error("{0}; or move the log away, and the trail begins with what is restored")]
+    Log(#[from] LogError),
+    /// The admin data cannot be written.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// The same.
+    #[error(transparent)]
+    Database(#[from] archive_db::DbError),
+    /// A system call failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The certificate or an address of the settings cannot be used.
+    #[error("{0}")]
+    Settings(String),
+    /// A bug: the work panicked.
+    #[error(transparent)]
+    Join(#[from] tokio::task::JoinError),
+}
+
+/// Something that was left out, or could not be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Which file, node or line.
+    pub about: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// Findings: the first of them, and how many there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// The first of them.
+    pub list: Vec<Finding>,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl Findings {
+    /// Counts a finding, and keeps it if it is one of the first.
+    pub fn add(&mut self, about: impl Into<String>, what: impl Into<String>) {
+        self.count += 1;
+        if self.list.len() < FINDINGS {
+            self.list.push(Finding {
+                about: about.into(),
+                what: what.into(),
+            });
+        }
+    }
+}
+
+/// Refuses where there are admin data.
+///
+/// # Errors
+/// [`RestoreError::There`] where there are, and [`RestoreError::Disk`] where that cannot be told.
+pub fn refuse_if_there(data: &Path) -> Result<(), RestoreError> {
+    if Restoring::is_there(data)? {
+        return Err(RestoreError::There(data.join("admin")));
+    }
+    Ok(())
+}
+
+/// Reads the trust file at `path`.
+///
+/// # Errors
+/// [`RestoreError::File`] where it is absent or invalid.
+pub fn trust_file(path: &Path) -> Result<TrustFile, RestoreError> {
+    let wrong = |why: String| RestoreError::File {
+        setting: "repository.trust",
+        path: path.to_owned(),
+        why,
+    };
+    let text = read_state(path)?.ok_or_else(|| wrong("there is no such file".to_owned()))?;
+    TrustFile::parse(&text).map_err(|error| wrong(error.to_string()))
+}
+
+/// The log that is still there: its last line, and where it ends. Refused where the stamp of the lost admin data knows
+/// lines that are gone from its end.
+///
+/// # Errors
+/// [`RestoreError::Log`] where the log was changed or cut.
+pub fn log_end(data: &Path) -> Result<Option<(Entry, Position)>, RestoreError> {
+    let known = stamp::read(&data.join(STAMP))?;
+    let known = known.and_then(|reach| reach.audit);
+    let mut walk = Walk::open(&data.join("audit"))?;
+    let (mut last, mut is_known) = (None, known.is_none());
+    while let Some(entry) = walk.next() {
+        last = Some(entry?);
+        let chain = walk.position().chain;
+        is_known |= known.as_ref().is_some_and(|end| {
+            end.lines == chain.next() && end.head == chain.previous().to_string()
+        });
+    }
+    if let (false, Some(end), Some(_)) = (is_known, known, &last) {
+        let last = end.lines.saturating_sub(1);
+        let why = format!(
+            "by {STAMP} it has a line number {last} with the hash {}, and that is not there",
+            end.head
+        );
+        return Err(walk.changed(why).into());
+    }
+    Ok(last.map(|last| (last, walk.position())))
+}
+
+/// Makes the last line of a restored trail, which says that it was restored.
+pub fn restored(archive: &str, now: Timestamp, what: String) -> AuditLine {
+    AuditLine {
+        at: now,
+        who: format!("repository/{archive}"),
+        file: None,
+        what,
+    }
+}

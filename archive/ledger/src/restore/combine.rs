@@ -1,0 +1,289 @@
+//! Pure: what the sidecars of all replicas say of one name, put together into one row of the admin data.
+//!
+//! Only what a trusted key signed counts. Two valid admissions of different content under one name are for people to
+//! decide; a name without any valid admission is for a vote of re-hashed bytes. Both are left out, and named.
+//!
+//! A replica that has no copy, and says that two persons had it removed, has none from then on too: what a court had
+//! taken away is not brought back by a restore. But nobody has signed what an attic says, and the admin data that knew
+//! the request are gone; so such a removal is called *unproven*, in the report and in the state of the copy, until people
+//! have looked at it. A name that is nowhere but in such attics stays taken, and removed everywhere.
+
+use std::collections::BTreeMap;
+
+use archive_decisions::store::{
+    Claim, Content, FileRecord, Phase, ReplicaRecord, ReplicaSpec, Upload,
+};
+use archive_model::{Approval, FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
+use archive_proof::{Admission, Envelope, TrustFile};
+use jiff::Timestamp;
+
+use crate::admin::AdminRow;
+
+/// What one sidecar says, and where it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The node.
+    pub node: NodeId,
+    /// The volume.
+    pub volume: VolumeId,
+    /// When the copy was stored there.
+    pub stored: Timestamp,
+    /// Whether the node sees the file beside the sidecar, in whatever condition.
+    pub is_there: bool,
+    /// The admission, verbatim; empty where none can be read.
+    pub admission: String,
+}
+
+/// A copy that two persons had removed, as its replica says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The node.
+    pub node: NodeId,
+    /// The volume.
+    pub volume: VolumeId,
+    /// The file.
+    pub name: FileName,
+    /// When.
+    pub at: Timestamp,
+    /// Who asked and who approved.
+    pub approval: Approval,
+    /// The request and its reason.
+    pub why: String,
+    /// The admission, verbatim; empty where none can be read.
+    pub admission: String,
+}
+
+/// What is to be done with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is re-established.
+    File(Box<AdminRow>),
+    /// Valid admissions contradict each other: which.
+    Contradicting(String),
+    /// No valid admission: why.
+    Unsigned(String),
+}
+
+/// Whose admissions count, and for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule<'a> {
+    /// The archive.
+    pub archive: &'a str,
+    /// The keys that count.
+    pub trust: &'a TrustFile,
+    /// The replicas of the settings.
+    pub specs: &'a [ReplicaSpec],
+    /// Now.
+    pub now: Timestamp,
+}
+
+impl Rule<'_> {
+    /// Puts together what all replicas say of `name`.
+    pub fn combine(
+        &self,
+        name: &FileName,
+        sightings: &[Sighting],
+        removals: &[Removal],
+    ) -> Verdict {
+        let read = |sighting| (sighting, self.read(name, sighting));
+        let mut all: Vec<_> = sightings.iter().map(read).collect();
+        let has_copies = all.iter().any(|(_, admission)| admission.is_ok());
+        let kept: Vec<Sighting> = removals.iter().map(Removal::sighting).collect();
+        if !has_copies {
+            // What was removed was admitted too; it is no copy.
+            all.extend(kept.iter().map(read));
+        }
+        let read = all;
+        let mut contents: BTreeMap<_, Vec<(&Sighting, &Admission)>> = BTreeMap::new();
+        for (sighting, admission) in &read {
+            if let Ok(admission) = admission {
+                let content = (admission.root, admission.size);
+                contents
+                    .entry(content)
+                    .or_default()
+                    .push((sighting, admission));
+            }
+        }
+        let mut contents = contents.into_iter();
+        let Some((_, agreed)) = contents.next() else {
+            return Verdict::Unsigned(reasons(&read));
+        };
+        let mut others = contents.peekable();
+        if others.peek().is_some() {
+            let all = std::iter::once(agreed).chain(others.map(|(_, those)| those));
+            return Verdict::Contradicting(
+                all.map(|those| described(&those))
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            );
+        }
+        // Of several admissions of the same content the first one was given.
+        let first = agreed
+            .iter()
+            .min_by_key(|(sighting, admission)| (admission.admitted, sighting.admission.as_str()));
+        match first {
+            Some((sighting, admission)) => {
+                let world = World {
+                    copies: if has_copies { &agreed } else { &[] },
+                    sightings,
+                    removals,
+                };
+                Verdict::File(Box::new(self.row(sighting, admission, world)))
+            }
+            None => Verdict::Unsigned(reasons(&read)),
+        }
+    }
+
+    fn read(&self, name: &FileName, sighting: &Sighting) -> Result<Admission, String> {
+        if sighting.admission.is_empty() {
+            return Err("no sidecar can be read".to_owned());
+        }
+        let envelope =
+            Envelope::parse(sighting.admission.as_bytes()).map_err(|error| error.to_string())?;
+        let admission =
+            Admission::verify(&envelope, self.trust).map_err(|error| error.to_string())?;
+        if admission.name != *name || admission.archive != self.archive {
+            return Err(format!(
+                "the admission is of {} in the archive {:?}",
+                admission.name, admission.archive
+            ));
+        }
+        Ok(admission)
+    }
+
+    fn row(&self, first: &Sighting, admission: &Admission, world: World<'_>) -> AdminRow {
+        let content = Content {
+            root: admission.root,
+            size: admission.size,
+            digests: admission.digests.clone(),
+        };
+        let replicas: BTreeMap<_, _> = self
+            .specs
+            .iter()
+            .map(|spec| (spec.id.clone(), self.replica(spec, world)))
+            .collect();
+        let is_everywhere = replicas.values().all(|copy| !copy.state.is_open());
+        let record = FileRecord {
+            name: admission.name.clone(),
+            phase: if is_everywhere {
+                Phase::Complete
+            } else {
+                Phase::Bound
+            },
+            upload: Some(Upload {
+                id: admission.upload.clone(),
+                claim: Claim::from(&content),
+            }),
+            content: Some(content),
+            replicas,
+        };
+        AdminRow {
+            record,
+            depositor: admission.depositor.clone(),
+            admission: Some(first.admission.clone()),
+        }
+    }
+
+    /// A replica that has the sidecar had the file: where that is gone now, the next check finds it missing.
+    fn replica(&self, spec: &ReplicaSpec, world: World<'_>) -> ReplicaRecord {
+        let is_own = |sighting: &Sighting| sighting.replica == spec.id;
+        let own = world.copies.iter().map(|(sighting, _)| *sighting);
+        let best = own
+            .filter(|sighting| is_own(sighting))
+            .min_by_key(|sighting| (!sighting.is_there, sighting.stored));
+        let has_any = world.sightings.iter().any(is_own);
+        let removed = world.removals.iter();
+        let removed = removed.filter(|removal| removal.replica == spec.id && !has_any);
+        let last = removed.max_by_key(|removal| removal.at);
+        let started = ReplicaRecord::started(spec.kind, spec.required, self.now);
+        match (best, last) {
+            (Some(sighting), _) => ReplicaRecord {
+                state: ReplicaState::UploadCompleted,
+                since: sighting.stored,
+                node: Some(sighting.node.clone()),
+                volume: Some(sighting.volume.clone()),
+                ..started
+            },
+            (None, Some(removal)) => ReplicaRecord {
+                state: ReplicaState::Withdrawn(removal.unproven()),
+                since: removal.at,
+                ..started
+            },
+            (None, None) if world.sightings.is_empty() => ReplicaRecord {
+                state: ReplicaState::Withdrawn(
+                    "unproven: every replica that knows it says that it was removed".to_owned(),
+                ),
+                ..started
+            },
+            (None, None) => ReplicaRecord {
+                state: ReplicaState::UploadFailed(StoreFailure::Unreachable(
+                    "no admitted copy was found when the admin data were re-established".to_owned(),
+                )),
+                sealed: true,
+                ..started
+            },
+        }
+    }
+}
+
+/// What the replicas say of one name.
+#[derive(Clone, Copy)]
+struct World<'a> {
+    /// The copies that are admitted, all alike.
+    copies: &'a [(&'a Sighting, &'a Admission)],
+    sightings: &'a [Sighting],
+    removals: &'a [Removal],
+}
+
+impl Removal {
+    /// Says what is told of it, by whom, and that nobody else vouches for that.
+    pub fn unproven(&self) -> String {
+        let Self {
+            node,
+            volume,
+            approval,
+            why,
+            ..
+        } = self;
+        format!(
+            "unproven, only volume {volume} of node {node} says so: {why} (by {approval}); if it is not so, `holdfast attic restore`"
+        )
+    }
+
+    /// Where its admission was found, as if it were a copy.
+    fn sighting(&self) -> Sighting {
+        Sighting {
+            replica: self.replica.clone(),
+            node: self.node.clone(),
+            volume: self.volume.clone(),
+            stored: self.at,
+            is_there: false,
+            admission: self.admission.clone(),
+        }
+    }
+}
+
+fn place(sighting: &Sighting) -> String {
+    format!("{}/{}/{}", sighting.replica, sighting.node, sighting.volume)
+}
+
+fn described(those: &[(&Sighting, &Admission)]) -> String {
+    let places = those.iter().map(|(sighting, _)| place(sighting));
+    let places = places.collect::<Vec<_>>().join(", ");
+    let root = those
+        .first()
+        .map(|(_, admission)| admission.root.to_string());
+    format!("root {} in {places}", root.unwrap_or_default())
+}
+
+fn reasons(read: &[(&Sighting, Result<Admission, String>)]) -> String {
+    let said = read.iter().filter_map(|(sighting, read)| {
+        let why = read.as_ref().err()?;
+        Some(format!("{}: {why}", place(sighting)))
+    });
+    said.collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,277 @@
+//! From an export.
+
+use std::path::{Path, PathBuf};
+
+use archive_proof::TrustFile;
+use jiff::Timestamp;
+
+use super::lines::{Lines, Seen};
+use super::{
+    Begun, Findings, RestoreError, RestoreTarget, log_end, refuse_if_there, restored, trust_file,
+};
+use crate::admin::{AuditLine, Restoring};
+use crate::audit_log::{Entry, Position, Walk};
+use crate::export::Line;
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FromExport {
+    /// When the export was made.
+    pub time: Option<Timestamp>,
+    /// How many files, nodes and lines of the trail it has that can be believed.
+    pub files: u64,
+    /// Nodes.
+    pub nodes: u64,
+    /// Lines of the trail.
+    pub audit: u64,
+    /// Rows of the other tables: anomalies, requests, replicas, volumes, drains.
+    pub rows: u64,
+    /// Files that a depositor had begun to store and no replica had: they are stored again by their depositors.
+    pub intents: u64,
+    /// Lines that cannot be believed, by their number.
+    pub damaged: Findings,
+    /// Whether admin data were written.
+    pub written: bool,
+}
+
+/// Restores the admin data of a stopped repository. A damaged export is not restored, unless `skip_damaged` says that
+/// what can be believed of it is better than nothing.
+///
+/// # Errors
+/// [`RestoreError`] where there are admin data already, where the export or the log that is still there cannot be read, and
+/// where the admin data cannot be written.
+pub fn from_export(
+    target: RestoreTarget<'_>,
+    export: &Path,
+    skip_damaged: bool,
+    now: Timestamp,
+) -> Result<FromExport, RestoreError> {
+    let (mut report, begun) = begin(target, export, skip_damaged, now)?;
+    if let Some((restoring, _)) = begun {
+        restoring.finish(now)?;
+        report.written = true;
+    }
+    Ok(report)
+}
+
+/// Reads an export against the audit log in `data`, and restores nothing: what of it can be believed. For the fuzz targets.
+#[doc(hidden)]
+pub fn judge(
+    data: &Path,
+    export: &Path,
+    trust: &TrustFile,
+    archive: &str,
+) -> Result<FromExport, RestoreError> {
+    let source = Source {
+        data,
+        archive,
+        trust,
+        export,
+        log: None,
+    };
+    source.read(&mut |_| Ok(()))
+}
+
+/// One line of an export, read and written again. For the fuzz targets.
+#[doc(hidden)]
+pub fn rewritten(line: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&serde_json::from_slice::<Line>(line)?)
+}
+
+/// Restores all of an export but the end of it, so that more can be added. `None`: the export is damaged, and nothing was
+/// written.
+///
+/// # Errors
+/// Those of [`from_export`].
+pub fn begin(
+    target: RestoreTarget<'_>,
+    export: &Path,
+    skip_damaged: bool,
+    now: Timestamp,
+) -> Result<(FromExport, Option<Begun>), RestoreError> {
+    refuse_if_there(target.data)?;
+    let trust = trust_file(target.trust)?;
+    let log = log_end(target.data)?;
+    let source = Source {
+        data: target.data,
+        archive: target.archive,
+        trust: &trust,
+        export,
+        log: log.as_ref(),
+    };
+    let report = source.read(&mut |_| Ok(()))?;
+    if report.damaged.count > 0 && !skip_damaged {
+        return Ok((report, None));
+    }
+    let is_whole = report.damaged.count == 0;
+    let mut restoring = Restoring::begin(target.data)?;
+    // Read again: what has changed since is seen as damage now.
+    match source.load(&mut restoring, now, is_whole) {
+        Ok((again, next)) if again == report => Ok((report, Some((restoring, next)))),
+        ended => {
+            restoring.abandon(target.data)?;
+            ended?;
+            Err(RestoreError::Export {
+                path: export.to_owned(),
+                why: "the export was changed while it was read; nothing was written".to_owned(),
+            })
+        }
+    }
+}
+
+struct Source<'a> {
+    data: &'a Path,
+    archive: &'a str,
+    trust: &'a TrustFile,
+    export: &'a Path,
+    /// The end of the log that is still there.
+    log: Option<&'a (Entry, Position)>,
+}
+
+impl Source<'_> {
+    /// Reads it once; `take` is given what can be believed.
+    fn read(
+        &self,
+        take: &mut dyn FnMut(Taken) -> Result<(), RestoreError>,
+    ) -> Result<FromExport, RestoreError> {
+        let mut lines = Lines::open(self.export, self.trust, self.archive)?;
+        let mut report = FromExport::default();
+        let mut trail = Trail {
+            log: Some(Walk::open(&self.data.join("audit"))?),
+            next: 0,
+        };
+        let foreign = || RestoreError::Export {
+            path: PathBuf::from(self.export),
+            why: "it does not begin as an export of this archive".to_owned(),
+        };
+        while let Some(read) = lines.next() {
+            match read {
+                Seen::Header(header) => report.time = Some(header.time),
+                Seen::End => {}
+                Seen::Bad(why) => report.damaged.add(format!("line {}", lines.number), why),
+                _ if report.time.is_none() => return Err(foreign()),
+                Seen::File(row) => {
+                    if row.admission.is_none() {
+                        report.intents += 1;
+                    }
+                    report.files += 1;
+                    take(Taken::File(row))?;
+                }
+                Seen::Node(node) => {
+                    report.nodes += 1;
+                    take(Taken::Node(node))?;
+                }
+                Seen::Row(row) => {
+                    report.rows += 1;
+                    take(Taken::Row(row))?;
+                }
+                Seen::Audit(number, line) => {
+                    let lost = number.checked_sub(trail.next);
+                    // Each line that is lost was found to be damaged, and there cannot be more of them.
+                    match lost.filter(|lost| *lost <= report.damaged.count) {
+                        None => report.damaged.add(
+                            format!("line {}", lines.number),
+                            format!("line {number} of the trail is out of order"),
+                        ),
+                        Some(lost) => {
+                            for gone in number - lost..number {
+                                let line = AuditLine {
+                                    what: "this line was damaged in the export".to_owned(),
+                                    who: format!("repository/{}", self.archive),
+                                    file: None,
+                                    at: line.at,
+                                };
+                                trail.next = gone + 1;
+                                take(Taken::Line(gone, line))?;
+                            }
+                            trail.compare(number, &line)?;
+                            report.audit += 1;
+                            take(Taken::Line(number, line))?;
+                        }
+                    }
+                }
+            }
+        }
+        if report.time.is_none() {
+            return Err(foreign());
+        }
+        Ok(report)
+    }
+
+    /// Reads it again, and writes.
+    fn load(
+        &self,
+        restoring: &mut Restoring,
+        now: Timestamp,
+        is_whole: bool,
+    ) -> Result<(FromExport, u64), RestoreError> {
+        let sure = self.log.map_or(0, |(_, position)| position.chain.next());
+        let mut next = sure;
+        if let Some((last, position)) = self.log {
+            // The newest line stays in the table, so that numbers go on.
+            restoring.line(last.number, &last.line)?;
+            restoring.drained(*position)?;
+        }
+        let report = self.read(&mut |taken| {
+            match taken {
+                // Where the export was changed nothing vouches for what has no signature.
+                Taken::File(row) if row.admission.is_none() && !is_whole => {}
+                Taken::File(row) => restoring.file(&row)?,
+                Taken::Node(node) => restoring.node(node)?,
+                // Nor for an act that somebody may have written into it.
+                Taken::Row(row) if row.is_pending_act() && !is_whole => {}
+                Taken::Row(row) => restoring.row(*row)?,
+                Taken::Line(number, line) if number >= sure => {
+                    restoring.line(number, &line)?;
+                    next = number + 1;
+                }
+                Taken::Line(..) => {}
+            }
+            Ok(())
+        })?;
+        let what = format!(
+            "admin data restored from an export of {}: {} files, {} damaged lines left out",
+            report.time.map(|time| time.to_string()).unwrap_or_default(),
+            report.files,
+            report.damaged.count
+        );
+        restoring.line(next, &restored(self.archive, now, what))?;
+        Ok((report, next.saturating_add(1)))
+    }
+}
+
+/// What can be believed.
+enum Taken {
+    File(Box<crate::admin::AdminRow>),
+    Node(crate::export::Node),
+    Row(Box<crate::export::Row>),
+    Line(u64, AuditLine),
+}
+
+/// The log that is still there beside the trail of the export: where both have a line, it is the same.
+struct Trail {
+    log: Option<Walk>,
+    next: u64,
+}
+
+impl Trail {
+    fn compare(&mut self, number: u64, line: &AuditLine) -> Result<(), RestoreError> {
+        self.next = number + 1;
+        while let Some(log) = &mut self.log {
+            let Some(entry) = log.next().transpose()? else {
+                self.log = None;
+                break;
+            };
+            if entry.number < number {
+                continue;
+            }
+            if entry.line != *line {
+                return Err(log
+                    .changed("the export has another line of this number")
+                    .into());
+            }
+            break;
+        }
+        Ok(())
+    }
+}

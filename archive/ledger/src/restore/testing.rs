@@ -1,0 +1,112 @@
+//! Admin data for tests: rows with admissions that a key signed.
+
+#![expect(
+    clippy::missing_panics_doc,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests"
+)]
+
+use std::path::Path;
+
+use archive_decisions::store::ReplicaSpec;
+use archive_model::{Digests, FileName, NodeId, ReplicaId, ReplicaKind, Root, UploadId};
+use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
+
+use super::combine::{Rule, Sighting, Verdict};
+use crate::admin::{Admin, AdminRow, AuditLine};
+
+/// The key that signs in tests.
+pub fn key() -> SigningKey {
+    SigningKey::from_seed([1; 32])
+}
+
+/// A trust file with [`key`].
+pub fn trust() -> TrustFile {
+    TrustFile::new(vec![TrustedKey {
+        archive: "kb".to_owned(),
+        public_key: key().public_key(),
+        from: jiff::Timestamp::UNIX_EPOCH,
+        until: None,
+    }])
+    .unwrap()
+}
+
+/// Two bitarchive replicas, `one` and `two`, both required.
+pub fn specs() -> Vec<ReplicaSpec> {
+    let spec = |id: &str| ReplicaSpec {
+        id: ReplicaId::new(id).unwrap(),
+        kind: ReplicaKind::Bitarchive,
+        required: true,
+    };
+    vec![spec("one"), spec("two")]
+}
+
+/// An admission of `name`, whose size and root follow from `content`.
+pub fn admission(name: &str, content: u8) -> Admission {
+    Admission {
+        archive: "kb".to_owned(),
+        name: FileName::new(name).unwrap(),
+        size: u64::from(content),
+        root: Root::from_bytes([content; 32]),
+        digests: Digests {
+            sha256: Some([content; 32]),
+            md5: None,
+        },
+        depositor: "harvester/h".to_owned(),
+        admitted: "2026-01-01T00:00:00Z".parse().unwrap(),
+        upload: UploadId::new("u-1").unwrap(),
+    }
+}
+
+/// A copy in `replica` with this signed admission beside it.
+pub fn sighting(replica: &str, admission: &str) -> Sighting {
+    Sighting {
+        replica: ReplicaId::new(replica).unwrap(),
+        node: NodeId::new(&format!("{replica}-1")).unwrap(),
+        volume: format!("volume-{replica}").parse().unwrap(),
+        stored: "2026-01-01T00:00:01Z".parse().unwrap(),
+        is_there: true,
+        admission: admission.to_owned(),
+    }
+}
+
+/// A file that both replicas have.
+pub fn row(name: &str, content: u8) -> AdminRow {
+    let signed = admission(name, content).sign(&key()).unwrap();
+    let (trust, specs) = (trust(), specs());
+    let rule = Rule {
+        archive: "kb",
+        trust: &trust,
+        specs: &specs,
+        now: jiff::Timestamp::UNIX_EPOCH,
+    };
+    let sightings = ["one", "two"].map(|replica| sighting(replica, signed.as_str()));
+    let verdict = rule.combine(&FileName::new(name).unwrap(), &sightings, &[]);
+    let Verdict::File(row) = verdict else {
+        panic!("{verdict:?}")
+    };
+    *row
+}
+
+/// Admin data with so many files, a node, and a line of the trail for each file.
+pub fn archive(data: &Path, files: u8) -> Admin {
+    let admin = Admin::init(data).unwrap();
+    for number in 0..files {
+        let mut changes = admin.change();
+        let row = row(&format!("file-{number}"), number + 1);
+        admin.put(&mut changes, &row).unwrap();
+        changes.note(AuditLine {
+            at: "2026-01-01T00:00:00Z".parse().unwrap(),
+            who: "harvester/h".to_owned(),
+            file: Some(row.record.name.clone()),
+            what: format!("stored\n{number}"),
+        });
+        admin.commit(changes).unwrap();
+    }
+    let node = NodeId::new("one-1").unwrap();
+    admin
+        .add_nodes(&ReplicaId::new("one").unwrap(), &[node])
+        .unwrap();
+    admin
+}

@@ -1,0 +1,326 @@
+//! What is out of service for good, and what is being filled: replicas, nodes, volumes.
+//!
+//! Durable, because only an act of people takes something out of service, and it must stay so after a restart and when
+//! node and disk are dead for ever. Everyone asks the copy in memory; it is changed after the tables are.
+
+mod draining;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archive_db::{DbError, Table, Text, Value};
+use archive_decisions::store::{ReplicaRecord, ReplicaSpec};
+use archive_model::{NodeId, ReplicaId, VolumeKey};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::admin::{Admin, AuditLine, NodeRow, volumes};
+
+pub use draining::Key as DrainKey;
+pub use draining::{DrainRow, Source};
+
+/// Taken out of service for good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retired {
+    /// When.
+    pub at: Timestamp,
+    /// Who asked for it, as `role/name`.
+    pub by: String,
+    /// The request and its reason.
+    pub why: String,
+    /// Whether every file has been told.
+    pub emptied: bool,
+}
+
+/// A replica that is not as it was set up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReplicaRow {
+    /// It is being filled from the others.
+    Filling {
+        /// Since when.
+        since: Timestamp,
+        /// Who asked for it.
+        by: String,
+    },
+    /// It is neither asked nor required any more.
+    Retired(Retired),
+}
+
+impl Value for ReplicaRow {}
+
+impl Value for Retired {}
+
+/// Something that every file has to be told of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Task {
+    /// A replica is filled.
+    Fill(ReplicaId),
+    /// A volume was retired.
+    Volume(VolumeKey),
+    /// A node was retired.
+    Node(ReplicaId, NodeId),
+    /// A replica was retired.
+    Replica(ReplicaId),
+}
+
+/// How everything stands at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Replicas that are being filled or retired.
+    pub replicas: BTreeMap<ReplicaId, ReplicaRow>,
+    /// Retired nodes.
+    pub nodes: BTreeMap<(ReplicaId, NodeId), Retired>,
+    /// Retired volumes.
+    pub volumes: BTreeMap<VolumeKey, Retired>,
+    /// What is drained.
+    pub draining: BTreeMap<Source, DrainRow>,
+}
+
+/// The copy in memory; as long as nothing was read into it, everything is as it was set up.
+#[derive(Clone, Debug, Default)]
+pub struct View(Arc<Mutex<Arc<Now>>>);
+
+impl View {
+    /// How everything stands.
+    pub fn now(&self) -> Arc<Now> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn set(&self, now: Now) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(now);
+    }
+}
+
+/// The name of the table of the retired volumes.
+pub const RETIRED_VOLUMES: &str = "retired-volumes";
+
+/// The tables and their copy in memory.
+#[derive(Debug)]
+pub struct Standing {
+    admin: Admin,
+    replicas: Table<Text<ReplicaId>, ReplicaRow>,
+    nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
+    volumes: Table<volumes::VolumeTableKey, Retired>,
+    drains: Table<draining::Key, DrainRow>,
+    view: View,
+}
+
+impl Now {
+    /// Whether the replica is out of service.
+    pub fn is_retired(&self, replica: &ReplicaId) -> bool {
+        matches!(self.replicas.get(replica), Some(ReplicaRow::Retired(_)))
+    }
+
+    /// Whether the replica is being filled.
+    pub fn is_filling(&self, replica: &ReplicaId) -> bool {
+        matches!(self.replicas.get(replica), Some(ReplicaRow::Filling { .. }))
+    }
+
+    /// Whether the node is out of service.
+    pub fn is_retired_node(&self, replica: &ReplicaId, node: &NodeId) -> bool {
+        self.nodes.contains_key(&(replica.clone(), node.clone()))
+    }
+
+    /// Whether what the replica lacks is no alarm.
+    pub fn is_excused(&self, replica: &ReplicaId) -> bool {
+        self.is_retired(replica) || self.is_filling(replica)
+    }
+
+    /// The retired nodes of a replica.
+    pub fn retired_nodes(&self, replica: &ReplicaId) -> Vec<NodeId> {
+        let nodes = self.nodes.keys().filter(|(of, _)| of == replica);
+        nodes.map(|(_, node)| node.clone()).collect()
+    }
+
+    /// Whether a recorded copy is one: completed, and nothing that holds it was retired.
+    pub fn counts(&self, id: &ReplicaId, copy: &ReplicaRecord) -> bool {
+        let is_retired_node = || copy.node.iter().any(|node| self.is_retired_node(id, node));
+        let is_retired_volume = || {
+            let volume = copy.volume_key(id).filter(|_| !self.volumes.is_empty());
+            volume.is_some_and(|volume| self.volumes.contains_key(&volume))
+        };
+        copy.state.is_completed()
+            && !self.is_retired(id)
+            && !is_retired_node()
+            && !is_retired_volume()
+    }
+
+    /// What every file still has to be told of.
+    pub fn tasks(&self) -> Vec<Task> {
+        let replicas = self.replicas.iter().filter_map(|(id, row)| match row {
+            ReplicaRow::Filling { .. } => Some(Task::Fill(id.clone())),
+            ReplicaRow::Retired(retired) => (!retired.emptied).then(|| Task::Replica(id.clone())),
+        });
+        let nodes = self.nodes.iter().filter(|(_, retired)| !retired.emptied);
+        let nodes = nodes.map(|((replica, node), _)| Task::Node(replica.clone(), node.clone()));
+        let volumes = self.volumes.iter().filter(|(_, retired)| !retired.emptied);
+        let volumes = volumes.map(|(volume, _)| Task::Volume(volume.clone()));
+        replicas.chain(nodes).chain(volumes).collect()
+    }
+}
+
+impl Standing {
+    /// Reads the tables.
+    pub fn open(admin: Admin) -> Result<Self, DbError> {
+        let standing = Self {
+            replicas: admin.table("replicas")?,
+            nodes: admin.table("nodes")?,
+            volumes: admin.table(RETIRED_VOLUMES)?,
+            drains: admin.table("drains")?,
+            admin,
+            view: View::default(),
+        };
+        standing.read()?;
+        Ok(standing)
+    }
+
+    /// How everything stands.
+    pub fn now(&self) -> Arc<Now> {
+        self.view.now()
+    }
+
+    /// For those who only ask.
+    pub fn view(&self) -> View {
+        self.view.clone()
+    }
+
+    /// Those of the replicas that are in service.
+    pub fn in_service(&self, specs: &[ReplicaSpec]) -> Vec<ReplicaSpec> {
+        let now = self.now();
+        let in_service = specs.iter().filter(|spec| !now.is_retired(&spec.id));
+        in_service.cloned().collect()
+    }
+
+    /// Sets how a replica stands; none: as it was set up.
+    pub fn set_replica(
+        &self,
+        replica: &ReplicaId,
+        row: Option<&ReplicaRow>,
+        line: Option<AuditLine>,
+    ) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        let key = Text(replica.clone());
+        match row {
+            Some(row) => changes.batch().put(&self.replicas, &key, row)?,
+            None => changes.batch().delete(&self.replicas, &key)?,
+        }
+        self.commit(changes, line)
+    }
+
+    /// Takes a node out of service, or says that every file was told.
+    pub fn retire_node(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        retired: Retired,
+        line: Option<AuditLine>,
+    ) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        let row = NodeRow {
+            retired: Some(retired),
+        };
+        let key = (Text(replica.clone()), Text(node.clone()));
+        changes.batch().put(&self.nodes, &key, &row)?;
+        self.commit(changes, line)
+    }
+
+    /// Takes a volume out of service, or says that every file was told.
+    pub fn retire_volume(
+        &self,
+        volume: &VolumeKey,
+        retired: &Retired,
+        line: Option<AuditLine>,
+    ) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        let key = volumes::to_table(volume);
+        changes.batch().put(&self.volumes, &key, retired)?;
+        self.commit(changes, line)
+    }
+
+    /// Takes a volume back into service.
+    pub fn reinstate_volume(&self, volume: &VolumeKey, line: AuditLine) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        let key = volumes::to_table(volume);
+        changes.batch().delete(&self.volumes, &key)?;
+        self.commit(changes, Some(line))
+    }
+
+    /// Takes a node back into service.
+    pub fn reinstate_node(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        line: AuditLine,
+    ) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        let key = (Text(replica.clone()), Text(node.clone()));
+        changes
+            .batch()
+            .put(&self.nodes, &key, &NodeRow::default())?;
+        self.commit(changes, Some(line))
+    }
+
+    /// Every file was told.
+    pub fn end(&self, task: &Task, line: AuditLine) -> Result<(), DbError> {
+        let now = self.now();
+        let line = Some(line);
+        let emptied = |retired: &Retired| Retired {
+            emptied: true,
+            ..retired.clone()
+        };
+        match task {
+            Task::Fill(replica) if now.is_filling(replica) => self.set_replica(replica, None, line),
+            Task::Fill(_) => Ok(()),
+            Task::Replica(replica) => match now.replicas.get(replica) {
+                Some(ReplicaRow::Retired(retired)) => {
+                    let row = ReplicaRow::Retired(emptied(retired));
+                    self.set_replica(replica, Some(&row), line)
+                }
+                Some(ReplicaRow::Filling { .. }) | None => Ok(()),
+            },
+            Task::Node(replica, node) => match now.nodes.get(&(replica.clone(), node.clone())) {
+                Some(retired) => self.retire_node(replica, node, emptied(retired), line),
+                None => Ok(()),
+            },
+            Task::Volume(volume) => match now.volumes.get(volume) {
+                Some(retired) => self.retire_volume(volume, &emptied(retired), line),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn commit(
+        &self,
+        mut changes: crate::admin::Changes,
+        line: Option<AuditLine>,
+    ) -> Result<(), DbError> {
+        if let Some(line) = line {
+            changes.note(line);
+        }
+        self.admin.commit(changes)?;
+        self.read()
+    }
+
+    fn read(&self) -> Result<(), DbError> {
+        let mut now = Now::default();
+        for row in self.replicas.scan()? {
+            let (Text(id), row) = row?;
+            now.replicas.insert(id, row);
+        }
+        for row in self.nodes.scan()? {
+            let ((Text(replica), Text(node)), row) = row?;
+            if let Some(retired) = row.retired {
+                now.nodes.insert((replica, node), retired);
+            }
+        }
+        for row in self.volumes.scan()? {
+            let (key, retired) = row?;
+            now.volumes.insert(volumes::from_table(key), retired);
+        }
+        self.read_draining(&mut now)?;
+        self.view.set(now);
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! What is being drained: volumes and nodes whose copies go elsewhere before people retire them.
+//!
+//! A node remembers its modes itself; here it is remembered what it said, so that its silence does not end a drain, and
+//! when everything had left.
+
+use archive_db::{DbError, Value};
+use archive_model::{NodeId, ReplicaId, VolumeId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Now, Standing};
+use crate::admin::AuditLine;
+
+/// A volume, or a whole node, that is drained.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// Its replica.
+    pub replica: ReplicaId,
+    /// Its node.
+    pub node: NodeId,
+    /// The volume; none: the whole node.
+    pub volume: Option<VolumeId>,
+}
+
+/// How far a drain is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrainRow {
+    /// The volume; none: the whole node.
+    pub volume: Option<VolumeId>,
+    /// Since when.
+    pub since: Timestamp,
+    /// When everything had left.
+    pub drained: Option<Timestamp>,
+}
+
+impl Value for DrainRow {}
+
+/// Replica, node, volume; the whole node has an empty one.
+pub type Key = (
+    archive_db::Text<ReplicaId>,
+    archive_db::Text<NodeId>,
+    String,
+);
+
+impl Source {
+    /// Whether what lies at this place of its replica has to leave.
+    pub fn holds(&self, replica: &ReplicaId, node: &NodeId, volume: &VolumeId) -> bool {
+        let is_volume = self.volume.as_ref().is_none_or(|own| own == volume);
+        self.replica == *replica && self.node == *node && is_volume
+    }
+
+    /// The key of its row.
+    pub fn key(&self) -> Key {
+        let volume = self.volume.as_ref().map(ToString::to_string);
+        (
+            archive_db::Text(self.replica.clone()),
+            archive_db::Text(self.node.clone()),
+            volume.unwrap_or_default(),
+        )
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            replica,
+            node,
+            volume,
+        } = self;
+        match volume {
+            Some(volume) => write!(f, "volume {volume} of node {node} of replica {replica}"),
+            None => write!(f, "node {node} of replica {replica}"),
+        }
+    }
+}
+
+impl Now {
+    /// Whether what lies at this place has to leave.
+    pub fn leaves(&self, replica: &ReplicaId, node: &NodeId, volume: &VolumeId) -> bool {
+        let mut sources = self.draining.keys();
+        sources.any(|source| source.holds(replica, node, volume))
+    }
+
+    /// The nodes of a replica that are drained as a whole.
+    pub fn leaving_nodes(&self, replica: &ReplicaId) -> Vec<NodeId> {
+        let sources = self.draining.keys();
+        let nodes = sources.filter(|source| source.replica == *replica && source.volume.is_none());
+        nodes.map(|source| source.node.clone()).collect()
+    }
+}
+
+impl Standing {
+    /// Remembers how far a drain is; none: it is over.
+    pub fn set_draining(
+        &self,
+        source: &Source,
+        row: Option<&DrainRow>,
+        line: AuditLine,
+    ) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        match row {
+            Some(row) => changes.batch().put(&self.drains, &source.key(), row)?,
+            None => changes.batch().delete(&self.drains, &source.key())?,
+        }
+        self.commit(changes, Some(line))
+    }
+
+    pub(super) fn read_draining(&self, now: &mut Now) -> Result<(), DbError> {
+        for row in self.drains.scan()? {
+            let ((archive_db::Text(replica), archive_db::Text(node), _), row) = row?;
+            let source = Source {
+                replica,
+                node,
+                volume: row.volume.clone(),
+            };
+            now.draining.insert(source, row);
+        }
+        Ok(())
+    }
+}

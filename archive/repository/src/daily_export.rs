@@ -1,0 +1,300 @@
+//! The export of every day, into the archive itself: an archived file like any other, in every replica.
+//!
+//! Where nothing has changed since the last one, there is none. When the next is due is remembered in the admin data.
+//! The repository is the depositor: an export whose store did not come to its end is stored again, before another one is
+//! made, until the archive has it.
+
+mod spool;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use archive_daemon::{Clock, Notifier, Step, Tasks, Worker, WorkerError};
+use archive_db::{DbError, Table, Value};
+use archive_decisions::store::Claim;
+use archive_durable::{DiskError, directory};
+use archive_ledger::admin::{Admin, AuditLine};
+use archive_ledger::export::ExportError;
+use archive_model::{Digests, FileName};
+use archive_rpc::answers::feed;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+
+use crate::depositor::{Depositor, Reply, Source};
+use crate::limits;
+use crate::mail::Mail;
+use spool::{Spool, Spooled, Written};
+
+/// How often it is looked whether one is due.
+const LOOK: Duration = Duration::from_mins(1);
+
+/// The pause after one that failed.
+const AGAIN: Duration = Duration::from_mins(15);
+
+/// The incident of an export that fails.
+const INCIDENT: &str = "export";
+
+/// An export that was made, or the begin of counting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ExportRow {
+    /// When.
+    at: Timestamp,
+    /// The archived file; none: nothing had changed, or nothing was exported yet.
+    name: Option<FileName>,
+    /// What it says, as a hash; compared with the next.
+    content: String,
+}
+
+impl Value for ExportRow {}
+
+impl ExportRow {
+    const fn new(at: Timestamp, name: Option<FileName>, content: String) -> Self {
+        Self { at, name, content }
+    }
+}
+
+/// The job that exports.
+pub(crate) struct Daily {
+    pub(crate) admin: Admin,
+    pub(crate) archive: String,
+    /// Where the admin data lie.
+    pub(crate) data: PathBuf,
+    /// How often.
+    pub(crate) period: Duration,
+    pub(crate) mail: Mail,
+    pub(crate) notifier: Notifier,
+    pub(crate) tasks: Tasks,
+    pub(crate) clock: Clock,
+    pub(crate) stop: CancellationToken,
+}
+
+/// Why an export is not in the archive.
+#[derive(Debug, thiserror::Error)]
+enum DailyError {
+    #[error("the repository stops")]
+    Stopped,
+    #[error("{0}")]
+    Export(Box<ExportError>),
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error("its name: {0}")]
+    Name(#[from] archive_model::InvalidFileName),
+    #[error("the archive does not take it: {0}")]
+    Store(String),
+    #[error(transparent)]
+    Join(#[from] tokio::task::JoinError),
+}
+
+impl From<ExportError> for DailyError {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Stopped => Self::Stopped,
+            ExportError::Database(_) | ExportError::Log(_) | ExportError::Write(_) => {
+                Self::Export(Box::new(error))
+            }
+        }
+    }
+}
+
+impl From<DbError> for DailyError {
+    fn from(error: DbError) -> Self {
+        ExportError::from(error).into()
+    }
+}
+
+impl Worker for Daily {
+    const NAME: &'static str = "export";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let now = self.clock.now();
+        let book = self.book();
+        let last = spawn_blocking(move || book.last()).await??;
+        let Some((_, row)) = &last else {
+            let (book, first) = (self.book(), ExportRow::new(now, None, String::new()));
+            spawn_blocking(move || book.write(0, first)).await??;
+            return Ok(Step::Idle(LOOK));
+        };
+        let due = row.at.checked_add(self.period).unwrap_or(Timestamp::MAX);
+        let spool = self.spool();
+        let pending = spawn_blocking(move || spool.pending()).await??;
+        if pending.is_none() && now < due {
+            let pause = Duration::try_from(due.duration_since(now)).unwrap_or(LOOK);
+            return Ok(Step::Idle(pause.min(LOOK)));
+        }
+        let (done, pause) = match pending {
+            Some(spooled) => (self.archive(now, last, spooled).await, LOOK),
+            None => (self.export(now, last).await, AGAIN),
+        };
+        match done {
+            Ok(()) => {
+                self.notifier.resolve(INCIDENT);
+                Ok(Step::Again)
+            }
+            Err(DailyError::Stopped) => Ok(Step::Idle(LOOK)),
+            Err(error) => {
+                tracing::error!(%error, "the admin data were not exported");
+                let text = format!("the admin data were not exported into the archive: {error}");
+                self.notifier.raise(INCIDENT, text);
+                Ok(Step::Idle(pause))
+            }
+        }
+    }
+}
+
+impl Daily {
+    fn book(&self) -> Book {
+        Book {
+            admin: self.admin.clone(),
+            who: format!("repository/{}", self.archive),
+        }
+    }
+
+    fn spool(&self) -> Spool {
+        Spool {
+            admin: self.admin.clone(),
+            archive: self.archive.clone(),
+            data: self.data.clone(),
+            stop: self.stop.clone(),
+        }
+    }
+
+    /// Writes an export and archives it, if it says anything new.
+    async fn export(
+        &self,
+        now: Timestamp,
+        last: Option<(u64, ExportRow)>,
+    ) -> Result<(), DailyError> {
+        let spool = self.spool();
+        let written = spawn_blocking(move || spool.write(now)).await??;
+        let Written {
+            spooled,
+            files,
+            audit,
+        } = written;
+        let is_same = last
+            .as_ref()
+            .is_some_and(|(_, before)| before.content == spooled.content);
+        if is_same || files == 0 {
+            directory::remove_name(&spooled.path)?;
+            return self.write(now, last, None, spooled.content).await;
+        }
+        tracing::info!(name = %spooled.name, files, audit, "admin data exported");
+        self.archive(now, last, spooled).await
+    }
+
+    /// Has the archive store an export, and remembers it.
+    async fn archive(
+        &self,
+        now: Timestamp,
+        last: Option<(u64, ExportRow)>,
+        spooled: Spooled,
+    ) -> Result<(), DailyError> {
+        self.store(&spooled).await?;
+        directory::remove_name(&spooled.path)?;
+        self.write(now, last, Some(spooled.name), spooled.content)
+            .await
+    }
+
+    async fn write(
+        &self,
+        now: Timestamp,
+        last: Option<(u64, ExportRow)>,
+        name: Option<FileName>,
+        content: String,
+    ) -> Result<(), DailyError> {
+        let number = last.map_or(0, |(number, _)| number + 1);
+        let (book, row) = (self.book(), ExportRow::new(now, name, content));
+        Ok(spawn_blocking(move || book.write(number, row)).await??)
+    }
+
+    /// Gives it to the archive as any depositor would.
+    async fn store(&self, spooled: &Spooled) -> Result<(), DailyError> {
+        let claim = Claim {
+            size: spooled.size,
+            root: Some(spooled.root),
+            digests: Digests::default(),
+        };
+        let (replies, mut answers) = mpsc::channel(16);
+        let (chunks, stream) = mpsc::channel(4);
+        let stream = ReceiverStream::new(stream);
+        let source = Source::new(stream, replies.clone(), claim.clone()).whole();
+        let depositor = Depositor {
+            who: self.book().who,
+            source: Some(source),
+            replies,
+            sent: false,
+            claim: claim.clone(),
+            received: None,
+            answered: CancellationToken::new(),
+        };
+        let path = spooled.path.clone();
+        self.tasks.spawn_once("export-source", async move {
+            let mut file = None;
+            let fed = feed(&chunks, move |outlet| {
+                spool::read_on(&path, &mut file, outlet)
+            })
+            .await;
+            if let Err(error) = fed {
+                // The depositor may have gone; then the store has failed already.
+                drop(chunks.send(Err(error.to_string())).await);
+            }
+            Ok::<(), std::convert::Infallible>(())
+        });
+        if !self.mail.ask(spooled.name.clone(), claim, depositor).await {
+            return Err(DailyError::Stopped);
+        }
+        let answered = async {
+            while let Some(reply) = answers.recv().await {
+                match reply {
+                    Reply::Ready { .. } | Reply::Taken(_) => {}
+                    Reply::Stored(_) => return Ok(()),
+                    Reply::Failed(error) => return Err(DailyError::Store(error.to_string())),
+                }
+            }
+            Err(DailyError::Store("it gave no answer".to_owned()))
+        };
+        let limit = limits::storing(spooled.size);
+        tokio::select! {
+            () = self.stop.cancelled() => Err(DailyError::Stopped),
+            answered = self.clock.timeout(limit, answered) => {
+                answered.map_err(|late| DailyError::Store(late.to_string()))?
+            }
+        }
+    }
+}
+
+/// Where it is remembered what was exported.
+struct Book {
+    admin: Admin,
+    who: String,
+}
+
+impl Book {
+    fn table(&self) -> Result<Table<u64, ExportRow>, DbError> {
+        self.admin.table("exports")
+    }
+
+    fn last(&self) -> Result<Option<(u64, ExportRow)>, DbError> {
+        self.table()?.last()
+    }
+
+    fn write(&self, number: u64, row: ExportRow) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        changes.batch().put(&self.table()?, &number, &row)?;
+        if let Some(name) = row.name {
+            changes.note(AuditLine {
+                at: row.at,
+                who: self.who.clone(),
+                file: Some(name),
+                what: "admin data exported".to_owned(),
+            });
+        }
+        self.admin.commit(changes)
+    }
+}

@@ -1,0 +1,178 @@
+//! Where an export lies on the repository's disk until the archive has it.
+//!
+//! Owns that an export which the archive was asked to store can be stored again after a crash: it is durable, under the
+//! name that it has in the archive, before the archive is asked, and is removed only when the archive has it.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use archive_durable::{AppendFile, directory};
+use archive_model::{FileName, Root};
+use archive_rpc::answers::{Outlet, Progress};
+use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::DailyError;
+use crate::depositor::Chunk;
+use archive_ledger::admin::Admin;
+use archive_ledger::export::{Export, ExportError, prefix};
+
+/// How much is handed on at once, in bytes.
+const CHUNK: usize = 256 << 10;
+
+/// An export on the disk, not archived yet.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Spooled {
+    pub(super) name: FileName,
+    pub(super) path: PathBuf,
+    pub(super) size: u64,
+    pub(super) root: Root,
+    /// The hash of its content; empty if a crash left the export.
+    pub(super) content: String,
+}
+
+/// An export that was written.
+pub(super) struct Written {
+    pub(super) spooled: Spooled,
+    pub(super) files: u64,
+    pub(super) audit: u64,
+}
+
+/// The folder of exports that are not archived yet.
+pub(super) struct Spool {
+    pub(super) admin: Admin,
+    pub(super) archive: String,
+    pub(super) data: PathBuf,
+    pub(super) stop: CancellationToken,
+}
+
+impl Spool {
+    fn folder(&self) -> PathBuf {
+        self.data.join("export")
+    }
+
+    /// The export that the archive was asked to store and may not have; what never came so far is removed.
+    pub(super) fn pending(&self) -> Result<Option<Spooled>, DailyError> {
+        let folder = self.folder();
+        directory::make(&folder)?;
+        for entry in directory::names(&folder)? {
+            let path = folder.join(&entry);
+            let name = entry.to_str().and_then(|name| FileName::new(name).ok());
+            let is_begun = match &name {
+                Some(name) => self.admin.file(name)?.is_some(),
+                None => false,
+            };
+            match name {
+                Some(name) if is_begun => return Self::read(name, path).map(Some),
+                Some(_) | None => directory::remove_name(&path)?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn read(name: FileName, path: PathBuf) -> Result<Spooled, DailyError> {
+        let mut hash = blake3::Hasher::new();
+        let mut file = directory::open(&path)?;
+        let size = io::copy(&mut file, &mut hash).map_err(failed)?;
+        Ok(Spooled {
+            name,
+            path,
+            size,
+            root: Root::from_bytes(hash.finalize().into()),
+            content: String::new(),
+        })
+    }
+
+    /// Writes an export of now, durably.
+    pub(super) fn write(&self, now: Timestamp) -> Result<Written, DailyError> {
+        let folder = self.folder();
+        directory::make(&folder)?;
+        let time = now.strftime("%Y%m%dT%H%M%SZ");
+        let name = FileName::new(&format!("{}{time}.jsonl.gz", prefix(&self.archive)))?;
+        let path = folder.join(name.as_str());
+        // What an attempt of the same second left.
+        directory::remove_name(&path)?;
+        let file = Hashed {
+            file: AppendFile::open(&path)?,
+            hash: blake3::Hasher::new(),
+            size: 0,
+        };
+        let mut packed = GzEncoder::new(BufWriter::with_capacity(CHUNK, file), Compression::new(6));
+        let log = self.data.join("audit");
+        let export = Export {
+            admin: &self.admin,
+            log: &log,
+            archive: &self.archive,
+            time: now,
+            is_stopping: &|| self.stop.is_cancelled(),
+        };
+        let exported = export.write(&mut packed)?;
+        let written = packed
+            .finish()
+            .and_then(|rest| rest.into_inner().map_err(io::IntoInnerError::into_error))
+            .map_err(failed)?;
+        written.file.sync()?;
+        directory::sync(&folder)?;
+        Ok(Written {
+            spooled: Spooled {
+                name,
+                path,
+                size: written.size,
+                root: Root::from_bytes(written.hash.finalize().into()),
+                content: exported.content,
+            },
+            files: exported.end.files,
+            audit: exported.end.audit,
+        })
+    }
+}
+
+fn failed(error: io::Error) -> DailyError {
+    ExportError::Write(error).into()
+}
+
+/// Hands the file on, for as long as somebody takes it.
+pub(super) fn read_on(
+    path: &Path,
+    file: &mut Option<File>,
+    outlet: &mut Outlet<Result<Chunk, String>>,
+) -> io::Result<Progress> {
+    let file = match file {
+        Some(file) => file,
+        None => file.insert(directory::open(path).map_err(|error| error.source)?),
+    };
+    loop {
+        let mut buffer = Vec::with_capacity(CHUNK);
+        file.take(CHUNK as u64).read_to_end(&mut buffer)?;
+        if buffer.is_empty() {
+            outlet.send(Ok(Chunk::End));
+            return Ok(Progress::Done);
+        }
+        if !outlet.send(Ok(Chunk::Data(Bytes::from(buffer)))) {
+            return Ok(Progress::Paused);
+        }
+    }
+}
+
+/// A file that is hashed while it is written.
+struct Hashed {
+    file: AppendFile,
+    hash: blake3::Hasher,
+    size: u64,
+}
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.append(bytes).map_err(|error| error.source)?;
+        self.hash.update(bytes);
+        self.size += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! An export that a crash cut is stored again, or was never begun.
+
+use archive_daemon::clock::ManualClock;
+use archive_decisions::store::{FileRecord, Phase};
+use archive_model::{ReplicaState, StoreFailure};
+
+use super::*;
+use crate::depositor::Custody;
+use crate::mail::Letter;
+use archive_ledger::restore::testing::row;
+
+const NAME: &str = "holdfast-admin-kb-20260101T000000Z.jsonl.gz";
+
+struct ExportFixture {
+    daily: Daily,
+    letters: mpsc::Receiver<Letter>,
+    _directory: tempfile::TempDir,
+}
+
+impl ExportFixture {
+    /// An archive whose last export was made just now.
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
+        let (mail, letters) = Mail::new();
+        let admin = Admin::init(directory.path()).unwrap();
+        let tasks = Tasks::new();
+        let daily = Daily {
+            admin,
+            archive: "kb".to_owned(),
+            data: directory.path().to_owned(),
+            period: Duration::from_hours(24),
+            mail,
+            notifier: Notifier::silent(),
+            clock: clock.clock(),
+            stop: tasks.stop(),
+            tasks,
+        };
+        let row = ExportRow::new(clock.clock().now(), None, String::new());
+        daily.book().write(0, row).unwrap();
+        Self {
+            daily,
+            letters,
+            _directory: directory,
+        }
+    }
+
+    /// The export lies on the disk, as a crash left it.
+    fn spool(&self, bytes: &[u8]) -> PathBuf {
+        let folder = self.daily.data.join("export");
+        directory::make(&folder).unwrap();
+        let path = folder.join(NAME);
+        let mut file = archive_durable::AppendFile::open(&path).unwrap();
+        file.append(bytes).unwrap();
+        path
+    }
+
+    /// The archive was asked for it, and one replica has not got it.
+    fn begin(&self) -> FileRecord {
+        let mut row = row(NAME, 7);
+        row.record.phase = Phase::Incomplete;
+        let copy = row.record.replicas.values_mut().next().unwrap();
+        copy.state = ReplicaState::UploadFailed(StoreFailure::NoSpace);
+        let mut changes = self.daily.admin.change();
+        self.daily.admin.put(&mut changes, &row).unwrap();
+        self.daily.admin.commit(changes).unwrap();
+        row.record
+    }
+}
+
+/// Fails if an export that a crash cut is left to people, is stored under another name or with other bytes, or is
+/// forgotten before the archive has it.
+#[tokio::test]
+async fn export_cut_by_crash_is_stored_again() {
+    let mut world = ExportFixture::new();
+    let path = world.spool(b"rows");
+    let record = world.begin();
+    for is_stored in [false, true] {
+        let ExportFixture { daily, letters, .. } = &mut world;
+        let mut step = Box::pin(daily.step());
+        let letter = tokio::select! {
+            letter = letters.recv() => letter.unwrap(),
+            done = &mut step => panic!("nothing was stored: {done:?}"),
+        };
+        let Letter::Ask {
+            name,
+            claim,
+            depositor,
+        } = letter
+        else {
+            panic!("the archive is asked to store it")
+        };
+        assert_eq!(name.as_str(), NAME);
+        let root: [u8; 32] = blake3::hash(b"rows").into();
+        assert_eq!(claim.root.map(|root| *root.as_bytes()), Some(root));
+        assert_eq!(depositor.who, "repository/kb");
+        let reply = if is_stored {
+            Reply::Stored(Box::new(Custody {
+                receipt: String::new(),
+                already: false,
+                record: record.clone(),
+            }))
+        } else {
+            Reply::Failed(archive_model::ArchiveError::Busy(name))
+        };
+        depositor.replies.send(reply).await.unwrap();
+        step.await.unwrap();
+        assert_eq!(path.try_exists().unwrap(), !is_stored);
+    }
+    let (_, last) = world.daily.book().last().unwrap().unwrap();
+    assert_eq!(
+        last.name.map(|name| name.to_string()).as_deref(),
+        Some(NAME)
+    );
+}
+
+/// Fails if what the archive was never asked to store is stored, or lies on the disk permanently.
+#[tokio::test]
+async fn export_that_was_never_begun_is_removed() {
+    let mut world = ExportFixture::new();
+    let path = world.spool(b"half a li");
+    world.daily.step().await.unwrap();
+    assert!(!path.try_exists().unwrap());
+    assert!(world.letters.try_recv().is_err(), "nothing is stored");
+}
