@@ -88,11 +88,11 @@ need_python() {
     PATH=$PATH:$judges/bin
 }
 
-# need_examples: what the jobs in archive/batch/examples are built with, in your cache folder. Their build scripts know.
+# need_examples: what the jobs in archive/component/examples are built with, in your cache folder. Their build scripts know.
 need_examples() {
     local language code=0
     for language in python javascript; do
-        archive/batch/examples/$language/build --install || code=1
+        archive/component/examples/$language/build --install || code=1
     done
     return $code
 }

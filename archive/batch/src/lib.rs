@@ -1,7 +1,8 @@
-//! The batch engine: one program over many files, where their bytes are.
+//! Batch jobs: one program over many files, where their bytes are.
 //!
 //! Owns what a job is ([`Job`], [`Plan`]), which jobs are built in ([`built_in`]), and how one file goes through one
-//! ([`run_file`]). Knows no network, no node and no clock of its own: the caller brings the bytes, proven while they are
+//! ([`run_file`]). Jobs that users bring as WebAssembly components are [`Plan`]s of `archive-component`, which has the engine
+//! for them. Knows no network, no node and no clock of its own: the caller brings the bytes, proven while they are
 //! read ([`Source`]), takes the output ([`Sink`]), and says when it is over ([`Control`]).
 //!
 //! Each file has a job of its own, which is gone after it. So what a job writes about a file depends on that file alone;
@@ -46,14 +47,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod component;
 pub mod control;
 pub mod job;
 pub mod plan;
 pub mod reduce;
 pub mod run;
 
-pub use component::{About, CompileError, Compiler, Component, Components, Surroundings};
 pub use control::{Control, Stop};
 pub use job::{File, Job, JobError, ReadError, Reads, Sink, Source};
 pub use plan::{Argument, InvalidJob, JobInfo, Plan, Reduce, built_in, plan};

@@ -32,7 +32,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use archive_batch::{Compiler, Components, InvalidJob, Surroundings};
+use archive_batch::InvalidJob;
+use archive_component::{Compiler, Components, Surroundings};
 use archive_daemon::{Clock, Tasks};
 use archive_durable::{DiskError, directory};
 use archive_model::{JobLane, Program};

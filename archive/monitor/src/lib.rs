@@ -28,7 +28,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use archive_batch::{Compiler, Components, InvalidJob, Surroundings};
+use archive_batch::InvalidJob;
+use archive_component::{Compiler, Components, Surroundings};
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, OwnThread};

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive_batch::Components;
+use archive_component::Components;
 use archive_daemon::{Clock, Daemon, Tasks};
 use archive_model::{FileName, NodeId};
 use archive_rpc::{Identity, InvalidMessage, Kind, Role, Services};

@@ -23,11 +23,11 @@ use super::world::{Cluster, MONITORS, REPOSITORY, flip, on_a_cluster};
 use super::world::{LONG, eventually};
 
 /// Counts the records of every file; its reduce step counts the files.
-const COUNT: &[u8] = include_bytes!("../../../archive/batch/examples/count.wat");
+const COUNT: &[u8] = include_bytes!("../../../archive/component/examples/count.wat");
 
 /// Never ends.
 pub(super) const ENDLESS: &[u8] =
-    include_bytes!("../../../archive/batch/tests/hostile/endless.wat");
+    include_bytes!("../../../archive/component/tests/hostile/endless.wat");
 
 pub(super) fn researcher(cluster: &Cluster) -> Researcher {
     Researcher::new(cluster.channel("researcher/rita"), limits())
@@ -42,7 +42,7 @@ pub(super) fn job(id: &str, program: &str) -> Submission {
 
 /// A component, from its text.
 pub(super) fn component(id: &str, text: &[u8]) -> Submission {
-    bytes(id, &archive_batch::component::to_binary(text).unwrap())
+    bytes(id, &archive_component::to_binary(text).unwrap())
 }
 
 fn bytes(id: &str, bytes: &[u8]) -> Submission {

@@ -31,7 +31,7 @@ use crate::output::{Output, tell};
 
 fn main() -> ExitCode {
     // A node runs its own executable again to compile components.
-    if let Some(exit) = archive_batch::component::compile_child(std::env::args_os()) {
+    if let Some(exit) = archive_component::compile_child(std::env::args_os()) {
         return exit;
     }
     let cli = match Cli::try_parse() {

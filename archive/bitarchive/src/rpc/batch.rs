@@ -8,7 +8,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_batch::{CompileError, Component, Control, InvalidJob, Plan, Stop};
+use archive_batch::{Control, InvalidJob, Plan, Stop};
+use archive_component::{CompileError, Component};
 use archive_model::{FileName, JobLane, Program, Root};
 use archive_rpc::answers::fail;
 use archive_rpc::{InvalidMessage, Kind};

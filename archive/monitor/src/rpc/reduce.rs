@@ -9,7 +9,8 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_batch::{CompileError, Component, Components, Control, JobError, Sink, Stop};
+use archive_batch::{Control, JobError, Sink, Stop};
+use archive_component::{CompileError, Component, Components};
 use archive_daemon::{Clock, Tasks};
 use archive_model::limits::LONGEST_REASON;
 use archive_model::{Program, Root};

@@ -154,7 +154,7 @@ impl Asked {
                 return Err(SubmitError::Foreign);
             }
             Program::Component(_) => {
-                let most = archive_batch::component::LARGEST;
+                let most = archive_model::limits::LARGEST_COMPONENT;
                 if self.component_size == 0 || self.component_size > most {
                     return field("component_size", "is not between 1 byte and 64 MiB");
                 }

@@ -16,7 +16,7 @@ fn run_component(file: &Path) -> Ran {
 /// Fails if `batch run` turns to the archive without a look at the component.
 #[test]
 fn refused_component_is_not_handed_in() {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../archive/batch");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../archive/component");
     let good = examples.join("examples/count.wat");
     let ran = run_component(&good).expect(3);
     assert!(ran.err.contains("there is no client file"), "{ran:?}");

@@ -76,7 +76,7 @@ fn end_of(archive: &Archive, id: &str) -> Value {
 
 pub fn hostile(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../archive/batch/tests/hostile")
+        .join("../../archive/component/tests/hostile")
         .join(name)
 }
 

@@ -6,8 +6,9 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive_batch::component::to_binary;
-use archive_batch::{CompileError, Compiler, Components, Control, Stop, Surroundings};
+use archive_batch::{Control, Stop};
+use archive_component::to_binary;
+use archive_component::{CompileError, Compiler, Components, Surroundings};
 
 fn compiler() -> Compiler {
     Compiler::new(PathBuf::from(env!("CARGO_BIN_EXE_holdfast")))
@@ -22,7 +23,7 @@ fn components(compiler: Compiler, cache: &Path) -> Components {
 }
 
 fn count() -> Vec<u8> {
-    let text = include_bytes!("../../../../archive/batch/examples/count.wat");
+    let text = include_bytes!("../../../../archive/component/examples/count.wat");
     to_binary(text).expect("a component").into_owned()
 }
 

@@ -5,8 +5,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archive_batch::component::{LARGEST, to_binary};
-use archive_batch::{CompileError, Component, Components, Control};
+use archive_batch::Control;
+use archive_component::to_binary;
+use archive_component::{CompileError, Component, Components};
+use archive_model::limits::LARGEST_COMPONENT;
 use clap::Args;
 use serde::Serialize;
 
@@ -16,7 +18,7 @@ use crate::exit::{Exit, Failure};
 /// Say what a component is, or why it would be refused
 ///
 /// Compiles it and asks what it does, on this machine and without an archive. The exit code is 5 if it is refused. What a
-/// component may be stands in `archive/batch/wit/batch.wit`, with examples beside it.
+/// component may be stands in `archive/component/wit/batch.wit`, with examples beside it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast batch check titles.wasm
@@ -81,7 +83,7 @@ pub(super) fn read(path: &Path) -> Result<(Vec<u8>, Arc<Component>), Failure> {
     let unreadable = |error| Failure::unreadable(path, &error);
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1)
+    file.take(LARGEST_COMPONENT + 1)
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
     let shown = path.display();
@@ -112,7 +114,7 @@ mod tests {
         check(b"(component", "its text is no component");
         check(b"(component)", "it exports neither");
         let huge = tempfile::NamedTempFile::new().unwrap();
-        huge.as_file().set_len(LARGEST + 1).unwrap();
+        huge.as_file().set_len(LARGEST_COMPONENT + 1).unwrap();
         let failure = read(huge.path()).unwrap_err();
         assert!(failure.message.contains("at most 67108864"), "{failure}");
     }

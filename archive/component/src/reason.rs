@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
+use archive_batch::JobError;
 use archive_model::JobLimits;
 use archive_model::limits::LONGEST_REASON;
 use wasmtime::{Trap, WasmBacktrace};
 
 use super::host::{HANDED_OVER, Halt};
-use crate::job::JobError;
 
 /// What an error that came out of a component means.
 pub(super) fn of(error: &wasmtime::Error, limits: &JobLimits) -> JobError {

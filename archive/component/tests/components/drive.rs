@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_batch::component::to_binary;
-use archive_batch::{CompileError, Component, Components, Control, File, JobError, Reads, Sink};
+use archive_batch::{Control, File, JobError, Reads, Sink};
+use archive_component::to_binary;
+use archive_component::{CompileError, Component, Components};
 use archive_formats::warc::{Builder, Kind, Reader, Writer};
 use archive_model::{FileName, JobLimits, Root};
 

@@ -6,7 +6,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use archive_batch::{Component, Components, Control, JobError};
+use archive_batch::{Control, JobError};
+use archive_component::{Component, Components};
 use archive_formats::warc::Kind;
 
 use crate::drive::{exists, folder, limits, show, warc};

@@ -4,17 +4,17 @@
 
 use std::borrow::Cow;
 
+use archive_batch::InvalidJob;
+use archive_model::limits::LARGEST_COMPONENT;
 use wasmtime::component::{
     Component as Code, ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift,
     Linker, Lower, TypedFunc,
 };
 use wasmtime::{Engine, Store};
 
-use super::LARGEST;
 use super::bounds;
 use super::host::{Halt, Host};
 use super::wit::{ArchiveRecord, Arguments, Ended, File};
-use crate::plan::InvalidJob;
 
 /// What all interfaces begin with.
 const PACKAGE: &str = "holdfast:batch/";
@@ -245,9 +245,9 @@ pub fn to_binary(bytes: &[u8]) -> Result<Cow<'_, [u8]>, InvalidJob> {
 
 fn size(bytes: &[u8]) -> Result<(), InvalidJob> {
     let size = bytes.len() as u64;
-    if size > LARGEST {
+    if size > LARGEST_COMPONENT {
         return Err(refuse(format!(
-            "it has {size} bytes; at most {LARGEST} are taken"
+            "it has {size} bytes; at most {LARGEST_COMPONENT} are taken"
         )));
     }
     if bytes.is_empty() {
@@ -266,7 +266,7 @@ fn first_bytes(bytes: &[u8]) -> Result<(), String> {
     if bytes.starts_with(MODULE) {
         return Err(
             "it is a core module and no component; make one of it with `wasm-tools component new`, or let the tool of \
-             your language make it (see archive/batch/examples)"
+             your language make it (see archive/component/examples)"
                 .to_owned(),
         );
     }

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use archive_batch::{Control, File, Job, JobError, Plan, Reads, Reduce, Sink};
 use archive_formats::warc::{End, Record};
 use archive_model::JobLimits;
 
@@ -11,9 +12,6 @@ use super::block::Block;
 use super::compile::Shows;
 use super::guest::{Call, Guest};
 use super::wit::{self, Arguments};
-use crate::control::Control;
-use crate::job::{File, Job, JobError, Reads, Sink};
-use crate::plan::{Plan, Reduce};
 
 /// A component with its arguments and limits.
 #[derive(Debug)]

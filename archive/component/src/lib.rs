@@ -8,6 +8,25 @@
 //! Only binaries are compiled: text is made one by the caller that hands it in ([`to_binary`]). Where a [`Compiler`] is
 //! named, a component is compiled in a process of its own, within limits of memory and time, before this process looks
 //! at it; and a panic beside a component ends one job where the process [can spare](Surroundings::spare) it.
+//!
+//! The rooms in reading order:
+//!
+//! - `wit` (the nouns that cross the border), `block` (bytes that a component is shown a piece at a time);
+//! - `compile` and `child` (bytes become a program, within limits), `cache` (compiled ones on disk), `bounds` (of memory);
+//! - `host` (what a component may ask for), `guest` (one instance on its thread), `reason` (why it ended);
+//! - `engine` ([`Components`], which has them all), `job` (a component as a [`Plan`]).
+//!
+//! ```
+//! use archive_batch::Control;
+//! use archive_component::{Components, to_binary};
+//!
+//! // No folder for what is compiled, and no process for compiling.
+//! let components = Components::new(None)?;
+//! let text = include_bytes!("../examples/count.wat");
+//! let count = components.compile(&to_binary(text)?, &Control::default())?;
+//! assert_eq!(count.shown(), "records");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod block;
 mod bounds;
@@ -24,6 +43,7 @@ mod wit;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
+use archive_batch::{Control, InvalidJob, JobError, Plan, Sink};
 use archive_model::{JobLimits, Root};
 
 pub use child::{CompileError, Compiler, VERB, compile_child};
@@ -33,12 +53,6 @@ pub use engine::{Components, Surroundings};
 use self::block::Block;
 use self::compile::Program;
 use self::guest::{Call, Guest};
-use crate::control::Control;
-use crate::job::{JobError, Sink};
-use crate::plan::{InvalidJob, Plan};
-
-/// The largest component that is taken, in bytes.
-pub const LARGEST: u64 = 64 << 20;
 
 /// A component that can be run.
 #[derive(Debug)]

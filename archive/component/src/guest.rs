@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use archive_batch::{Control, JobError, Sink};
 use archive_formats::warc::Header;
 use archive_model::JobLimits;
 use rustix::time::{ClockId, clock_gettime};
@@ -19,8 +20,6 @@ use super::compile::{Functions, Program};
 use super::host::{Ask, HANDED_OVER, Halt, Host, Reply};
 use super::reason;
 use super::wit::{ArchiveRecord, Arguments, Ended, File};
-use crate::control::Control;
-use crate::job::{JobError, Sink};
 
 /// What the thread of a component needs: its stack, and what the host does on top of it.
 const STACK: usize = super::engine::STACK + (2 << 20);

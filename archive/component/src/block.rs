@@ -5,11 +5,11 @@
 
 use std::io::{self, BufRead, Cursor, Read};
 
+use archive_batch::JobError;
 use archive_formats::http::{Body, BodyError, Head, HeadError, Limits};
 use archive_formats::warc::{Kind, ReadError, Record};
 
 use super::wit::HttpMessage;
-use crate::job::JobError;
 
 /// The longest head of an HTTP message that is read.
 const HEAD_LIMIT: usize = 1 << 20;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use archive_batch::{Control, InvalidJob, Sink, Stop};
 use archive_model::{JobLimits, Root};
 use tempfile::TempDir;
 use wasmtime::component::Linker;
@@ -20,9 +21,6 @@ use super::compile::{Program, looks_like_one};
 use super::guest::{Call, Guest};
 use super::host::{self, Host};
 use super::{About, Component, reason};
-use crate::control::{Control, Stop};
-use crate::job::Sink;
-use crate::plan::InvalidJob;
 
 /// How deep components may call.
 pub(super) const STACK: usize = 1 << 20;

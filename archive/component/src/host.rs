@@ -4,14 +4,13 @@
 
 use std::sync::mpsc::{Receiver, SyncSender};
 
+use archive_batch::{JobError, Stop};
 use archive_formats::warc::Header;
 use wasmtime::component::Linker;
 use wasmtime::{Engine, ResourceLimiter, StoreContextMut};
 
 use super::bounds;
 use super::wit::{self, Fields, HttpMessage};
-use crate::control::Stop;
-use crate::job::JobError;
 
 /// What a component imports.
 pub(super) const NAME: &str = "holdfast:batch/host@1.0.0";

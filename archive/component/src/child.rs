@@ -14,12 +14,12 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use archive_batch::{Control, InvalidJob, Stop};
+use archive_model::limits::LARGEST_COMPONENT;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
 use super::compile::Program;
-use super::{LARGEST, engine, host, reason};
-use crate::control::{Control, Stop};
-use crate::plan::InvalidJob;
+use super::{engine, host, reason};
 
 /// The verb with which the executable is called: `VERB CACHE MEMORY SECONDS`, with the component on its standard input.
 pub const VERB: &str = "compile-component";
@@ -212,7 +212,7 @@ fn limit(memory: u64, seconds: u64) -> rustix::io::Result<()> {
 fn compile(cache: &Path) -> Result<(), String> {
     let mut bytes = Vec::new();
     io::stdin()
-        .take(LARGEST + 1)
+        .take(LARGEST_COMPONENT + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| format!("it cannot be read: {error}"))?;
     let failed = |error: wasmtime::Error| format!("there is no engine for components: {error:#}");

@@ -46,8 +46,8 @@ pub(super) struct HttpMessage {
     fields: Fields,
 }
 
-impl From<&crate::job::File> for File {
-    fn from(file: &crate::job::File) -> Self {
+impl From<&archive_batch::job::File> for File {
+    fn from(file: &archive_batch::job::File) -> Self {
         Self {
             name: file.name.as_str().to_owned(),
             size: file.size,

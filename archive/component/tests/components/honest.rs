@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use archive_batch::{About, CompileError, Components, Control, JobError, Reduce, Stop};
+use archive_batch::{Control, JobError, Reduce, Stop};
+use archive_component::{About, CompileError, Components};
 use archive_formats::warc::Kind;
 
 use crate::drive::{binary, compile, file, limits, resources, show, show_to, warc};
