@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use archive_db::DbError;
 use archive_durable::{DiskError, SidecarError, VolumeProblem};
-use archive_model::{FileName, Root, UploadId, VolumeId};
+use archive_model::{FileName, Mode, Root, UploadId, VolumeId};
 use jiff::Timestamp;
 
 use crate::checksum::RecordError;
-use crate::volumes::{Mode, VolumesError};
+use crate::volumes::VolumesError;
 use crate::work::Work;
 
 /// Why a node did not do what it was asked.

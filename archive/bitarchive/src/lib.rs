@@ -51,4 +51,4 @@ pub use reconcile::Reconciled;
 pub use serve::{StartError, serve};
 pub use settings::{AtticSettings, Settings};
 pub use upload::Upload;
-pub use volumes::{Mode, Volume, Volumes, VolumesError};
+pub use volumes::{Volume, Volumes, VolumesError};

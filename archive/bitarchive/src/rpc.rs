@@ -94,11 +94,16 @@ impl Door {
         &self,
         work: impl FnOnce(&Node, Timestamp) -> Result<(), NodeError> + Send + 'static,
     ) -> Result<Response<wire::NodeStatus>, Status> {
-        let done = self.act(|node, now| work(node, now).map(|()| convert::report(node)));
+        let done = self.act(|node, now| work(node, now).map(|()| status(node)));
         let status = done.await?;
         self.herald.tell_now().await;
         Ok(status)
     }
+}
+
+/// Writes how the node is now.
+fn status(node: &Node) -> wire::NodeStatus {
+    fields::node_status(convert::report(node))
 }
 
 /// Runs `work` of a `part` on a thread that may block; what it sends is the answer, and so is the error it ends with.
@@ -199,7 +204,7 @@ impl NodeService for Door {
         &self,
         _request: Request<wire::NodeStateRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
-        self.act(|node, _| Ok(convert::report(node))).await
+        self.act(|node, _| Ok(status(node))).await
     }
 
     async fn set_volume(
@@ -215,7 +220,7 @@ impl NodeService for Door {
         &self,
         request: Request<wire::SetModeRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
-        let mode = volumes::mode(request.get_ref())?;
+        let mode = volumes::mode(request.into_inner())?;
         self.change(move |node, _| node.set_mode(mode)).await
     }
 

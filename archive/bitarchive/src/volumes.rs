@@ -16,56 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 use archive_durable::{DiskError, Expected, Identity, Severity, VolumeProblem, directory};
-use archive_model::{NodeId, ReplicaId, VolumeId};
-use serde::{Deserialize, Serialize};
+use archive_model::{Mode, NodeId, ReplicaId, VolumeId};
 
 use self::disks::DiskThreads;
 pub use self::memory::unlisted;
 use self::memory::{MEMORY_NAME, Memory, Remembered, remember, write};
 pub use self::verbs::VolumesError;
 use crate::layout::Layout;
-
-/// Whether a volume takes new files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// It takes new files.
-    #[default]
-    ReadWrite,
-    /// It serves what it has and takes nothing.
-    ReadOnly,
-    /// As read-only; what it has is being copied to other volumes.
-    Draining,
-}
-
-impl Mode {
-    /// Every mode.
-    pub const ALL: [Self; 3] = [Self::ReadWrite, Self::ReadOnly, Self::Draining];
-
-    /// The mode as it stands on the wire and in settings.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ReadWrite => "read-write",
-            Self::ReadOnly => "read-only",
-            Self::Draining => "draining",
-        }
-    }
-}
-
-impl std::fmt::Display for Mode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl std::str::FromStr for Mode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|mode| mode.as_str() == text);
-        found.ok_or_else(|| "none of read-write, read-only, draining".to_owned())
-    }
-}
 
 /// One volume as the node sees it now.
 #[derive(Clone, Debug, PartialEq, Eq)]

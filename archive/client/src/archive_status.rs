@@ -4,9 +4,8 @@ mod drain;
 
 use std::collections::BTreeMap;
 
-use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId};
+use archive_model::{NodeId, NodeState, ReplicaId, ReplicaKind, VolumeId};
 use archive_rpc::InvalidMessage;
-use jiff::Timestamp;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
@@ -55,70 +54,7 @@ pub struct ReplicaOverview {
     /// Whether it is out of service permanently.
     pub retired: bool,
     /// Its machines.
-    pub nodes: Vec<NodeStatus>,
-}
-
-/// One machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct NodeStatus {
-    /// The node.
-    pub node: NodeId,
-    /// Where it takes calls.
-    pub endpoint: String,
-    /// Its disks.
-    pub volumes: Vec<VolumeStatus>,
-    /// Room for new files on its best volume, in bytes, above the reserve.
-    pub usable: u64,
-    /// Its last sign of life; absent: never heard of since its monitor started.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seen: Option<Timestamp>,
-    /// Whether that was recent enough.
-    pub alive: bool,
-    /// Whether it takes new files: `read-write`, `read-only` or `draining`; absent: it did not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<String>,
-    /// Copies that are not as they should be, as far as the node has looked.
-    pub findings: u64,
-    /// When the copy that has waited longest was last verified; absent: not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub oldest_verification: Option<Timestamp>,
-    /// The fault of the node itself, such as an id that another one bears.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
-}
-
-impl NodeStatus {
-    /// Whether people took it out of service: nobody misses it.
-    pub fn is_retired(&self) -> bool {
-        self.mode.as_deref() == Some("retired")
-    }
-}
-
-/// One disk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct VolumeStatus {
-    /// The volume; absent for a path that holds no known one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub volume: Option<VolumeId>,
-    /// Where it is mounted.
-    pub path: String,
-    /// Why it is offline, if it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
-    /// `read-write`, `read-only` or `draining`.
-    pub mode: String,
-    /// Its size in bytes.
-    pub total: u64,
-    /// Its free bytes.
-    pub free: u64,
-    /// Whether it is out of service for good.
-    pub retired: bool,
-    /// A warning about it that keeps it from nothing.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
-    /// Whether copies are recorded on it and its node does not report it; `problem` says so too.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub unreported: bool,
+    pub nodes: Vec<NodeState>,
 }
 
 /// What an answer lacks.
@@ -171,7 +107,7 @@ impl TryFrom<wire::status_response::ReplicaState> for ReplicaOverview {
             wire::ReplicaKind::Checksum => ReplicaKind::Checksum,
             wire::ReplicaKind::Unspecified => return Err(unknown("kind", message.kind)),
         };
-        let nodes = message.nodes.into_iter().map(NodeStatus::try_from);
+        let nodes = message.nodes.into_iter().map(convert::node_state);
         Ok(Self {
             replica: convert::replica_id(&message.replica)?,
             kind,
@@ -180,47 +116,6 @@ impl TryFrom<wire::status_response::ReplicaState> for ReplicaOverview {
             site: text(&message.site),
             retired: message.retired,
             nodes: nodes.collect::<Result<_, _>>()?,
-        })
-    }
-}
-
-impl TryFrom<wire::NodeStatus> for NodeStatus {
-    type Error = InvalidMessage;
-
-    fn try_from(message: wire::NodeStatus) -> Result<Self, InvalidMessage> {
-        let volumes = message.volumes.into_iter().map(VolumeStatus::try_from);
-        Ok(Self {
-            node: convert::node_id(&message.node)?,
-            endpoint: plain(&message.endpoint),
-            volumes: volumes.collect::<Result<_, _>>()?,
-            usable: message.usable,
-            seen: convert::optional_time("seen", &message.seen)?,
-            alive: message.alive,
-            mode: text(&message.mode),
-            findings: message.findings,
-            oldest_verification: convert::optional_time(
-                "oldest_verification",
-                &message.oldest_verification,
-            )?,
-            problem: text(&message.problem),
-        })
-    }
-}
-
-impl TryFrom<wire::VolumeStatus> for VolumeStatus {
-    type Error = InvalidMessage;
-
-    fn try_from(message: wire::VolumeStatus) -> Result<Self, InvalidMessage> {
-        Ok(Self {
-            volume: some(&message.volume, convert::volume_id)?,
-            path: plain(&message.path),
-            problem: text(&message.problem),
-            mode: plain(&message.mode),
-            total: message.total,
-            free: message.free,
-            retired: message.retired,
-            warnings: message.warnings.iter().map(|text| plain(text)).collect(),
-            unreported: message.unreported,
         })
     }
 }
@@ -244,6 +139,10 @@ mod tests {
 
     #[test]
     fn a_status_of_a_newer_archive_is_refused_and_not_guessed() {
+        let stray = wire::VolumeStatus {
+            problem: "empty".into(),
+            ..wire::VolumeStatus::default()
+        };
         let state = wire::status_response::ReplicaState {
             replica: "one".into(),
             kind: wire::ReplicaKind::Checksum.into(),
@@ -252,7 +151,7 @@ mod tests {
             nodes: vec![wire::NodeStatus {
                 node: "n1".into(),
                 alive: true,
-                volumes: vec![wire::VolumeStatus::default()],
+                volumes: vec![stray],
                 ..wire::NodeStatus::default()
             }],
             ..Default::default()

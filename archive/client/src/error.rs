@@ -3,10 +3,8 @@
 use std::io;
 
 use archive_rpc::{ConnectError, InvalidMessage, Kind};
+pub(crate) use proto_archive::convert::plain;
 use tonic::{Code, Status};
-
-/// The most characters that are repeated of a text from the other end.
-const LONGEST_TEXT: usize = 2000;
 
 /// Why there is no answer, or none that counts.
 #[derive(Debug, thiserror::Error)]
@@ -153,16 +151,6 @@ impl From<InvalidMessage> for ClientError {
         let said = plain(&error.to_string());
         Self::Untrusted(format!("the archive's answer cannot be read: {said}"))
     }
-}
-
-/// A text from the other end, fit for a terminal: no control characters, none that turn the direction, not endless.
-pub(crate) fn plain(text: &str) -> String {
-    let steers = |c: char| {
-        let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        turns || matches!(c, '\u{2028}' | '\u{2029}') || c.is_control()
-    };
-    let visible = |c: char| if steers(c) { ' ' } else { c };
-    text.chars().take(LONGEST_TEXT).map(visible).collect()
 }
 
 /// Reads the status of a call that failed. `what` the archive does not offer, if so.

@@ -38,9 +38,7 @@ pub use access::{
     Access, Completeness, Condition, FeedStep, Found, HeldReceipt, Hole, Kept, ListEntry, Listed,
     Listing, Reader, Reading, Salvage, Salvaged, Selection, Slice, Slices, Wanted,
 };
-pub use archive_status::{
-    ArchiveStatus, Drain, Gap, Left, NodeStatus, ReplicaOverview, VolumeStatus,
-};
+pub use archive_status::{ArchiveStatus, Drain, Gap, Left, ReplicaOverview};
 pub use batch::{Batch, Researcher};
 pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Who};
 pub use error::{Class, ClientError};

@@ -12,14 +12,14 @@ mod request;
 mod scrub;
 mod trail;
 
-use archive_model::{FileName, ReplicaId};
+use archive_model::{FileName, Mode, NodeState, ReplicaId};
 use bytes::Bytes;
 
 pub use anomaly::{AnomalySelection, AnomalyState, AnomalyWord, FiledAnomaly};
 pub use attic::{AtticEntry, AtticItem, AtticPlace, AtticSelection, AtticWord, InvalidAtticPlace};
 pub use check::{CheckKind, CheckOrder, CheckProgress, CheckStep, ReplicaReport};
 pub use keeper::Keeper;
-pub use machines::{Bootstrap, NodeMode, NodeName, NotifyOutcome, VolumeName, VolumeOrder};
+pub use machines::{Bootstrap, NodeName, NotifyOutcome, VolumeName, VolumeOrder};
 pub use repair::{Repair, RepairOrder, RepairOutcome};
 pub use replace::{Replaced, Replacement};
 pub use request::{Act, ActWord, Request, RequestWord};
@@ -28,7 +28,6 @@ pub use trail::{AuditLine, AuditSelection};
 
 use crate::Answer;
 use crate::access::Kept;
-use crate::archive_status::NodeStatus;
 pub use crate::steps::Steps;
 
 /// An archive that is looked after.
@@ -78,10 +77,10 @@ pub trait Preservation: Send + Sync {
     fn withdraw<'a>(&'a self, id: &'a str) -> Answer<'a, Request>;
 
     /// Labels, takes over, clears, opens or closes a disk. Answers with its node.
-    fn volume<'a>(&'a self, order: &'a VolumeOrder) -> Answer<'a, NodeStatus>;
+    fn volume<'a>(&'a self, order: &'a VolumeOrder) -> Answer<'a, NodeState>;
 
     /// Says whether a node takes new files.
-    fn node<'a>(&'a self, node: &'a NodeName, mode: NodeMode) -> Answer<'a, NodeStatus>;
+    fn node<'a>(&'a self, node: &'a NodeName, mode: Mode) -> Answer<'a, NodeState>;
 
     /// Begins to fill a replica from the others.
     fn bootstrap<'a>(&'a self, replica: &'a ReplicaId) -> Answer<'a, Bootstrap>;

@@ -4,7 +4,7 @@
 //! a byte of a file and keeps nothing on disk; started anew it knows all nodes after one heartbeat, and which of them
 //! to miss as soon as the repository has asked for its state. Until then every answer has a gap.
 //!
-//! - pure: [`nodes`], [`report`], [`placement`], [`listing`], [`batch`], [`gap`];
+//! - pure: [`nodes`], [`placement`], [`listing`], [`batch`], [`gap`];
 //! - [`mod@locate`] asks many nodes at once;
 //! - `rpc` is the door: the service `Replica`, and the client of the service `Node`;
 //! - [`settings`], `metrics`, `watch`: as in every part.
@@ -19,7 +19,6 @@ pub mod locate;
 mod metrics;
 pub mod nodes;
 pub mod placement;
-pub mod report;
 mod rpc;
 pub mod settings;
 mod watch;

@@ -17,12 +17,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use archive_model::{NodeId, VolumeId};
+use archive_model::{NodeId, NodeState, VolumeId};
 use jiff::Timestamp;
 
 use crate::gap::Gap;
 use crate::placement::Candidate;
-use crate::report::Report;
 
 /// A point in time, to measure from and to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +97,7 @@ pub struct Standing<'a> {
     /// Whether it can be asked.
     pub life: Life,
     /// The last sign of life and what it said; none if there was none since the start.
-    pub last: Option<(Timestamp, &'a Report)>,
+    pub last: Option<(Timestamp, &'a NodeState)>,
     /// Volumes that have copies and that the node did not name in it.
     pub unreported: Vec<&'a VolumeId>,
 }
@@ -119,7 +118,7 @@ pub struct Nodes {
 
 #[derive(Clone, Debug)]
 struct Heard {
-    report: Report,
+    report: NodeState,
     last: Moment,
     /// Where it was before it moved while it was alive, and when it did.
     left: Option<(String, Instant)>,
@@ -143,7 +142,7 @@ impl Nodes {
     }
 
     /// A node says that it lives.
-    pub fn heartbeat(&mut self, node: &NodeId, report: Report, now: Moment) -> Arrival {
+    pub fn heartbeat(&mut self, node: &NodeId, report: NodeState, now: Moment) -> Arrival {
         let limit = self.silent_after;
         let Some(heard) = self.heard.get_mut(node) else {
             let heard = Heard {
@@ -281,10 +280,10 @@ impl Nodes {
         alive.map(candidate).collect()
     }
 
-    fn unreported(&self, node: &NodeId, report: &Report) -> Vec<&VolumeId> {
+    fn unreported(&self, node: &NodeId, report: &NodeState) -> Vec<&VolumeId> {
         let is_reported = |id: &&VolumeId| {
             let mut volumes = report.volumes.iter();
-            volumes.any(|volume| volume.id.as_ref() == Some(*id))
+            volumes.any(|volume| volume.volume.as_ref() == Some(*id))
         };
         let expected = self.volumes.get(node).into_iter().flatten();
         expected.filter(|id| !is_reported(id)).collect()

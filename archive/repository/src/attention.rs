@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use archive_daemon::notify::incident::Wrong;
 use archive_daemon::{Notifier, Step, Worker, WorkerError};
-use archive_model::ReplicaId;
+use archive_model::{NodeState, ReplicaId};
 use jiff::Timestamp;
 
 use crate::preserver::Preserver;
@@ -30,28 +30,13 @@ struct Known {
     unclear: BTreeSet<String>,
 }
 
-/// One node, as its monitor sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NodeSeen {
-    pub(crate) node: String,
-    pub(crate) is_alive: bool,
-    /// Its last sign of life; empty: none since the monitor started.
-    pub(crate) seen: String,
-    /// By when its scrub has to read the most urgent of the copies that are due.
-    pub(crate) verify_by: Option<Timestamp>,
-    /// The fault of the node itself; empty: it has no fault.
-    pub(crate) problem: String,
-    /// Volumes with why they are offline; those that are retired are none of anybody's concern.
-    pub(crate) offline: Vec<(String, String)>,
-}
-
 /// The key within which all incidents of a replica are.
 fn scope(replica: &ReplicaId) -> String {
     format!("replica/{replica}")
 }
 
 /// What is known of a replica, from what its monitor said.
-fn known(replica: &ReplicaId, said: &Result<Vec<NodeSeen>, String>, now: Timestamp) -> Known {
+fn known(replica: &ReplicaId, said: &Result<Vec<NodeState>, String>, now: Timestamp) -> Known {
     let mut known = Known::default();
     let scope = scope(replica);
     let nodes = match said {
@@ -67,14 +52,14 @@ fn known(replica: &ReplicaId, said: &Result<Vec<NodeSeen>, String>, now: Timesta
     };
     for node in nodes {
         let (name, key) = (&node.node, format!("{scope}/node/{}", node.node));
-        if !node.problem.is_empty() {
-            let text = format!("node {name} of replica {replica}: {}", node.problem);
+        if let Some(problem) = &node.problem {
+            let text = format!("node {name} of replica {replica}: {problem}");
             known.wrong.insert(format!("{key}/id"), Wrong::now(text));
         }
-        if !node.is_alive {
-            let last = match node.seen.as_str() {
-                "" => "it was not heard of since the monitor started".to_owned(),
-                seen => format!("its last sign of life was at {seen}"),
+        if !node.alive {
+            let last = match node.seen {
+                None => "it was not heard of since the monitor started".to_owned(),
+                Some(seen) => format!("its last sign of life was at {seen}"),
             };
             let text = format!("node {name} of replica {replica} is silent: {last}");
             known.unclear.insert(format!("{key}/volume"));
@@ -89,7 +74,9 @@ fn known(replica: &ReplicaId, said: &Result<Vec<NodeSeen>, String>, now: Timesta
             );
             known.wrong.insert(format!("{key}/scrub"), Wrong::now(text));
         }
-        for (volume, why) in &node.offline {
+        let offline = node.volumes.iter();
+        let offline = offline.filter_map(|volume| Some((volume.name(), volume.offline()?)));
+        for (volume, why) in offline {
             let text =
                 format!("volume {volume} of node {name}, replica {replica}, is offline: {why}");
             known
@@ -116,7 +103,7 @@ impl Attention {
             // Nobody waits for it any more.
             return Known::default();
         }
-        let asked = self.own.replicas.nodes_seen(replica);
+        let asked = self.own.replicas.nodes_in_service(replica);
         let said = match self.own.clock.timeout(PATIENCE, asked).await {
             Ok(Ok(nodes)) => Ok(nodes),
             Ok(Err(status)) => Err(status.message().to_owned()),
@@ -141,19 +128,20 @@ impl Worker for Attention {
 
 #[cfg(test)]
 mod tests {
+    use archive_model::VolumeState;
+
     use super::*;
 
-    fn node(name: &str, is_alive: bool, offline: &[(&str, &str)]) -> NodeSeen {
-        NodeSeen {
-            node: name.to_owned(),
-            is_alive,
-            seen: String::new(),
-            verify_by: None,
-            problem: String::new(),
-            offline: offline
-                .iter()
-                .map(|(volume, why)| ((*volume).to_owned(), (*why).to_owned()))
-                .collect(),
+    fn node(name: &str, is_alive: bool, offline: &[(&str, &str)]) -> NodeState {
+        let volume = |(volume, why): &(&str, &str)| VolumeState {
+            volume: Some(volume.parse().unwrap()),
+            problem: Some((*why).to_owned()),
+            ..VolumeState::default()
+        };
+        NodeState {
+            alive: is_alive,
+            volumes: offline.iter().map(volume).collect(),
+            ..NodeState::unheard(name.parse().unwrap())
         }
     }
 
@@ -161,7 +149,7 @@ mod tests {
     fn what_is_wrong_is_named_once_and_of_what_nobody_sees_nothing_is_said() {
         let replica = ReplicaId::new("one").unwrap();
         let now = Timestamp::UNIX_EPOCH;
-        let keys = |said: Result<Vec<NodeSeen>, String>| {
+        let keys = |said: Result<Vec<NodeState>, String>| {
             let Known { wrong, unclear } = known(&replica, &said, now);
             assert!(wrong.keys().all(|key| key.starts_with("replica/one/")));
             let wrong: Vec<_> = wrong.into_keys().collect();
@@ -184,7 +172,7 @@ mod tests {
                 "replica/one/node/m/scrub replica/one/node/m/volume"
             )
         );
-        let until = |seconds, is_alive| NodeSeen {
+        let until = |seconds, is_alive| NodeState {
             verify_by: Some(now + jiff::SignedDuration::from_secs(seconds)),
             ..node("n", is_alive, &[])
         };

@@ -18,13 +18,13 @@ use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
 use archive_ledger::anomalies::{AnomalyRow, Finder};
-use archive_model::{AnomalyKind, NodeId, ReplicaId};
+use archive_model::{AnomalyKind, NodeId, NodeState, ReplicaId};
 use jiff::{SignedDuration, Timestamp};
 use tonic::Status;
 
 use crate::mending::{Mandate, Outcome};
 use crate::preserver::{Errand, Preserver, blocking};
-use crate::replicas::{CopyCondition, NodeReport};
+use crate::replicas::CopyCondition;
 pub(crate) use volumes::Volumes;
 
 /// How often nodes and anomalies are looked at.
@@ -73,7 +73,7 @@ impl Automatic {
     async fn watch(&mut self) -> Result<(), Status> {
         for spec in self.own.in_service() {
             let replica = &spec.id;
-            let reports = self.own.replicas.reports(replica);
+            let reports = self.own.replicas.nodes_in_service(replica);
             // A monitor that does not answer is seen by everyone who asks it.
             let Ok(Ok(nodes)) = self.own.clock.timeout(self.own.stall, reports).await else {
                 continue;
@@ -98,9 +98,9 @@ impl Automatic {
         Ok(())
     }
 
-    fn show_oldest(&self, replica: &ReplicaId, nodes: &[NodeReport]) {
+    fn show_oldest(&self, replica: &ReplicaId, nodes: &[NodeState]) {
         let now = self.own.clock.now();
-        let ages = nodes.iter().map(|node| node.oldest);
+        let ages = nodes.iter().map(|node| node.oldest_verification);
         let ages = ages.map(|oldest| oldest.map(|oldest| now.duration_since(oldest).as_secs()));
         let ages: Option<Vec<i64>> = ages.collect();
         let oldest = ages.and_then(|ages| ages.into_iter().max());

@@ -25,7 +25,6 @@ use archive_model::ReplicaKind;
 use tokio::sync::oneshot;
 
 pub(crate) use board::Board;
-pub(crate) use follow::{Mode, NodeModes};
 
 use crate::people::People;
 use crate::preserver::Preserver;
@@ -83,7 +82,7 @@ impl Drain {
             if spec.kind != ReplicaKind::Bitarchive {
                 continue;
             }
-            let asking = hands.own.replicas.modes(&spec.id);
+            let asking = hands.own.replicas.state(&spec.id);
             // A monitor that does not answer is seen by everyone who asks it.
             let Ok(Ok(nodes)) = hands.own.clock.timeout(hands.own.stall, asking).await else {
                 continue;

@@ -8,7 +8,6 @@ mod copies;
 mod listing;
 mod members;
 mod mend;
-mod modes;
 mod nodes;
 mod people;
 mod removals;
@@ -22,7 +21,8 @@ use std::time::Duration;
 
 use archive_ledger::standing::{Now, View};
 use archive_model::{
-    FileName, NodeId, ReplicaId, ReplicaKind, StoreFailure, UploadId, VolumeId, VolumeKey,
+    FileName, NodeId, NodeState, ReplicaId, ReplicaKind, StoreFailure, UploadId, VolumeId,
+    VolumeKey,
 };
 use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};
 use proto_archive::wire::node_client::NodeClient;
@@ -39,9 +39,6 @@ pub(crate) use copies::{Copy, CopyCondition, Located, ReadSegments, Segment, Ver
 pub(crate) use listing::ListedCopies;
 use members::Members;
 pub(crate) use mend::{MendOrder, Mended, Mending};
-pub(crate) use nodes::NodeReport;
-#[cfg(test)]
-pub(crate) use nodes::VolumeReport;
 pub(crate) use people::{Aside, Cause, Found, How, Judged};
 pub(crate) use upload::{Opened, Place, Upload};
 
@@ -164,7 +161,7 @@ impl Replicas {
         let nodes = self.state(replica).await?;
         let found = nodes
             .iter()
-            .find(|status| status.node == node.as_str() && !status.endpoint.is_empty());
+            .find(|state| state.node == *node && !state.endpoint.is_empty());
         let silent = || Kind::Unavailable.status(format!("node {node} is silent"));
         self.node(replica, node, &found.ok_or_else(silent)?.endpoint)
     }
@@ -241,7 +238,7 @@ impl Replicas {
     }
 
     /// The nodes of a replica, as its monitor sees them; it is told which ones to miss.
-    pub(crate) async fn state(&self, replica: &ReplicaId) -> Result<Vec<wire::NodeStatus>, Status> {
+    pub(crate) async fn state(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, Status> {
         let (mut nodes, now) = (self.heard(replica).await?, self.standing.now());
         for node in &mut nodes {
             people::mark_retired(&now, replica, node);
@@ -252,7 +249,7 @@ impl Replicas {
     }
 
     /// The same, in the nodes' own words.
-    async fn heard(&self, replica: &ReplicaId) -> Result<Vec<wire::NodeStatus>, Status> {
+    async fn heard(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, Status> {
         let (members, volumes) = {
             let members = self.lock_members();
             let volumes = members.volumes.iter();
@@ -282,10 +279,10 @@ impl Replicas {
                 "the monitor of replica {replica} did not answer within {STATE:?}; see that it is running"
             ))
         };
-        let nodes = answer.map_err(late)??.into_inner().nodes;
+        let nodes = answer.map_err(late)??.into_inner().nodes.into_iter();
+        let nodes: Vec<NodeState> = nodes.map(fields::node_state).collect::<Result<_, _>>()?;
         let silent = nodes.iter().filter(|node| !node.alive);
-        let silent = silent.filter_map(|node| fields::node_id(&node.node).ok());
-        let silent = silent.collect();
+        let silent = silent.map(|node| node.node.clone()).collect();
         self.lock_silent().insert(replica.clone(), silent);
         Ok(nodes)
     }
@@ -304,9 +301,8 @@ impl Replicas {
 
     /// Tells a monitor which nodes it has; gives those it has heard of, but for those of another replica.
     pub(crate) async fn nodes_heard(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, Status> {
-        let nodes = self.state(replica).await?;
-        let ids = nodes.iter().map(|status| fields::node_id(&status.node));
-        let mut ids = ids.collect::<Result<Vec<_>, _>>()?;
+        let nodes = self.state(replica).await?.into_iter();
+        let mut ids: Vec<NodeId> = nodes.map(|state| state.node).collect();
         let (members, now) = (self.lock_members(), self.standing.now());
         ids.retain(|node| !members.is_foreign(&now, replica, node));
         Ok(ids)

@@ -26,7 +26,7 @@ use archive_ledger::restore::{
     trust_file,
 };
 use archive_ledger::standing::View;
-use archive_model::{FileName, NodeId, ReplicaId};
+use archive_model::{FileName, NodeId, NodeState, ReplicaId};
 use archive_proof::TrustFile;
 use archive_rpc::Limits;
 use tokio::runtime::Handle;
@@ -204,7 +204,7 @@ impl Work {
         for spec in &self.settings.replicas {
             // Nobody knows any more whom to miss.
             self.replicas.set_members(&spec.id, Vec::new());
-            let asked = self.replicas.nodes_seen(&spec.id);
+            let asked = self.replicas.nodes_in_service(&spec.id);
             let nodes = match self.wait(asked) {
                 Ok(nodes) if !nodes.is_empty() => nodes,
                 Ok(_) => {
@@ -218,12 +218,8 @@ impl Work {
                     continue;
                 }
             };
-            for seen in nodes {
-                let about = format!("node {} of replica {}", seen.node, spec.id);
-                let Ok(node) = NodeId::new(&seen.node) else {
-                    report.silent.add(about, "this is no id of a node");
-                    continue;
-                };
+            for NodeState { node, .. } in nodes {
+                let about = format!("node {node} of replica {}", spec.id);
                 report.nodes.push((spec.id.clone(), node.clone()));
                 match self.wait(self.replicas.admissions(&spec.id, &node)) {
                     Ok(stream) => lanes.push(Lane::new(spec.id.clone(), node, stream)),

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use proto_archive::wire::files_response::End;
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::wire::{
-    Condition, FileEntry, FilesRequest, FindRequest, HeartbeatRequest, NodeStatus, PlaceRequest,
-    ReplicaStateRequest,
+    Condition, FileEntry, FilesRequest, FindRequest, HeartbeatRequest, Mode, NodeStatus,
+    PlaceRequest, ReplicaStateRequest,
 };
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -74,7 +74,7 @@ pub async fn a_node_speaks_for_itself_only(foreman: &Foreman<'_>) -> Result<()> 
     let status = NodeStatus {
         node: "stranger".to_owned(),
         endpoint: "127.0.0.1:9".to_owned(),
-        mode: "read-write".to_owned(),
+        mode: Mode::ReadWrite.into(),
         ..NodeStatus::default()
     };
     let request = HeartbeatRequest {

@@ -12,7 +12,7 @@ use archive_formats::warc::{Builder, Kind, Reader, Writer};
 use archive_model::{FileName, GROUP_SIZE, JobId, Root};
 use bytes::Bytes;
 use proto_archive::wire::preservation_client::PreservationClient;
-use proto_archive::wire::{NodeRequest, SetModeRequest};
+use proto_archive::wire::{Mode, NodeRequest, SetModeRequest};
 use serde_json::Value;
 use tokio::time::Instant;
 use tonic::Code;
@@ -133,11 +133,9 @@ pub(super) fn index(files: &[(FileName, Vec<u8>)]) -> String {
 }
 
 /// The repository takes a new node up a moment after its monitor, and the monitor hears of the mode a moment later.
-async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
+async fn set_node(cluster: &Cluster, node: &str, mode: Mode) {
     let operator = PreservationClient::new(cluster.channel("operator/otto"));
-    let order = SetModeRequest {
-        mode: mode.to_owned(),
-    };
+    let order = SetModeRequest { mode: mode.into() };
     let request = NodeRequest {
         node: node.to_owned(),
         order: Some(order),
@@ -153,7 +151,7 @@ async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
     eventually("its monitor knows", LONG, async || {
         let replicas = status(cluster).await.replicas;
         let mut nodes = replicas.iter().flat_map(|replica| &replica.nodes);
-        let is_known = nodes.any(|known| known.node == node && known.mode == mode);
+        let is_known = nodes.any(|known| known.node == node && known.mode() == mode);
         is_known.then_some(()).ok_or(replicas)
     })
     .await;
@@ -170,7 +168,7 @@ pub(super) async fn files_on_two_nodes(
     until_live(cluster, "one", 2).await;
     let mut files = Vec::new();
     for (closed, rest) in [("one-2-1", 0), ("one-1", 1)] {
-        set_node(cluster, closed, "read-only").await;
+        set_node(cluster, closed, Mode::ReadOnly).await;
         for number in (0..count).filter(|number| number % 2 == rest) {
             let file = (
                 name(&format!("f-{number:03}.warc.gz")),
@@ -179,7 +177,7 @@ pub(super) async fn files_on_two_nodes(
             store(cluster, &file.0, &file.1).await.unwrap();
             files.push(file);
         }
-        set_node(cluster, closed, "read-write").await;
+        set_node(cluster, closed, Mode::ReadWrite).await;
     }
     files.sort();
     for (number, (name, _)) in files.iter().enumerate() {

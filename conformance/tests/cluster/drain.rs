@@ -11,7 +11,8 @@ use proto_archive::wire::ask_request::{Act, RetireNode};
 use proto_archive::wire::check_request::Kind;
 use proto_archive::wire::status_response::Drain;
 use proto_archive::wire::{
-    AuditRequest, NodeRequest, SetModeRequest, SetVolumeRequest, VolumeRequest, set_volume_request,
+    AuditRequest, Mode, NodeRequest, SetModeRequest, SetVolumeRequest, VolumeRequest,
+    set_volume_request,
 };
 
 use super::people::{decide, node_of, people, stat, status, until_live};
@@ -38,10 +39,8 @@ fn has_whole(cluster: &Cluster, places: [&str; 2], name: &FileName, bytes: &[u8]
     places.iter().any(is_whole)
 }
 
-async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
-    let order = SetModeRequest {
-        mode: mode.to_owned(),
-    };
+async fn set_node(cluster: &Cluster, node: &str, mode: Mode) {
+    let order = SetModeRequest { mode: mode.into() };
     let request = NodeRequest {
         node: node.to_owned(),
         order: Some(order),
@@ -51,7 +50,7 @@ async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
         .node(request)
         .await
         .unwrap();
-    assert_eq!(said.into_inner().mode, mode);
+    assert_eq!(said.into_inner().mode(), mode);
 }
 
 async fn set_volume(cluster: &Cluster, volume: &str, order: set_volume_request::Order) {
@@ -121,7 +120,7 @@ fn a_drained_node_gives_all_that_it_has_to_the_other() {
         cluster.start("bitarchive-one-2").await;
         until_live(cluster, "one", 2).await;
 
-        set_node(cluster, "one-1", "draining").await;
+        set_node(cluster, "one-1", Mode::Draining).await;
         let places = ["one", "one-2"];
         let all_are_whole = |cluster: &Cluster| {
             for (name, bytes) in rest {

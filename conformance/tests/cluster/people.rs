@@ -10,7 +10,7 @@ use proto_archive::wire::access_client::AccessClient;
 use proto_archive::wire::ask_request::{Accept, Act, Remove};
 use proto_archive::wire::preservation_client::PreservationClient;
 use proto_archive::wire::{
-    AskRequest, AtticsRequest, NodeRequest, ReplaceRequest, RequestRef, RequestState,
+    AskRequest, AtticsRequest, Mode, NodeRequest, ReplaceRequest, RequestRef, RequestState,
     RequestsRequest, SetModeRequest, SetVolumeRequest, StatusRequest, StatusResponse,
     VolumeRequest, replace_request, set_volume_request,
 };
@@ -251,7 +251,7 @@ fn verbs_of_disks_and_nodes_want_an_operator_and_name_what_they_mean() {
         let mode = NodeRequest {
             node: "nine-1".to_owned(),
             order: Some(SetModeRequest {
-                mode: "read-only".to_owned(),
+                mode: Mode::ReadOnly.into(),
             }),
             ..NodeRequest::default()
         };

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use archive_durable::directory::{self, EntryKind};
 use archive_durable::{DiskError, Severity, Survey, Target, UncachedFile, replace};
-use archive_model::{FileName, Root, VolumeId};
+use archive_model::{FileName, Mode, Root, VolumeId};
 use jiff::Timestamp;
 
 use super::item::{self, AtticId, Cause, Item, Listed};
@@ -20,7 +20,6 @@ use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::node::{Node, put_leftovers_aside, verb};
 use crate::reconcile;
-use crate::volumes::Mode;
 
 /// Where a move ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -421,10 +420,12 @@ impl Node {
 
     fn refuse_unless_writable(&self, volume: &VolumeId) -> Result<(), NodeError> {
         match self.volume_set().find(volume).map(|volume| volume.mode) {
-            Some(mode @ (Mode::ReadOnly | Mode::Draining)) => Err(NodeError::TakesNothing {
-                what: format!("volume {volume}"),
-                mode,
-            }),
+            Some(mode @ (Mode::ReadOnly | Mode::Draining | Mode::Retired)) => {
+                Err(NodeError::TakesNothing {
+                    what: format!("volume {volume}"),
+                    mode,
+                })
+            }
             Some(Mode::ReadWrite) | None => Ok(()),
         }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use archive_durable::VolumeProblem;
-use archive_model::{FileName, Root, VolumeId};
+use archive_model::{FileName, Mode, Root, VolumeId};
 use jiff::Timestamp;
 
 use super::Node;
@@ -15,7 +15,7 @@ use super::answered::is_missing;
 use crate::catalog::{Condition, Entry, Row};
 use crate::error::NodeError;
 use crate::reconcile::Reconciled;
-use crate::volumes::{Mode, VolumesError};
+use crate::volumes::VolumesError;
 
 /// How many rows are written at a time.
 const BATCH: usize = 1000;
@@ -131,10 +131,12 @@ impl Node {
     pub(crate) fn refuse_unless_open(&self) -> Result<(), NodeError> {
         match self.mode() {
             Mode::ReadWrite => Ok(()),
-            mode @ (Mode::ReadOnly | Mode::Draining) => Err(NodeError::TakesNothing {
-                what: format!("node {}", self.id()),
-                mode,
-            }),
+            mode @ (Mode::ReadOnly | Mode::Draining | Mode::Retired) => {
+                Err(NodeError::TakesNothing {
+                    what: format!("node {}", self.id()),
+                    mode,
+                })
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Between the node's own types and the wire.
 
 use archive_durable::{Space, VolumeProblem};
-use archive_model::{FileName, Groups, NodeId, ReplicaId, UploadId};
+use archive_model::{FileName, Groups, Mode, NodeId, NodeState, ReplicaId, UploadId, VolumeState};
 use archive_rpc::Kind;
 use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
@@ -10,7 +10,7 @@ use tonic::Status;
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
 use crate::node::Node;
-use crate::volumes::{Mode, Volume, VolumesError};
+use crate::volumes::{Volume, VolumesError};
 
 /// Writes an entry.
 pub(crate) fn entry(node: &Node, entry: Entry) -> wire::FileEntry {
@@ -148,8 +148,8 @@ pub(crate) fn gaps(node: &Node) -> Vec<wire::Gap> {
         .collect()
 }
 
-/// How the node is now. Asks the disks for their room, so it blocks.
-pub(crate) fn report(node: &Node) -> wire::NodeStatus {
+/// Reports how the node is now. Asks the disks for their room, so it blocks.
+pub(crate) fn report(node: &Node) -> NodeState {
     let volumes = node.volumes();
     let mode = node.mode();
     let open = volumes.iter().filter(|_| mode == Mode::ReadWrite);
@@ -158,40 +158,31 @@ pub(crate) fn report(node: &Node) -> wire::NodeStatus {
     let usable = rooms.pop().unwrap_or_default();
     rooms.retain(|room| *room > 0);
     let tally = node.tally();
-    wire::NodeStatus {
-        node: node.id().to_string(),
-        endpoint: String::new(),
+    NodeState {
         volumes: volumes
             .into_iter()
-            .map(|volume| volume_status(node, volume))
+            .map(|volume| volume_state(node, volume))
             .collect(),
         usable,
         usable_elsewhere: rooms,
-        seen: String::new(),
         alive: true,
         findings: tally.total(),
         findings_stamp: tally.stamp,
-        oldest_verification: node
-            .oldest_verification()
-            .map(|time| time.to_string())
-            .unwrap_or_default(),
-        mode: mode.to_string(),
-        verify_by: node
-            .verify_by()
-            .map(|time| time.to_string())
-            .unwrap_or_default(),
-        problem: String::new(),
+        oldest_verification: node.oldest_verification(),
+        mode: Some(mode),
+        verify_by: node.verify_by(),
+        ..NodeState::unheard(node.id().clone())
     }
 }
 
 fn usable(node: &Node, volume: &Volume) -> u64 {
     match (volume.layout(), volume.mode) {
         (Some(layout), Mode::ReadWrite) => node.volume_set().room_on(&layout).unwrap_or_default(),
-        (Some(_) | None, Mode::ReadWrite | Mode::ReadOnly | Mode::Draining) => 0,
+        (Some(_) | None, Mode::ReadWrite | Mode::ReadOnly | Mode::Draining | Mode::Retired) => 0,
     }
 }
 
-fn volume_status(node: &Node, volume: Volume) -> wire::VolumeStatus {
+fn volume_state(node: &Node, volume: Volume) -> VolumeState {
     let warnings = volume.id.as_ref().map(|id| node.volume_set().warnings(id));
     let space = match volume.problem {
         None => node.volume_set().space(&volume.path),
@@ -201,17 +192,16 @@ fn volume_status(node: &Node, volume: Volume) -> wire::VolumeStatus {
         Ok(space) => (space, None),
         Err(error) => (Space { total: 0, free: 0 }, Some(error.to_string())),
     };
-    wire::VolumeStatus {
-        volume: volume.id.map(String::from).unwrap_or_default(),
+    VolumeState {
+        volume: volume.id,
         path: volume.path.display().to_string(),
         retired: volume.problem == Some(VolumeProblem::Retired),
         unreported: false,
         problem: volume
             .problem
             .map(|problem| problem.to_string())
-            .or(unknown)
-            .unwrap_or_default(),
-        mode: volume.mode.to_string(),
+            .or(unknown),
+        mode: volume.mode,
         total: space.total,
         free: space.free,
         warnings: warnings.unwrap_or_default(),

@@ -9,8 +9,8 @@ use std::time::Duration;
 use archive_daemon::{Clock, OwnThread};
 use archive_model::ReplicaId;
 use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};
-use proto_archive::wire;
 use proto_archive::wire::replica_client::ReplicaClient;
+use proto_archive::{convert as fields, wire};
 use tokio::sync::Mutex;
 use tonic::Status;
 use tonic::transport::Channel;
@@ -67,10 +67,10 @@ impl Herald {
     async fn report_to(&self, monitor: &mut ReplicaClient<Channel>) -> Result<Duration, Status> {
         let node = Arc::clone(&self.node);
         let report = self.thread.run(move || report(&node)).await;
-        let mut status = report.map_err(|error| Kind::Unavailable.status(error.to_string()))?;
-        status.endpoint.clone_from(&self.endpoint);
+        let mut state = report.map_err(|error| Kind::Unavailable.status(error.to_string()))?;
+        state.endpoint.clone_from(&self.endpoint);
         let request = wire::HeartbeatRequest {
-            status: Some(status),
+            status: Some(fields::node_status(state)),
         };
         let answer = monitor.heartbeat(request).await?;
         Ok(Duration::from_millis(

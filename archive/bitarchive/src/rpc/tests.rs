@@ -211,16 +211,13 @@ async fn a_node_says_what_its_volumes_are() {
         found.cloned().unwrap()
     };
     assert_eq!(
-        (
-            of(&status, "v1").mode.as_str(),
-            of(&status, "v2").mode.as_str()
-        ),
-        ("draining", "read-write")
+        (of(&status, "v1").mode(), of(&status, "v2").mode()),
+        (wire::Mode::Draining, wire::Mode::ReadWrite)
     );
-    assert_eq!(status.mode, "read-write");
+    assert_eq!(status.mode(), wire::Mode::ReadWrite);
     assert!(status.usable > 0);
     let mode = wire::SetModeRequest {
-        mode: "read-only".to_owned(),
+        mode: wire::Mode::ReadOnly.into(),
     };
     let status = world
         .door
@@ -228,7 +225,7 @@ async fn a_node_says_what_its_volumes_are() {
         .await
         .unwrap()
         .into_inner();
-    assert_eq!((status.mode.as_str(), status.usable), ("read-only", 0));
+    assert_eq!((status.mode(), status.usable), (wire::Mode::ReadOnly, 0));
 
     let status = world.order(Order::Retire, "v1", "").await.unwrap();
     let retired = of(&status, "v1");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use archive_model::VolumeId;
+use archive_model::{Mode, VolumeId};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use proto_archive::wire::set_volume_request::Order as Wire;
@@ -10,7 +10,6 @@ use proto_archive::{convert as fields, wire};
 
 use crate::error::NodeError;
 use crate::node::Node;
-use crate::volumes::Mode;
 
 /// The longest path that is looked at, in bytes; that of Linux.
 const MAX_PATH: usize = 4096;
@@ -48,11 +47,15 @@ pub(crate) fn order(request: &wire::SetVolumeRequest) -> Result<Order, InvalidMe
 }
 
 /// Reads the mode of a node.
-pub(crate) fn mode(request: &wire::SetModeRequest) -> Result<Mode, InvalidMessage> {
-    request
-        .mode
-        .parse()
-        .map_err(|error: String| InvalidMessage::invalid("mode", error))
+pub(crate) fn mode(request: wire::SetModeRequest) -> Result<Mode, InvalidMessage> {
+    match fields::mode("mode", request.mode)? {
+        Some(mode @ (Mode::ReadWrite | Mode::ReadOnly | Mode::Draining)) => Ok(mode),
+        Some(Mode::Retired) => Err(InvalidMessage::invalid(
+            "mode",
+            "a node is retired by an act of two persons",
+        )),
+        None => Err(InvalidMessage::missing("mode")),
+    }
 }
 
 fn path(text: &str) -> Result<PathBuf, InvalidMessage> {

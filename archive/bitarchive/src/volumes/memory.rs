@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use archive_durable::{read_state, replace};
-use archive_model::VolumeId;
+use archive_model::{Mode, VolumeId};
 use serde::{Deserialize, Serialize};
 
-use super::{Mode, VolumesError};
+use super::VolumesError;
 
 /// The file, in the data directory of the node.
 pub(super) const MEMORY_NAME: &str = "volumes.json";

@@ -8,10 +8,10 @@ use std::sync::PoisonError;
 
 use archive_durable::volume;
 use archive_durable::{DiskError, Identity, VolumeProblem};
-use archive_model::VolumeId;
+use archive_model::{Mode, VolumeId};
 
+use super::Volumes;
 use super::memory::{Memory, write};
-use super::{Mode, Volumes};
 use crate::layout::Layout;
 
 /// Why the node cannot work with its volumes, or does not do what was asked.

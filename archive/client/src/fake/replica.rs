@@ -3,12 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use archive_model::{Groups, NodeId, ReplicaId, ReplicaKind, VolumeId};
+use archive_model::{
+    Groups, Mode, NodeId, NodeState, ReplicaId, ReplicaKind, VolumeId, VolumeState,
+};
 use archive_proof::Custody;
 use jiff::Timestamp;
 
 use crate::access::{Condition, Found};
-use crate::archive_status::{NodeStatus, ReplicaOverview, VolumeStatus};
+use crate::archive_status::ReplicaOverview;
 use crate::file_status::{CopyCondition, Progress, ReplicaStatus};
 
 /// How much each volume can take, in bytes.
@@ -79,28 +81,21 @@ impl Replica {
     /// How it is, with `bytes` in it.
     pub(super) fn overview(&self, bytes: u64, now: Timestamp) -> ReplicaOverview {
         let free = TOTAL.saturating_sub(bytes);
-        let volume = VolumeStatus {
+        let volume = VolumeState {
             volume: Some(self.volume.clone()),
             path: "memory".to_owned(),
-            problem: None,
-            mode: "read-write".to_owned(),
             total: TOTAL,
             free,
-            retired: false,
-            warnings: Vec::new(),
-            unreported: false,
+            ..VolumeState::default()
         };
-        let node = NodeStatus {
-            node: self.node.clone(),
+        let node = NodeState {
             endpoint: "memory".to_owned(),
             volumes: vec![volume],
             usable: free,
             seen: Some(now),
             alive: true,
-            mode: Some("read-write".to_owned()),
-            findings: 0,
-            oldest_verification: None,
-            problem: None,
+            mode: Some(Mode::ReadWrite),
+            ..NodeState::unheard(self.node.clone())
         };
         ReplicaOverview {
             replica: self.id.clone(),

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use archive_model::{FileName, ReplicaId};
+use archive_model::{FileName, Mode, NodeState, ReplicaId};
 use archive_rpc::{Idle, InvalidMessage};
 use bytes::Bytes;
-use proto_archive::wire;
 use proto_archive::wire::preservation_client::PreservationClient;
+use proto_archive::{convert, wire};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
@@ -20,13 +20,12 @@ use super::repair::Repairs;
 use super::trail::{Export, Lines};
 use super::{
     Act, AnomalySelection, AtticEntry, AtticItem, AtticPlace, AtticSelection, AuditLine,
-    AuditSelection, Bootstrap, CheckOrder, CheckStep, FiledAnomaly, NodeMode, NodeName,
-    NotifyOutcome, Preservation, Repair, RepairOrder, Replaced, Replacement, Request, ScrubOrder,
-    ScrubSelection, Scrubs, Steps, VolumeOrder,
+    AuditSelection, Bootstrap, CheckOrder, CheckStep, FiledAnomaly, NodeName, NotifyOutcome,
+    Preservation, Repair, RepairOrder, Replaced, Replacement, Request, ScrubOrder, ScrubSelection,
+    Scrubs, Steps, VolumeOrder,
 };
 use crate::Answer;
 use crate::access::Kept;
-use crate::archive_status::NodeStatus;
 use crate::error::{ClientError, failed};
 use crate::ingest::within;
 use crate::limits::ClientLimits;
@@ -307,28 +306,28 @@ impl Preservation for Keeper {
         })
     }
 
-    fn volume<'a>(&'a self, order: &'a VolumeOrder) -> Answer<'a, NodeStatus> {
+    fn volume<'a>(&'a self, order: &'a VolumeOrder) -> Answer<'a, NodeState> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.volume(wire::VolumeRequest::from(order));
-            Ok(NodeStatus::try_from(
+            Ok(convert::node_state(
                 self.done("orders to volumes", call).await?,
             )?)
         })
     }
 
-    fn node<'a>(&'a self, name: &'a NodeName, mode: NodeMode) -> Answer<'a, NodeStatus> {
+    fn node<'a>(&'a self, name: &'a NodeName, mode: Mode) -> Answer<'a, NodeState> {
         Box::pin(async move {
             let node = &name.node;
             let mut client = self.client.clone();
             let call = client.node(wire::NodeRequest {
                 node: node.to_string(),
                 order: Some(wire::SetModeRequest {
-                    mode: mode.word().to_owned(),
+                    mode: convert::wire_mode(mode).into(),
                 }),
                 replica: or_empty(name.replica.as_ref()),
             });
-            let status = NodeStatus::try_from(self.soon("orders to nodes", call).await?)?;
+            let status = convert::node_state(self.soon("orders to nodes", call).await?)?;
             if status.node == *node {
                 return Ok(status);
             }

@@ -7,28 +7,6 @@ use serde::Serialize;
 
 use crate::error::plain;
 
-/// Whether a node takes new files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeMode {
-    /// It does.
-    ReadWrite,
-    /// It does not.
-    ReadOnly,
-    /// It does not, and what it has is to go elsewhere.
-    Draining,
-}
-
-impl NodeMode {
-    /// In one word, as on the wire.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::ReadWrite => "read-write",
-            Self::ReadOnly => "read-only",
-            Self::Draining => "draining",
-        }
-    }
-}
-
 /// What is done with a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeOrder {

@@ -1,10 +1,10 @@
 //! Checks, anomalies and repairs, against an archive that lies, breaks off, or is older.
 
 use archive_client::preservation::{
-    AnomalySelection, CheckKind, CheckOrder, CheckStep, NodeMode, NodeName, RepairOrder,
+    AnomalySelection, CheckKind, CheckOrder, CheckStep, NodeName, RepairOrder,
 };
 use archive_client::{Class, ClientError, ClientLimits, Keeper, Preservation};
-use archive_model::FileName;
+use archive_model::{FileName, Mode};
 use archive_rpc::Kind;
 use proto_archive::wire::check_response::{Progress, Report, Step};
 use proto_archive::wire::{AnomaliesResponse, AnomalyState, CheckResponse, Gap, RepairResponse};
@@ -199,7 +199,7 @@ async fn every_act_is_for_its_roles() {
                 node: "n-1".parse().unwrap(),
                 replica: None,
             };
-            keeper.node(&node, NodeMode::ReadOnly).await.unwrap_err()
+            keeper.node(&node, Mode::ReadOnly).await.unwrap_err()
         };
         assert_eq!(error.class(), Class::Refused, "{error}");
         assert!(

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use archive_client::preservation::{
-    Act, AtticEntry, AtticSelection, AuditSelection, NodeMode, NodeName, Replacement, ScrubOrder,
+    Act, AtticEntry, AtticSelection, AuditSelection, NodeName, Replacement, ScrubOrder,
     ScrubSelection, VolumeName, VolumeOrder,
 };
 use archive_client::{Access, Class, ClientError, Preservation};
-use archive_model::Root;
+use archive_model::{Mode, Root};
 use archive_rpc::Kind;
+use proto_archive::convert;
 use proto_archive::wire::replace_request::Step as Replace;
 use proto_archive::wire::{
     AdoptFileResponse, AtticItem, AtticsResponse, Condition, ExportResponse, FileEntry, Gap,
@@ -195,7 +196,7 @@ async fn an_answer_about_something_else_is_not_believed() {
     for (node, good) in [("n-1", true), ("n-2", false)] {
         let status = NodeStatus {
             node: node.into(),
-            mode: "draining".into(),
+            mode: convert::wire_mode(Mode::Draining).into(),
             ..NodeStatus::default()
         };
         world.archive.state().keeping.node.say([status.clone()]);
@@ -203,10 +204,7 @@ async fn an_answer_about_something_else_is_not_believed() {
             node: "n-1".parse().unwrap(),
             replica: None,
         };
-        believed(
-            operator.node(&asked, NodeMode::Draining).await.map(drop),
-            good,
-        );
+        believed(operator.node(&asked, Mode::Draining).await.map(drop), good);
         world.archive.state().keeping.volume.say([status]);
         let clear = VolumeOrder::Clear(VolumeName {
             volume: "v".parse().unwrap(),
@@ -216,7 +214,8 @@ async fn an_answer_about_something_else_is_not_believed() {
         operator.volume(&clear).await.unwrap();
     }
     let asked = world.archive.state().keeping.node.asked.pop().unwrap();
-    assert_eq!(asked.order.unwrap().mode, "draining");
+    let sent = convert::mode("mode", asked.order.unwrap().mode);
+    assert_eq!(sent, Ok(Some(Mode::Draining)));
 }
 
 #[tokio::test]

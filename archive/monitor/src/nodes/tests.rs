@@ -1,7 +1,8 @@
 //! Nodes that live, fall silent, move and are contested.
 
+use archive_model::{Mode, VolumeState};
+
 use super::*;
-use crate::report::tests::report;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -51,6 +52,25 @@ impl World {
                 .collect(),
             survey.gaps.iter().map(Gap::to_string).collect(),
         )
+    }
+}
+
+/// A node with one good volume, in its own words.
+fn report(endpoint: &str, usable: u64) -> NodeState {
+    let volume = VolumeState {
+        volume: Some(VolumeId::new("v1").unwrap()),
+        path: "/volumes/1".to_owned(),
+        mode: Mode::ReadWrite,
+        total: 100,
+        free: 50,
+        ..VolumeState::default()
+    };
+    NodeState {
+        endpoint: endpoint.to_owned(),
+        volumes: vec![volume],
+        usable,
+        mode: Some(Mode::ReadWrite),
+        ..NodeState::unheard(id("a"))
     }
 }
 
@@ -224,7 +244,7 @@ fn room_that_was_promised_is_not_promised_again() {
 #[test]
 fn promise_takes_room_of_one_volume_only() {
     let mut world = World::new();
-    let report = Report {
+    let report = NodeState {
         usable_elsewhere: vec![90, 20],
         ..report("h:1", 100)
     };

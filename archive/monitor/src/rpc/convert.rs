@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
+use archive_model::{FileName, Mode, NodeId, NodeState, ReplicaId, VolumeId, VolumeState};
 use archive_rpc::{InvalidMessage, Kind};
 use prost::Message;
 use proto_archive::{convert, wire};
@@ -13,13 +13,12 @@ use crate::gap::Gap;
 use crate::listing::Listed;
 use crate::nodes::{Life, Standing, UNREPORTED};
 use crate::placement::NoPlace;
-use crate::report::{Mode, Report, Volume};
 
 /// The largest description of a node that is kept, in bytes: some hundred volumes.
 const LARGEST_STATUS: usize = 256 * 1024;
 
 /// Reads what a node says of itself.
-pub(super) fn report(status: wire::NodeStatus) -> Result<Report, InvalidMessage> {
+pub(super) fn report(status: wire::NodeStatus) -> Result<NodeState, InvalidMessage> {
     let size = status.encoded_len();
     if size > LARGEST_STATUS {
         return Err(InvalidMessage::invalid(
@@ -30,131 +29,42 @@ pub(super) fn report(status: wire::NodeStatus) -> Result<Report, InvalidMessage>
     if status.endpoint.is_empty() {
         return Err(InvalidMessage::missing("endpoint"));
     }
-    let volumes: Vec<Volume> = status
-        .volumes
-        .into_iter()
-        .map(volume)
-        .collect::<Result<_, _>>()?;
+    let state = convert::node_state(status)?;
     let mut seen = BTreeSet::new();
-    if let Some(twice) = volumes
-        .iter()
-        .filter_map(|volume| volume.id.as_ref())
-        .find(|id| !seen.insert(*id))
-    {
+    let mut ids = state.volumes.iter().filter_map(|one| one.volume.as_ref());
+    if let Some(twice) = ids.find(|id| !seen.insert(*id)) {
         return Err(InvalidMessage::invalid(
             "volumes",
             format!("volume {twice} is named twice"),
         ));
     }
-    // A node that knows no mode of its own takes files where its volumes do.
-    let mode = match status.mode.as_str() {
-        "" => Mode::ReadWrite,
-        known => mode(known)?,
-    };
-    Ok(Report {
-        endpoint: status.endpoint,
-        volumes,
-        usable: status.usable,
-        usable_elsewhere: status.usable_elsewhere,
-        mode,
-        findings: status.findings,
-        findings_stamp: status.findings_stamp,
-        oldest_verification: convert::optional_time(
-            "oldest_verification",
-            &status.oldest_verification,
-        )?,
-        verify_by: convert::optional_time("verify_by", &status.verify_by)?,
-    })
+    Ok(state)
 }
 
-fn volume(status: wire::VolumeStatus) -> Result<Volume, InvalidMessage> {
-    let id = (!status.volume.is_empty())
-        .then(|| convert::volume_id(&status.volume))
-        .transpose()?;
-    let problem = (!status.problem.is_empty()).then_some(status.problem);
-    let mode = if status.mode.is_empty() && problem.is_some() {
-        // A path that holds no volume has no mode; it takes nothing.
-        Mode::ReadOnly
-    } else {
-        mode(&status.mode)?
-    };
-    if id.is_none() && problem.is_none() {
-        return Err(InvalidMessage::missing("volume"));
-    }
-    let (total, free) = (status.total, status.free);
-    Ok(Volume {
-        id,
-        path: status.path,
-        problem,
-        mode,
-        total,
-        free,
-        retired: status.retired,
-        warnings: status.warnings,
-    })
-}
-
-fn mode(text: &str) -> Result<Mode, InvalidMessage> {
-    Mode::ALL
-        .into_iter()
-        .find(|mode| mode.as_str() == text)
-        .ok_or_else(|| InvalidMessage::invalid("mode", "none of read-write, read-only, draining"))
-}
-
-/// Writes how a node stands.
+/// Writes how a node stands. Its sign of life, and what it does not report, are this monitor's to say.
 pub(super) fn node_status(standing: &Standing<'_>) -> wire::NodeStatus {
-    let mut status = wire::NodeStatus {
-        node: standing.node.to_string(),
-        alive: standing.life == Life::Alive,
-        ..wire::NodeStatus::default()
+    let mut state = match standing.last {
+        Some((seen, report)) => NodeState {
+            node: standing.node.clone(),
+            seen: Some(seen),
+            problem: None,
+            ..report.clone()
+        },
+        None => NodeState::unheard(standing.node.clone()),
     };
-    if let Some((seen, report)) = standing.last {
-        status.seen = seen.to_string();
-        status.endpoint.clone_from(&report.endpoint);
-        status.usable = report.usable;
-        status.usable_elsewhere.clone_from(&report.usable_elsewhere);
-        status.mode = report.mode.to_string();
-        status.findings = report.findings;
-        status.findings_stamp = report.findings_stamp;
-        status.oldest_verification = report
-            .oldest_verification
-            .map(|time| time.to_string())
-            .unwrap_or_default();
-        status.verify_by = report
-            .verify_by
-            .map(|time| time.to_string())
-            .unwrap_or_default();
-        status.volumes = report.volumes.iter().map(volume_status).collect();
+    state.alive = standing.life == Life::Alive;
+    for volume in &mut state.volumes {
+        volume.unreported = false;
     }
     let unreported = standing.unreported.iter();
-    status
-        .volumes
-        .extend(unreported.map(|volume| wire::VolumeStatus {
-            volume: volume.to_string(),
-            problem: UNREPORTED.to_owned(),
-            mode: Mode::ReadOnly.to_string(),
-            unreported: true,
-            ..wire::VolumeStatus::default()
-        }));
-    status
-}
-
-fn volume_status(volume: &Volume) -> wire::VolumeStatus {
-    wire::VolumeStatus {
-        volume: volume
-            .id
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default(),
-        path: volume.path.clone(),
-        problem: volume.problem.clone().unwrap_or_default(),
-        mode: volume.mode.to_string(),
-        total: volume.total,
-        free: volume.free,
-        retired: volume.retired,
-        warnings: volume.warnings.clone(),
-        unreported: false,
-    }
+    state.volumes.extend(unreported.map(|id| VolumeState {
+        volume: Some((*id).clone()),
+        problem: Some(UNREPORTED.to_owned()),
+        mode: Mode::ReadOnly,
+        unreported: true,
+        ..VolumeState::default()
+    }));
+    convert::node_status(state)
 }
 
 /// Reads a list of nodes.

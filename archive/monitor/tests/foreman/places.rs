@@ -1,7 +1,7 @@
 //! Where files are, and where they go.
 
 use archive_rpc::Kind;
-use proto_archive::wire::Condition;
+use proto_archive::wire::{Condition, Mode};
 
 use crate::fake_node::{FakeNode, Find};
 use crate::world::{World, gaps, status};
@@ -149,7 +149,7 @@ async fn a_file_goes_where_it_is() {
     // Full and read-only, but it has the file and will say so.
     let has = FakeNode::finding(&world, &monitor, "c", Find::Has(Condition::Present), 0).await;
     let mut read_only = status("c", &has.address.to_string(), 0);
-    read_only.volumes[0].mode = "read-only".to_owned();
+    read_only.volumes[0].mode = Mode::ReadOnly.into();
     world
         .caller("node/c", &monitor)
         .heartbeat(read_only)

@@ -15,7 +15,7 @@ use archive_rpc::{
 };
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::wire::{
-    FileEntry, FilesRequest, FilesResponse, FindRequest, FindResponse, Gap, HeartbeatRequest,
+    FileEntry, FilesRequest, FilesResponse, FindRequest, FindResponse, Gap, HeartbeatRequest, Mode,
     NodeStatus, PlaceRequest, PlaceResponse, ReplicaStateRequest, VolumeStatus,
 };
 use tempfile::TempDir;
@@ -312,7 +312,7 @@ pub(crate) fn status(node: &str, endpoint: &str, usable: u64) -> NodeStatus {
     let volume = VolumeStatus {
         volume: "v1".to_owned(),
         path: "/volumes/1".to_owned(),
-        mode: "read-write".to_owned(),
+        mode: Mode::ReadWrite.into(),
         total: 1000,
         free: usable,
         ..VolumeStatus::default()

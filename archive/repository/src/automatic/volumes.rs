@@ -2,11 +2,9 @@
 
 use archive_db::{DbError, Table, Text, Value};
 use archive_ledger::admin::Admin;
-use archive_model::{NodeId, ReplicaId};
+use archive_model::{NodeId, NodeState, ReplicaId, VolumeState};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-
-use crate::replicas::NodeReport;
 
 /// Replica, node, volume. A volume without an id stands under its path.
 type Key = (Text<ReplicaId>, Text<NodeId>, String);
@@ -40,22 +38,22 @@ impl Volumes {
     pub(crate) fn saw(
         &self,
         replica: &ReplicaId,
-        nodes: &[NodeReport],
+        nodes: &[NodeState],
         now: Timestamp,
     ) -> Result<(), DbError> {
         let mut changes = self.admin.change();
         let mut is_changed = false;
-        for node in nodes.iter().filter(|node| node.heard) {
+        for node in nodes.iter().filter(|node| node.seen.is_some()) {
             for volume in &node.volumes {
                 let state = if node.alive {
-                    volume.state.clone()
+                    words(volume)
                 } else {
                     "silent".to_owned()
                 };
                 let key = (
                     Text(replica.clone()),
                     Text(node.node.clone()),
-                    volume.volume.clone(),
+                    volume.name().to_owned(),
                 );
                 let known = self.table.get(&key)?;
                 if known.is_none_or(|known| known.state != state) {
@@ -83,10 +81,18 @@ impl Volumes {
     }
 }
 
+/// The state of a volume in one line, as it stands in the table: the same line, the same state.
+fn words(volume: &VolumeState) -> String {
+    match (volume.retired, &volume.problem) {
+        (true, _) => "retired".to_owned(),
+        (false, None) => "online".to_owned(),
+        (false, Some(problem)) => format!("offline: {problem}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replicas::VolumeReport;
 
     /// Fails if a volume seems settled because the repository was restarted, or a monitor's restart is taken for a
     /// change.
@@ -96,26 +102,25 @@ mod tests {
         let admin = Admin::init(directory.path()).unwrap();
         let (replica, node) = (ReplicaId::new("one").unwrap(), NodeId::new("n").unwrap());
         let at = |minute: i64| Timestamp::from_second(1_000_000_000 + 60 * minute).unwrap();
-        let report = |state: &str, alive, heard| NodeReport {
-            node: node.clone(),
+        let report = |problem: Option<&str>, alive, heard: bool| NodeState {
             alive,
-            heard,
-            volumes: vec![VolumeReport {
-                volume: "v".to_owned(),
-                state: state.to_owned(),
+            seen: heard.then_some(Timestamp::UNIX_EPOCH),
+            volumes: vec![VolumeState {
+                volume: Some("v".parse().unwrap()),
+                problem: problem.map(str::to_owned),
+                ..VolumeState::default()
             }],
-            findings_stamp: 0,
-            oldest: None,
+            ..NodeState::unheard(node.clone())
         };
         for (minute, report, changed) in [
-            (0, report("online", true, true), 0),
-            (1, report("online", true, true), 0),
-            (2, report("online", false, false), 0),
-            (3, report("online", false, true), 3),
-            (4, report("online", true, true), 4),
-            (5, report("offline: not mounted", true, true), 5),
-            (6, report("offline: not mounted", true, true), 5),
-            (7, report("online", true, true), 7),
+            (0, report(None, true, true), 0),
+            (1, report(None, true, true), 0),
+            (2, report(None, false, false), 0),
+            (3, report(None, false, true), 3),
+            (4, report(None, true, true), 4),
+            (5, report(Some("not mounted"), true, true), 5),
+            (6, report(Some("not mounted"), true, true), 5),
+            (7, report(None, true, true), 7),
         ] {
             let volumes = Volumes::open(&admin).unwrap();
             volumes.saw(&replica, &[report], at(minute)).unwrap();

@@ -168,14 +168,14 @@ impl Runner {
     }
 
     pub(super) async fn look(&self, row: &Row) -> Event {
-        let asked = self.replicas.batch_nodes(&row.spec.replica);
+        let asked = self.replicas.nodes_in_service(&row.spec.replica);
         match self.clock.timeout(LOOK, asked).await {
             Err(late) => Event::Silent(silent(row, &late.to_string())),
             Ok(Err(status)) if Kind::of(&status) == Kind::NotFound => {
                 Event::Failed(status.message().to_owned())
             }
             Ok(Err(status)) => Event::Silent(silent(row, status.message())),
-            Ok(Ok(look)) => Event::Looked(look),
+            Ok(Ok(nodes)) => Event::Looked(nodes.into_iter().collect()),
         }
     }
 

@@ -75,7 +75,7 @@ impl Pass<'_> {
     /// Asks who is silent, and begins the listing. A replica that cannot be asked at all is one gap, not one for each file.
     async fn open(&self) -> Result<Opened, Status> {
         let (clock, stall) = (&self.own.clock, self.own.stall);
-        let nodes = clock.timeout(stall, self.own.replicas.reports(&self.replica));
+        let nodes = clock.timeout(stall, self.own.replicas.nodes_in_service(&self.replica));
         let nodes = nodes.await.map_err(late)??;
         let mut offline = Vec::new();
         for node in nodes {
@@ -84,10 +84,13 @@ impl Pass<'_> {
                 offline.push((node.node, None));
                 continue;
             }
-            for volume in node.volumes.iter().filter(|volume| volume.is_offline()) {
-                let id = volume.volume.parse().ok();
-                self.gap(Some(node.node.clone()), id.clone(), volume.state.clone());
-                offline.push((node.node.clone(), id));
+            for volume in node.volumes {
+                let Some(why) = volume.offline() else {
+                    continue;
+                };
+                let why = format!("offline: {why}");
+                self.gap(Some(node.node.clone()), volume.volume.clone(), why);
+                offline.push((node.node.clone(), volume.volume));
             }
         }
         let opening = self.own.replicas.copies(&self.replica);

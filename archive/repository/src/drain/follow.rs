@@ -3,28 +3,7 @@
 //! A node that is silent says nothing: its drain goes on. What was retired is drained no more.
 
 use archive_ledger::standing::Source;
-use archive_model::{NodeId, ReplicaId, VolumeId};
-
-/// What a node says of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NodeModes {
-    pub(crate) node: NodeId,
-    /// Whether it lives, and so whether the rest counts.
-    pub(crate) is_alive: bool,
-    pub(crate) mode: Mode,
-    pub(crate) volumes: Vec<(VolumeId, Mode)>,
-}
-
-/// What is done with a node, or a volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// It stays.
-    Stays,
-    /// It is drained.
-    Draining,
-    /// It is out of service for good.
-    Retired,
-}
+use archive_model::{Mode, NodeState, ReplicaId, VolumeId, VolumeState};
 
 /// What follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +13,7 @@ pub(super) enum Change {
 }
 
 /// What follows from what the nodes of one replica say.
-pub(super) fn follow(known: &[Source], replica: &ReplicaId, nodes: &[NodeModes]) -> Vec<Change> {
+pub(super) fn follow(known: &[Source], replica: &ReplicaId, nodes: &[NodeState]) -> Vec<Change> {
     let mut changes = Vec::new();
     for said in nodes {
         let source = |volume: Option<&VolumeId>| Source {
@@ -45,31 +24,31 @@ pub(super) fn follow(known: &[Source], replica: &ReplicaId, nodes: &[NodeModes])
         let own = |source: &&Source| source.replica == *replica && source.node == said.node;
         for old in known.iter().filter(own) {
             let mode = match &old.volume {
-                _ if said.mode == Mode::Retired => Some(Mode::Retired),
-                None => Some(said.mode),
+                _ if said.is_retired() => Some(Mode::Retired),
+                None => said.mode,
                 Some(volume) => {
                     let mut volumes = said.volumes.iter();
-                    volumes.find(|(id, _)| id == volume).map(|(_, mode)| *mode)
+                    let found = volumes.find(|one| one.volume.as_ref() == Some(volume));
+                    found.map(mode_in_force)
                 }
             };
             let is_over = match mode {
                 Some(Mode::Retired) => true,
-                Some(Mode::Stays) | None => said.is_alive,
+                Some(Mode::ReadWrite | Mode::ReadOnly) | None => said.alive,
                 Some(Mode::Draining) => false,
             };
             if is_over {
                 changes.push(Change::End(old.clone()));
             }
         }
-        if !said.is_alive || said.mode == Mode::Retired {
+        if !said.alive || said.is_retired() {
             continue;
         }
-        let whole = (said.mode == Mode::Draining).then(|| source(None));
+        let whole = (said.mode == Some(Mode::Draining)).then(|| source(None));
         let volumes = said.volumes.iter();
-        let volumes = volumes.filter(|(_, mode)| *mode == Mode::Draining);
-        let drained = whole
-            .into_iter()
-            .chain(volumes.map(|(id, _)| source(Some(id))));
+        let volumes = volumes.filter(|one| mode_in_force(one) == Mode::Draining);
+        let volumes = volumes.filter_map(|one| one.volume.as_ref());
+        let drained = whole.into_iter().chain(volumes.map(|id| source(Some(id))));
         changes.extend(
             drained
                 .filter(|new| !known.contains(new))
@@ -79,8 +58,19 @@ pub(super) fn follow(known: &[Source], replica: &ReplicaId, nodes: &[NodeModes])
     changes
 }
 
+/// The mode of a volume; one that is retired is in no other.
+fn mode_in_force(volume: &VolumeState) -> Mode {
+    if volume.retired {
+        Mode::Retired
+    } else {
+        volume.mode
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use archive_model::NodeId;
+
     use super::*;
 
     fn node() -> NodeId {
@@ -99,12 +89,23 @@ mod tests {
         }
     }
 
+    /// A volume that is drained and then retired keeps the mode that it had.
+    fn volume_in(mode: Mode) -> VolumeState {
+        let is_retired = mode == Mode::Retired;
+        VolumeState {
+            volume: Some("v".parse().unwrap()),
+            mode: if is_retired { Mode::Draining } else { mode },
+            retired: is_retired,
+            ..VolumeState::default()
+        }
+    }
+
     /// Every mode of a node and of its volume, alive or silent, with every drain known before.
     ///
     /// Fails if a drain ends because its node is silent, the drain of a retired volume goes on, or one begins twice.
     #[test]
     fn a_drain_begins_and_ends_by_what_a_living_node_says() {
-        let modes = [Mode::Stays, Mode::Draining, Mode::Retired];
+        let modes = [Mode::ReadOnly, Mode::Draining, Mode::Retired];
         let volumes = [None, Some(modes[0]), Some(modes[1]), Some(modes[2])];
         let all = [source(None), source(Some("v"))];
         for known in 0..4_usize {
@@ -115,14 +116,11 @@ mod tests {
             for mode in modes {
                 for volume in volumes {
                     for is_alive in [false, true] {
-                        let said = NodeModes {
-                            node: node(),
-                            is_alive,
-                            mode,
-                            volumes: volume
-                                .map(|mode| ("v".parse().unwrap(), mode))
-                                .into_iter()
-                                .collect(),
+                        let said = NodeState {
+                            alive: is_alive,
+                            mode: Some(mode),
+                            volumes: volume.map(volume_in).into_iter().collect(),
+                            ..NodeState::unheard(node())
                         };
                         let changes = follow(&known, &replica(), &[said]);
                         let own = [Some(mode), volume];

@@ -52,7 +52,7 @@ impl Replicas {
         let nodes = self.state(replica).await?;
         let found = nodes
             .iter()
-            .find(|status| status.node == node.as_str() && status.alive);
+            .find(|state| state.node == *node && state.alive);
         let silent = || Kind::Unavailable.status(format!("node {node} is silent"));
         let mut client = self.node(replica, node, &found.ok_or_else(silent)?.endpoint)?;
         let request = wire::FilesRequest {

@@ -22,7 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Status, Streaming};
 
 use super::{Replicas, is_given_up};
-use crate::batch::{BatchGap, BatchLook, JobBytes};
+use crate::batch::{BatchGap, JobBytes};
 
 /// The longest message of output, in bytes.
 const MESSAGE: usize = 1 << 20;
@@ -110,25 +110,6 @@ fn lie(what: &str) -> Status {
 }
 
 impl Replicas {
-    /// How the nodes of a replica are, but for those out of service.
-    pub(crate) async fn batch_nodes(&self, replica: &ReplicaId) -> Result<BatchLook, Status> {
-        let now = self.standing.now();
-        let mut look = BatchLook::default();
-        for status in self.state(replica).await? {
-            let node = fields::node_id(&status.node)?;
-            if now.is_retired_node(replica, &node) {
-                continue;
-            }
-            let side = match (status.alive, status.seen.as_str()) {
-                (true, _) => &mut look.alive,
-                (false, "") => &mut look.unheard,
-                (false, _) => &mut look.silent,
-            };
-            side.insert(node);
-        }
-        Ok(look)
-    }
-
     /// Begins a run. `component` gives the bytes of the component, when they are asked for.
     pub(crate) fn run_batch(
         &self,

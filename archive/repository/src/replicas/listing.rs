@@ -83,6 +83,22 @@ pub(crate) struct End {
 }
 
 impl Replicas {
+    /// Everything that one node has, sorted by name.
+    pub(crate) async fn copies_of(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+    ) -> Result<ListedCopies, Status> {
+        let mut client = self.node_client(replica, node).await?;
+        let answer = client.files(wire::FilesRequest::default()).await;
+        answer
+            .map(|answer| {
+                let now = self.standing.now();
+                ListedCopies(Listing::new(replica, answer.into_inner(), now))
+            })
+            .map_err(|status| self.failed(replica, node, status))
+    }
+
     /// Everything that the replica has, sorted by name, as it comes over the wire.
     pub(crate) async fn listing(
         &self,

@@ -7,8 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use archive_ledger::standing::Now;
-use archive_model::{NodeId, ReplicaId, VolumeId, VolumeKey};
-use proto_archive::wire;
+use archive_model::{NodeId, NodeState, ReplicaId, VolumeKey, VolumeState};
 
 /// The nodes and volumes that belong to the replicas.
 #[derive(Debug, Default)]
@@ -55,7 +54,7 @@ impl Members {
         &mut self,
         now: &Now,
         replica: &ReplicaId,
-        nodes: &mut [wire::NodeStatus],
+        nodes: &mut [NodeState],
     ) {
         self.online.retain(|key| key.replica != *replica);
         let has_volumes = !self.checksum.contains(replica);
@@ -63,9 +62,7 @@ impl Members {
             self.online.extend(online(replica, node));
         }
         for node in nodes {
-            let Ok(id) = NodeId::new(&node.node) else {
-                continue;
-            };
+            let id = node.node.clone();
             if now.is_retired_node(replica, &id) {
                 continue;
             }
@@ -90,20 +87,19 @@ impl Members {
                 }
             }
             node.alive &= !is_foreign;
-            node.problem = problems.join("; ");
+            node.problem = (!problems.is_empty()).then(|| problems.join("; "));
         }
     }
 }
 
 /// The volumes of a node that are online and not retired.
-fn online(replica: &ReplicaId, node: &wire::NodeStatus) -> impl Iterator<Item = VolumeKey> {
-    let is_online = |volume: &&wire::VolumeStatus| volume.problem.is_empty() && !volume.retired;
-    let volumes = node.volumes.iter().filter(is_online);
-    volumes.filter_map(move |volume| {
+fn online(replica: &ReplicaId, node: &NodeState) -> impl Iterator<Item = VolumeKey> {
+    let volumes = node.volumes.iter().filter(|volume| volume.is_online());
+    volumes.filter_map(move |volume: &VolumeState| {
         Some(VolumeKey {
             replica: replica.clone(),
-            node: NodeId::new(&node.node).ok()?,
-            volume: VolumeId::new(&volume.volume).ok()?,
+            node: node.node.clone(),
+            volume: volume.volume.clone()?,
         })
     })
 }
@@ -116,16 +112,15 @@ mod tests {
         ReplicaId::new(text).unwrap()
     }
 
-    fn node(name: &str, volumes: &[&str]) -> wire::NodeStatus {
-        let volume = |id: &&str| wire::VolumeStatus {
-            volume: (*id).to_owned(),
-            ..wire::VolumeStatus::default()
+    fn node(name: &str, volumes: &[&str]) -> NodeState {
+        let volume = |id: &&str| VolumeState {
+            volume: Some(id.parse().unwrap()),
+            ..VolumeState::default()
         };
-        wire::NodeStatus {
-            node: name.to_owned(),
+        NodeState {
             alive: true,
             volumes: volumes.iter().map(volume).collect(),
-            ..wire::NodeStatus::default()
+            ..NodeState::unheard(name.parse().unwrap())
         }
     }
 
@@ -145,8 +140,9 @@ mod tests {
         let (now, mut members) = (Now::default(), members(&[("one", "n-1"), ("two", "n-2")]));
         let mut nodes = [node("n-1", &[]), node("n-2", &[])];
         members.mark_namesakes(&now, &id("two"), &mut nodes);
-        assert!(!nodes[0].alive && nodes[0].problem.contains("replica one has a node n-1"));
-        assert!(nodes[1].alive && nodes[1].problem.is_empty());
+        let problem = nodes[0].problem.as_deref().unwrap_or_default();
+        assert!(!nodes[0].alive && problem.contains("replica one has a node n-1"));
+        assert!(nodes[1].alive && nodes[1].problem.is_none());
         let two = id("two");
         let foreign: Vec<_> = members.foreign(&now, &two).map(NodeId::as_str).collect();
         assert_eq!(foreign, ["n-1"]);
@@ -154,7 +150,8 @@ mod tests {
         let mut both = self::members(&[("one", "n-1"), ("two", "n-1")]);
         let mut nodes = [node("n-1", &[])];
         both.mark_namesakes(&now, &id("two"), &mut nodes);
-        assert!(nodes[0].alive && nodes[0].problem.contains("--replica"));
+        let problem = nodes[0].problem.as_deref().unwrap_or_default();
+        assert!(nodes[0].alive && problem.contains("--replica"));
         assert_eq!(both.foreign(&now, &two).count(), 0);
     }
 
@@ -169,7 +166,7 @@ mod tests {
             members.mark_namesakes(&now, &id(replica), &mut nodes);
             let [node] = nodes;
             assert!(node.alive);
-            node.problem
+            node.problem.unwrap_or_default()
         };
         assert_eq!(said(&mut members, "one", "a", "disk-1"), "");
         let twice = said(&mut members, "two", "b", "disk-1");

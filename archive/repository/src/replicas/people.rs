@@ -8,7 +8,9 @@ use std::time::Duration;
 use archive_daemon::Clock;
 use archive_ledger::requests::{AtticItem, AtticPlace};
 use archive_ledger::standing::Now;
-use archive_model::{Approval, FileName, NodeId, ReplicaId, Root, VolumeId, VolumeKey};
+use archive_model::{
+    Approval, FileName, Mode, NodeId, NodeState, ReplicaId, Root, VolumeId, VolumeKey, VolumeState,
+};
 use archive_rpc::Kind;
 use jiff::Timestamp;
 use proto_archive::wire::node_client::NodeClient;
@@ -16,7 +18,6 @@ use proto_archive::{convert as fields, wire};
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
-use super::nodes::RETIRED;
 use super::{Replicas, describe, is_given_up};
 
 /// How a copy is, as far as its node has looked.
@@ -72,12 +73,12 @@ pub(crate) struct Cause {
 }
 
 /// Shows what is out of service as that.
-pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut wire::NodeStatus) {
-    if NodeId::new(&node.node).is_ok_and(|id| now.is_retired_node(replica, &id)) {
-        RETIRED.clone_into(&mut node.mode);
+pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut NodeState) {
+    if now.is_retired_node(replica, &node.node) {
+        node.mode = Some(Mode::Retired);
     }
     for volume in &mut node.volumes {
-        volume.retired |= is_given_up(now, replica, &node.node, &volume.volume);
+        volume.retired |= is_given_up(now, replica, node.node.as_str(), volume.name());
     }
 }
 
@@ -118,8 +119,8 @@ impl Replicas {
             || Kind::Unavailable.status(format!("node {node} of replica {replica} is silent"));
         let found = nodes
             .iter()
-            .find(|status| status.node == node.as_str() && status.alive)
-            .filter(|status| !status.endpoint.is_empty())
+            .find(|state| state.node == *node && state.alive)
+            .filter(|state| !state.endpoint.is_empty())
             .ok_or_else(silent)?;
         self.node(replica, node, &found.endpoint)
     }
@@ -309,14 +310,8 @@ impl Replicas {
     pub(crate) async fn unreported(&self, replica: &ReplicaId) -> Result<Vec<VolumeKey>, Status> {
         let mut volumes = Vec::new();
         for node in self.heard(replica).await? {
-            let id = fields::node_id(&node.node)?;
-            for volume in node.volumes.iter().filter(|volume| volume.unreported) {
-                volumes.push(VolumeKey {
-                    replica: replica.clone(),
-                    node: id.clone(),
-                    volume: fields::volume_id(&volume.volume)?,
-                });
-            }
+            let unreported = node.volumes.into_iter().filter(|one| one.unreported);
+            volumes.extend(keys(replica, &node.node, unreported));
         }
         Ok(volumes)
     }
@@ -328,19 +323,27 @@ impl Replicas {
     ) -> Result<Vec<VolumeKey>, Status> {
         let mut volumes = Vec::new();
         for node in self.heard(replica).await? {
-            let id = fields::node_id(&node.node)?;
-            for volume in node.volumes {
-                if !volume.retired && !volume.volume.is_empty() && node.alive {
-                    volumes.push(VolumeKey {
-                        replica: replica.clone(),
-                        node: id.clone(),
-                        volume: fields::volume_id(&volume.volume)?,
-                    });
-                }
-            }
+            let in_service = node.volumes.into_iter();
+            let in_service = in_service.filter(|one| !one.retired && node.alive);
+            volumes.extend(keys(replica, &node.node, in_service));
         }
         Ok(volumes)
     }
+}
+
+/// The keys of volumes of one node, but for paths that hold none.
+fn keys(
+    replica: &ReplicaId,
+    node: &NodeId,
+    volumes: impl Iterator<Item = VolumeState>,
+) -> impl Iterator<Item = VolumeKey> {
+    volumes.filter_map(|one| {
+        Some(VolumeKey {
+            replica: replica.clone(),
+            node: node.clone(),
+            volume: one.volume?,
+        })
+    })
 }
 
 fn attic_ref(volume: &VolumeId, id: &str, cause: &Cause) -> wire::AtticRef {

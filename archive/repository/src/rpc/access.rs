@@ -45,7 +45,7 @@ impl Door {
             kind: wire::ReplicaKind::from(spec.kind).into(),
             required: spec.required,
             problem,
-            nodes,
+            nodes: nodes.into_iter().map(fields::node_status).collect(),
             filling: standing.is_filling(&spec.id),
             retired,
             site: spec.site.clone().unwrap_or_default(),

@@ -6,8 +6,8 @@ use archive_bitarchive::attic::{self, AtticId, Brake, Kind, Reason};
 use archive_bitarchive::checksum::record::Label;
 use archive_bitarchive::checksum::{Removed, append, removed_lines};
 use archive_bitarchive::scrub::orders::Orders;
-use archive_bitarchive::{Layout, Mode, NodeError};
-use archive_model::{FileName, Root, VolumeId};
+use archive_bitarchive::{Layout, NodeError};
+use archive_model::{FileName, Mode, Root, VolumeId};
 use jiff::{SignedDuration, Timestamp};
 
 use super::super::inputs::files::in_file;

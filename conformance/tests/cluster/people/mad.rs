@@ -1,7 +1,7 @@
 //! Clients gone mad who hold the certificates of people: thousands of removals, by one person and then by two.
 
 use archive_durable::directory;
-use proto_archive::wire::AtticsRef;
+use proto_archive::wire::{AtticsRef, Mode};
 use tokio::task::JoinSet;
 
 use super::super::visits::deposit;
@@ -81,12 +81,12 @@ async fn drain(cluster: &Cluster) {
     let request = NodeRequest {
         node: "one-1".to_owned(),
         order: Some(SetModeRequest {
-            mode: "draining".to_owned(),
+            mode: Mode::Draining.into(),
         }),
         replica: String::new(),
     };
     let mode = people(cluster, "operator/otto").node(request).await;
-    assert_eq!(mode.unwrap().into_inner().mode, "draining");
+    assert_eq!(mode.unwrap().into_inner().mode(), Mode::Draining);
 }
 
 async fn store_all(cluster: &Cluster) {

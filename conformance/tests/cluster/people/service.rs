@@ -1,9 +1,9 @@
 //! Replicas that are filled; nodes, volumes and replicas that go out of service.
 
 use archive_client::{Progress, Wanted};
-use proto_archive::wire::BootstrapRequest;
 use proto_archive::wire::ask_request::{Act, RetireNode, RetireReplica, RetireVolume};
 use proto_archive::wire::check_request::Kind;
+use proto_archive::wire::{BootstrapRequest, Mode};
 use tonic::Code;
 
 use super::super::preservation::{check, of};
@@ -236,7 +236,7 @@ fn a_node_that_is_dead_for_ever_is_retired() {
             let mut retired = nodes.filter(|node| node.node == "two-1");
             let is_retired = retired
                 .next()
-                .is_some_and(|node| node.mode == "retired" && !node.alive);
+                .is_some_and(|node| node.mode() == Mode::Retired && !node.alive);
             is_retired.then_some(()).ok_or(said)
         })
         .await;

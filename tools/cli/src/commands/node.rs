@@ -1,8 +1,8 @@
 //! `holdfast node`: the machines of the replicas.
 
-use archive_client::preservation::{Act, NodeMode, NodeName};
-use archive_client::{Access, ArchiveStatus, NodeStatus, Preservation};
-use archive_model::{NodeId, ReplicaId};
+use archive_client::preservation::{Act, NodeName};
+use archive_client::{Access, ArchiveStatus, Preservation};
+use archive_model::{Mode, NodeId, NodeState, ReplicaId};
 use clap::{Args, Subcommand};
 
 use super::requests::ask;
@@ -120,9 +120,9 @@ impl Node {
                 let act = Act::ReinstateNode(NodeName { node, replica });
                 return ask(context, &act, &reason).await;
             }
-            Self::ReadOnly(one) => (one, NodeMode::ReadOnly),
-            Self::ReadWrite(one) => (one, NodeMode::ReadWrite),
-            Self::Drain(one) => (one, NodeMode::Draining),
+            Self::ReadOnly(one) => (one, Mode::ReadOnly),
+            Self::ReadWrite(one) => (one, Mode::ReadWrite),
+            Self::Drain(one) => (one, Mode::Draining),
         };
         let One { node, replica } = node;
         let name = NodeName { node, replica };
@@ -132,11 +132,11 @@ impl Node {
         if context.output.is_json() {
             context.output.document(&status)?;
         } else {
-            let said = status.mode.as_deref().unwrap_or("in no known mode");
+            let said = status.mode.map_or("in no known mode", Mode::as_str);
             let node = &name.node;
             context.output.line(&format!("node {node} is {said}"))?;
         }
-        Ok(if status.mode.as_deref() == Some(mode.word()) {
+        Ok(if status.mode == Some(mode) {
             Exit::Done
         } else {
             Exit::Failed
@@ -167,7 +167,7 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
 }
 
 /// Every node with its replica.
-fn each(status: &ArchiveStatus) -> impl Iterator<Item = (&str, &NodeStatus)> {
+fn each(status: &ArchiveStatus) -> impl Iterator<Item = (&str, &NodeState)> {
     status.replicas.iter().flat_map(|replica| {
         let id = replica.replica.as_str();
         replica.nodes.iter().map(move |node| (id, node))

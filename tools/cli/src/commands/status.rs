@@ -233,34 +233,26 @@ fn problems(status: &ArchiveStatus) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use archive_client::{NodeStatus, VolumeStatus};
+    use archive_model::{Mode, NodeState, VolumeState};
 
     use super::*;
 
     #[test]
     fn every_trouble_is_named_and_a_retired_disk_is_dash() {
-        let volume = |problem: Option<&str>, retired| VolumeStatus {
-            volume: None,
+        let volume = |problem: Option<&str>, retired| VolumeState {
             path: "/disk".into(),
             problem: problem.map(Into::into),
-            mode: "read-write".into(),
             total: 2,
             free: 1,
             retired,
             warnings: problem.map(|_| "full of dust".into()).into_iter().collect(),
-            unreported: false,
+            ..VolumeState::default()
         };
-        let node = |alive, volumes| NodeStatus {
-            mode: None,
-            findings: 0,
-            oldest_verification: None,
-            node: "n-1".parse().unwrap(),
+        let node = |alive, volumes| NodeState {
             endpoint: "h:1".into(),
             volumes,
-            usable: 0,
-            seen: None,
             alive,
-            problem: None,
+            ..NodeState::unheard("n-1".parse().unwrap())
         };
         let status = |problem: Option<&str>, nodes, below_required| ArchiveStatus {
             replicas: vec![ReplicaOverview {
@@ -285,17 +277,17 @@ mod tests {
             problems(&status(None, vec![good.clone()], 0)),
             Vec::<String>::new()
         );
-        let retired = NodeStatus {
-            mode: Some("retired".into()),
+        let retired = NodeState {
+            mode: Some(Mode::Retired),
             ..node(false, vec![volume(Some("EIO"), false)])
         };
         assert_eq!(problems(&status(None, vec![retired], 0)), [""; 0]);
-        let forgotten = VolumeStatus {
+        let forgotten = VolumeState {
             volume: Some("v-3".parse().unwrap()),
             unreported: true,
             ..volume(Some("its node does not know it"), false)
         };
-        let namesake = NodeStatus {
+        let namesake = NodeState {
             problem: Some("replica two has a node n-1 too".into()),
             ..node(true, vec![forgotten])
         };

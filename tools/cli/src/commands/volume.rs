@@ -1,9 +1,9 @@
 //! `holdfast volume`: the disks of the nodes.
 
 use archive_client::preservation::{Act, VolumeName, VolumeOrder};
-use archive_client::{Access, ArchiveStatus, NodeStatus, Preservation, VolumeStatus};
+use archive_client::{Access, ArchiveStatus, Preservation};
 use archive_daemon::Chance;
-use archive_model::{NodeId, ReplicaId, VolumeId};
+use archive_model::{Mode, NodeId, NodeState, ReplicaId, VolumeId, VolumeState};
 use clap::{Args, Subcommand};
 
 use super::requests::ask;
@@ -256,14 +256,14 @@ fn fresh() -> Result<VolumeId, Failure> {
 }
 
 /// Whether the volume is online, and in the mode that was ordered.
-fn obeyed(order: &VolumeOrder, status: &NodeStatus) -> bool {
+fn obeyed(order: &VolumeOrder, status: &NodeState) -> bool {
     let mode = match order {
-        VolumeOrder::ReadWrite(_) => Some("read-write"),
-        VolumeOrder::ReadOnly(_) => Some("read-only"),
-        VolumeOrder::Drain(_) => Some("draining"),
+        VolumeOrder::ReadWrite(_) => Some(Mode::ReadWrite),
+        VolumeOrder::ReadOnly(_) => Some(Mode::ReadOnly),
+        VolumeOrder::Drain(_) => Some(Mode::Draining),
         VolumeOrder::Init { .. } | VolumeOrder::Adopt { .. } | VolumeOrder::Clear(_) => None,
     };
-    let is_meant = |one: &&VolumeStatus| match order {
+    let is_meant = |one: &&VolumeState| match order {
         VolumeOrder::Adopt { path, .. } => one.path == *path,
         VolumeOrder::Init { volume: id, .. } => one.volume.as_ref() == Some(id),
         VolumeOrder::Clear(name)
@@ -311,7 +311,7 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
     Ok(if wrong { Exit::Failed } else { Exit::Done })
 }
 
-fn is_offline(node: &NodeStatus) -> bool {
+fn is_offline(node: &NodeState) -> bool {
     node.volumes
         .iter()
         .any(|volume| !volume.retired && volume.problem.is_some())
@@ -344,7 +344,7 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
     Ok(())
 }
 
-fn push(table: &mut Table, replica: &str, node: &NodeStatus) {
+fn push(table: &mut Table, replica: &str, node: &NodeState) {
     for volume in &node.volumes {
         let state = match (&volume.problem, volume.retired) {
             (_, true) => "retired",

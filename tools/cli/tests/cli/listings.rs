@@ -6,7 +6,7 @@ use proto_archive::wire::list_response::End;
 use proto_archive::wire::status_response::ReplicaState;
 use proto_archive::wire::{
     AnomaliesResponse, AnomalyState, AuditLineState, AuditResponse, Condition, CopyCondition,
-    FileEntry, Gap, ListEntry, ListResponse, NodeStatus, ReplicaKind, ReplicaProgress,
+    FileEntry, Gap, ListEntry, ListResponse, Mode, NodeStatus, ReplicaKind, ReplicaProgress,
     ReplicaStatus, StatResponse, StatusResponse, VolumeStatus,
 };
 
@@ -268,7 +268,7 @@ async fn the_status_says_what_to_look_at() {
         volume: "v-1".into(),
         path: "/disk".into(),
         problem: problem.into(),
-        mode: "read-write".into(),
+        mode: Mode::ReadWrite.into(),
         total: 2_000_000_000_000,
         free: 1_500_000_000_000,
         retired: false,

@@ -4,14 +4,19 @@ use proto_archive::wire::scrub_request::Order as Scrub;
 use proto_archive::wire::set_volume_request::Order;
 use proto_archive::wire::status_response::{Drain, ReplicaState};
 use proto_archive::wire::{
-    BootstrapResponse, ExportResponse, Gap, NodeStatus, NotifyTestResponse, ReplicaKind,
+    BootstrapResponse, ExportResponse, Gap, Mode, NodeStatus, NotifyTestResponse, ReplicaKind,
     ScrubState, ScrubsResponse, StatusResponse, VolumeStatus, scrubs_response,
 };
 use tonic::Status;
 
 use crate::holdfast::Place;
 
-fn node(alive: bool, mode: &str, problem: &str) -> NodeStatus {
+/// A node that says that it is in this mode, or in none.
+fn node(alive: bool, mode: Mode, problem: &str) -> NodeStatus {
+    let of_volume = match mode {
+        Mode::Unspecified => Mode::ReadWrite,
+        said => said,
+    };
     NodeStatus {
         node: "two-1".into(),
         endpoint: "127.0.0.1:1".into(),
@@ -19,7 +24,7 @@ fn node(alive: bool, mode: &str, problem: &str) -> NodeStatus {
             volume: "v".into(),
             path: "/disk".into(),
             problem: problem.into(),
-            mode: mode.into(),
+            mode: of_volume.into(),
             total: 2_000_000_000_000,
             free: 1_500_000_000_000,
             retired: false,
@@ -128,7 +133,7 @@ async fn lists_come_from_the_status() {
             kind: ReplicaKind::Bitarchive.into(),
             required: true,
             problem: monitor.into(),
-            nodes: vec![node(alive, "read-write", problem)],
+            nodes: vec![node(alive, Mode::ReadWrite, problem)],
             ..ReplicaState::default()
         }],
         anomalies: [("missing".to_owned(), 0)].into(),
@@ -234,11 +239,11 @@ async fn lists_come_from_the_status() {
 async fn a_machine_says_itself_that_it_obeyed() {
     let place = Place::new().await;
     for (verb, mode) in [
-        ("read-only", "read-only"),
-        ("read-write", "read-write"),
-        ("drain", "draining"),
+        ("read-only", Mode::ReadOnly),
+        ("read-write", Mode::ReadWrite),
+        ("drain", Mode::Draining),
     ] {
-        for (answer, code) in [(mode, 0), ("", 1)] {
+        for (answer, code) in [(mode, 0), (Mode::Unspecified, 1)] {
             place
                 .world
                 .archive
@@ -258,7 +263,7 @@ async fn a_machine_says_itself_that_it_obeyed() {
                 .asked
                 .pop()
                 .unwrap();
-            assert_eq!(asked.order.unwrap().mode, mode);
+            assert_eq!(asked.order.unwrap().mode(), mode);
         }
         place
             .world
@@ -281,7 +286,7 @@ async fn a_machine_says_itself_that_it_obeyed() {
         .state()
         .keeping
         .volume
-        .say([node(true, "read-write", "")]);
+        .say([node(true, Mode::ReadWrite, "")]);
     let volume = |words: &[&str], code| {
         place
             .holdfast(&[&["volume"], words, &["--as", "operator"]].concat())

@@ -1,10 +1,11 @@
 //! An alarm is answered by the same bytes on another volume, and by nothing else.
 
+use archive_model::Mode;
+
 use super::attic::items;
 use super::disks::{id, store_on, where_is, with_two};
 use super::*;
 use crate::catalog::Row;
-use crate::volumes::Mode;
 
 fn entry_on(node: &Node, file: &str, volume: &str) -> Option<Entry> {
     let entries = node.find(&name(file)).unwrap();

@@ -6,12 +6,12 @@ mod purge;
 use std::time::Duration;
 
 use archive_daemon::Period;
+use archive_model::Mode;
 use jiff::SignedDuration;
 
 use super::disks::{id, store_on, with_two};
 use super::*;
 use crate::attic::{AtticId, Cause, Item, Kind, Reason};
-use crate::volumes::Mode;
 
 pub(super) fn cause() -> Cause {
     Cause::new("officer/o-1", "a test").unwrap()

@@ -2,9 +2,10 @@
 
 use archive_durable::volume::{LABEL_NAME, identify, label};
 use archive_durable::{Identity, VolumeProblem};
+use archive_model::Mode;
 
 use super::*;
-use crate::volumes::{Mode, VolumesError};
+use crate::volumes::VolumesError;
 
 pub(super) fn id(text: &str) -> VolumeId {
     VolumeId::new(text).unwrap()

@@ -110,13 +110,10 @@ impl Node for Door {
     }
 
     async fn node_state(&self, _: Request<wire::NodeStateRequest>) -> Answer<wire::NodeStatus> {
-        let (endpoint, seen) = (self.endpoint.clone(), self.clock.now().to_string());
+        let (endpoint, seen) = (self.endpoint.clone(), self.clock.now());
         self.ask(move |replica| {
-            Ok(wire::NodeStatus {
-                endpoint,
-                seen,
-                ..replica::report(replica)
-            })
+            let state = replica::report(replica, endpoint, seen);
+            Ok(fields::node_status(state))
         })
         .await
     }

@@ -1,7 +1,8 @@
 //! The service `Replica` of a checksum replica: every question about nodes has one answer, itself.
 
-use archive_model::NodeId;
+use archive_model::{Mode, NodeId, NodeState, VolumeId, VolumeState};
 use archive_rpc::{InvalidMessage, Kind};
+use jiff::Timestamp;
 use proto_archive::wire::replica_server::Replica;
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Response, Status, Streaming};
@@ -73,19 +74,12 @@ impl Replica for Door {
         for node in known {
             let node = named("known", &node)?;
             if node != *self.replica.node() {
-                others.push(wire::NodeStatus {
-                    node: node.to_string(),
-                    ..wire::NodeStatus::default()
-                });
+                others.push(fields::node_status(NodeState::unheard(node)));
             }
         }
-        let (endpoint, seen) = (self.endpoint.clone(), self.clock.now().to_string());
+        let (endpoint, seen) = (self.endpoint.clone(), self.clock.now());
         self.ask(move |replica| {
-            let own = wire::NodeStatus {
-                endpoint,
-                seen,
-                ..report(replica)
-            };
+            let own = fields::node_status(report(replica, endpoint, seen));
             Ok(wire::ReplicaStateResponse {
                 replica: replica.replica().to_string(),
                 nodes: std::iter::once(own).chain(others).collect(),
@@ -100,29 +94,28 @@ fn named(field: &'static str, node: &str) -> Result<NodeId, InvalidMessage> {
     NodeId::new(node).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
 }
 
-/// How it is now, in the terms of a node with one volume.
-pub(super) fn report(replica: &ChecksumReplica) -> wire::NodeStatus {
+/// Reports how it is now, in the terms of a node with one volume. It hears of itself at this moment.
+pub(super) fn report(replica: &ChecksumReplica, endpoint: String, seen: Timestamp) -> NodeState {
     let (space, problem) = match replica.space() {
-        Ok(space) => (Some(space), String::new()),
-        Err(error) => (None, error.to_string()),
+        Ok(space) => (Some(space), None),
+        Err(error) => (None, Some(error.to_string())),
     };
-    let volume = wire::VolumeStatus {
-        volume: VOLUME.to_owned(),
+    let volume = VolumeState {
+        volume: VolumeId::new(VOLUME).ok(),
         path: replica.data().display().to_string(),
         problem,
-        mode: "read-write".to_owned(),
+        mode: Mode::ReadWrite,
         total: space.map(|(space, _)| space.total).unwrap_or_default(),
         free: space.map(|(space, _)| space.free).unwrap_or_default(),
-        retired: false,
-        warnings: Vec::new(),
-        unreported: false,
+        ..VolumeState::default()
     };
-    wire::NodeStatus {
-        node: replica.node().to_string(),
+    NodeState {
+        endpoint,
         volumes: vec![volume],
         usable: space.map(|(_, usable)| usable).unwrap_or_default(),
+        seen: Some(seen),
         alive: true,
-        mode: "read-write".to_owned(),
-        ..wire::NodeStatus::default()
+        mode: Some(Mode::ReadWrite),
+        ..NodeState::unheard(replica.node().clone())
     }
 }

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::time::SystemTime;
 
+use archive_model::Mode;
 use archive_rpc::{
     Authority, CredentialPem, Credentials, Grant, Limits, Role, Validity, bind, serve,
 };
@@ -11,7 +12,6 @@ use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::volumes::Mode;
 
 /// An authority, and whom it knows.
 struct Lab {
@@ -65,7 +65,7 @@ pub(super) fn unheard(node: &Arc<Node>, clock: &Clock) -> Herald {
 struct Played(Arc<Said>);
 
 struct Said {
-    modes: Mutex<Vec<String>>,
+    modes: Mutex<Vec<wire::Mode>>,
     arrived: Semaphore,
     answers: Semaphore,
 }
@@ -89,7 +89,7 @@ impl Replica for Played {
         self.0.arrived.add_permits(1);
         self.0.answers.acquire().await.unwrap().forget();
         let status = request.into_inner().status.unwrap();
-        self.0.modes.lock().unwrap().push(status.mode);
+        self.0.modes.lock().unwrap().push(status.mode());
         Ok(Response::new(wire::HeartbeatResponse { interval_ms: 1000 }))
     }
 }
@@ -131,7 +131,10 @@ async fn what_is_said_later_is_heard_later() {
     let (first, second) = tokio::join!(herald.tell(), second);
     assert_eq!(first.unwrap(), Duration::from_secs(1));
     second.unwrap();
-    assert_eq!(*said.modes.lock().unwrap(), ["read-write", "read-only"]);
+    assert_eq!(
+        *said.modes.lock().unwrap(),
+        [wire::Mode::ReadWrite, wire::Mode::ReadOnly]
+    );
     world.door.tasks.stop_all();
     world
         .door

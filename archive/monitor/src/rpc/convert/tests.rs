@@ -50,10 +50,11 @@ fn a_bad_entry_names_its_field() {
 fn status() -> wire::NodeStatus {
     let volume = wire::VolumeStatus {
         volume: "v1".to_owned(),
-        mode: "read-write".to_owned(),
+        mode: wire::Mode::ReadWrite.into(),
         ..wire::VolumeStatus::default()
     };
     wire::NodeStatus {
+        node: "a".to_owned(),
         endpoint: "h:1".to_owned(),
         volumes: vec![volume],
         usable: 7,
@@ -67,14 +68,14 @@ fn a_bad_report_names_its_field() {
     assert!(good.takes_files() && good.usable == 7);
     let spoilt: [Spoilt<wire::NodeStatus>; 9] = [
         ("endpoint", |s| s.endpoint.clear()),
-        ("mode", |s| s.mode = "rw".to_owned()),
+        ("mode", |s| s.mode = 9),
         ("oldest_verification", |s| {
             s.oldest_verification = "once".to_owned();
         }),
         ("verify_by", |s| s.verify_by = "soon".to_owned()),
         ("volume", |s| s.volumes[0].volume.clear()),
         ("volume", |s| s.volumes[0].volume = "V 1".to_owned()),
-        ("mode", |s| s.volumes[0].mode = "rw".to_owned()),
+        ("mode", |s| s.volumes[0].mode = 9),
         ("volumes", |s| s.volumes.push(s.volumes[0].clone())),
         ("status", |s| s.volumes[0].path = "x".repeat(LARGEST_STATUS)),
     ];
@@ -88,7 +89,7 @@ fn a_bad_report_names_its_field() {
 #[test]
 fn what_a_node_found_is_passed_on() {
     let said = wire::NodeStatus {
-        mode: "draining".to_owned(),
+        mode: wire::Mode::Draining.into(),
         findings: 3,
         findings_stamp: u64::MAX,
         oldest_verification: "2026-01-02T03:04:05Z".to_owned(),
@@ -105,7 +106,6 @@ fn what_a_node_found_is_passed_on() {
         unreported: Vec::new(),
     };
     let expected = wire::NodeStatus {
-        node: "a".to_owned(),
         seen: "1970-01-01T00:00:00Z".to_owned(),
         alive: true,
         ..said
@@ -138,7 +138,7 @@ fn a_path_without_a_volume_is_shown_and_takes_nothing() {
     let mut status = status();
     let stray = &mut status.volumes[0];
     stray.volume.clear();
-    stray.mode.clear();
+    stray.mode = wire::Mode::Unspecified.into();
     stray.problem = "empty".to_owned();
     let report = report(status).unwrap();
     assert!(!report.takes_files());

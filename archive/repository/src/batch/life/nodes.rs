@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archive_model::NodeId;
+use archive_model::{NodeId, NodeState};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,21 @@ pub(crate) struct Look {
     pub(crate) silent: BTreeSet<NodeId>,
     /// Those that the monitor has not heard of since it started.
     pub(crate) unheard: BTreeSet<NodeId>,
+}
+
+impl FromIterator<NodeState> for Look {
+    fn from_iter<T: IntoIterator<Item = NodeState>>(nodes: T) -> Self {
+        let mut look = Self::default();
+        for state in nodes {
+            let side = match (state.alive, state.seen) {
+                (true, _) => &mut look.alive,
+                (false, None) => &mut look.unheard,
+                (false, Some(_)) => &mut look.silent,
+            };
+            side.insert(state.node);
+        }
+        look
+    }
 }
 
 /// What is remembered of them.

@@ -11,8 +11,8 @@ use proto_archive::convert as fields;
 use tokio::task::spawn_blocking;
 use tonic::Status;
 
-use crate::batch::Stuck;
 use crate::batch::choice::{Answer, Candidate, Choice, choose};
+use crate::batch::{BatchLook, Stuck};
 use crate::rpc::Door;
 
 /// How long a replica may take to say that it is there.
@@ -106,10 +106,11 @@ impl Door {
 
     /// Asks a monitor, and counts the files on the nodes that are alive: those that are named, if any are.
     async fn answer_of(&self, replica: &ReplicaId, files: Option<(u64, &FilesByNode)>) -> Answer {
-        let state = self.replicas.batch_nodes(replica);
-        let Ok(Ok(look)) = self.clock.timeout(LOOK, state).await else {
+        let state = self.replicas.nodes_in_service(replica);
+        let Ok(Ok(nodes)) = self.clock.timeout(LOOK, state).await else {
             return Answer::Failed;
         };
+        let look: BatchLook = nodes.into_iter().collect();
         let Some((wanted, by_node)) = files else {
             return Answer::Nodes {
                 found: u64::try_from(look.alive.len()).unwrap_or(u64::MAX),

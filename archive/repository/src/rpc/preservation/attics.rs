@@ -1,6 +1,6 @@
 //! What lies in the attics: every node of every replica is asked, and who cannot be is named.
 
-use archive_model::ReplicaId;
+use archive_model::{NodeId, ReplicaId};
 use archive_rpc::Kind;
 use proto_archive::{convert as fields, wire};
 use tonic::{Response, Status};
@@ -55,10 +55,10 @@ async fn gather(
                 continue;
             }
         };
-        for node in nodes.into_iter().filter(|node| node.mode != "retired") {
+        for node in nodes.into_iter().filter(|node| !node.is_retired()) {
             match one_attic(door, &replica, &node.node, name, answers).await? {
                 Ok(of_volumes) => gaps.extend(of_volumes),
-                Err(status) => gaps.push(gap(&node.node, status.message())),
+                Err(status) => gaps.push(gap(node.node.as_str(), status.message())),
             }
         }
     }
@@ -73,13 +73,12 @@ async fn gather(
 async fn one_attic(
     door: &Door,
     replica: &ReplicaId,
-    node: &str,
+    node: &NodeId,
     name: &str,
     answers: &Answers<wire::AtticsResponse>,
 ) -> Result<Result<Vec<wire::Gap>, Status>, Status> {
     let idle = door.settings.stall.duration();
-    let id = fields::node_id(node)?;
-    let opening = door.replicas.attic(replica, &id, name);
+    let opening = door.replicas.attic(replica, node, name);
     let mut messages = match door.clock.timeout(idle, opening).await {
         Ok(Ok(messages)) => messages,
         Ok(Err(status)) => return Ok(Err(status)),
