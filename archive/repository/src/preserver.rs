@@ -127,7 +127,7 @@ impl Preserver {
             let said = self.clock.timeout(limit, verifying.next()).await;
             match said.map_err(|late| Kind::TimedOut.status(late.to_string()))?? {
                 Verified::Progress(bytes) => told(bytes),
-                Verified::Done(copy) => return Ok(copy),
+                Verified::Done(verified) => return Ok(verified.copy),
             }
         }
     }

@@ -35,11 +35,13 @@ pub(crate) use admissions::Admissions;
 pub(crate) use batch::{
     BatchOrder, BatchRun, Brought, NodeProgress, Reduced, broken_node, spec_to_wire,
 };
-pub(crate) use copies::{Copy, CopyCondition, Located, ReadSegments, Segment, Verified};
+pub(crate) use copies::{
+    Copy, CopyCondition, Located, ReadSegments, Segment, Verified, VerifiedCopy,
+};
 pub(crate) use listing::ListedCopies;
 use members::Members;
 pub(crate) use mend::{MendOrder, Mended, Mending};
-pub(crate) use people::{Aside, Cause, Found, How, Judged};
+pub(crate) use people::{Aside, Cause};
 pub(crate) use upload::{Opened, Place, Upload};
 
 use crate::settings::ReplicaSettings;

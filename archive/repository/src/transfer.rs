@@ -408,10 +408,14 @@ impl Transfers {
             .map(|node| format!("; node {node} is to be avoided"));
         let mut refusals: String = avoided.collect();
         loop {
-            let placed = self
+            let placing = self
                 .replicas
-                .place(replica, &item.name, &item.upload, item.size, &avoid)
-                .await;
+                .place(replica, &item.name, &item.upload, item.size, &avoid);
+            // A monitor asks its nodes, and answers within the limits that it has for them.
+            let placed = match self.clock.timeout(self.stall, placing).await {
+                Ok(placed) => placed,
+                Err(late) => Err(Kind::TimedOut.status(format!("replica {replica}: {late}"))),
+            };
             let place = placed.map_err(|status| {
                 let said = format!("{}{refusals}", status.message());
                 Kind::of(&status).status(said)

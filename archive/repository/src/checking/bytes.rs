@@ -291,6 +291,7 @@ mod tests {
             size: 1,
             root: Some(root),
             stored: jiff::Timestamp::UNIX_EPOCH,
+            verified: None,
             condition,
         };
         let target = Target {

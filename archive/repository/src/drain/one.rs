@@ -347,12 +347,9 @@ impl Hands {
         name: &FileName,
         old: &Place,
     ) -> Result<Option<Root>, Status> {
-        let limits = (&self.own.clock, self.own.stall);
-        let judging =
-            self.own
-                .replicas
-                .judge(&source.replica, name, (&old.node, &old.volume), limits);
-        Ok(judging.await?.root)
+        let place = (&old.node, Some(&old.volume));
+        let reading = self.people.read_again(&source.replica, name, place);
+        Ok(reading.await?.root)
     }
 
     async fn put_aside(

@@ -114,6 +114,7 @@ mod tests {
             size: 65536,
             root: Some(Root::from_bytes([root; 32])),
             stored: Timestamp::UNIX_EPOCH,
+            verified: None,
             condition: corrupt.map_or(CopyCondition::Present, |of| CopyCondition::Damaged {
                 corrupt: groups(of),
                 unreadable: Groups::none(),

@@ -144,6 +144,7 @@ mod tests {
             size: 7,
             root: Some(Root::from_bytes([root; 32])),
             stored: Timestamp::UNIX_EPOCH,
+            verified: None,
             condition,
         }
     }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use archive_daemon::clock::TimedOut;
 use archive_decisions::store::{Content, Event, FileRecord};
 use archive_decisions::vote::{Authority, Ballot, Evidence, Verdict, decide};
 use archive_model::{
@@ -19,7 +20,8 @@ use super::purge::unnamed;
 use super::retire::{node_of, volume_of};
 use super::{People, blocking};
 use crate::limits;
-use crate::replicas::{Cause, Found, How};
+use crate::replicas::{Cause, Copy, Verified, VerifiedCopy};
+use crate::transfer::Transfers;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::requests::{Act, Request, State};
 
@@ -272,8 +274,7 @@ impl People {
             .iter()
             .filter(|(_, copy)| !copy.state.is_withdrawn())
         {
-            let copies = self.transfers.replicas.known(id, name).await?;
-            for copy in copies.iter().filter(|copy| copy.how != How::Missing) {
+            for copy in &self.existing_copies(id, name).await? {
                 let verified = self.verified(id, name, copy).await?;
                 let Some(found) = verified.root else {
                     let said =
@@ -291,7 +292,7 @@ impl People {
                 }
                 is_there |= found == recorded;
                 if found == *root {
-                    size = verified.size;
+                    size = verified.copy.size;
                     holders.push(place);
                 }
             }
@@ -350,18 +351,49 @@ impl People {
         ))
     }
 
-    /// Reads a copy again, past the page cache.
-    pub(super) async fn verified(
+    /// The copies that are there, in whichever condition; who did not answer is an error.
+    pub(crate) async fn existing_copies(
         &self,
         replica: &ReplicaId,
         name: &FileName,
-        copy: &Found,
-    ) -> Result<crate::replicas::Judged, Status> {
-        let limits = (&self.transfers.clock, self.transfers.stall);
-        self.transfers
-            .replicas
-            .judge(replica, name, (&copy.node, &copy.volume), limits)
-            .await
+    ) -> Result<Vec<Copy>, Status> {
+        let asking = self.transfers.replicas.existing_copies(replica, name);
+        self.within(0, asking).await
+    }
+
+    /// Reads a copy again, past the page cache.
+    pub(crate) async fn verified(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        copy: &Copy,
+    ) -> Result<VerifiedCopy, Status> {
+        let place = (&copy.node, Some(&copy.volume));
+        self.read_again(replica, name, place).await
+    }
+
+    /// Reads the copy at a place again, past the page cache.
+    pub(crate) async fn read_again(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        (node, volume): (&NodeId, Option<&VolumeId>),
+    ) -> Result<VerifiedCopy, Status> {
+        let Transfers {
+            replicas,
+            clock,
+            stall,
+            ..
+        } = &self.transfers;
+        let late = |late: TimedOut| Kind::TimedOut.status(late.to_string());
+        let opening = replicas.verify(replica, node, name, volume);
+        let mut verifying = clock.timeout(*stall, opening).await.map_err(late)??;
+        loop {
+            let next = clock.timeout(*stall, verifying.next()).await;
+            if let Verified::Done(verified) = next.map_err(late)?? {
+                return Ok(verified);
+            }
+        }
     }
 
     /// Tells the coordinator of a copy that people have put there.
@@ -369,7 +401,7 @@ impl People {
         &self,
         name: &FileName,
         replica: &ReplicaId,
-        copy: &Found,
+        copy: &Copy,
         who: &str,
     ) -> Result<(), Status> {
         let (root, at) = copy.admitted()?;

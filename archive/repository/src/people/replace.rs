@@ -22,7 +22,7 @@ use tonic::Status;
 
 use super::acts::content;
 use super::{People, blocking, failed_db};
-use crate::replicas::{Aside, Cause, Found, How};
+use crate::replicas::{Aside, Cause, Copy};
 use crate::transfer::{Item, UploadVerdict};
 use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
 
@@ -46,7 +46,7 @@ pub(crate) struct Wish {
 #[derive(Debug)]
 pub(crate) struct Replaced {
     pub(crate) aside: Aside,
-    pub(crate) copy: Found,
+    pub(crate) copy: Copy,
 }
 
 /// Bytes that were brought, and are what was admitted. Taken away when it is dropped.
@@ -80,7 +80,7 @@ impl People {
         let copy = self.copy_of(wish).await?;
         if admitted.root == wish.checksum {
             let verified = self.verified(&wish.replica, &wish.name, &copy).await?;
-            if verified.how == How::Present {
+            if verified.copy.is_present() {
                 let said = "the copy is what was admitted: there is nothing to replace";
                 return Err(Kind::Mismatch.status(said));
             }
@@ -291,13 +291,8 @@ impl People {
     }
 
     /// The one copy that a replica has of the file.
-    pub(crate) async fn copy_of(&self, wish: &Wish) -> Result<Found, Status> {
-        let mut copies = self
-            .transfers
-            .replicas
-            .known(&wish.replica, &wish.name)
-            .await?;
-        copies.retain(|copy| copy.how != How::Missing);
+    pub(crate) async fn copy_of(&self, wish: &Wish) -> Result<Copy, Status> {
+        let mut copies = self.existing_copies(&wish.replica, &wish.name).await?;
         match copies.len() {
             1 => copies
                 .pop()

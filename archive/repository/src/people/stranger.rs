@@ -12,7 +12,6 @@ use tonic::Status;
 
 use super::People;
 use super::acts::changed;
-use crate::replicas::How;
 use archive_ledger::restore::combine::{Rule, Sighting, Verdict};
 
 impl People {
@@ -26,9 +25,8 @@ impl People {
         let specs = self.standing.in_service(&self.specs);
         let mut sightings = Vec::new();
         for spec in &specs {
-            let copies = self.transfers.replicas.known(&spec.id, name).await?;
-            let there = copies.iter().filter(|copy| copy.how != How::Missing);
-            let nodes: BTreeSet<&NodeId> = there.map(|copy| &copy.node).collect();
+            let copies = self.existing_copies(&spec.id, name).await?;
+            let nodes: BTreeSet<&NodeId> = copies.iter().map(|copy| &copy.node).collect();
             for node in nodes {
                 sightings.extend(self.sightings(&spec.id, node, name).await?);
             }

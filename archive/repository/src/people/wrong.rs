@@ -12,7 +12,7 @@ use tonic::Status;
 
 use super::acts::{changed, content};
 use super::{People, blocking, failed_db};
-use crate::replicas::{Cause, Found, How};
+use crate::replicas::{Cause, Copy};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
 
@@ -24,24 +24,22 @@ impl People {
         (name, replica): (&FileName, &ReplicaId),
         checksum: &Root,
     ) -> Result<(NodeId, VolumeId), Status> {
-        let mut found = self.transfers.replicas.known(replica, name).await?;
-        found.retain(|copy| copy.how != How::Missing);
+        let found = self.existing_copies(replica, name).await?;
         let admitted = row.map(|row| content(&row.record)).transpose()?;
         let admitted = admitted.map(|content| content.root);
         let copy = row.and_then(|row| row.record.replicas.get(replica));
         let counts = copy.is_some_and(|copy| copy.state.is_completed());
         let mut is_any = false;
         for copy in found {
-            if row.is_none() && copy.how != How::Unexpected {
+            if row.is_none() && !copy.is_unexpected() {
                 return Err(changed(format!(
                     "{name} has an admission of its own: adopt it, and then remove it"
                 )));
             }
             is_any = true;
-            let said = copy.admitted().ok().map(|(root, _)| root);
-            let is_right = counts && copy.how == How::Present && said == admitted;
+            let is_right = counts && copy.is_present() && copy.root == admitted;
             if !is_right && self.verified(replica, name, &copy).await?.root == Some(*checksum) {
-                let Found { node, volume, .. } = copy;
+                let Copy { node, volume, .. } = copy;
                 return Ok((node, volume));
             }
         }
@@ -79,8 +77,7 @@ impl People {
         (name, replica): (&FileName, &ReplicaId),
         cause: &Cause,
     ) -> Result<(), Status> {
-        let mut left = self.transfers.replicas.known(replica, name).await?;
-        left.retain(|copy| copy.how != How::Missing);
+        let left = self.existing_copies(replica, name).await?;
         let copy = row.and_then(|row| row.record.replicas.get(replica));
         let is_wanted = copy.is_some_and(|copy| !copy.state.is_withdrawn());
         if left.is_empty() {

@@ -217,6 +217,7 @@ mod tests {
             size: 65536,
             root: Some(Root::from_bytes([root; 32])),
             stored: Timestamp::UNIX_EPOCH,
+            verified: None,
             condition,
         }
     }

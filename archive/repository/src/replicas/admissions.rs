@@ -2,7 +2,6 @@
 
 use archive_ledger::restore::combine::Sighting;
 use archive_model::{FileName, NodeId, ReplicaId};
-use archive_rpc::Kind;
 use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
 use tonic::{Status, Streaming};
@@ -49,12 +48,7 @@ impl Replicas {
         node: &NodeId,
         after: String,
     ) -> Result<Admissions, Status> {
-        let nodes = self.state(replica).await?;
-        let found = nodes
-            .iter()
-            .find(|state| state.node == *node && state.alive);
-        let silent = || Kind::Unavailable.status(format!("node {node} is silent"));
-        let mut client = self.node(replica, node, &found.ok_or_else(silent)?.endpoint)?;
+        let mut client = self.live_node_client(replica, node).await?;
         let request = wire::FilesRequest {
             after,
             only_findings: false,

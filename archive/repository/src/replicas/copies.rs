@@ -18,6 +18,8 @@ pub(crate) struct Copy {
     /// As admitted; none where the node has no admission.
     pub(crate) root: Option<Root>,
     pub(crate) stored: Timestamp,
+    /// When it was last read whole and found good; none: not since the catalog of its node was built.
+    pub(crate) verified: Option<Timestamp>,
     pub(crate) condition: CopyCondition,
 }
 
@@ -38,6 +40,58 @@ impl Copy {
     /// Whether it is there and nothing is known to be wrong with it.
     pub(crate) fn is_present(&self) -> bool {
         self.condition == CopyCondition::Present
+    }
+
+    /// Whether its node knows it, and its file is gone.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.condition == CopyCondition::Missing
+    }
+
+    /// Whether it is there without a readable sidecar.
+    pub(crate) fn is_unexpected(&self) -> bool {
+        self.condition == CopyCondition::Unexpected
+    }
+
+    /// The root that its sidecar admits, and when it was stored.
+    pub(crate) fn admitted(&self) -> Result<(Root, Timestamp), Status> {
+        let root = self.root.ok_or_else(|| InvalidMessage::missing("root"))?;
+        Ok((root, self.stored))
+    }
+
+    /// Writes it as the entry of `name`.
+    pub(crate) fn to_entry(&self, name: &FileName) -> wire::FileEntry {
+        let (condition, corrupt, unreadable) = match &self.condition {
+            CopyCondition::Present => (wire::Condition::Present, Vec::new(), Vec::new()),
+            CopyCondition::Missing => (wire::Condition::Missing, Vec::new(), Vec::new()),
+            CopyCondition::Damaged {
+                corrupt,
+                unreadable,
+            } => (
+                wire::Condition::Damaged,
+                fields::group_ranges(corrupt),
+                fields::group_ranges(unreadable),
+            ),
+            CopyCondition::Unexpected => (wire::Condition::Unexpected, Vec::new(), Vec::new()),
+        };
+        wire::FileEntry {
+            name: name.to_string(),
+            node: self.node.to_string(),
+            volume: self.volume.to_string(),
+            size: self.size,
+            root: self
+                .root
+                .as_ref()
+                .map(fields::root_bytes)
+                .unwrap_or_default(),
+            condition: condition.into(),
+            corrupt,
+            unreadable,
+            stored: self.stored.to_string(),
+            verified: self
+                .verified
+                .map(|time| time.to_string())
+                .unwrap_or_default(),
+        }
     }
 
     /// Whether any of its bytes can be asked for.
@@ -94,7 +148,15 @@ pub(crate) enum Verified {
     /// So many bytes were read.
     Progress(u64),
     /// The copy as it was found just now.
-    Done(Copy),
+    Done(VerifiedCopy),
+}
+
+/// A copy as it was read just now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct VerifiedCopy {
+    pub(crate) copy: Copy,
+    /// The root of its bytes; none where they could not all be read.
+    pub(crate) root: Option<Root>,
 }
 
 impl Replicas {
@@ -114,6 +176,24 @@ impl Replicas {
         name: &FileName,
     ) -> Result<Located, Status> {
         self.find(replica, name, true).await
+    }
+
+    /// The copies that are there, in whichever condition, as the disks of the replica bear them out.
+    ///
+    /// # Errors
+    /// A volume did not answer: a copy may be there.
+    pub(crate) async fn existing_copies(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+    ) -> Result<Vec<Copy>, Status> {
+        let mut located = self.locate_on_disk(replica, name).await?;
+        if let Some(silent) = located.silent {
+            let said = format!("not every volume of replica {replica} answered: {silent}");
+            return Err(Kind::Unavailable.status(said));
+        }
+        located.copies.retain(|copy| !copy.is_missing());
+        Ok(located.copies)
     }
 
     async fn find(
@@ -209,10 +289,16 @@ impl Verifying {
     pub(crate) async fn next(&mut self) -> Result<Verified, Status> {
         let ended = || Kind::Unavailable.status("the node ended the verification without a result");
         let message = self.0.message().await?.ok_or_else(ended)?;
-        match message.entry {
-            Some(entry) => copy(&entry).map(Verified::Done),
-            None => Ok(Verified::Progress(message.bytes)),
-        }
+        let Some(entry) = message.entry else {
+            return Ok(Verified::Progress(message.bytes));
+        };
+        let copy = copy(&entry)?;
+        let read = fields::optional_root("found", &message.found)?;
+        let admitted = copy.root.filter(|_| copy.is_present());
+        Ok(Verified::Done(VerifiedCopy {
+            root: read.or(admitted),
+            copy,
+        }))
     }
 }
 
@@ -234,6 +320,7 @@ pub(super) fn copy(entry: &wire::FileEntry) -> Result<Copy, Status> {
         size: entry.size,
         root: fields::optional_root("root", &entry.root)?,
         stored: fields::time("stored", &entry.stored)?,
+        verified: fields::optional_time("verified", &entry.verified)?,
         condition,
     })
 }

@@ -3,65 +3,24 @@
 //! A door: wire types end here, but for the answers that are handed on as they are.
 
 use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
 
-use archive_daemon::Clock;
 use archive_ledger::requests::{AtticItem, AtticPlace};
 use archive_ledger::standing::Now;
 use archive_model::{
     Approval, FileName, Mode, NodeId, NodeState, ReplicaId, Root, VolumeId, VolumeKey, VolumeState,
 };
 use archive_rpc::Kind;
-use jiff::Timestamp;
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::{convert as fields, wire};
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
-use super::{Replicas, describe, is_given_up};
-
-/// How a copy is, as far as its node has looked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
-    /// There, and good when it was last read.
-    Present,
-    /// Known, and not there.
-    Missing,
-    /// There, and not what was admitted.
-    Damaged,
-    /// There without a readable sidecar.
-    Unexpected,
-}
-
-/// One copy of a file in a replica, of whichever condition.
-#[derive(Clone, Debug)]
-pub(crate) struct Found {
-    pub(crate) node: NodeId,
-    pub(crate) volume: VolumeId,
-    pub(crate) how: How,
-    pub(crate) entry: wire::FileEntry,
-}
+use super::copies::copy;
+use super::{Copy, Replicas, describe, is_given_up};
 
 /// What was put aside.
 #[derive(Clone, Debug)]
 pub(crate) struct Aside(pub(crate) wire::AtticItem);
-
-/// A copy as it was read just now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Judged {
-    pub(crate) how: How,
-    pub(crate) size: u64,
-    /// The root of its bytes; none where they could not all be read.
-    pub(crate) root: Option<Root>,
-}
-
-impl Found {
-    /// The root that its sidecar admits, and when it was stored.
-    pub(crate) fn admitted(&self) -> Result<(Root, Timestamp), Status> {
-        let root = fields::root("root", &self.entry.root)?;
-        Ok((root, fields::time("stored", &self.entry.stored)?))
-    }
-}
 
 /// In whose name something is done, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,33 +42,9 @@ pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut NodeState)
 }
 
 impl Replicas {
-    /// Every copy of a file that the replica knows; or who did not answer, and why.
-    pub(crate) async fn known(
-        &self,
-        replica: &ReplicaId,
-        name: &FileName,
-    ) -> Result<Vec<Found>, Status> {
-        let request = wire::FindRequest {
-            name: name.to_string(),
-            on_disk: true,
-        };
-        let answer = self.monitor(replica)?.locate(request).await?.into_inner();
-        let now = self.standing.now();
-        let gaps = answer.gaps.iter();
-        let gaps = gaps.filter(|gap| !is_given_up(&now, replica, &gap.node, &gap.volume));
-        let silent = gaps.map(describe).collect::<Vec<_>>().join("; ");
-        if !silent.is_empty() {
-            let said = format!("not every volume of replica {replica} answered: {silent}");
-            return Err(Kind::Unavailable.status(said));
-        }
-        let counted =
-            |entry: &wire::FileEntry| !is_given_up(&now, replica, &entry.node, &entry.volume);
-        let entries = answer.entries.into_iter().filter(counted);
-        entries.map(found).collect()
-    }
-
-    /// A client of a node, at the address that it last gave.
-    pub(crate) async fn client(
+    /// A client of a node that is alive, at the address that it last gave: its monitor is asked. For what changes something;
+    /// what only reads takes [`Replicas::node_client`], which may be of a node that is gone.
+    pub(crate) async fn live_node_client(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
@@ -123,40 +58,6 @@ impl Replicas {
             .filter(|state| !state.endpoint.is_empty())
             .ok_or_else(silent)?;
         self.node(replica, node, &found.endpoint)
-    }
-
-    /// Reads a copy again, past the page cache.
-    pub(crate) async fn judge(
-        &self,
-        replica: &ReplicaId,
-        name: &FileName,
-        (node, volume): (&NodeId, &VolumeId),
-        (clock, idle): (&Clock, Duration),
-    ) -> Result<Judged, Status> {
-        let request = wire::VerifyRequest {
-            name: name.to_string(),
-            volume: volume.to_string(),
-        };
-        let mut client = self.client(replica, node).await?;
-        let mut messages = client.verify(request).await?.into_inner();
-        loop {
-            let ended =
-                || Kind::Unavailable.status(format!("node {node} ended before it had verified"));
-            let message = clock.timeout(idle, messages.message()).await;
-            let message = message.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
-            let message = message.ok_or_else(ended)?;
-            let Some(entry) = message.entry else {
-                continue;
-            };
-            let how = found(entry.clone())?.how;
-            let said = fields::optional_root("found", &message.found)?;
-            let admitted = fields::optional_root("root", &entry.root)?;
-            return Ok(Judged {
-                how,
-                size: entry.size,
-                root: said.or(admitted.filter(|_| how == How::Present)),
-            });
-        }
     }
 
     /// Moves a copy into the attic of its volume.
@@ -176,7 +77,7 @@ impl Replicas {
             why: cause.why.clone(),
             approval: cause.approval.clone().map(fields::approval_message),
         };
-        let mut client = self.client(replica, node).await?;
+        let mut client = self.live_node_client(replica, node).await?;
         let item = client.put_aside(request).await?.into_inner();
         Ok(Aside(item))
     }
@@ -188,10 +89,11 @@ impl Replicas {
         (node, volume): (&NodeId, &VolumeId),
         id: &str,
         cause: &Cause,
-    ) -> Result<Found, Status> {
-        let mut client = self.client(replica, node).await?;
+    ) -> Result<(FileName, Copy), Status> {
+        let mut client = self.live_node_client(replica, node).await?;
         let entry = client.take_back(attic_ref(volume, id, cause)).await?;
-        found(entry.into_inner())
+        let entry = entry.into_inner();
+        Ok((fields::file_name("name", &entry.name)?, copy(&entry)?))
     }
 
     /// Destroys what lies in an attic; how many bytes it had.
@@ -201,7 +103,7 @@ impl Replicas {
         checksum: Option<&Root>,
         cause: &Cause,
     ) -> Result<u64, Status> {
-        let mut client = self.client(&place.replica, &place.node).await?;
+        let mut client = self.live_node_client(&place.replica, &place.node).await?;
         let item = wire::AtticRef {
             checksum: checksum.map(fields::root_bytes).unwrap_or_default(),
             ..attic_ref(&place.volume, &place.id, cause)
@@ -242,14 +144,14 @@ impl Replicas {
         name: &FileName,
         (node, volume): (&NodeId, &VolumeId),
         admission: &str,
-    ) -> Result<Found, Status> {
+    ) -> Result<Copy, Status> {
         let request = wire::AdoptRequest {
             name: name.to_string(),
             volume: volume.to_string(),
             admission: admission.to_owned(),
         };
-        let mut client = self.client(replica, node).await?;
-        found(client.adopt(request).await?.into_inner())
+        let mut client = self.live_node_client(replica, node).await?;
+        copy(&client.adopt(request).await?.into_inner())
     }
 
     /// What lies in the attics of a node, message by message.
@@ -262,7 +164,7 @@ impl Replicas {
         let request = wire::AtticRequest {
             name: name.to_owned(),
         };
-        let mut client = self.client(replica, node).await?;
+        let mut client = self.live_node_client(replica, node).await?;
         Ok(client.attic(request).await?.into_inner())
     }
 
@@ -302,7 +204,7 @@ impl Replicas {
             volume: volume.volume.to_string(),
             path: String::new(),
         };
-        let mut client = self.client(&volume.replica, &volume.node).await?;
+        let mut client = self.live_node_client(&volume.replica, &volume.node).await?;
         client.set_volume(request).await.map(drop)
     }
 
@@ -354,23 +256,4 @@ fn attic_ref(volume: &VolumeId, id: &str, cause: &Cause) -> wire::AtticRef {
         why: cause.why.clone(),
         ..wire::AtticRef::default()
     }
-}
-
-fn found(entry: wire::FileEntry) -> Result<Found, Status> {
-    let how = match entry.condition() {
-        wire::Condition::Present => How::Present,
-        wire::Condition::Missing => How::Missing,
-        wire::Condition::Damaged => How::Damaged,
-        wire::Condition::Unexpected => How::Unexpected,
-        wire::Condition::Unspecified => {
-            let said = format!("field `condition`: {} is none", entry.condition);
-            return Err(Kind::Internal.status(said));
-        }
-    };
-    Ok(Found {
-        node: fields::node_id(&entry.node)?,
-        volume: fields::volume_id(&entry.volume)?,
-        how,
-        entry,
-    })
 }

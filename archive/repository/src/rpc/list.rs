@@ -1,5 +1,6 @@
 //! What is in the archive: as was decided, or as one replica says now.
 
+use archive_daemon::clock::TimedOut;
 use archive_ledger::admin::AdminRow;
 use archive_model::{FileName, NamePattern, ReplicaId};
 use archive_rpc::Kind;
@@ -96,15 +97,14 @@ impl Job {
             .as_ref()
             .map(ToString::to_string)
             .unwrap_or_default();
-        let mut messages = door.replicas.listing(replica, &after).await?;
+        let stall = door.settings.stall.duration();
+        let late = |late: TimedOut| Kind::TimedOut.status(format!("replica {replica}: {late}"));
+        let opening = door.replicas.listing(replica, &after);
+        let mut messages = door.clock.timeout(stall, opening).await.map_err(late)??;
         let mut page = Page::default();
         loop {
-            let message = door
-                .clock
-                .timeout(door.settings.stall.duration(), messages.message())
-                .await;
-            let message = message
-                .map_err(|late| Kind::TimedOut.status(format!("replica {replica}: {late}")))??;
+            let message = door.clock.timeout(stall, messages.message()).await;
+            let message = message.map_err(late)??;
             let cut = || {
                 Kind::Unavailable.status(format!(
                     "the listing of replica {replica} ended before its end"

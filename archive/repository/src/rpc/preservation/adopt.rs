@@ -12,7 +12,7 @@ use tonic::{Request, Status};
 use super::super::Door;
 use super::people::{OFFICER, join, who};
 use crate::preserver::Errand;
-use crate::replicas::{Found, How};
+use crate::replicas::Copy;
 
 pub(super) async fn adopt(
     door: &Door,
@@ -33,7 +33,7 @@ pub(super) async fn adopt(
     }
     let row = people.known(&name).await?;
     let copy = choose(door, &row, (&name, &replica), !is_known).await?;
-    let adopted = if copy.how == How::Unexpected {
+    let adopted = if copy.is_unexpected() {
         let admission = row.admission.clone().unwrap_or_default();
         let size = row.record.content.as_ref();
         let size = size.map_or(0, |content| content.size);
@@ -61,7 +61,7 @@ pub(super) async fn adopt(
         Box::pin(looking).await?;
     }
     Ok(wire::AdoptFileResponse {
-        entry: Some(adopted.entry),
+        entry: Some(adopted.to_entry(&name)),
     })
 }
 
@@ -72,16 +72,13 @@ async fn choose(
     row: &AdminRow,
     (name, replica): (&FileName, &ReplicaId),
     is_new: bool,
-) -> Result<Found, Status> {
+) -> Result<Copy, Status> {
     let root = row.record.content.as_ref().map(|content| content.root);
     let copy = row.record.replicas.get(replica);
     let counts = !is_new && copy.is_some_and(|copy| copy.state.is_completed());
-    let mut found = door.replicas.known(replica, name).await?;
-    found.retain(|copy| match copy.how {
-        How::Unexpected => true,
-        How::Present => !counts && copy.admitted().ok().map(|(root, _)| root) == root,
-        How::Missing | How::Damaged => false,
-    });
+    let mut found = door.people.existing_copies(replica, name).await?;
+    found
+        .retain(|copy| copy.is_unexpected() || (copy.is_present() && !counts && copy.root == root));
     match found.len() {
         0 => Err(Kind::NotFound.status(format!("replica {replica} has no unexpected file {name}"))),
         1 => found

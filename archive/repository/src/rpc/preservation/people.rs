@@ -234,8 +234,7 @@ pub(super) async fn restore(
     let taking = door
         .replicas
         .take_back(&replica, (&node, &volume), &id, &cause);
-    let copy = people.within(0, taking).await?;
-    let name = fields::file_name("name", &copy.entry.name)?;
+    let (name, copy) = people.within(0, taking).await?;
     let what = format!(
         "{id} came back from the attic of volume {volume} of node {node}: {}",
         cause.why
@@ -251,7 +250,7 @@ pub(super) async fn restore(
         );
         return Err(Kind::Mismatch.status(said));
     }
-    Ok(copy.entry)
+    Ok(copy.to_entry(&name))
 }
 
 pub(super) async fn volume(
@@ -303,7 +302,7 @@ pub(super) async fn volume(
         "volume {} {} on node {node} of replica {replica}: {word}",
         order.volume, order.path
     );
-    let mut client = door.replicas.client(&replica, &node).await?;
+    let mut client = door.replicas.live_node_client(&replica, &node).await?;
     let status = door.people.within(0, client.set_volume(order)).await?;
     door.people.note(who, None, what).await?;
     Ok(status.into_inner())
@@ -324,7 +323,7 @@ pub(super) async fn node(
         .ok_or_else(|| InvalidMessage::missing("order"))?;
     let (replica, node) = door.people.node(&named).await?;
     let what = format!("node {node} of replica {replica}: {}", order.mode);
-    let mut client = door.replicas.client(&replica, &node).await?;
+    let mut client = door.replicas.live_node_client(&replica, &node).await?;
     let status = door.people.within(0, client.set_mode(order)).await?;
     door.people.note(who, None, what).await?;
     Ok(status.into_inner())

@@ -37,10 +37,11 @@ pub(super) async fn replace(
     people.configured(&wish.replica)?;
     people.replaceable(&wish).await?;
     let spooled = people.spool(&wish, Data(steps)).await?;
+    let name = wish.name.clone();
     let replaced = people.replace(wish, spooled).await?;
     Ok(wire::ReplaceResponse {
         attic: Some(replaced.aside.0),
-        entry: Some(replaced.copy.entry),
+        entry: Some(replaced.copy.to_entry(&name)),
     })
 }
 
