@@ -136,7 +136,10 @@ fn is_door(path: &str) -> bool {
         // Tests in a folder of their own play whoever is on the other side of a door.
         ["proto" | "conformance", ..]
         | ["archive" | "harvest" | "index", "client", ..]
+        | ["archive", "replicas", ..]
         | [_, _, "tests", ..] => true,
+        // Replicas of a script, for the tests of the repository.
+        ["archive", "repository", "src", "scripted.rs"] => true,
         [_, _, "src", file] => matches!(*file, "rpc.rs" | "replicas.rs"),
         [_, _, "src", folder, ..] => matches!(*folder, "rpc" | "replicas"),
         _ => false,
@@ -153,7 +156,9 @@ fn the_wire_stops_at_the_door() {
         ("archive/monitor/src/nodes.rs", false),
         ("archive/monitor/tests/foreman.rs", true),
         ("archive/monitor/src/rpc_limits.rs", false),
-        ("archive/repository/src/replicas/admissions.rs", true),
+        ("archive/replicas/src/admissions.rs", true),
+        ("archive/jobs/src/replicas.rs", true),
+        ("archive/repository/src/scripted.rs", true),
         ("archive/repository/src/restore.rs", false),
     ] {
         assert_eq!(is_door(path), expected, "{path}");

@@ -19,13 +19,13 @@ use archive_daemon::Clock;
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{FileName, Groups, NodeId, ReplicaId, Root};
 use archive_proof::decode;
+use archive_replicas::{ReadSegments, Replicas, Segment};
 use archive_rpc::Kind;
 use tonic::Status;
 
 pub(crate) use self::donors::DonorLoad;
 use self::donors::{Candidate, CountedRead, Refusal};
 pub(crate) use self::parts::{Hole, Part, Proven};
-use crate::replicas::{ReadSegments, Replicas, Segment};
 
 /// The longest segment that is believed, in bytes.
 const LONGEST_SEGMENT: u64 = 16 << 20;
@@ -277,7 +277,7 @@ impl Assembly {
 
     async fn locate(&self, replica: &ReplicaId) -> Result<NodeId, Status> {
         let located = self.of.replicas.locate(replica, &self.wanted.name).await?;
-        let right = |copy: &&crate::replicas::Copy| {
+        let right = |copy: &&archive_replicas::Copy| {
             copy.is_readable() && copy.root == Some(self.wanted.root)
         };
         let copies = || located.copies.iter().filter(right);

@@ -19,12 +19,12 @@ use archive_db::DbError;
 use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
 use archive_ledger::anomalies::{AnomalyRow, Finder};
 use archive_model::{AnomalyKind, NodeId, NodeState, ReplicaId};
+use archive_replicas::CopyCondition;
 use jiff::{SignedDuration, Timestamp};
 use tonic::Status;
 
 use crate::mending::{Mandate, Outcome};
 use crate::preserver::{Errand, Preserver, blocking};
-use crate::replicas::CopyCondition;
 pub(crate) use volumes::Volumes;
 
 /// How often nodes and anomalies are looked at.

@@ -20,9 +20,9 @@ use archive_decisions::store::{Event, FileRecord, ReplicaSpec};
 use archive_ledger::admin::Admin;
 use archive_ledger::standing::{Now, Task};
 use archive_model::{FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
+use archive_replicas::Copy;
 
 use crate::people::People;
-use crate::replicas::Copy;
 
 /// How many files are brought at once.
 const WINDOW: usize = 16;

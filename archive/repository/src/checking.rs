@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use archive_ledger::anomalies::{AnomalyRow, Found};
 use archive_model::{AnomalyKind, FileName, NamePattern, NodeId, ReplicaId, ReplicaKind, VolumeId};
+use archive_replicas::Located;
 use archive_rpc::Kind;
 use archive_rpc::answers::{Progress, UNREAD};
 use futures_util::future::try_join_all;
@@ -26,7 +27,6 @@ use tokio::sync::mpsc;
 use tonic::Status;
 
 use crate::preserver::{Errand, Preserver, feed_rows};
-use crate::replicas::Located;
 use seen::Seen;
 
 /// How often whoever asked hears how far it is.

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use archive_decisions::store::Event;
 use archive_model::{FileName, ReplicaId, Root, StoreFailure};
+use archive_replicas::failure;
 use bytes::Bytes;
 use jiff::SignedDuration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::assemble::{Assembler, Assembly, Donor, Part, Wanted};
-use crate::replicas::failure;
 use crate::transfer::{Item, Pace, Transfers, UploadVerdict};
 
 use slots::Slots;

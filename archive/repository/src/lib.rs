@@ -11,21 +11,19 @@
 //! - decisions that need rows: `custody` (which copies count), [`requests`] (acts of two people);
 //! - what is remembered: [`admin`] (a row a file), [`anomalies`], [`audit_log`] and `audit` (the trail), [`standing`] (what is
 //!   retired or drained), `export` and [`restore`] (the truth outside of this disk, and back);
-//! - other machines: `replicas` (every call to a monitor or a node), `membership` (who is there), `attention` (whom to tell of
+//! - other machines, called by `archive-replicas`: `membership` (who is there), `attention` (whom to tell of
 //!   nodes in trouble);
 //! - bytes: `depositor` and `transfer` (into the replicas), `assemble` (proven bytes out of them), `heal` (damaged groups);
 //! - one file at a time: `mail` (what is told to the coordinator), [`coordinator`] (the owner of files on their way);
 //! - keeping: `preserver` (a look at one name), `checking` (a whole replica), `mending` (a repair), `automatic` and `schedule`
 //!   (both without a person), `incidents` and `alarm` (what operators are told);
 //! - people: `people` (their acts), `drain` (out of a volume or node), `bootstrap` (into a new replica);
-//! - jobs over the archive: `batch`;
 //! - doors: `rpc`, [`serve`](mod@serve), [`settings`], `metrics`.
 
 mod alarm;
 mod assemble;
 mod attention;
 mod automatic;
-mod batch;
 mod bootstrap;
 mod checking;
 pub mod coordinator;
@@ -41,10 +39,11 @@ mod mending;
 mod metrics;
 mod people;
 mod preserver;
-mod replicas;
 pub mod restore;
 mod rpc;
 mod schedule;
+#[cfg(test)]
+mod scripted;
 pub mod serve;
 pub mod settings;
 mod transfer;

@@ -15,8 +15,8 @@ use archive_decisions::store::ReplicaSpec;
 use archive_ledger::admin::Admin;
 use archive_ledger::standing::{Now, Standing};
 use archive_model::{NodeId, ReplicaId, VolumeKey};
+use archive_replicas::Replicas;
 
-use crate::replicas::Replicas;
 use crate::settings::ReplicaSettings;
 
 /// How often each monitor is told and asked.

@@ -254,7 +254,7 @@ impl Preserver {
         };
         let (seen, _) = self.look_and_file(&row.replica, &row.file, &errand).await?;
         let is_right =
-            |copy: &&crate::replicas::Copy| copy.is_readable() && copy.root == Some(content.root);
+            |copy: &&archive_replicas::Copy| copy.is_readable() && copy.root == Some(content.root);
         let copies: Vec<_> = seen.located.copies.iter().filter(is_right).collect();
         if copies.is_empty() {
             return match (
@@ -273,7 +273,7 @@ impl Preserver {
             };
         }
         // The copy that was filed, else the first: what is damaged of it is found out by reading it.
-        let is_filed = |copy: &&&crate::replicas::Copy| {
+        let is_filed = |copy: &&&archive_replicas::Copy| {
             Some(&copy.node) == row.filed.node.as_ref()
                 && Some(&copy.volume) == row.filed.volume.as_ref()
         };

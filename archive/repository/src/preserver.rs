@@ -25,6 +25,7 @@ use archive_ledger::anomalies::{
 };
 use archive_ledger::standing::View;
 use archive_model::{FileName, Groups, NodeId, ReplicaId, VolumeId};
+use archive_replicas::{Copy, Replicas, Verified};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Outlet, Progress, feed};
 use tokio::sync::mpsc;
@@ -35,7 +36,6 @@ use crate::assemble::Assembler;
 use crate::limits;
 use crate::mail::Mail;
 use crate::metrics::Instruments;
-use crate::replicas::{Copy, Replicas, Verified};
 use crate::settings::ReplicaSettings;
 
 use one_name::damage;

@@ -28,11 +28,11 @@ use archive_ledger::restore::{
 use archive_ledger::standing::View;
 use archive_model::{FileName, NodeId, NodeState, ReplicaId};
 use archive_proof::TrustFile;
+use archive_replicas::{Admissions, Replicas};
 use archive_rpc::Limits;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
-use crate::replicas::{Admissions, Replicas};
 use crate::settings::Settings;
 
 /// How long a monitor or node may be silent.

@@ -16,7 +16,10 @@ mod salvage;
 use std::sync::Arc;
 
 use archive_daemon::{Clock, Notifier, Tasks};
+use archive_jobs::Batches;
+use archive_ledger::admin::Admin;
 use archive_proof::{SigningKey, TrustFile};
+use archive_replicas::Replicas;
 use archive_rpc::answers::{fail, send};
 use archive_rpc::{AnswerStream, Answers, Kind, Services};
 use proto_archive::wire::access_server::AccessServer;
@@ -30,16 +33,13 @@ use tonic::{Response, Status};
 
 use crate::assemble::Assembler;
 use crate::automatic::Volumes;
-use crate::batch::Batches;
 use crate::coordinator::Retries;
 use crate::drain::Board;
 use crate::mail::Mail;
 use crate::metrics::Stores;
 use crate::people::People;
 use crate::preserver::Preserver;
-use crate::replicas::Replicas;
 use crate::settings::{ReplicaSettings, RepositorySettings};
-use archive_ledger::admin::Admin;
 
 /// What the doors need.
 #[derive(Clone, Debug)]

@@ -10,6 +10,7 @@ use archive_daemon::notify::NotifyError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, Notifier, OwnThread, Step, Worker, WorkerError};
 use archive_durable::{DiskError, read_state};
+use archive_jobs::{Batches, Keeping};
 use archive_ledger::admin::stamp::Stamping;
 use archive_ledger::admin::{Admin, AdminError};
 use archive_ledger::anomalies::Anomalies;
@@ -18,6 +19,7 @@ use archive_ledger::requests::table::Requests;
 use archive_ledger::standing::Standing;
 use archive_model::ReplicaId;
 use archive_proof::{SigningKey, TrustFile};
+use archive_replicas::Replicas;
 use archive_rpc::{
     ConnectError, Credentials, CredentialsError, Drained, Refused, Role, ServeError,
 };
@@ -28,7 +30,6 @@ use crate::alarm::Alarm;
 use crate::assemble::{Assembler, DonorLoad};
 use crate::attention::Attention;
 use crate::automatic::{Automatic, Volumes};
-use crate::batch::{self, Batches, Keeping};
 use crate::bootstrap::Bring;
 use crate::coordinator::{Coordinator, Paging, Retries};
 use crate::daily_export::Daily;
@@ -40,7 +41,6 @@ use crate::membership::{self, Membership};
 use crate::metrics::{Instruments, Stores};
 use crate::people::{Expire, People};
 use crate::preserver::{Names, Preserver};
-use crate::replicas::Replicas;
 use crate::rpc::{Door, services};
 use crate::schedule::Schedule;
 use crate::settings::{BatchSettings, InvalidSettings, RepositorySettings, Settings};
@@ -338,21 +338,21 @@ async fn start_batches(
     (settings, data): (BatchSettings, PathBuf),
 ) -> Result<Batches, StartError> {
     let (keep, patience) = (settings.keep.duration(), settings.patience.duration());
-    let jobs = batch::Jobs::new(admin.clone(), daemon.clock.clone(), keep, patience);
-    let parts = batch::Parts {
+    let jobs = archive_jobs::Jobs::new(admin.clone(), daemon.clock.clone(), keep, patience);
+    let parts = archive_jobs::Parts {
         jobs: jobs.map_err(AdminError::from)?,
         admin: admin.clone(),
         standing: standing.view(),
         replicas: Arc::clone(replicas),
         clock: daemon.clock.clone(),
-        meters: batch::Meters::new(&daemon.metrics)?,
+        meters: archive_jobs::Meters::new(&daemon.metrics)?,
         settings,
         data,
     };
     let opened = spawn_blocking(move || Batches::open(parts)).await?;
     let batches = opened.map_err(|error| match error {
-        batch::OpenError::Db(error) => AdminError::from(error).into(),
-        batch::OpenError::Disk(error) => StartError::Disk(error),
+        archive_jobs::OpenError::Db(error) => AdminError::from(error).into(),
+        archive_jobs::OpenError::Disk(error) => StartError::Disk(error),
     })?;
     daemon.workers.spawn(Keeping(batches.clone()))?;
     let (own, tasks) = (batches.clone(), daemon.tasks.clone());

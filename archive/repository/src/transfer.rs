@@ -20,6 +20,7 @@ use std::time::Duration;
 use archive_daemon::{Clock, Tasks};
 use archive_decisions::store::{Claim, Content, Event, Requester};
 use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId};
+use archive_replicas::{Opened, Replicas, Upload, failure};
 use archive_rpc::Kind;
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
@@ -37,7 +38,6 @@ use crate::depositor::{Chunk, Source};
 use crate::limits;
 use crate::mail::Mail;
 use crate::metrics::Stores;
-use crate::replicas::{Opened, Replicas, Upload, failure};
 
 /// Chunks on their way to one replica.
 const WINDOW: usize = 8;

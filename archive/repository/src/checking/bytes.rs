@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archive_ledger::anomalies::{Eye, Look};
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, Root, VolumeId, groups};
+use archive_replicas::{Copy, Located};
 use archive_rpc::Kind;
 use archive_rpc::answers::Progress;
 use futures_util::future::try_join_all;
@@ -18,7 +19,6 @@ use tonic::Status;
 use super::{Boxed, Pass, WINDOW};
 use crate::assemble::{Donor, Part, Wanted};
 use crate::preserver::{blocking, feed_rows};
-use crate::replicas::{Copy, Located};
 
 /// After so many copies of a volume that could not be read, the others are not asked for.
 const PATIENCE: u32 = 3;
@@ -277,8 +277,9 @@ fn is_listed(target: &Target, located: &Located) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use archive_replicas::CopyCondition;
+
     use super::*;
-    use crate::replicas::CopyCondition;
 
     /// Fails if a copy that moved while the check ran is not read where it is now, or one that its node does not find
     /// passes for intact because the monitor lists it.

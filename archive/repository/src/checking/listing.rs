@@ -12,6 +12,7 @@ use archive_decisions::check::{AdminEntry, Check, Finding, Listed, Report};
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Eye, Found, Look};
 use archive_model::{AnomalyKind, FileName, NodeId, VolumeId};
+use archive_replicas::{CopyCondition, ListedCopies};
 use archive_rpc::Kind;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -21,7 +22,6 @@ use tonic::Status;
 
 use super::{Pass, Selection, WINDOW};
 use crate::preserver::{expected, listed};
-use crate::replicas::{CopyCondition, ListedCopies};
 
 /// Of a node or volume that is silent, so many files are filed as unverified; the others are counted, and the gap says
 /// whose they are.

@@ -10,6 +10,7 @@ use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::Finder;
 use archive_ledger::standing::Source;
 use archive_model::{FileName, Groups, NodeId, Root, VolumeId};
+use archive_replicas::{Cause, Copy, CopyCondition, Located};
 use archive_rpc::Kind;
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
@@ -18,7 +19,6 @@ use super::Hands;
 use crate::assemble::{Donor, Wanted};
 use crate::heal::pour;
 use crate::preserver::Errand;
-use crate::replicas::{Cause, Copy, CopyCondition, Located};
 use crate::transfer::{Item, Route, UploadVerdict};
 
 /// So many steps are done for one file, one after another.

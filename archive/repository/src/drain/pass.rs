@@ -10,6 +10,7 @@ use archive_decisions::store::FileRecord;
 use archive_ledger::admin::Admin;
 use archive_ledger::standing::Source;
 use archive_model::FileName;
+use archive_replicas::CopyCondition;
 use archive_rpc::Kind;
 use futures_util::{StreamExt, stream};
 use tokio::sync::oneshot;
@@ -18,7 +19,6 @@ use tonic::Status;
 use super::Hands;
 use super::one::Ended;
 use crate::people::blocking;
-use crate::replicas::CopyCondition;
 
 /// How many files of one drain move at once.
 const AT_ONCE: usize = 4;

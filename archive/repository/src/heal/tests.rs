@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::mail::Letter;
-use crate::replicas::scripted::{ScriptedReplicas, good, id, silent};
+use crate::scripted::{ScriptedReplicas, good, id, silent};
 
 /// Fails if a file passes for absent where a volume that may hold it is silent, passes for perhaps there where every
 /// volume answered, or silence elsewhere hides a good copy.

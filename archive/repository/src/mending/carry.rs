@@ -8,6 +8,7 @@ use archive_decisions::store::Event;
 use archive_ledger::admin::AuditLine;
 use archive_ledger::anomalies::Finder;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaState, StoreFailure};
+use archive_replicas::{Copy, MendOrder, Mended, Mending};
 use archive_rpc::Kind;
 use tonic::Status;
 
@@ -15,7 +16,6 @@ use super::{Case, Done, Mandate, Outcome, said};
 use crate::assemble::{Assembly, Donor, Part};
 use crate::limits;
 use crate::preserver::{Errand, Preserver, blocking};
-use crate::replicas::{Copy, MendOrder, Mended, Mending};
 
 /// How often it is looked whether the coordinator has brought a file.
 const LOOK: Duration = Duration::from_millis(500);

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use archive_decisions::repair::{Condition, KnownCopy};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, Groups, NodeId, ReplicaId, ReplicaKind};
+use archive_replicas::{Copy, Located};
 use tonic::Status;
 
 use crate::assemble::Wanted;
 use crate::preserver::{Preserver, bad};
-use crate::replicas::{Copy, Located};
 
 impl Preserver {
     /// Every replica's copy, and the node that has it. The patient's own is left out: it was looked at already.
@@ -94,10 +94,10 @@ fn judge<'a>(
 mod tests {
     use archive_ledger::anomalies::{Filed, Finder};
     use archive_model::{FileName, Root, VolumeId};
+    use archive_replicas::CopyCondition;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::replicas::CopyCondition;
 
     fn groups(of: &[u64]) -> Groups {
         let mut groups = Groups::none();

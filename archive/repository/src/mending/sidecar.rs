@@ -7,13 +7,13 @@ use archive_decisions::store::{Content, Event};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, FileName, ReplicaId};
+use archive_replicas::CopyCondition;
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::{Done, Mandate, Outcome, said};
 use crate::limits;
 use crate::preserver::{Preserver, blocking};
-use crate::replicas::CopyCondition;
 
 impl Preserver {
     /// Whether the archive knows what an unexpected file should be: it shall have one there.
@@ -48,7 +48,7 @@ impl Preserver {
         }
         let copies = seen.located.copies;
         let is_copy =
-            |copy: &&crate::replicas::Copy| copy.is_readable() && copy.root == Some(content.root);
+            |copy: &&archive_replicas::Copy| copy.is_readable() && copy.root == Some(content.root);
         let mut strangers = copies
             .iter()
             .filter(|copy| copy.condition == CopyCondition::Unexpected);

@@ -7,13 +7,13 @@ use archive_decisions::check::Place;
 use archive_decisions::store::Content;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::Root;
+use archive_replicas::{Cause, Copy};
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::{Done, Mandate, Outcome, said};
 use crate::limits;
 use crate::preserver::Preserver;
-use crate::replicas::{Cause, Copy};
 
 impl Preserver {
     /// Puts aside every copy in the replica but the one that is recorded.
@@ -124,10 +124,10 @@ fn text(place: &Place) -> String {
 
 #[cfg(test)]
 mod tests {
+    use archive_replicas::CopyCondition;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::replicas::CopyCondition;
 
     fn place(node: &str) -> Place {
         Place {

@@ -5,7 +5,7 @@ use archive_model::FileName;
 
 use super::*;
 use crate::preserver::tests::{PreserverFixture, errand};
-use crate::replicas::scripted::{good, id};
+use crate::scripted::{good, id};
 
 /// Fails if a repair leaves a second good copy where it is, puts the recorded one aside, or leaves the anomaly open.
 #[tokio::test]

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
+use archive_ledger::anomalies::{Anomalies, AnomalyRow, is_within};
+use archive_ledger::requests::{Accepted, Act};
+use archive_replicas::Cause;
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::acts::changed;
 use super::{People, blocking};
-use crate::replicas::Cause;
-use archive_ledger::anomalies::{Anomalies, AnomalyRow, is_within};
-use archive_ledger::requests::{Accepted, Act};
 
 impl People {
     /// The act as it is asked for: one that names an anomaly is bound to what is filed of it now, one that names an item
@@ -127,11 +127,11 @@ fn unknown(id: &str) -> Status {
 #[cfg(test)]
 mod tests {
     use archive_daemon::Clock;
+    use archive_ledger::admin::Admin;
+    use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
     use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
 
     use super::*;
-    use archive_ledger::admin::Admin;
-    use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
 
     fn groups(of: &[u64]) -> Groups {
         let mut groups = Groups::none();

@@ -8,10 +8,13 @@ use std::sync::Arc;
 use archive_daemon::clock::TimedOut;
 use archive_decisions::store::{Content, Event, FileRecord};
 use archive_decisions::vote::{Authority, Ballot, Evidence, Verdict, decide};
+use archive_ledger::admin::AdminRow;
+use archive_ledger::requests::{Act, Request, State};
 use archive_model::{
     Approval, Digests, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root, UploadId,
     VolumeId,
 };
+use archive_replicas::{Cause, Copy, Verified, VerifiedCopy};
 use archive_rpc::Kind;
 use tonic::Status;
 
@@ -20,10 +23,7 @@ use super::purge::unnamed;
 use super::retire::{node_of, volume_of};
 use super::{People, blocking};
 use crate::limits;
-use crate::replicas::{Cause, Copy, Verified, VerifiedCopy};
 use crate::transfer::Transfers;
-use archive_ledger::admin::AdminRow;
-use archive_ledger::requests::{Act, Request, State};
 
 impl People {
     /// Whether an act can be done as things stand; asked before a request is taken, and again before it is done.

@@ -4,14 +4,14 @@
 //! Owns the rule; the node holds the item against the checksum before it destroys it, and keeps `attic.min_age` and its
 //! brake.
 
+use archive_ledger::requests::{AtticItem, AtticPlace};
 use archive_model::Root;
+use archive_replicas::Cause;
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::People;
 use super::acts::{changed, content};
-use crate::replicas::Cause;
-use archive_ledger::requests::{AtticItem, AtticPlace};
 
 /// A request that was asked for before requests named what they destroy.
 pub(super) fn unnamed() -> Status {
@@ -111,15 +111,15 @@ mod tests {
 
     use archive_daemon::Chance;
     use archive_decisions::store::ReplicaSpec;
-    use archive_model::FileName;
-
-    use super::*;
-    use crate::replicas::scripted::{ScriptedReplicas, attic_file, id};
     use archive_ledger::admin::Admin;
     use archive_ledger::anomalies::Anomalies;
     use archive_ledger::requests::table::Requests;
     use archive_ledger::requests::{Act, Request, State};
     use archive_ledger::standing::Standing;
+    use archive_model::FileName;
+
+    use super::*;
+    use crate::scripted::{ScriptedReplicas, attic_file, id};
 
     fn item(name: Option<&str>, kind: &str) -> AtticItem {
         AtticItem {

@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
+use archive_ledger::requests::{NodeSelector, VolumeSelector};
 use archive_model::{NodeId, ReplicaId, VolumeKey};
+use archive_replicas::Cause;
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::acts::changed;
 use super::{People, blocking, failed_db};
-use crate::replicas::Cause;
-use archive_ledger::requests::{NodeSelector, VolumeSelector};
 
 /// The only one of those that are retired.
 fn only<T>(meant: impl Iterator<Item = T>, named: &impl std::fmt::Display) -> Result<T, Status> {

@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use archive_decisions::store::Event;
 use archive_durable::{DiskError, Space, Stage};
+use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
 use archive_model::{FileName, ReplicaId, Root};
+use archive_replicas::{Aside, Cause, Copy};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Outlet, Progress, feed};
 use bytes::Bytes;
@@ -22,9 +24,7 @@ use tonic::Status;
 
 use super::acts::content;
 use super::{People, blocking, failed_db};
-use crate::replicas::{Aside, Cause, Copy};
 use crate::transfer::{Item, UploadVerdict};
-use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
 
 /// What stays free on the disk of the spool, in bytes.
 const RESERVE: u64 = 1 << 30;

@@ -6,16 +6,16 @@
 use std::sync::Arc;
 
 use archive_decisions::store::FileRecord;
+use archive_ledger::requests::{Act, NodeSelector, Request, VolumeSelector};
+use archive_ledger::standing::{ReplicaRow, Retired};
 use archive_model::{FileName, NodeId, ReplicaId, VolumeKey};
+use archive_replicas::Cause;
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::acts::changed;
 use super::last::Part;
 use super::{People, blocking, failed_db};
-use crate::replicas::Cause;
-use archive_ledger::requests::{Act, NodeSelector, Request, VolumeSelector};
-use archive_ledger::standing::{ReplicaRow, Retired};
 
 /// The volume that an act is about.
 pub(super) fn volume_of(act: &Act) -> Result<VolumeSelector, Status> {

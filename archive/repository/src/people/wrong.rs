@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use archive_decisions::store::Event;
+use archive_ledger::admin::AdminRow;
+use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
 use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_replicas::{Cause, Copy};
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::acts::{changed, content};
 use super::{People, blocking, failed_db};
-use crate::replicas::{Cause, Copy};
-use archive_ledger::admin::AdminRow;
-use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
 
 impl People {
     /// The copy of that checksum, which is not what was admitted under the name; else why there is none to be removed.

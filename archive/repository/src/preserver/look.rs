@@ -8,11 +8,11 @@ use archive_decisions::store::{Event, FileRecord};
 use archive_ledger::anomalies::{AnomalyRow, Eye, Found, Look, is_damage};
 use archive_ledger::standing::Now;
 use archive_model::{AnomalyKind, FileName, ReplicaId};
+use archive_replicas::{Copy, CopyCondition, Located};
 use tonic::Status;
 
 use super::one_name::{compare, damage, expected, silent};
 use super::{Errand, Preserver};
-use crate::replicas::{Copy, CopyCondition, Located};
 
 /// So often a name is looked at when what is recorded of it changes meanwhile.
 const LOOKS: usize = 3;

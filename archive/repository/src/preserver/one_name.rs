@@ -3,8 +3,7 @@
 use archive_decisions::check::{AdminEntry, Check, Expected, Finding, Listed, ListedEntry, Place};
 use archive_decisions::store::{FileRecord, Phase};
 use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
-
-use crate::replicas::{Copy, CopyCondition, Located};
+use archive_replicas::{Copy, CopyCondition, Located};
 
 /// What a replica should have of a file; none while the file is on its way for the first time.
 pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<AdminEntry> {

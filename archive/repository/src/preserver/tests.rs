@@ -7,7 +7,7 @@ use archive_model::{AnomalyKind, Digests, Root};
 
 use super::*;
 use crate::mail::Letter;
-use crate::replicas::scripted::{ScriptedReplicas, damaged, good, id};
+use crate::scripted::{ScriptedReplicas, damaged, good, id};
 use crate::settings::RepairSettings;
 
 /// Looks, checks and repairs over two replicas that a test scripts.

@@ -6,6 +6,7 @@ mod replica;
 use std::collections::BTreeSet;
 
 use archive_batch::InvalidJob;
+use archive_jobs::{Asked, Incoming, Row, Stuck, SubmitError, Unread};
 use archive_model::JobId;
 use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
 use proto_archive::wire::batch_output_request::What;
@@ -16,7 +17,6 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{AnswerStream, Answers, Door, send};
-use crate::batch::{Asked, Incoming, Row, Stuck, SubmitError, Unread};
 
 /// The longest message of a component, in bytes.
 const MESSAGE: usize = 1 << 20;

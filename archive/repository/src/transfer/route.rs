@@ -1,10 +1,10 @@
 //! How a file goes into a replica, and what came of it.
 
 use archive_model::NodeId;
+use archive_replicas::Copy;
 
 use super::meeting::Seat;
 use super::{UploadVerdict, VerdictReceiver};
-use crate::replicas::Copy;
 
 /// How a file goes into a replica.
 #[derive(Default)]

@@ -14,6 +14,7 @@ use archive_ledger::anomalies::Anomalies;
 use archive_ledger::standing::{Standing, View};
 use archive_model::{Digests, ReplicaId, ReplicaKind, ReplicaState, Root, StoreFailure, UploadId};
 use archive_proof::SigningKey;
+use archive_replicas::Replicas;
 use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
 
 use super::super::{CoordinatorError, Paging, Retries, Wake};
@@ -21,7 +22,6 @@ use super::*;
 use crate::assemble::Assembler;
 use crate::heal::Healer;
 use crate::mail::{Letter, Mail};
-use crate::replicas::Replicas;
 use crate::transfer::Transfers;
 
 fn id(text: &str) -> ReplicaId {

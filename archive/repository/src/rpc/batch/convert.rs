@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use archive_jobs::{BatchPhase, Ending, Name, Row};
+use archive_jobs::{NodeProgress, spec_to_wire};
 use archive_model::{JobId, JobLimits, JobSpec, Program, ReplicaId, Root};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use proto_archive::wire::batch_status::{Node, State};
 use proto_archive::{convert as fields, wire};
 
-use crate::batch::{BatchPhase, Ending, Name, Row};
-use crate::replicas::{NodeProgress, spec_to_wire};
 use crate::settings::BatchSettings;
 
 /// Reads the id of a job.

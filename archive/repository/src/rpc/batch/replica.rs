@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use archive_jobs::choice::{Answer, Candidate, Choice, choose};
+use archive_jobs::{BatchLook, Stuck};
 use archive_model::{NameList, NodeId, ReplicaId, ReplicaKind};
 use archive_rpc::Kind;
 use futures_util::StreamExt;
@@ -11,8 +13,6 @@ use proto_archive::convert as fields;
 use tokio::task::spawn_blocking;
 use tonic::Status;
 
-use crate::batch::choice::{Answer, Candidate, Choice, choose};
-use crate::batch::{BatchLook, Stuck};
 use crate::rpc::Door;
 
 /// How long a replica may take to say that it is there.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::Finder;
 use archive_model::{FileName, ReplicaId};
+use archive_replicas::Copy;
 use archive_rpc::Kind;
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
@@ -12,7 +13,6 @@ use tonic::{Request, Status};
 use super::super::Door;
 use super::people::{OFFICER, join, who};
 use crate::preserver::Errand;
-use crate::replicas::Copy;
 
 pub(super) async fn adopt(
     door: &Door,

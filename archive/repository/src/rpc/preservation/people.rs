@@ -9,6 +9,7 @@ use archive_ledger::requests::{
 };
 use archive_ledger::standing::ReplicaRow;
 use archive_model::ReplicaId;
+use archive_replicas::Cause;
 use archive_rpc::{Grant, Identity, InvalidMessage, Kind, Role};
 use proto_archive::wire::ask_request::Act as AskedFor;
 use proto_archive::{convert as fields, wire};
@@ -17,7 +18,6 @@ use tonic::{Request, Status};
 use super::super::Door;
 use crate::bootstrap::lacking;
 use crate::people::{blocking, failed_db, not_allowed};
-use crate::replicas::Cause;
 
 /// The roles under which an officer's verbs stand in the trail.
 pub(super) const OFFICER: &[Role] = &[Role::Officer];

@@ -1,5 +1,6 @@
 //! The door of `Replace`: what is to go, then the bytes that are to come.
 
+use archive_replicas::Cause;
 use archive_rpc::{Idle, InvalidMessage};
 use bytes::Bytes;
 use proto_archive::wire::replace_request::Step;
@@ -10,7 +11,6 @@ use tonic::{Request, Status, Streaming};
 use super::super::Door;
 use super::people::{OFFICER, reason, who};
 use crate::people::replace::{AsyncNext, Wish};
-use crate::replicas::Cause;
 
 pub(super) async fn replace(
     door: &Door,

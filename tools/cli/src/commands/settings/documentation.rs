@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use super::Kind;
 
 /// The files that declare settings; first those that declare a whole file of a part.
-const SOURCES: [&str; 16] = [
+const SOURCES: [&str; 18] = [
     include_str!("../../../../../archive/repository/src/settings.rs"),
     include_str!("../../../../../archive/monitor/src/settings.rs"),
     include_str!("../../../../../archive/bitarchive/src/settings.rs"),
     include_str!("../../../../../archive/bitarchive/src/checksum/settings.rs"),
+    include_str!("../../../../../archive/jobs/src/settings.rs"),
+    include_str!("../../../../../archive/replicas/src/settings.rs"),
     include_str!("../../../../../archive/client/src/client_file.rs"),
     include_str!("../../../../../archive/client/src/limits.rs"),
     include_str!("../../../../../archive/daemon/src/run.rs"),

@@ -1,0 +1,175 @@
+//! Chooses the replica that reads for a job which names none: a pure function of the answers of their monitors.
+//!
+//! Owns the order of preference: a replica that has every file of the job, then the one that has the most, then the first in
+//! the settings. Not promised: that the files are read there. A node may go away at any time.
+
+use std::cmp::Reverse;
+
+/// A replica that keeps bytes, as far as its monitor has answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Whether the caller asks for another one, if there is one.
+    pub is_avoided: bool,
+    /// What its monitor answered.
+    pub answer: Answer,
+}
+
+/// The answer of a monitor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It has not come yet.
+    Awaited,
+    /// It was an error.
+    Failed,
+    /// It has come.
+    Nodes {
+        /// How many of the files that the job names are on nodes that are alive; of an expression, how many of these nodes
+        /// there are.
+        found: u64,
+        /// Whether nothing is lacking: every file that is named is on such a node, or every node is alive.
+        is_whole: bool,
+    },
+}
+
+/// The decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// This one, by its place in the list.
+    Taken(usize),
+    /// Another answer may change it.
+    Wait,
+    /// No monitor has answered.
+    Nobody,
+}
+
+/// Chooses among replicas in the order of the settings. With `is_late`, those that have not answered are waited for no
+/// longer, if another one has.
+pub fn choose(candidates: &[Candidate], is_late: bool) -> Choice {
+    let mut may_change = false;
+    for (place, candidate) in candidates.iter().enumerate() {
+        match candidate.answer {
+            Answer::Awaited => {
+                may_change = true;
+                // It comes before all that follow, unless it is avoided.
+                if !candidate.is_avoided {
+                    break;
+                }
+            }
+            Answer::Nodes { is_whole: true, .. } if !candidate.is_avoided => {
+                return Choice::Taken(place);
+            }
+            Answer::Failed | Answer::Nodes { .. } => {}
+        }
+    }
+    let best = candidates
+        .iter()
+        .enumerate()
+        .filter_map(|(place, candidate)| match candidate.answer {
+            Answer::Nodes { found, .. } => {
+                let is_wanted = found > 0 && !candidate.is_avoided;
+                Some((is_wanted, found, Reverse(place)))
+            }
+            Answer::Awaited | Answer::Failed => None,
+        })
+        .max();
+    match best {
+        Some((is_wanted, _, Reverse(place))) if !may_change || (is_late && is_wanted) => {
+            Choice::Taken(place)
+        }
+        None if !may_change => Choice::Nobody,
+        Some(_) | None => Choice::Wait,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AWAITED: Answer = Answer::Awaited;
+    const FAILED: Answer = Answer::Failed;
+
+    const fn whole(found: u64) -> Answer {
+        Answer::Nodes {
+            found,
+            is_whole: true,
+        }
+    }
+
+    const fn partial(found: u64) -> Answer {
+        Answer::Nodes {
+            found,
+            is_whole: false,
+        }
+    }
+
+    fn choice(answers: &[Answer], avoided: &[usize], is_late: bool) -> Choice {
+        let candidates = answers.iter().enumerate().map(|(place, answer)| Candidate {
+            is_avoided: avoided.contains(&place),
+            answer: *answer,
+        });
+        choose(&candidates.collect::<Vec<_>>(), is_late)
+    }
+
+    /// Fails if a job waits for a replica that is down while another one has its files, or is read where they are not.
+    #[test]
+    fn replica_with_the_files_is_chosen() {
+        use Choice::{Nobody, Taken, Wait};
+        for (answers, avoided, soon, late) in [
+            // The first one that has everything, as soon as nothing before it can change that.
+            (&[whole(2), AWAITED][..], &[][..], Taken(0), Taken(0)),
+            (&[AWAITED, whole(2)], &[], Wait, Taken(1)),
+            (&[FAILED, whole(2)], &[], Taken(1), Taken(1)),
+            (&[partial(1), whole(2)], &[], Taken(1), Taken(1)),
+            // Else the one that has the most.
+            (&[partial(1), partial(2)], &[], Taken(1), Taken(1)),
+            (&[partial(1), partial(1)], &[], Taken(0), Taken(0)),
+            (&[partial(1), AWAITED], &[], Wait, Taken(0)),
+            (&[partial(0), AWAITED], &[], Wait, Wait),
+            (&[partial(0), FAILED], &[], Taken(0), Taken(0)),
+            // The one to avoid, if no other has any of them.
+            (&[whole(2), whole(2)], &[0], Taken(1), Taken(1)),
+            (&[AWAITED, whole(2)], &[0], Taken(1), Taken(1)),
+            (&[whole(2), AWAITED], &[0], Wait, Wait),
+            (&[whole(2), FAILED], &[0], Taken(0), Taken(0)),
+            (&[whole(2), partial(0)], &[0], Taken(0), Taken(0)),
+            (&[whole(2), partial(1)], &[0], Taken(1), Taken(1)),
+            (&[whole(2)], &[0], Taken(0), Taken(0)),
+            (&[FAILED, FAILED], &[], Nobody, Nobody),
+            (&[FAILED, AWAITED], &[], Wait, Wait),
+            (&[], &[], Nobody, Nobody),
+        ] {
+            for (is_late, expected) in [(false, soon), (true, late)] {
+                let chosen = choice(answers, avoided, is_late);
+                assert_eq!(
+                    chosen, expected,
+                    "{answers:?} but {avoided:?}, late {is_late}"
+                );
+            }
+        }
+    }
+
+    /// Fails if a choice does not come once all monitors have answered, or falls on one that has not.
+    #[test]
+    fn every_complete_list_of_answers_is_decided() {
+        let kinds = [AWAITED, FAILED, partial(0), partial(1), whole(1), whole(2)];
+        for number in 0..6_usize.pow(3) * 8 {
+            let answers: Vec<Answer> = [1, 6, 36].map(|power| kinds[number / power % 6]).into();
+            let avoided: Vec<usize> = (0..3)
+                .filter(|bit| ((number / 216) >> bit) & 1 == 1)
+                .collect();
+            let is_open = answers.contains(&AWAITED);
+            for is_late in [false, true] {
+                match choice(&answers, &avoided, is_late) {
+                    Choice::Taken(place) => {
+                        assert!(
+                            matches!(answers[place], Answer::Nodes { .. }),
+                            "{answers:?}"
+                        );
+                    }
+                    Choice::Wait => assert!(is_open, "{answers:?}"),
+                    Choice::Nobody => assert!(answers.iter().all(|answer| *answer == FAILED)),
+                }
+            }
+        }
+    }
+}

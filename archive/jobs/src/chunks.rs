@@ -1,0 +1,100 @@
+//! The bytes of a job's file, piece by piece.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Take};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use tokio::task::spawn_blocking;
+
+use super::folder::{Folder, FolderError, Name};
+
+/// The longest piece, in bytes.
+const PIECE: usize = 1 << 20;
+
+/// The bytes of one file of a job, up to a length; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct JobBytes {
+    /// The folder of the job.
+    pub folder: Arc<Folder>,
+    /// Which of its files.
+    pub name: Name,
+    /// The first byte that is wanted.
+    pub offset: u64,
+    /// One past the last.
+    pub length: u64,
+}
+
+impl JobBytes {
+    /// The bytes, at most [`PIECE`] at once. An error is the last item.
+    pub fn pieces(self) -> BoxStream<'static, Result<Bytes, Unread>> {
+        let pieces = stream::try_unfold(None, move |reader| {
+            let own = self.clone();
+            let read = spawn_blocking(move || own.next(reader));
+            async { read.await? }
+        });
+        pieces.boxed()
+    }
+
+    /// The same for a peer. A `None` is the last item: the rest cannot be read, as the log says.
+    pub fn chunks(self) -> BoxStream<'static, Option<Bytes>> {
+        self.pieces()
+            .map(|piece| match piece {
+                Ok(piece) => Some(piece),
+                Err(error) => {
+                    tracing::error!(%error, "the files of a batch job cannot be read");
+                    None
+                }
+            })
+            .boxed()
+    }
+
+    fn next(&self, reader: Option<Take<File>>) -> Result<Option<Next>, Unread> {
+        let mut reader = match reader {
+            Some(reader) => reader,
+            None if self.offset >= self.length => return Ok(None),
+            None => {
+                let mut reader = self.folder.read(self.name, self.length)?;
+                reader.get_mut().seek(SeekFrom::Start(self.offset))?;
+                reader.set_limit(self.length.saturating_sub(self.offset));
+                reader
+            }
+        };
+        let piece = piece(&mut reader)?;
+        Ok((!piece.is_empty()).then_some((piece, Some(reader))))
+    }
+}
+
+/// A piece, and where the next one comes from.
+type Next = (Bytes, Option<Take<File>>);
+
+/// Why the rest cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unread {
+    /// The folder of the job is damaged, or its disk fails.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A read failed.
+    #[error(transparent)]
+    Read(#[from] std::io::Error),
+    /// The file became shorter while it was read.
+    #[error("it is {0} bytes shorter than it was")]
+    Short(u64),
+    /// A bug: the reading panicked.
+    #[error(transparent)]
+    Join(#[from] tokio::task::JoinError),
+}
+
+/// The next bytes; none at the end. A file that has become shorter is an error.
+fn piece(reader: &mut Take<File>) -> Result<Bytes, Unread> {
+    let left = reader.limit();
+    let mut piece = Vec::with_capacity(PIECE.min(usize::try_from(left).unwrap_or(PIECE)));
+    let most = u64::try_from(PIECE).unwrap_or(u64::MAX);
+    let read = reader.by_ref().take(most).read_to_end(&mut piece)?;
+    if read == 0 && left > 0 {
+        return Err(Unread::Short(left));
+    }
+    Ok(piece.into())
+}

@@ -1,0 +1,219 @@
+//! What is kept of jobs, and how long: the start, where all is taken up, and the worker that removes what is over.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use archive_daemon::{Step, Worker, WorkerError};
+use archive_db::DbError;
+use archive_durable::{DiskError, directory};
+use archive_model::JobLane;
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+
+use super::folder::{Folder, Name, remove_tree};
+use super::life::Event;
+use super::live::Live;
+use super::queue::Queue;
+use super::runner::{Runner, tidy};
+use super::space::{Space, job};
+use super::submit::Submitting;
+use super::table::{Jobs, Row};
+use super::{Batches, Parts};
+
+/// How often what is over is looked for.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// Why batch jobs cannot be taken up.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The admin data.
+    #[error(transparent)]
+    Db(#[from] DbError),
+    /// The directory of the jobs.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+impl Batches {
+    /// Takes up every job that has not ended, and removes what belongs to none.
+    pub fn open(parts: Parts) -> Result<Self, OpenError> {
+        let batch = parts.data.join("batch");
+        directory::make(&batch)?;
+        sweep(&parts.jobs, &batch, &Submitting::default())?;
+        let space = parts.settings.space.map(archive_daemon::ByteSize::bytes);
+        let most = usize::try_from(parts.settings.running).unwrap_or(usize::MAX);
+        let batches = Self {
+            queue: Arc::new(Mutex::new(Queue::new(most))),
+            wake: Arc::new(Notify::new()),
+            submitting: Submitting::default(),
+            settings: Arc::new(parts.settings),
+            runner: Runner {
+                jobs: parts.jobs,
+                admin: parts.admin,
+                standing: parts.standing,
+                replicas: parts.replicas,
+                clock: parts.clock,
+                meters: parts.meters,
+                space: Space::new(&batch, space)?,
+                live: Live::default(),
+                batch,
+            },
+        };
+        batches.take_up()?;
+        Ok(batches)
+    }
+
+    fn take_up(&self) -> Result<(), OpenError> {
+        let jobs = &self.runner.jobs;
+        let mut open = Vec::new();
+        for row in jobs.all()? {
+            let row = row?;
+            let folder = self.runner.folder(&row);
+            if row.is_open() {
+                open.push(row);
+            } else if let Err(error) = finish(&row, &folder) {
+                tracing::warn!(%error, "what a batch job left cannot be tidied up");
+            }
+        }
+        // In the order in which they came.
+        open.sort_by(|one, two| (one.submitted, &one.id).cmp(&(two.submitted, &two.id)));
+        for row in open {
+            let folder = self.runner.folder(&row);
+            let event = match usable(&row, &folder) {
+                Ok(()) if row.has_begun() => Event::Restarted,
+                Ok(()) => {
+                    self.enqueue(&row);
+                    continue;
+                }
+                Err(why) => Event::Failed(why),
+            };
+            let taken = jobs.happen(&row.id, event, |_row| {})?;
+            if let Some((row, _)) = taken.filter(|(row, _)| row.is_open()) {
+                self.enqueue(&row);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Goes on with tidying up after a job, where a crash came between.
+fn finish(row: &Row, folder: &Folder) -> Result<(), super::FolderError> {
+    if folder.read(Name::Component, 1).is_ok() {
+        tidy(row, folder)?;
+    }
+    Ok(())
+}
+
+/// Whether what an open job needs is there.
+fn usable(row: &Row, folder: &Folder) -> Result<(), String> {
+    let lost = |error: super::FolderError| {
+        format!("its files are not there any more ({error}); submit it again")
+    };
+    if row.is_component() {
+        folder
+            .read(Name::Component, row.component_size)
+            .map_err(lost)?;
+    }
+    if row.has_begun() {
+        folder.open(&row.mark).map_err(lost)?;
+    }
+    Ok(())
+}
+
+/// Removes what lies beside the jobs and belongs to none: a submission that was never finished, a job whose row is gone.
+fn sweep(jobs: &Jobs, batch: &Path, submitting: &Submitting) -> Result<(), OpenError> {
+    for name in directory::names(batch)? {
+        let Some(id) = job(&name) else {
+            tracing::warn!(name = %name.display(), "this is no batch job's, and is left alone");
+            continue;
+        };
+        // Whoever submits it now holds it.
+        let Ok(_claim) = submitting.claim(&id, JobLane::Research) else {
+            continue;
+        };
+        if jobs.get(&id)?.is_none() {
+            remove_tree(&batch.join(&name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Forgets a job that is kept no longer, and removes what it left. One whose id comes in just now is left to the next
+/// round.
+fn expire(jobs: &Jobs, batch: &Path, submitting: &Submitting, row: &Row) -> Result<(), OpenError> {
+    // Until all is gone, nobody submits under its id.
+    let Ok(_claim) = submitting.claim(&row.id, row.lane()) else {
+        return Ok(());
+    };
+    // A crash between the two leaves a directory that the next sweep removes.
+    jobs.forget(row)?;
+    Folder::of(batch, &row.id).remove()?;
+    Ok(())
+}
+
+/// The worker that removes what is over, and shows how many jobs there are.
+#[derive(Debug)]
+pub struct Keeping(pub Batches);
+
+impl Worker for Keeping {
+    const NAME: &'static str = "batch";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let own = self.0.clone();
+        spawn_blocking(move || own.keep()).await??;
+        Ok(Step::Idle(PAUSE))
+    }
+}
+
+impl Batches {
+    fn keep(&self) -> Result<(), OpenError> {
+        let (runner, now) = (&self.runner, self.runner.clock.now());
+        let (mut phases, mut over): (Vec<_>, Vec<Row>) = (Vec::new(), Vec::new());
+        for row in runner.jobs.all()? {
+            let row = row?;
+            if row.expires.is_some_and(|expires| expires <= now) {
+                over.push(row);
+            } else {
+                phases.push(row.life.phase);
+            }
+        }
+        for row in over {
+            expire(&runner.jobs, &runner.batch, &self.submitting, &row)?;
+        }
+        sweep(&runner.jobs, &runner.batch, &self.submitting)?;
+        runner.meters.show(&phases);
+        runner.space.measure()?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::tests::{World, row};
+
+    #[test]
+    fn a_job_is_removed_only_while_nobody_submits_under_its_id() {
+        let world = World::new();
+        let (_, jobs) = world.open();
+        let batch = tempfile::tempdir().unwrap();
+        let row = row("j", "researcher/anna");
+        jobs.submit(row.clone(), 1).unwrap();
+        let folder = Folder::of(batch.path(), &row.id);
+        folder.make().unwrap();
+        let submitting = Submitting::default();
+        let is_there = || {
+            let names = directory::names(batch.path()).unwrap();
+            (jobs.get(&row.id).unwrap().is_some(), !names.is_empty())
+        };
+        let claim = submitting.claim(&row.id, row.lane()).unwrap();
+        expire(&jobs, batch.path(), &submitting, &row).unwrap();
+        assert_eq!(is_there(), (true, true));
+        drop(claim);
+        expire(&jobs, batch.path(), &submitting, &row).unwrap();
+        assert_eq!(is_there(), (false, false));
+        let claim = submitting.claim(&row.id, row.lane());
+        assert!(claim.is_ok(), "it is free again");
+    }
+}

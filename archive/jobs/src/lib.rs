@@ -1,0 +1,215 @@
+//! Batch jobs of the archive: taken, queued, run over one replica, and kept.
+//!
+//! Owns the truth about every job (the table `batch` of the admin data) and what it leaves (`batch/<id>/` beside them).
+//! The pure core is [`life`]; whose turn it is, [`queue`] says; [`intake`] believes no monitor. What has been read is
+//! synced before the table says so, and after any restart a job goes on behind the last file that the table knows.
+//!
+//! Not promised: the order of files over time, and that a file is read only once. Each stands in the output once.
+
+pub mod choice;
+mod chunks;
+mod folder;
+mod intake;
+mod keep;
+mod keeper;
+mod life;
+mod lines;
+mod live;
+mod meters;
+mod queue;
+mod reduce;
+mod replicas;
+mod runner;
+mod settings;
+mod space;
+mod steps;
+mod submit;
+mod table;
+mod unread;
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use archive_daemon::{Clock, Tasks};
+use archive_model::JobId;
+use jiff::Timestamp;
+use tokio::sync::Notify;
+
+use life::{Event, Phase};
+use queue::{LaneKey, Queue};
+
+pub use chunks::{JobBytes, Unread};
+pub use folder::{FolderError, Name};
+pub use keep::{Keeping, OpenError};
+pub use life::{Ending, Gap as BatchGap, Look as BatchLook, Phase as BatchPhase};
+pub use meters::Meters;
+pub use replicas::{NodeProgress, spec_to_wire};
+pub use runner::{Runner, Stuck};
+pub use settings::BatchSettings;
+pub use submit::{Asked, Incoming, SubmitError};
+pub use table::{Jobs, Row};
+
+/// How long a job that could not be written down is left alone.
+const AGAIN: Duration = Duration::from_secs(15);
+
+/// All batch jobs of the archive; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Batches {
+    runner: Runner,
+    settings: Arc<BatchSettings>,
+    queue: Arc<Mutex<Queue>>,
+    /// Told when a job came or ended.
+    wake: Arc<Notify>,
+    submitting: submit::Submitting,
+}
+
+/// What jobs are made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// The table of jobs.
+    pub jobs: Jobs,
+    /// The admin data.
+    pub admin: archive_ledger::admin::Admin,
+    /// What is out of service.
+    pub standing: archive_ledger::standing::View,
+    /// The replicas that jobs run over.
+    pub replicas: Arc<archive_replicas::Replicas>,
+    /// The clock.
+    pub clock: Clock,
+    /// The metrics of jobs.
+    pub meters: Meters,
+    /// The section `[batch]`.
+    pub settings: BatchSettings,
+    /// The directory of the admin data.
+    pub data: PathBuf,
+}
+
+impl Batches {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs jobs whose turn has come, until the stop.
+    pub async fn dispatch(self, tasks: Tasks) {
+        let stop = tasks.stop();
+        while !stop.is_cancelled() {
+            loop {
+                let next = self.queue().next();
+                let Some((lane, id)) = next else { break };
+                let own = self.clone();
+                let stop = tasks.stop();
+                tasks.spawn_once("batch-job", async move {
+                    own.run(lane, id, stop).await;
+                    Ok::<(), Infallible>(())
+                });
+            }
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.wake.notified() => {}
+            }
+        }
+    }
+
+    /// Runs one job to its end, or until the stop. What cannot be written down is tried again: the job is as it was.
+    async fn run(self, lane: LaneKey, id: JobId, stop: tokio_util::sync::CancellationToken) {
+        let cancel = self.runner.live.enter(&id);
+        while let Err(error) = self.runner.run(&id, &cancel, &stop).await {
+            tracing::error!(job = %id, %error, "a batch job cannot go on; it is tried again");
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = self.runner.clock.sleep(AGAIN) => {}
+            }
+        }
+        self.runner.live.leave(&id);
+        self.queue().ended(&lane);
+        self.wake.notify_one();
+    }
+
+    /// One job.
+    pub async fn find(&self, id: &JobId) -> Result<Option<Row>, Stuck> {
+        let (jobs, id) = (self.runner.jobs.clone(), id.clone());
+        Ok(tokio::task::spawn_blocking(move || jobs.get(&id)).await??)
+    }
+
+    /// The ids of the jobs that `wanted` takes, newest first.
+    pub async fn list(
+        &self,
+        wanted: impl Fn(&Row) -> bool + Send + 'static,
+    ) -> Result<Vec<JobId>, Stuck> {
+        let jobs = self.runner.jobs.clone();
+        let listed = tokio::task::spawn_blocking(move || {
+            let mut found = Vec::new();
+            for row in jobs.all()? {
+                let row = row?;
+                if wanted(&row) {
+                    found.push((row.submitted, row.id));
+                }
+            }
+            found.sort_unstable();
+            Ok::<_, archive_db::DbError>(found)
+        });
+        let found = listed.await??;
+        Ok(found.into_iter().rev().map(|(_, id)| id).collect())
+    }
+
+    /// Ends a job, in the name of `who`, or begins to; one that ends or has ended stays as it is. None: there is no such
+    /// job.
+    pub async fn cancel(&self, id: &JobId, who: String) -> Result<Option<Row>, Stuck> {
+        let (jobs, of) = (self.runner.jobs.clone(), id.clone());
+        let happened =
+            tokio::task::spawn_blocking(move || jobs.happen(&of, Event::Cancelled(who), |_row| {}));
+        let Some((row, _)) = happened.await?? else {
+            return Ok(None);
+        };
+        // It is told to look at its row.
+        self.runner.live.cancel(id);
+        // One that ran before a restart keeps its turn: what it has not read is still to be counted.
+        if !row.is_open() && self.queue().remove(&row.lane_key(), id) {
+            self.tidy(row.clone());
+        }
+        Ok(Some(row))
+    }
+
+    /// Removes what a job left that never ran.
+    fn tidy(&self, row: Row) {
+        let folder = folder::Folder::of(&self.runner.batch, &row.id);
+        drop(tokio::task::spawn_blocking(move || {
+            if let Err(error) = runner::tidy(&row, &folder) {
+                tracing::warn!(%error, "what a batch job left cannot be tidied up");
+            }
+        }));
+    }
+
+    /// How far each node is with a job that runs.
+    pub fn nodes(&self, id: &JobId) -> Vec<(NodeProgress, Timestamp)> {
+        self.runner.live.nodes(id)
+    }
+
+    /// What a job left, from an offset to a length.
+    pub fn bytes(&self, row: &Row, name: Name, (offset, length): (u64, u64)) -> JobBytes {
+        JobBytes {
+            folder: Arc::new(folder::Folder::of(&self.runner.batch, &row.id)),
+            name,
+            offset,
+            length,
+        }
+    }
+
+    /// What may be asked for, and what is used when nothing is.
+    pub fn settings(&self) -> &BatchSettings {
+        &self.settings
+    }
+
+    /// Puts a job into the queue that the table has.
+    fn enqueue(&self, row: &Row) {
+        let (lane, id) = (row.lane_key(), row.id.clone());
+        if row.life.phase == Phase::Waiting {
+            self.queue().push(&lane, &row.who, id);
+        } else {
+            self.queue().push_first(&lane, id);
+        }
+        self.wake.notify_one();
+    }
+}

@@ -1,0 +1,71 @@
+//! The gaps of a job: nodes and volumes whose files were not read, each with its reason.
+
+use archive_model::NodeId;
+use serde::{Deserialize, Serialize};
+
+use super::{Life, shortened};
+
+/// The most gaps that are kept of one job.
+pub(super) const MOST_GAPS: usize = 1000;
+
+/// The place whose files were not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// The node; empty: the whole replica.
+    pub node: String,
+    /// The volume, or its path; empty: the whole node.
+    pub volume: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Gap {
+    /// The replica as a whole.
+    pub(super) fn replica(reason: String) -> Self {
+        Self {
+            node: String::new(),
+            volume: String::new(),
+            reason,
+        }
+    }
+
+    /// A node as a whole.
+    pub(super) fn node(node: &NodeId, reason: String) -> Self {
+        Self {
+            node: node.to_string(),
+            volume: String::new(),
+            reason,
+        }
+    }
+}
+
+impl Life {
+    /// Says of a node as a whole what it is left out for, also where it is a gap already.
+    pub(super) fn add_words(&mut self, node: &NodeId, said: String) {
+        let is_it = |gap: &&mut Gap| gap.node == node.as_str() && gap.volume.is_empty();
+        if let Some(known) = self.gaps.iter_mut().find(is_it) {
+            known.reason = format!("{}; later {said}", shortened(&known.reason));
+            return;
+        }
+        self.add(Gap::node(node, said));
+    }
+
+    /// Adds a gap, unless the place has one already. The last one that is kept says that there are more.
+    pub(super) fn add(&mut self, gap: Gap) {
+        let known = self
+            .gaps
+            .iter()
+            .any(|known| (&known.node, &known.volume) == (&gap.node, &gap.volume));
+        if known || self.gaps.len() >= MOST_GAPS {
+            return;
+        }
+        let is_last = self.gaps.len() + 1 == MOST_GAPS;
+        self.gaps.push(if is_last {
+            Gap::replica(format!(
+                "{MOST_GAPS} or more nodes and volumes were not read; the list of errors names every file"
+            ))
+        } else {
+            gap
+        });
+    }
+}

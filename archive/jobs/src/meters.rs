@@ -1,0 +1,80 @@
+//! What batch jobs count and show.
+
+use archive_daemon::metrics::MetricError;
+use archive_daemon::{Counter, Gauge, Metrics};
+
+use super::life::{Ending, Phase};
+
+/// The instruments; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Meters {
+    /// Files that jobs have read.
+    pub files: Counter,
+    /// Bytes of these files.
+    pub bytes: Counter,
+    states: Vec<(&'static str, Gauge)>,
+}
+
+/// The states of a job, as the metric is labelled.
+const STATES: [&str; 8] = [
+    "queued",
+    "running",
+    "reducing",
+    "closing",
+    "done",
+    "partial",
+    "failed",
+    "cancelled",
+];
+
+impl Meters {
+    /// Registers them.
+    ///
+    /// # Errors
+    /// [`MetricError`] where a name is taken.
+    pub fn new(metrics: &Metrics) -> Result<Self, MetricError> {
+        let states = STATES.iter().map(|state| {
+            let help = "Batch jobs that are kept";
+            let gauge = metrics.gauge("repository_batch_jobs", help, &[("state", state)])?;
+            Ok((*state, gauge))
+        });
+        Ok(Self {
+            files: metrics.counter(
+                "repository_batch_files_total",
+                "Files that batch jobs have read",
+                &[],
+            )?,
+            bytes: metrics.counter(
+                "repository_batch_bytes_total",
+                "Bytes of the files that batch jobs have read",
+                &[],
+            )?,
+            states: states.collect::<Result<_, MetricError>>()?,
+        })
+    }
+
+    /// Shows how many jobs are in each phase.
+    pub fn show(&self, phases: &[Phase]) {
+        for (state, gauge) in &self.states {
+            let count = phases
+                .iter()
+                .filter(|phase| word(**phase) == *state)
+                .count();
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+}
+
+/// The phase in the word of the metric.
+const fn word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Waiting => "queued",
+        Phase::Reading | Phase::Comparing => "running",
+        Phase::Reducing => "reducing",
+        Phase::Closing(_) => "closing",
+        Phase::Ended(Ending::Done) => "done",
+        Phase::Ended(Ending::Partial) => "partial",
+        Phase::Ended(Ending::Failed) => "failed",
+        Phase::Ended(Ending::Cancelled) => "cancelled",
+    }
+}

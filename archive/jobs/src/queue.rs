@@ -1,0 +1,170 @@
+//! Whose job is next: a pure queue, fair by person.
+//!
+//! Every replica has a lane for the jobs of people and one for those of the index, each with its own places: a lane goes on
+//! as if the other did not exist. Within a lane, persons who wait take turns; the jobs of one person go in the order in
+//! which they came. What was running when the repository stopped goes first. Owns nothing on disk: it is filled from the
+//! table at the start.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use archive_model::{JobId, JobLane, ReplicaId};
+
+/// How many jobs of the index may wait for their turn: it submits the next when it has read the last, and a program that
+/// went wrong must not fill the admin data.
+pub(crate) const MOST_OF_INDEX_WAIT: usize = 100;
+
+/// Jobs that wait, and how many run.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    /// How many jobs of people may run at once over one replica.
+    most: usize,
+    lanes: BTreeMap<LaneKey, Lane>,
+}
+
+/// Where a job waits and runs: over which replica, among which jobs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LaneKey {
+    pub replica: ReplicaId,
+    pub lane: JobLane,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    running: usize,
+    /// Taken up again: before everybody else.
+    first: VecDeque<JobId>,
+    /// Persons who wait, the next one first.
+    turns: VecDeque<String>,
+    waiting: BTreeMap<String, VecDeque<JobId>>,
+}
+
+/// Why one job more may not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Crowded {
+    /// So many wait in its lane.
+    Lane(usize),
+    /// So many of this person wait.
+    Own(usize),
+}
+
+/// Decides whether a job may wait beside those that wait already, each told by its lane and whether the same person has
+/// submitted it. At most `most` jobs of people wait, half of them, rounded up, of one person. The index has places of its
+/// own, and may have all of them.
+pub(crate) fn admit(
+    lane: JobLane,
+    most: usize,
+    waiting: impl IntoIterator<Item = (JobLane, bool)>,
+) -> Result<(), Crowded> {
+    let (mut all, mut own) = (0_usize, 0_usize);
+    for (_, is_own) in waiting.into_iter().filter(|(other, _)| *other == lane) {
+        all = all.saturating_add(1);
+        own = own.saturating_add(usize::from(is_own));
+    }
+    let (most, most_own) = match lane {
+        JobLane::Research => (most, most.div_ceil(2)),
+        JobLane::Index => (MOST_OF_INDEX_WAIT, MOST_OF_INDEX_WAIT),
+    };
+    if all >= most {
+        Err(Crowded::Lane(all))
+    } else if own >= most_own {
+        Err(Crowded::Own(own))
+    } else {
+        Ok(())
+    }
+}
+
+impl Queue {
+    /// Nothing waits yet. At least one job of people may run over a replica.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            most: most.max(1),
+            lanes: BTreeMap::new(),
+        }
+    }
+
+    /// A job waits.
+    pub(crate) fn push(&mut self, key: &LaneKey, who: &str, job: JobId) {
+        let lane = self.lanes.entry(key.clone()).or_default();
+        if !lane.waiting.contains_key(who) {
+            lane.turns.push_back(who.to_owned());
+        }
+        lane.waiting
+            .entry(who.to_owned())
+            .or_default()
+            .push_back(job);
+    }
+
+    /// A job that ran already waits to go on.
+    pub(crate) fn push_first(&mut self, key: &LaneKey, job: JobId) {
+        let lane = self.lanes.entry(key.clone()).or_default();
+        lane.first.push_back(job);
+    }
+
+    /// Takes the next job that may run now; it counts as running until [`Queue::ended`].
+    pub(crate) fn next(&mut self) -> Option<(LaneKey, JobId)> {
+        let most_of_people = self.most;
+        let mut lanes = self.lanes.iter_mut();
+        lanes.find_map(|(key, lane)| {
+            let most = match key.lane {
+                JobLane::Research => most_of_people,
+                JobLane::Index => JobLane::MOST_OF_INDEX,
+            };
+            let job = (lane.running < most).then(|| lane.take())??;
+            lane.running += 1;
+            Some((key.clone(), job))
+        })
+    }
+
+    /// A job that [`Queue::next`] gave runs no more.
+    pub(crate) fn ended(&mut self, key: &LaneKey) {
+        if let Some(lane) = self.lanes.get_mut(key) {
+            lane.running = lane.running.saturating_sub(1);
+        }
+    }
+
+    /// Takes a job out that waits; whether it did.
+    pub(crate) fn remove(&mut self, key: &LaneKey, job: &JobId) -> bool {
+        self.lanes.get_mut(key).is_some_and(|lane| lane.remove(job))
+    }
+}
+
+impl Lane {
+    fn take(&mut self) -> Option<JobId> {
+        if let Some(job) = self.first.pop_front() {
+            return Some(job);
+        }
+        let who = self.turns.pop_front()?;
+        let own = self.waiting.get_mut(&who)?;
+        let job = own.pop_front();
+        if own.is_empty() {
+            self.waiting.remove(&who);
+        } else {
+            self.turns.push_back(who);
+        }
+        job
+    }
+
+    fn remove(&mut self, job: &JobId) -> bool {
+        if let Some(at) = self.first.iter().position(|first| first == job) {
+            return self.first.remove(at).is_some();
+        }
+        let found = self
+            .waiting
+            .iter_mut()
+            .find_map(|(who, own)| Some((who.clone(), own.iter().position(|one| one == job)?)));
+        let Some((who, at)) = found else {
+            return false;
+        };
+        if let Some(own) = self.waiting.get_mut(&who) {
+            own.remove(at);
+            if own.is_empty() {
+                self.waiting.remove(&who);
+                self.turns.retain(|waiting| *waiting != who);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,39 @@
+//! The room that a result takes, beside itself.
+
+use archive_model::JobId;
+
+use super::*;
+use crate::table::tests::row;
+
+/// More than is sorted in memory.
+const LINES: u64 = 80;
+const LINE: usize = 1 << 20;
+
+#[test]
+fn what_is_sorted_on_disk_takes_of_the_room_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = Folder::of(directory.path(), &JobId::new("j").unwrap());
+    folder.make().unwrap();
+    let mut output = folder.append(Name::Output, 0).unwrap();
+    let mut row = row("j", "researcher/anna");
+    for at in 0..LINES {
+        let mut line = format!("{:03}", LINES - at).into_bytes();
+        line.resize(LINE - 1, b'x');
+        line.push(b'\n');
+        output.append(&line).unwrap();
+        row.mark.output += line.len() as u64;
+    }
+    let bytes = row.mark.output;
+    let made = |times: u64| {
+        let space = Space::new(directory.path(), Some(times * bytes)).unwrap();
+        let made = reduce(Reduce::Sort, &row, &folder, &space, &Control::default());
+        folder.drop_file(Name::Result).unwrap();
+        space.measure().unwrap();
+        space.take((times - 1) * bytes).unwrap();
+        made
+    };
+    // The output and the result have room in this; what lies between them has not.
+    let why = made(2).unwrap_err();
+    assert!(why.contains("batch.space"), "{why}");
+    assert_eq!(made(3), Ok(Some(bytes)));
+}

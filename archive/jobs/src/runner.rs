@@ -1,0 +1,256 @@
+//! Takes one job through its life: does each step, and says what came of it.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::Clock;
+use archive_db::DbError;
+use archive_ledger::admin::Admin;
+use archive_ledger::standing::View;
+use archive_model::{JobId, Program};
+use archive_replicas::Replicas;
+use archive_rpc::Kind;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use tokio::task::{JoinError, spawn_blocking};
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use super::folder::{Folder, Name};
+use super::life::{Ending, Event, Phase, Step};
+use super::live::Live;
+use super::meters::Meters;
+use super::space::Space;
+use super::table::{Jobs, Row};
+use crate::replicas::broken_node;
+
+/// How long a monitor may take to say which nodes are alive.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// What a job needs to live; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    pub(crate) jobs: Jobs,
+    pub(crate) admin: Admin,
+    pub(crate) standing: View,
+    pub(crate) replicas: Arc<Replicas>,
+    pub(crate) clock: Clock,
+    pub(crate) meters: Meters,
+    pub(crate) space: Space,
+    pub(crate) live: Live,
+    /// The directory of all jobs.
+    pub(crate) batch: PathBuf,
+}
+
+/// Why a job cannot be taken on now. It stays as it is written.
+#[derive(Debug, thiserror::Error)]
+pub enum Stuck {
+    /// The admin data.
+    #[error(transparent)]
+    Db(#[from] DbError),
+    /// A bug: something panicked.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+}
+
+impl Runner {
+    /// Takes a job to its end, or until `stop`; `cancel` says that its row has ended.
+    pub(super) fn run<'a>(
+        &'a self,
+        id: &'a JobId,
+        cancel: &'a CancellationToken,
+        stop: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<(), Stuck>> {
+        self.steps(id, cancel, stop).boxed()
+    }
+
+    async fn steps(
+        &self,
+        id: &JobId,
+        cancel: &CancellationToken,
+        stop: &CancellationToken,
+    ) -> Result<(), Stuck> {
+        let mut next = self.happen(id, Event::Turn).await?;
+        while let Some((row, step)) = next {
+            if step == Step::Stop || step == Step::Wait {
+                return self.tidy(row).await;
+            }
+            let halt = CancellationToken::new();
+            // Of what ends, neither its time nor a person makes an earlier end.
+            let may_end = step != Step::Close;
+            let event = {
+                let doing = self.perform(&row, step, &halt);
+                tokio::pin!(doing);
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => {
+                        halt.cancel();
+                        // What was read is written before the repository stops.
+                        drop(doing.await);
+                        return Ok(());
+                    }
+                    () = cancel.cancelled(), if may_end => {
+                        halt.cancel();
+                        doing.await?;
+                        Event::Woke
+                    }
+                    () = self.clock.sleep(self.left(&row)), if may_end => {
+                        halt.cancel();
+                        doing.await?;
+                        Event::TimeOver
+                    }
+                    event = &mut doing => event?,
+                }
+            };
+            next = self.happen(id, event).await?;
+        }
+        Ok(())
+    }
+
+    /// Says what happened; gives the row, and what is to be done.
+    async fn happen(&self, id: &JobId, event: Event) -> Result<Option<(Row, Step)>, Stuck> {
+        let (jobs, id) = (self.jobs.clone(), id.clone());
+        let happened = spawn_blocking(move || {
+            if matches!(event, Event::Woke | Event::Restarted) {
+                tracing::trace!(job = %id, ?event, "a batch job goes on");
+            } else {
+                tracing::debug!(job = %id, ?event, "a batch job goes on");
+            }
+            jobs.happen(&id, event, |_row| {})
+        });
+        Ok(happened.await??)
+    }
+
+    /// How long the job may still take.
+    pub(super) fn left(&self, row: &Row) -> Duration {
+        let end = row.deadline().unwrap_or(Timestamp::MAX);
+        let left = end.duration_since(self.clock.now());
+        Duration::try_from(left).unwrap_or_default()
+    }
+
+    pub(super) fn folder(&self, row: &Row) -> Folder {
+        Folder::of(&self.batch, &row.id)
+    }
+
+    async fn perform(
+        &self,
+        row: &Row,
+        step: Step,
+        halt: &CancellationToken,
+    ) -> Result<Event, Stuck> {
+        match step {
+            Step::Look => Ok(tokio::select! {
+                () = halt.cancelled() => Event::Woke,
+                event = self.look(row) => event,
+            }),
+            Step::Pause(pause) => {
+                tokio::select! {
+                    () = halt.cancelled() => {}
+                    () = self.clock.sleep(pause) => {}
+                }
+                Ok(Event::Woke)
+            }
+            Step::Run => self.read(row, halt).boxed().await,
+            Step::Compare => self.compare(row, halt).boxed().await,
+            Step::Close => {
+                let event = self.compare(row, halt).boxed().await?;
+                Ok(if let Event::Failed(why) = event {
+                    Event::Uncounted(why)
+                } else {
+                    event
+                })
+            }
+            Step::Reduce => self.reduce(row, halt).boxed().await,
+            Step::Wait | Step::Stop => Ok(Event::Woke),
+        }
+    }
+
+    pub(super) async fn look(&self, row: &Row) -> Event {
+        let asked = self.replicas.nodes_in_service(&row.spec.replica);
+        match self.clock.timeout(LOOK, asked).await {
+            Err(late) => Event::Silent(silent(row, &late.to_string())),
+            Ok(Err(status)) if Kind::of(&status) == Kind::NotFound => {
+                Event::Failed(status.message().to_owned())
+            }
+            Ok(Err(status)) => Event::Silent(silent(row, status.message())),
+            Ok(Ok(nodes)) => Event::Looked(nodes.into_iter().collect()),
+        }
+    }
+
+    /// Leaves of an ended job what is kept, and nothing else.
+    async fn tidy(&self, row: Row) -> Result<(), Stuck> {
+        if row.is_open() {
+            return Ok(());
+        }
+        let folder = self.folder(&row);
+        let tidied = spawn_blocking(move || tidy(&row, &folder)).await?;
+        if let Err(error) = tidied {
+            tracing::warn!(%error, "what a batch job left cannot be tidied up");
+        }
+        Ok(())
+    }
+}
+
+/// Cuts the files of an ended job to what its row says, and removes what nobody can ask for.
+pub(super) fn tidy(row: &Row, folder: &Folder) -> Result<(), super::folder::FolderError> {
+    if let Some(Ending::Failed | Ending::Cancelled) = row.life.ending() {
+        folder.drop_file(Name::Result)?;
+    }
+    if row.started.is_some() {
+        drop(folder.open(&row.mark)?);
+    }
+    if row.result.is_some() {
+        folder.drop_file(Name::Output)?;
+    }
+    folder.drop_scratch()?;
+    // Last: as long as it is there, there may be more to tidy up.
+    folder.drop_file(Name::Component)?;
+    Ok(())
+}
+
+/// A monitor does not answer.
+pub(super) fn silent(row: &Row, why: &str) -> String {
+    format!(
+        "the monitor of replica {} is silent: {why}",
+        row.spec.replica
+    )
+}
+
+/// What follows from an error of a call for a job.
+pub(super) fn broke(row: &Row, status: &Status) -> Event {
+    let said = status.message().to_owned();
+    // With a source, it was made here, of a connection that broke: nobody has refused anything.
+    if status.source().is_some() {
+        return Event::Broke(format!("replica {}: {said}", row.spec.replica));
+    }
+    match Kind::of(status) {
+        Kind::Busy => Event::Busy(said),
+        Kind::Invalid | Kind::Mismatch | Kind::NotFound | Kind::NoSpace => Event::Failed(said),
+        Kind::Exists
+        | Kind::NotEnoughReplicas
+        | Kind::Damaged
+        | Kind::Refused
+        | Kind::Unavailable
+        | Kind::TimedOut
+        | Kind::Storage
+        | Kind::Internal => match broken_node(status) {
+            Some(node) => Event::NodeBroke(node, said),
+            None => Event::Broke(format!("replica {}: {said}", row.spec.replica)),
+        },
+    }
+}
+
+impl Row {
+    /// Whether it runs a component.
+    pub(super) const fn is_component(&self) -> bool {
+        matches!(self.spec.program, Program::Component(_))
+    }
+
+    /// Whether it has been taken up.
+    pub(super) fn has_begun(&self) -> bool {
+        self.life.phase != Phase::Waiting
+    }
+}

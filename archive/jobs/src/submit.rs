@@ -1,0 +1,334 @@
+//! How a job comes in: it is checked, its component is on disk, and its row is written, before anybody is told.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archive_batch::InvalidJob;
+use archive_durable::AppendFile;
+use archive_model::{JobId, JobLane, JobSpec, Program};
+use bytes::Bytes;
+use tokio::task::spawn_blocking;
+
+use super::folder::{Folder, FolderError, Name};
+use super::life::Life;
+use super::space::Full;
+use super::table::{Mark, Row, Submitted, lane_of};
+use super::{Batches, Stuck};
+
+/// The most arguments, and the most bytes of all together.
+const ARGUMENTS: usize = 100;
+const ARGUMENT_BYTES: usize = 64 << 10;
+
+/// So many components come in at once, at most.
+const AT_ONCE: usize = 16;
+
+/// What somebody wants to be done, all of it said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The id that the caller chose.
+    pub id: JobId,
+    /// The job.
+    pub spec: JobSpec,
+    /// How many bytes its component has; 0 of a built-in job.
+    pub component_size: u64,
+    /// Who asks, as `role/name`.
+    pub who: String,
+}
+
+/// Why a job is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// A field is wrong.
+    #[error("field `{0}`: {1}")]
+    Field(&'static str, String),
+    /// The job is refused.
+    #[error(transparent)]
+    Job(#[from] InvalidJob),
+    /// Another job has the id.
+    #[error("batch job {0} is another one, of {1}; submit under a new id")]
+    Taken(JobId, String),
+    /// It comes in already.
+    #[error("batch job {0} is being submitted on another stream; ask again")]
+    Twice(JobId),
+    /// Too many come in.
+    #[error("{AT_ONCE} batch jobs are being submitted; ask again")]
+    Many,
+    /// Too many wait.
+    #[error("{0} batch jobs wait already; cancel one, or come again when some have run")]
+    Full(usize),
+    /// A component of the index.
+    #[error("the index runs built-in jobs only; submit a component as a researcher")]
+    Foreign,
+    /// Too many of one person wait.
+    #[error(
+        "{0} of your batch jobs wait already, and one person may have half of the places; cancel one, or come again when \
+         some have run"
+    )]
+    Own(usize),
+    /// No room.
+    #[error(transparent)]
+    Space(#[from] Full),
+    /// The bytes are not the announced ones.
+    #[error("the component is not the announced one: {0}")]
+    Component(String),
+    /// The disk.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The admin data.
+    #[error(transparent)]
+    Stuck(#[from] Stuck),
+}
+
+impl From<archive_durable::DiskError> for SubmitError {
+    fn from(error: archive_durable::DiskError) -> Self {
+        Self::Folder(error.into())
+    }
+}
+
+impl From<tokio::task::JoinError> for SubmitError {
+    fn from(error: tokio::task::JoinError) -> Self {
+        Self::Stuck(error.into())
+    }
+}
+
+/// Ids that are coming in.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Submitting(Arc<Mutex<BTreeSet<JobId>>>);
+
+/// An id that comes in, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Claim {
+    all: Submitting,
+    id: JobId,
+}
+
+impl Submitting {
+    /// Claims an id. Those of the index bring no component, hold theirs for a moment only, and are not counted.
+    pub(super) fn claim(&self, id: &JobId, lane: JobLane) -> Result<Claim, SubmitError> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.contains(id) {
+            return Err(SubmitError::Twice(id.clone()));
+        }
+        if lane == JobLane::Research && all.len() >= AT_ONCE {
+            return Err(SubmitError::Many);
+        }
+        all.insert(id.clone());
+        Ok(Claim {
+            all: self.clone(),
+            id: id.clone(),
+        })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.remove(&self.id);
+    }
+}
+
+impl Asked {
+    /// Whether it can be run, as far as can be said without its component.
+    fn check(&self) -> Result<(), SubmitError> {
+        let field = |name, why: &str| Err(SubmitError::Field(name, why.to_owned()));
+        let arguments = &self.spec.arguments;
+        let bytes: usize = arguments
+            .iter()
+            .map(|(name, value)| name.len() + value.len())
+            .sum();
+        if arguments.len() > ARGUMENTS || bytes > ARGUMENT_BYTES {
+            return field(
+                "arguments",
+                "at most 100, of at most 64 KiB together, may be given",
+            );
+        }
+        let names: BTreeSet<&str> = arguments.iter().map(|(name, _)| name.as_str()).collect();
+        if names.len() < arguments.len() || names.contains("") {
+            return field("arguments", "each has a name, and each name stands once");
+        }
+        self.spec
+            .selection()
+            .map_err(|why| SubmitError::Field("files", why.to_string()))?;
+        match &self.spec.program {
+            Program::BuiltIn(name) => {
+                archive_batch::plan(name, arguments)?;
+            }
+            // A component may compute for minutes at each file, and those of all jobs share the memory of a node.
+            Program::Component(_) if lane_of(&self.who) == JobLane::Index => {
+                return Err(SubmitError::Foreign);
+            }
+            Program::Component(_) => {
+                let most = archive_model::limits::LARGEST_COMPONENT;
+                if self.component_size == 0 || self.component_size > most {
+                    return field("component_size", "is not between 1 byte and 64 MiB");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a job that is known is this one.
+    fn is(&self, row: &Row) -> bool {
+        (&row.spec, row.component_size, &row.who) == (&self.spec, self.component_size, &self.who)
+    }
+}
+
+/// A job whose component comes in. Dropped before its end, nothing of it stays but what the next start removes.
+#[derive(Debug)]
+pub struct Incoming {
+    asked: Asked,
+    folder: Folder,
+    /// None of a built-in job.
+    component: Option<(AppendFile, blake3::Hasher)>,
+    came: u64,
+    _claim: Claim,
+}
+
+impl Batches {
+    /// Checks a job and makes room for it; or gives the one that is known.
+    pub async fn submit(&self, asked: Asked) -> Result<Result<Incoming, Row>, SubmitError> {
+        if let Some(known) = self.find(&asked.id).await? {
+            return known_or_taken(&asked, known).map(Err);
+        }
+        asked.check()?;
+        let claim = self.submitting.claim(&asked.id, lane_of(&asked.who))?;
+        let space = &self.runner.space;
+        space.take(asked.component_size)?;
+        let folder = Folder::of(&self.runner.batch, &asked.id);
+        let is_component = matches!(asked.spec.program, Program::Component(_));
+        let (jobs, id) = (self.runner.jobs.clone(), asked.id.clone());
+        let made = spawn_blocking(move || {
+            // Looked at again: the id is ours only now.
+            if let Some(known) = jobs.get(&id).map_err(Stuck::from)? {
+                return Ok(Err(known));
+            }
+            folder.make()?;
+            let component = if is_component {
+                Some((folder.append(Name::Component, 0)?, blake3::Hasher::new()))
+            } else {
+                None
+            };
+            Ok::<_, SubmitError>(Ok((folder, component)))
+        });
+        let (folder, component) = match made.await?? {
+            Ok(made) => made,
+            Err(known) => return known_or_taken(&asked, known).map(Err),
+        };
+        Ok(Ok(Incoming {
+            asked,
+            folder,
+            component,
+            came: 0,
+            _claim: claim,
+        }))
+    }
+
+    /// All has come: the job is written down, and waits for its turn.
+    pub async fn take(&self, incoming: Incoming) -> Result<Row, SubmitError> {
+        let (jobs, most) = (self.runner.jobs.clone(), self.settings.waiting);
+        let now = self.runner.clock.now();
+        let taken = spawn_blocking(move || {
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            let taken = take(&jobs, &incoming, most, now);
+            if taken.is_err() {
+                // As long as the id is ours.
+                incoming.folder.remove()?;
+            }
+            taken
+        });
+        let row = taken.await??;
+        self.enqueue(&row);
+        Ok(row)
+    }
+
+    /// It came to nothing: what has come is removed.
+    pub async fn drop_incoming(&self, incoming: Incoming) -> Result<(), SubmitError> {
+        Ok(spawn_blocking(move || incoming.folder.remove()).await??)
+    }
+}
+
+fn known_or_taken(asked: &Asked, known: Row) -> Result<Row, SubmitError> {
+    if asked.is(&known) {
+        Ok(known)
+    } else {
+        Err(SubmitError::Taken(known.id, known.who))
+    }
+}
+
+fn take(
+    jobs: &super::Jobs,
+    incoming: &Incoming,
+    most: usize,
+    now: jiff::Timestamp,
+) -> Result<Row, SubmitError> {
+    let Asked {
+        id,
+        spec,
+        component_size,
+        who,
+    } = incoming.asked.clone();
+    if let (Some((file, hasher)), Program::Component(root)) = (&incoming.component, &spec.program) {
+        if incoming.came != component_size {
+            let said = format!("{} bytes came of {component_size}", incoming.came);
+            return Err(SubmitError::Component(said));
+        }
+        if hasher.finalize().as_bytes() != root.as_bytes() {
+            return Err(SubmitError::Component("its BLAKE3 differs".to_owned()));
+        }
+        file.sync()?;
+    }
+    incoming.folder.sync()?;
+    let row = Row {
+        id,
+        spec,
+        component_size,
+        who,
+        submitted: now,
+        started: None,
+        ended: None,
+        expires: None,
+        life: Life::default(),
+        mark: Mark::default(),
+        result: None,
+    };
+    match jobs.submit(row, most).map_err(Stuck::from)? {
+        Submitted::Taken(row) => Ok(*row),
+        Submitted::Known(known) => Err(SubmitError::Taken(known.id, known.who)),
+        Submitted::Full(waiting) => Err(SubmitError::Full(waiting)),
+        Submitted::Own(waiting) => Err(SubmitError::Own(waiting)),
+    }
+}
+
+impl Incoming {
+    /// How many bytes of the component are still to come.
+    pub const fn missing(&self) -> u64 {
+        self.asked.component_size.saturating_sub(self.came)
+    }
+
+    /// The next bytes of the component. After an error nothing of it is left.
+    pub async fn append(mut self, bytes: Bytes) -> Result<Self, SubmitError> {
+        let appended = spawn_blocking(move || match self.write(&bytes) {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.folder.remove()?;
+                Err(error)
+            }
+        });
+        appended.await?
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), SubmitError> {
+        let wrong = |said: &str| Err(SubmitError::Component(said.to_owned()));
+        let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if count > self.missing() {
+            return wrong("more came than was announced");
+        }
+        let Some((file, hasher)) = &mut self.component else {
+            return wrong("a built-in job has none");
+        };
+        hasher.update(bytes);
+        file.append(bytes)?;
+        self.came = self.came.saturating_add(count);
+        Ok(())
+    }
+}

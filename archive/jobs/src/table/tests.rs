@@ -1,0 +1,212 @@
+//! What is written is there after a restart, each step that people ask about with its line.
+
+use archive_daemon::clock::ManualClock;
+use archive_model::{JobLimits, ReplicaId};
+
+use super::super::life::UnreadFiles;
+use super::*;
+
+fn id(text: &str) -> JobId {
+    JobId::new(text).unwrap()
+}
+
+pub(crate) fn row(text: &str, who: &str) -> Row {
+    Row {
+        id: id(text),
+        spec: JobSpec {
+            program: Program::BuiltIn("file-list".to_owned()),
+            arguments: vec![("a".to_owned(), "b".to_owned())],
+            files: ".*".to_owned(),
+            names: None,
+            replica: ReplicaId::new("one").unwrap(),
+            limits: JobLimits::default(),
+            keep: None,
+        },
+        component_size: 0,
+        who: who.to_owned(),
+        submitted: "2026-01-01T00:00:00Z".parse().unwrap(),
+        started: None,
+        ended: None,
+        expires: None,
+        life: Life::default(),
+        mark: Mark::default(),
+        result: None,
+    }
+}
+
+pub(crate) struct World {
+    directory: tempfile::TempDir,
+    hand: ManualClock,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            hand: ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap()),
+        }
+    }
+
+    pub(crate) fn open(&self) -> (Admin, Jobs) {
+        let admin = Admin::init(self.directory.path()).unwrap();
+        let clock = self.hand.clock();
+        let (keep, patience) = (Duration::from_hours(1), Duration::from_mins(2));
+        let jobs = Jobs::new(admin.clone(), clock, keep, patience).unwrap();
+        (admin, jobs)
+    }
+}
+
+fn compared(total: u64) -> Event {
+    let by_node = std::collections::BTreeMap::new();
+    Event::Compared(UnreadFiles { total, by_node })
+}
+
+#[test]
+fn a_job_is_there_after_a_restart_in_each_of_its_steps() {
+    let world = World::new();
+    let (_, jobs) = world.open();
+    assert!(matches!(
+        jobs.submit(row("j", "researcher/anna"), 1).unwrap(),
+        Submitted::Taken(_)
+    ));
+    drop(jobs);
+    let steps = [
+        (Event::Turn, Step::Look),
+        (Event::Progress, Step::Run),
+        (Event::Finished(Vec::new()), Step::Compare),
+        (compared(2), Step::Reduce),
+        (Event::Reduced, Step::Stop),
+        (Event::Failed("late".to_owned()), Step::Stop),
+    ];
+    let mut before = None;
+    for (at, (event, expected)) in (1_u64..).zip(steps) {
+        let (_, jobs) = world.open();
+        let found = jobs.get(&id("j")).unwrap();
+        assert!(before.is_none() || before == found);
+        world.hand.advance(Duration::from_mins(1));
+        let (after, step) = jobs
+            .happen(&id("j"), event, |row| row.mark.files = at)
+            .unwrap()
+            .unwrap();
+        assert_eq!(step, expected);
+        before = Some(after);
+    }
+    let row = before.unwrap();
+    assert_eq!(row.mark.files, 5, "what has ended stays as it is");
+    let started: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
+    let ended: Timestamp = "2026-01-01T00:05:00Z".parse().unwrap();
+    let expires: Timestamp = "2026-01-01T01:05:00Z".parse().unwrap();
+    assert_eq!(
+        (row.started, row.ended, row.expires),
+        (Some(started), Some(ended), Some(expires))
+    );
+    let (admin, jobs) = world.open();
+    jobs.forget(&row).unwrap();
+    assert_eq!(jobs.get(&id("j")).unwrap(), None);
+    assert_eq!(jobs.happen(&id("j"), Event::Turn, |_row| {}).unwrap(), None);
+    let trail = admin.audit_rows(0).unwrap().map(|row| row.unwrap().1);
+    let trail: Vec<_> = trail
+        .map(|line| format!("{}: {}", line.who, line.what))
+        .collect();
+    assert_eq!(
+        trail,
+        [
+            "researcher/anna: batch job j submitted: file-list over replica one",
+            "repository: batch job j partial; 2 files unread, 0 gaps",
+            "repository: batch job j of researcher/anna is kept no longer",
+        ]
+    );
+}
+
+#[test]
+fn an_id_is_one_job_and_no_more_wait_than_may() {
+    let world = World::new();
+    let (admin, jobs) = world.open();
+    let submit = |id: &str| jobs.submit(row(id, "researcher/anna"), 4).unwrap();
+    let other = |id: &str| jobs.submit(row(id, "researcher/bo"), 4).unwrap();
+    assert!(matches!(submit("a"), Submitted::Taken(_)));
+    assert!(matches!(submit("a"), Submitted::Known(_)));
+    assert!(matches!(submit("b"), Submitted::Taken(_)));
+    // Half of the places, and no more: the others are for others, up to the last one.
+    assert_eq!(submit("c"), Submitted::Own(2));
+    assert!(matches!(other("x"), Submitted::Taken(_)));
+    assert!(matches!(other("y"), Submitted::Taken(_)));
+    assert_eq!(other("z"), Submitted::Full(4));
+    assert_eq!(submit("c"), Submitted::Full(4));
+    assert!(matches!(submit("b"), Submitted::Known(_)));
+    jobs.happen(&id("a"), Event::Turn, |_row| {}).unwrap();
+    assert!(matches!(submit("c"), Submitted::Taken(_)));
+    let cancelled = Event::Cancelled("operator/olga".to_owned());
+    jobs.happen(&id("b"), cancelled, |_row| {}).unwrap();
+    assert!(matches!(submit("d"), Submitted::Taken(_)));
+    let ids: Vec<_> = jobs.all().unwrap().map(|row| row.unwrap().id).collect();
+    assert_eq!(ids, ["a", "b", "c", "d", "x", "y"].map(id));
+    // Of an odd number, the bigger half; and where there is one place, that one.
+    for (most, half) in [(0, 0), (1, 1), (2, 1), (3, 2)] {
+        let world = World::new();
+        let (_, jobs) = world.open();
+        let taken = (0..4).filter(|at| {
+            let one = row(&format!("j-{at}"), "researcher/anna");
+            matches!(jobs.submit(one, most).unwrap(), Submitted::Taken(_))
+        });
+        assert_eq!(taken.count(), half, "{most}");
+    }
+    let cancelled = jobs.get(&id("b")).unwrap().unwrap();
+    assert_eq!(cancelled.started, None);
+    let last: Vec<_> = admin
+        .audit_rows(0)
+        .unwrap()
+        .map(|row| row.unwrap().1)
+        .filter(|line| line.who == "operator/olga")
+        .map(|line| line.what)
+        .collect();
+    assert_eq!(last, ["batch job b cancelled before it began"]);
+}
+
+/// Fails if the jobs that the index runs all day fill the audit trail, or one that somebody cancelled is not told.
+#[test]
+fn trail_tells_only_of_cancelled_index_jobs() {
+    let world = World::new();
+    let (admin, jobs) = world.open();
+    for name in ["read", "ended"] {
+        jobs.submit(row(name, "index/main"), 1).unwrap();
+        jobs.happen(&id(name), Event::Turn, |_row| {}).unwrap();
+    }
+    let failed = Event::Failed("no room".to_owned());
+    jobs.happen(&id("read"), failed, |_row| {}).unwrap();
+    let cancelled = Event::Cancelled("operator/otto".to_owned());
+    for event in [cancelled, compared(0)] {
+        jobs.happen(&id("ended"), event, |_row| {}).unwrap();
+    }
+    for name in ["read", "ended"] {
+        let row = jobs.get(&id(name)).unwrap().unwrap();
+        jobs.forget(&row).unwrap();
+    }
+    let lines = admin.audit_rows(0).unwrap().map(|row| row.unwrap().1.what);
+    let expected = ["batch job ended cancelled; 0 files unread, 0 gaps"];
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
+}
+
+/// Fails if a job is kept longer than the repository is set, or for another time than it asked.
+#[test]
+fn job_is_kept_as_it_asked_and_no_longer_than_set() {
+    let world = World::new();
+    let (_, jobs) = world.open();
+    let minutes = |count| Some(Duration::from_mins(count));
+    for (name, keep, kept) in [
+        ("a", None, 60),
+        ("b", minutes(5), 5),
+        ("c", minutes(90), 60),
+    ] {
+        let mut row = row(name, "researcher/anna");
+        row.spec.keep = keep;
+        jobs.submit(row, 10).unwrap();
+        let cancelled = Event::Cancelled("researcher/anna".to_owned());
+        let (row, _) = jobs
+            .happen(&id(name), cancelled, |_row| {})
+            .unwrap()
+            .unwrap();
+        let expires = row.expires.unwrap().duration_since(row.ended.unwrap());
+        assert_eq!(expires.as_mins(), kept, "{name}");
+    }
+}

@@ -1,0 +1,148 @@
+//! Jobs as version 2 of their table has them: without names of files and a time to be kept. Read, and never written.
+
+use archive_db::InvalidValue;
+use archive_db::value::decode_body;
+use archive_model::{JobId, JobLimits, JobSpec, Program, ReplicaId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Mark, Row};
+use crate::life::Life;
+
+/// A job of version 2.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Row2 {
+    pub(super) id: JobId,
+    pub(super) spec: Spec2,
+    pub(super) component_size: u64,
+    pub(super) who: String,
+    pub(super) submitted: Timestamp,
+    pub(super) started: Option<Timestamp>,
+    pub(super) ended: Option<Timestamp>,
+    pub(super) expires: Option<Timestamp>,
+    pub(super) life: Life,
+    pub(super) mark: Mark,
+    pub(super) result: Option<u64>,
+}
+
+/// What a job of version 2 does.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Spec2 {
+    pub(super) program: Program,
+    pub(super) arguments: Vec<(String, String)>,
+    pub(super) files: String,
+    pub(super) replica: ReplicaId,
+    pub(super) limits: JobLimits,
+}
+
+/// Reads a job of version 2.
+pub(super) fn read(body: &[u8]) -> Result<Row, InvalidValue> {
+    decode_body::<Row2>(body).map(Row::from)
+}
+
+impl From<Row2> for Row {
+    fn from(old: Row2) -> Self {
+        let Row2 {
+            id,
+            spec,
+            component_size,
+            who,
+            submitted,
+            started,
+            ended,
+            expires,
+            life,
+            mark,
+            result,
+        } = old;
+        let Spec2 {
+            program,
+            arguments,
+            files,
+            replica,
+            limits,
+        } = spec;
+        Self {
+            id,
+            spec: JobSpec {
+                program,
+                arguments,
+                files,
+                names: None,
+                replica,
+                limits,
+                keep: None,
+            },
+            component_size,
+            who,
+            submitted,
+            started,
+            ended,
+            expires,
+            life,
+            mark,
+            result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_db::{Table, Value};
+
+    use super::*;
+    use crate::table::tests::{World, row};
+
+    impl Value for Row2 {
+        const VERSION: u8 = 2;
+    }
+
+    fn old(row: Row) -> Row2 {
+        Row2 {
+            id: row.id,
+            spec: Spec2 {
+                program: row.spec.program,
+                arguments: row.spec.arguments,
+                files: row.spec.files,
+                replica: row.spec.replica,
+                limits: row.spec.limits,
+            },
+            component_size: row.component_size,
+            who: row.who,
+            submitted: row.submitted,
+            started: row.started,
+            ended: row.ended,
+            expires: row.expires,
+            life: row.life,
+            mark: row.mark,
+            result: row.result,
+        }
+    }
+
+    /// Fails if a job that an older release has taken is lost, or stops the repository from starting.
+    #[test]
+    fn version_2_job_is_read_as_it_was() {
+        let world = World::new();
+        let before = row("j", "researcher/anna");
+        let (admin, jobs) = world.open();
+        let table: Table<String, Row2> = admin.table("batch").unwrap();
+        let mut changes = admin.change();
+        let key = before.id.as_str().to_owned();
+        let written = changes.batch().put(&table, &key, &old(before.clone()));
+        written.unwrap();
+        admin.commit(changes).unwrap();
+        drop((admin, jobs, table));
+        let (_, jobs) = world.open();
+        assert_eq!(jobs.get(&before.id).unwrap(), Some(before));
+    }
+
+    /// Fails if a version that nobody knows is taken for one that is.
+    #[test]
+    fn unknown_version_is_refused() {
+        let error = Row::upgrade(1, b"").unwrap_err();
+        assert!(
+            matches!(error, InvalidValue::Version { found: 1, .. }),
+            "{error}"
+        );
+    }
+}

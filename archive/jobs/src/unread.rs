@@ -1,0 +1,305 @@
+//! Which files the replica is known to have, and nobody has read, and of which other bytes were read than the archive
+//! has: the manifest and the list of errors against the admin data, all by name.
+//!
+//! A file counts when the admin data say, after the run, that it is in the replica, and said before the job began that it
+//! is in the archive. What was stored since, and was not read, is not missed. A file that a job names counts whatever the
+//! admin data say, because it was asked for. Memory holds one line of each.
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+use std::io::{BufRead, Read as _};
+
+use archive_batch::{Control, Stop};
+use archive_db::DbError;
+use archive_decisions::store::Content;
+use archive_model::{FileName, FileSelection, NodeId, ReplicaId};
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+
+use super::lines::{Read, Told};
+use archive_ledger::admin::{Admin, AdminRow};
+use archive_ledger::standing::Now;
+
+/// The longest line of a list, in bytes: a name, and a few numbers or a reason.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// Which files a job is about.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    pub replica: ReplicaId,
+    pub selection: FileSelection,
+    /// When it began.
+    pub since: Timestamp,
+}
+
+/// Why it cannot be said.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unsaid {
+    #[error(transparent)]
+    Db(#[from] DbError),
+    #[error("the {0} cannot be read: {1}")]
+    List(&'static str, std::io::Error),
+    #[error("line {1} of the {0} is not what was written: {2}")]
+    Line(&'static str, u64, String),
+    #[error(transparent)]
+    Stop(Stop),
+    #[error("{0}")]
+    Write(String),
+}
+
+/// A file that the job may be about.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub name: FileName,
+    /// Absent: the archive knows no such file.
+    row: Option<AdminRow>,
+}
+
+/// Why a file was missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missed {
+    /// The replica is known to have it.
+    Here,
+    /// The archive has it, and the replica is not known to.
+    Elsewhere,
+    /// The archive knows no such file.
+    Unknown,
+}
+
+impl Candidate {
+    /// The node of a replica that should have it.
+    pub(crate) fn node(&self, replica: &ReplicaId) -> Option<&NodeId> {
+        let copy = self.row.as_ref()?.record.replicas.get(replica)?;
+        copy.node.as_ref()
+    }
+}
+
+impl From<AdminRow> for Candidate {
+    fn from(row: AdminRow) -> Self {
+        Self {
+            name: row.record.name.clone(),
+            row: Some(row),
+        }
+    }
+}
+
+impl About {
+    /// The files that the job may be about, by name: those that it names, each looked up, or every file of the archive.
+    pub(crate) fn candidates<'a>(
+        &'a self,
+        admin: &'a Admin,
+    ) -> Result<Box<dyn Iterator<Item = Result<Candidate, DbError>> + 'a>, DbError> {
+        let FileSelection::Names(names) = &self.selection else {
+            return Ok(Box::new(admin.files(None)?.map(|row| Ok(row?.into()))));
+        };
+        let looked_up = names.as_slice().iter().map(|name| {
+            Ok(Candidate {
+                name: name.clone(),
+                row: admin.file(name)?,
+            })
+        });
+        Ok(Box::new(looked_up))
+    }
+
+    /// Why the job should have read this file; absent: it need not.
+    fn misses(&self, file: &Candidate, standing: &Now) -> Option<Missed> {
+        let FileSelection::Names(_) = &self.selection else {
+            let row = file.row.as_ref()?;
+            return self.has(row, standing).then_some(Missed::Here);
+        };
+        let Some(row) = file.row.as_ref().filter(|row| row.record.content.is_some()) else {
+            return Some(Missed::Unknown);
+        };
+        let copy = row.record.replicas.get(&self.replica);
+        Some(match copy {
+            Some(copy) if standing.counts(&self.replica, copy) => Missed::Here,
+            Some(_) | None => Missed::Elsewhere,
+        })
+    }
+
+    /// Whether a job of an expression should have read this file.
+    fn has(&self, row: &AdminRow, standing: &Now) -> bool {
+        let Some(copy) = row.record.replicas.get(&self.replica) else {
+            return false;
+        };
+        // The earliest copy: one that was moved, or healed, is no newer file.
+        let copies = row.record.replicas.values();
+        let known = copies
+            .filter(|copy| copy.state.is_completed())
+            .map(|copy| copy.since)
+            .min();
+        row.record.content.is_some()
+            && standing.counts(&self.replica, copy)
+            && known.is_some_and(|known| known <= self.since)
+            && self.selection.matches(&row.record.name)
+    }
+}
+
+/// What a job left of what it read, each list by the names of the files.
+#[derive(Debug)]
+pub(crate) struct Lists<M, E> {
+    pub manifest: M,
+    pub errors: E,
+}
+
+/// What is told of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Finding<'a> {
+    /// Nobody has read it, and nothing was told of it.
+    Unread(&'a Candidate, Missed),
+    /// What was read is not what the archive has.
+    Other(&'a Read, &'a Content),
+}
+
+/// How many files were told of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// Those that nobody has read.
+    pub unread: u64,
+    /// Those of which other bytes were read, and that had no failures before.
+    pub failed: u64,
+}
+
+/// Tells of each file that nobody has read, or of which other bytes were read, by name; gives how many they are.
+pub(crate) fn unread(
+    about: &About,
+    standing: &Now,
+    lists: Lists<impl BufRead, impl BufRead>,
+    files: impl Iterator<Item = Result<Candidate, DbError>>,
+    control: &Control,
+    mut tell: impl FnMut(Finding<'_>) -> Result<(), Unsaid>,
+) -> Result<Count, Unsaid> {
+    let mut read: List<_, Read> = List::new(lists.manifest)?;
+    let mut told: List<_, Told> = List::new(lists.errors)?;
+    let mut count = Count::default();
+    for file in files {
+        control.check().map_err(Unsaid::Stop)?;
+        let file = file?;
+        let name = &file.name;
+        if let Some(read) = read.at(name)? {
+            let content = file
+                .row
+                .as_ref()
+                .and_then(|row| row.record.content.as_ref());
+            let is_other = |had: &&Content| (had.root, had.size) != (read.root, read.size);
+            if let Some(content) = content.filter(is_other) {
+                tell(Finding::Other(read, content))?;
+                let is_new = u64::from(read.failures == 0);
+                count.failed = count.failed.saturating_add(is_new);
+            }
+        } else if told.at(name)?.is_none()
+            && let Some(missed) = about.misses(&file, standing)
+        {
+            tell(Finding::Unread(&file, missed))?;
+            count.unread = count.unread.saturating_add(1);
+        }
+    }
+    Ok(count)
+}
+
+/// A line about a file.
+trait Line: DeserializeOwned {
+    /// Of which list.
+    const LIST: &'static str;
+    /// How many lines of the list come before those about files.
+    const HEAD: usize;
+    /// Whether a file has one line at most.
+    const ONCE: bool;
+
+    fn file(&self) -> &FileName;
+}
+
+impl Line for Read {
+    const LIST: &'static str = "manifest";
+    const HEAD: usize = 1;
+    const ONCE: bool = true;
+
+    fn file(&self) -> &FileName {
+        &self.file
+    }
+}
+
+impl Line for Told {
+    const LIST: &'static str = "list of errors";
+    const HEAD: usize = 0;
+    const ONCE: bool = false;
+
+    fn file(&self) -> &FileName {
+        &self.file
+    }
+}
+
+/// The lines of a list, one after the other.
+struct List<R, L> {
+    lines: R,
+    line: Vec<u8>,
+    number: u64,
+    current: Option<L>,
+}
+
+impl<R: BufRead, L: Line> List<R, L> {
+    /// At the first line about a file.
+    fn new(lines: R) -> Result<Self, Unsaid> {
+        let mut list = Self {
+            lines,
+            line: Vec::new(),
+            number: 0,
+            current: None,
+        };
+        for _ in 0..L::HEAD {
+            list.read_line()?;
+        }
+        list.advance()?;
+        Ok(list)
+    }
+
+    /// The line about a file; none: it has none. Names come in order.
+    fn at(&mut self, name: &FileName) -> Result<Option<&L>, Unsaid> {
+        while self.current.as_ref().is_some_and(|line| line.file() < name) {
+            self.advance()?;
+        }
+        Ok(self.current.as_ref().filter(|line| line.file() == name))
+    }
+
+    fn read_line(&mut self) -> Result<bool, Unsaid> {
+        self.line.clear();
+        self.number = self.number.saturating_add(1);
+        let mut lines = (&mut self.lines).take(LONGEST_LINE);
+        let read = lines.read_until(b'\n', &mut self.line);
+        if read.map_err(|error| Unsaid::List(L::LIST, error))? == 0 {
+            return Ok(false);
+        }
+        if self.line.last() == Some(&b'\n') {
+            Ok(true)
+        } else {
+            Err(self.wrong("it has no end"))
+        }
+    }
+
+    fn advance(&mut self) -> Result<(), Unsaid> {
+        let next: Option<L> = if self.read_line()? {
+            let line = serde_json::from_slice(&self.line);
+            Some(line.map_err(|error| self.wrong(&error.to_string()))?)
+        } else {
+            None
+        };
+        if let (Some(last), Some(next)) = (&self.current, &next) {
+            let is_in_order = match last.file().cmp(next.file()) {
+                Ordering::Less => true,
+                Ordering::Equal => !L::ONCE,
+                Ordering::Greater => false,
+            };
+            if !is_in_order {
+                return Err(self.wrong("its name is not in order"));
+            }
+        }
+        self.current = next;
+        Ok(())
+    }
+
+    fn wrong(&self, why: &str) -> Unsaid {
+        Unsaid::Line(L::LIST, self.number, why.to_owned())
+    }
+}

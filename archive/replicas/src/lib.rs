@@ -1,0 +1,442 @@
+//! Calls to the replicas of the archive: to their monitors, and to the nodes that these name.
+//!
+//! Owns who is asked: a node is dialled under its own name, so that nobody else answers for it, and what is out of service
+//! is not asked, nor heard. A door: what comes over the wire is read here, once, and is a noun of the archive afterwards.
+//!
+//! Not promised: that an answer is true. A node may lie about a copy; proofs are held against roots by who asked.
+//!
+//! The rooms in reading order:
+//!
+//! - `members` (which nodes and volumes belong to which replica), `nodes` (how they are);
+//! - `copies` (where a file is, its bytes, and how they are when they are read again), `listing` (all that a replica has);
+//! - `upload` (bytes into a node), `mend` (groups replaced in place), `people` (copies put aside, taken back, adopted);
+//! - `admissions` and `removals` (what the sidecars and attics of a node say, for a restore).
+
+mod admissions;
+mod copies;
+mod listing;
+mod members;
+mod mend;
+mod nodes;
+mod people;
+mod removals;
+mod settings;
+mod upload;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use archive_ledger::standing::{Now, View};
+use archive_model::{
+    FileName, NodeId, NodeState, ReplicaId, ReplicaKind, StoreFailure, UploadId, VolumeId,
+    VolumeKey,
+};
+use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};
+use proto_archive::wire::node_client::NodeClient;
+use proto_archive::wire::replica_client::ReplicaClient;
+use proto_archive::{convert as fields, wire};
+use tonic::Status;
+use tonic::transport::Channel;
+
+pub use admissions::Admissions;
+pub use copies::{Copy, CopyCondition, Located, ReadSegments, Segment, Verified, VerifiedCopy};
+pub use listing::ListedCopies;
+use members::Members;
+pub use mend::{MendOrder, Mended, Mending};
+pub use people::{Aside, Cause};
+pub use settings::ReplicaSettings;
+pub use upload::{Opened, Place, Upload};
+
+/// How long a monitor may take to say how its nodes are: it knows that without asking them.
+const STATE: Duration = Duration::from_secs(5);
+
+/// Where a node was dialled, and the channel to it.
+type Dialled = (String, NodeClient<Channel>);
+
+/// The replicas of the archive, as the repository calls them.
+#[derive(Debug)]
+pub struct Replicas {
+    monitors: BTreeMap<ReplicaId, ReplicaClient<Channel>>,
+    /// The same over connections of their own, for batch jobs.
+    batch: BTreeMap<ReplicaId, ReplicaClient<Channel>>,
+    credentials: Credentials,
+    limits: Limits,
+    /// By replica and id: two replicas may each have a node of one name, and each is asked for its own copies only.
+    nodes: Mutex<BTreeMap<(ReplicaId, NodeId), Dialled>>,
+    /// Nodes that were silent when their monitor was last asked.
+    silent: Mutex<BTreeMap<ReplicaId, BTreeSet<NodeId>>>,
+    /// Which nodes, and which volumes with copies, belong to which replica: each monitor is told with every question about
+    /// its state.
+    members: Mutex<Members>,
+    reinstating: Mutex<Option<VolumeKey>>,
+    /// What is out of service is not asked, and what it says is not heard.
+    standing: View,
+}
+
+impl Replicas {
+    /// Dials each monitor at the first call.
+    pub fn new(
+        replicas: &[ReplicaSettings],
+        credentials: Credentials,
+        limits: Limits,
+        standing: View,
+    ) -> Result<Self, ConnectError> {
+        // What one caller does not read must not keep anybody else's answers waiting.
+        let limits = limits.with_independent_streams();
+        let (mut monitors, mut batch) = (BTreeMap::new(), BTreeMap::new());
+        for replica in replicas {
+            let expected = expected(Role::Monitor, replica.id.as_str())?;
+            let channel = connect_lazy(&replica.monitor, &credentials, &expected, &limits)?;
+            monitors.insert(replica.id.clone(), ReplicaClient::new(channel));
+            let limits = limits.with_small_messages();
+            let channel = connect_lazy(&replica.monitor, &credentials, &expected, &limits)?;
+            batch.insert(replica.id.clone(), ReplicaClient::new(channel));
+        }
+        let is_checksum = |one: &&ReplicaSettings| one.kind == ReplicaKind::Checksum;
+        let checksum = replicas.iter().filter(is_checksum);
+        let members = Members {
+            checksum: checksum.map(|one| one.id.clone()).collect(),
+            ..Members::default()
+        };
+        Ok(Self {
+            monitors,
+            batch,
+            credentials,
+            limits,
+            nodes: Mutex::default(),
+            silent: Mutex::default(),
+            members: Mutex::new(members),
+            reinstating: Mutex::default(),
+            standing,
+        })
+    }
+
+    /// A client of the monitor of a replica for batch jobs, which have connections of their own.
+    ///
+    /// # Errors
+    /// `NotFound` where the replica is retired, or not in the settings.
+    pub fn batch_monitor(&self, replica: &ReplicaId) -> Result<ReplicaClient<Channel>, Status> {
+        self.monitor_of(&self.batch, replica)
+    }
+
+    /// What is out of service now.
+    pub fn now(&self) -> Arc<Now> {
+        self.standing.now()
+    }
+
+    fn monitor(&self, replica: &ReplicaId) -> Result<ReplicaClient<Channel>, Status> {
+        self.monitor_of(&self.monitors, replica)
+    }
+
+    fn monitor_of(
+        &self,
+        monitors: &BTreeMap<ReplicaId, ReplicaClient<Channel>>,
+        replica: &ReplicaId,
+    ) -> Result<ReplicaClient<Channel>, Status> {
+        let unknown = || Kind::NotFound.status(format!("replica {replica} is not in the settings"));
+        if self.standing.now().is_retired(replica) {
+            return Err(Kind::NotFound.status(format!("replica {replica} is retired")));
+        }
+        monitors.get(replica).cloned().ok_or_else(unknown)
+    }
+
+    fn node(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        endpoint: &str,
+    ) -> Result<NodeClient<Channel>, Status> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (replica.clone(), node.clone());
+        if let Some((_, client)) = nodes.get(&key).filter(|(known, _)| known == endpoint) {
+            return Ok(client.clone());
+        }
+        let channel = expected(Role::Node, node.as_str())
+            .and_then(|expected| connect_lazy(endpoint, &self.credentials, &expected, &self.limits))
+            .map_err(|error| Kind::Unavailable.status(error.to_string()))?;
+        let client = NodeClient::new(channel).max_decoding_message_size(16 << 20);
+        nodes.insert(key, (endpoint.to_owned(), client.clone()));
+        Ok(client)
+    }
+
+    /// A client for a node of the replica, wherever it lives now. What fails with it goes through [`Replicas::failed`].
+    pub async fn node_client(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+    ) -> Result<NodeClient<Channel>, Status> {
+        let known = self
+            .nodes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&(replica.clone(), node.clone()))
+            .map(|(_, client)| client.clone());
+        if let Some(client) = known {
+            return Ok(client);
+        }
+        let nodes = self.state(replica).await?;
+        let found = nodes
+            .iter()
+            .find(|state| state.node == *node && !state.endpoint.is_empty());
+        let silent = || Kind::Unavailable.status(format!("node {node} is silent"));
+        self.node(replica, node, &found.ok_or_else(silent)?.endpoint)
+    }
+
+    /// A call to a node failed. It may have moved: its endpoint is asked for again next time.
+    pub fn failed(&self, replica: &ReplicaId, node: &NodeId, status: Status) -> Status {
+        if matches!(
+            Kind::of(&status),
+            Kind::Unavailable | Kind::TimedOut | Kind::Refused | Kind::Internal
+        ) {
+            self.nodes
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&(replica.clone(), node.clone()));
+        }
+        status
+    }
+
+    /// Which node is to take the file.
+    pub async fn place(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        upload: &UploadId,
+        size: u64,
+        avoid: &[NodeId],
+    ) -> Result<Place, Status> {
+        let avoid = {
+            let (members, now) = (self.lock_members(), self.standing.now());
+            let foreign = members.foreign(&now, replica);
+            avoid.iter().chain(foreign).map(NodeId::to_string).collect()
+        };
+        let request = wire::PlaceRequest {
+            name: name.to_string(),
+            upload: upload.to_string(),
+            size,
+            avoid,
+        };
+        let placed = self.monitor(replica)?.place(request).await?.into_inner();
+        let node = fields::node_id(&placed.node)?;
+        // What it takes is missed if it is silent: from now on, and after a restart by the row that names it.
+        self.add_members(replica, [&node]);
+        Ok(Place {
+            client: self.node(replica, &node, &placed.endpoint)?,
+            node,
+        })
+    }
+
+    /// Sets which nodes belong to a replica.
+    pub fn set_members(&self, replica: &ReplicaId, nodes: Vec<NodeId>) {
+        self.lock_members()
+            .nodes
+            .insert(replica.clone(), nodes.into_iter().collect());
+    }
+
+    /// Adds nodes of a replica, once its nodes were set. Those that were retired do not count.
+    pub fn add_members<'a>(
+        &self,
+        replica: &ReplicaId,
+        nodes: impl IntoIterator<Item = &'a NodeId>,
+    ) {
+        if let Some(members) = self.lock_members().nodes.get_mut(replica) {
+            members.extend(nodes.into_iter().cloned());
+        }
+    }
+
+    /// Sets which volumes have copies, in every replica.
+    pub fn set_volumes(&self, volumes: BTreeSet<VolumeKey>) {
+        self.lock_members().volumes = volumes;
+    }
+
+    fn lock_members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The nodes of a replica, as its monitor sees them; it is told which ones to miss.
+    pub async fn state(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, Status> {
+        let (mut nodes, now) = (self.heard(replica).await?, self.standing.now());
+        for node in &mut nodes {
+            people::mark_retired(&now, replica, node);
+        }
+        self.lock_members()
+            .mark_namesakes(&now, replica, &mut nodes);
+        Ok(nodes)
+    }
+
+    /// The same, in the nodes' own words.
+    async fn heard(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, Status> {
+        let (members, volumes) = {
+            let members = self.lock_members();
+            let volumes = members.volumes.iter();
+            let volumes = volumes.filter(|key| key.replica == *replica);
+            let volumes: Vec<_> = volumes.cloned().collect();
+            (members.nodes.get(replica).cloned(), volumes)
+        };
+        let unknown =
+            || Kind::Unavailable.status(format!("the nodes of replica {replica} are not read yet"));
+        let now = self.standing.now();
+        let volumes = known_volumes(volumes.iter().filter(|key| !now.volumes.contains_key(*key)));
+        let in_service = |node: &&NodeId| !now.is_retired_node(replica, node);
+        let known = members.ok_or_else(unknown)?;
+        let known = known.iter().filter(in_service);
+        let known = known.map(NodeId::to_string).collect();
+        let retired = now.retired_nodes(replica);
+        let retired = retired.iter().map(NodeId::to_string).collect();
+        let request = wire::ReplicaStateRequest {
+            known,
+            retired,
+            volumes,
+        };
+        let mut monitor = self.monitor(replica)?;
+        let answer = tokio::time::timeout(STATE, monitor.replica_state(request)).await;
+        let late = |_elapsed| {
+            Kind::TimedOut.status(format!(
+                "the monitor of replica {replica} did not answer within {STATE:?}; see that it is running"
+            ))
+        };
+        let nodes = answer.map_err(late)??.into_inner().nodes.into_iter();
+        let nodes: Vec<NodeState> = nodes.map(fields::node_state).collect::<Result<_, _>>()?;
+        let silent = nodes.iter().filter(|node| !node.alive);
+        let silent = silent.map(|node| node.node.clone()).collect();
+        self.lock_silent().insert(replica.clone(), silent);
+        Ok(nodes)
+    }
+
+    /// Whether a node was silent when its monitor was last asked, which is about every second.
+    pub fn is_silent(&self, replica: &ReplicaId, node: &NodeId) -> bool {
+        let silent = self.lock_silent();
+        silent
+            .get(replica)
+            .is_some_and(|nodes| nodes.contains(node))
+    }
+
+    fn lock_silent(&self) -> MutexGuard<'_, BTreeMap<ReplicaId, BTreeSet<NodeId>>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells a monitor which nodes it has; gives those it has heard of, but for those of another replica.
+    pub async fn nodes_heard(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, Status> {
+        let nodes = self.state(replica).await?.into_iter();
+        let mut ids: Vec<NodeId> = nodes.map(|state| state.node).collect();
+        let (members, now) = (self.lock_members(), self.standing.now());
+        ids.retain(|node| !members.is_foreign(&now, replica, node));
+        Ok(ids)
+    }
+}
+
+/// Volumes by their nodes; both ascend.
+fn known_volumes<'a>(volumes: impl Iterator<Item = &'a VolumeKey>) -> Vec<wire::KnownVolumes> {
+    let mut known: Vec<wire::KnownVolumes> = Vec::new();
+    for VolumeKey { node, volume, .. } in volumes {
+        let volume = volume.to_string();
+        match known.last_mut() {
+            Some(last) if last.node == node.as_str() => last.volumes.push(volume),
+            _ => known.push(wire::KnownVolumes {
+                node: node.to_string(),
+                volumes: vec![volume],
+            }),
+        }
+    }
+    known
+}
+
+/// Who must answer. Never just anybody of that role: a name that no certificate can bear is refused.
+fn expected(role: Role, name: &str) -> Result<Expected, ConnectError> {
+    Grant::new(role, name)
+        .map(|grant| Expected::named(&grant))
+        .map_err(|error| ConnectError::Address(error.to_string()))
+}
+
+/// Whether a volume of the replica that was named is out of service: nothing on it counts, and nobody misses it.
+pub fn is_given_up(now: &Now, replica: &ReplicaId, node: &str, volume: &str) -> bool {
+    let (Ok(node), Ok(volume)) = (NodeId::new(node), VolumeId::new(volume)) else {
+        return false;
+    };
+    let key = VolumeKey {
+        replica: replica.clone(),
+        node,
+        volume,
+    };
+    now.volumes.contains_key(&key)
+}
+
+fn describe(gap: &wire::Gap) -> String {
+    match (gap.node.as_str(), gap.volume.as_str()) {
+        ("", _) => gap.reason.clone(),
+        (node, "") => format!("node {node}: {}", gap.reason),
+        (node, volume) => format!("node {node}, volume {volume}: {}", gap.reason),
+    }
+}
+
+/// Why a replica does not have the file, from what the call said.
+pub fn failure(status: &Status, doing: &str) -> StoreFailure {
+    let said = status.message().to_owned();
+    match Kind::of(status) {
+        Kind::NoSpace => StoreFailure::NoSpace,
+        Kind::Exists => StoreFailure::Conflict,
+        Kind::TimedOut => StoreFailure::TimedOut(doing.to_owned()),
+        Kind::Storage => StoreFailure::Disk(said),
+        Kind::Busy => StoreFailure::NotAccepting(said),
+        Kind::Mismatch => StoreFailure::ReadBackDiffers,
+        Kind::Invalid
+        | Kind::NotFound
+        | Kind::NotEnoughReplicas
+        | Kind::Damaged
+        | Kind::Refused
+        | Kind::Unavailable
+        | Kind::Internal => StoreFailure::Unreachable(said),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use archive_rpc::{Authority, CredentialPem, Validity};
+
+    use super::*;
+
+    fn credentials() -> Credentials {
+        let now = SystemTime::from(jiff::Timestamp::now());
+        let validity = Validity {
+            not_before: now - Duration::from_mins(1),
+            not_after: now + Duration::from_hours(1),
+        };
+        // A certificate ends before its authority does, which counts whole seconds.
+        let longer = Validity {
+            not_after: now + Duration::from_hours(2),
+            ..validity
+        };
+        let authority = Authority::create("archive.example", longer).unwrap();
+        let grants = ["repository/kb".parse().unwrap()];
+        let issued = authority.issue(&grants, &["127.0.0.1"], validity).unwrap();
+        let pem = CredentialPem {
+            certificate: issued.certificate,
+            key: issued.key,
+            authorities: authority.certificate().to_owned(),
+            revoked: None,
+        };
+        Credentials::from_pem(&pem, now).unwrap()
+    }
+
+    /// Fails if what is meant for a node of one replica goes to the namesake in another, because that was dialled first.
+    #[tokio::test]
+    async fn namesake_in_another_replica_is_not_asked() {
+        let (one, two) = (
+            ReplicaId::new("one").unwrap(),
+            ReplicaId::new("two").unwrap(),
+        );
+        let node = NodeId::new("n-1").unwrap();
+        let replicas =
+            Replicas::new(&[], credentials(), Limits::default(), View::default()).unwrap();
+        replicas.node(&one, &node, "127.0.0.1:1").unwrap();
+        assert!(replicas.node_client(&one, &node).await.is_ok());
+        let status = replicas.node_client(&two, &node).await.unwrap_err();
+        assert_eq!(Kind::of(&status), Kind::Unavailable, "{status}");
+        let broken = Kind::Unavailable.status("broken");
+        drop(replicas.failed(&two, &node, broken));
+        assert!(replicas.node_client(&one, &node).await.is_ok());
+    }
+}

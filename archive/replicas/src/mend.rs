@@ -1,0 +1,153 @@
+//! Mending one copy: the groups that it lacks, each with its proof, and what became of it.
+
+use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
+use archive_rpc::Kind;
+use bytes::Bytes;
+use proto_archive::wire::mend_request::{Close, Open, Step};
+use proto_archive::{convert as fields, wire};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+
+use super::copies::copy;
+use super::{Copy, Replicas};
+
+/// Messages on their way, either way.
+const WINDOW: usize = 16;
+
+/// What is to be mended.
+#[derive(Clone, Debug)]
+pub struct MendOrder {
+    /// The replica of the copy.
+    pub replica: ReplicaId,
+    /// Its node.
+    pub node: NodeId,
+    /// Its volume there.
+    pub volume: VolumeId,
+    /// The file.
+    pub name: FileName,
+    /// What the copy shall be.
+    pub root: Root,
+    /// The groups that are brought.
+    pub groups: Groups,
+    /// Who asked for it, as `role/name`.
+    pub who: String,
+    /// Why.
+    pub why: String,
+}
+
+/// One end of a mending: bytes go in, answers come out, in parallel.
+#[derive(Debug)]
+pub struct Mending {
+    steps: Option<mpsc::Sender<wire::MendRequest>>,
+    answers: mpsc::Receiver<Result<Mended, Status>>,
+}
+
+/// What a node says while it mends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mended {
+    /// So many bytes were read back.
+    Progress(u64),
+    /// It is mended.
+    Done {
+        /// The copy as it is now.
+        copy: Copy,
+        /// Where the replaced groups lie in the attic of its volume.
+        attic: String,
+    },
+}
+
+impl Replicas {
+    /// Begins to mend a copy. The future beside it carries the call: it must be polled until it ends, or dropped, which
+    /// ends the call and leaves the copy as it was.
+    pub async fn mend(
+        &self,
+        order: &MendOrder,
+    ) -> Result<(Mending, impl Future<Output = ()> + Send + use<'_>), Status> {
+        let mut client = self.node_client(&order.replica, &order.node).await?;
+        let (steps, requests) = mpsc::channel(WINDOW);
+        let (told, answers) = mpsc::channel(WINDOW);
+        let open = Open {
+            name: order.name.to_string(),
+            volume: order.volume.to_string(),
+            root: fields::root_bytes(&order.root),
+            groups: fields::group_ranges(&order.groups),
+            who: order.who.clone(),
+            why: order.why.clone(),
+        };
+        send(&steps, Step::Open(open)).await?;
+        let (replica, node) = (order.replica.clone(), order.node.clone());
+        let call = async move {
+            let ended = async {
+                let mut stream = client
+                    .mend(ReceiverStream::new(requests))
+                    .await
+                    .map_err(|status| self.failed(&replica, &node, status))?
+                    .into_inner();
+                while let Some(message) = stream.message().await? {
+                    let mended = match &message.entry {
+                        None => Mended::Progress(message.bytes),
+                        Some(entry) => Mended::Done {
+                            copy: copy(entry)?,
+                            attic: message.attic,
+                        },
+                    };
+                    if told.send(Ok(mended)).await.is_err() {
+                        return Ok(());
+                    }
+                }
+                Err(Kind::Unavailable.status("the node ended the repair without a result"))
+            };
+            let ended: Result<(), Status> = ended.await;
+            if let Err(status) = ended {
+                // Whoever has its result does not listen any more.
+                drop(told.send(Err(status)).await);
+            }
+        };
+        Ok((
+            Mending {
+                steps: Some(steps),
+                answers,
+            },
+            call,
+        ))
+    }
+}
+
+impl Mending {
+    /// Sends the next part.
+    pub async fn segment(&self, offset: u64, length: u64, encoded: Bytes) -> Result<(), Status> {
+        let segment = wire::Segment {
+            offset,
+            length,
+            encoded,
+        };
+        self.step(Step::Segment(segment)).await
+    }
+
+    /// Says that all groups were sent: only this lets the node change anything.
+    pub async fn close(&mut self) -> Result<(), Status> {
+        self.step(Step::Close(Close {})).await?;
+        self.steps = None;
+        Ok(())
+    }
+
+    /// What the node says next.
+    pub async fn next(&mut self) -> Result<Mended, Status> {
+        let ended = || Kind::Unavailable.status("the node ended the repair without a result");
+        self.answers.recv().await.ok_or_else(ended)?
+    }
+
+    async fn step(&self, step: Step) -> Result<(), Status> {
+        let closed = || Kind::Internal.status("the repair was closed already");
+        send(self.steps.as_ref().ok_or_else(closed)?, step).await
+    }
+}
+
+async fn send(steps: &mpsc::Sender<wire::MendRequest>, step: Step) -> Result<(), Status> {
+    let message = wire::MendRequest { step: Some(step) };
+    steps
+        .send(message)
+        .await
+        .map_err(|_closed| Kind::Unavailable.status("the node ended the repair"))
+}

@@ -1,0 +1,142 @@
+//! The copies that two persons have had removed from a replica, as its nodes say: whole files in their attics, rows
+//! that a checksum replica does not have any more.
+//!
+//! Not promised: that two persons did. Nobody has signed what lies in an attic.
+
+use archive_ledger::restore::combine::Removal;
+use archive_model::{NodeId, ReplicaId};
+use proto_archive::{convert as fields, wire};
+use tonic::{Status, Streaming};
+
+use super::{Replicas, describe};
+
+/// A node's answer, page by page.
+#[derive(Debug)]
+pub struct Removals {
+    replica: ReplicaId,
+    stream: Streaming<wire::AtticResponse>,
+}
+
+/// One page.
+#[derive(Debug)]
+pub struct Page {
+    /// What was removed, or what is wrong with an item that may tell of it.
+    pub found: Vec<Result<Removal, String>>,
+    /// In the last page: what could not be looked at.
+    pub end: Option<Vec<String>>,
+}
+
+impl Replicas {
+    /// Asks a node for everything that people had removed from it.
+    pub async fn removals(&self, replica: &ReplicaId, node: &NodeId) -> Result<Removals, Status> {
+        Ok(Removals {
+            replica: replica.clone(),
+            stream: self.attic(replica, node, "").await?,
+        })
+    }
+}
+
+impl Removals {
+    /// The next page; none: the stream has ended.
+    pub async fn next(&mut self) -> Result<Option<Page>, Status> {
+        let Some(message) = self.stream.message().await? else {
+            return Ok(None);
+        };
+        let items = message.items.into_iter();
+        let found = items.filter_map(|item| read(&self.replica, item)).collect();
+        let end = message
+            .end
+            .map(|end| end.gaps.iter().map(describe).collect());
+        Ok(Some(Page { found, end }))
+    }
+}
+
+/// Reads an item; none: it does not say that two persons had it removed. One without a name cannot be read, and may be
+/// anything.
+fn read(replica: &ReplicaId, item: wire::AtticItem) -> Option<Result<Removal, String>> {
+    if item.name.is_empty() {
+        let (id, why) = (&item.id, &item.why);
+        return Some(Err(format!(
+            "it is not known what was put aside {id}: {why}"
+        )));
+    }
+    let is_whole = matches!(item.kind.as_str(), "file" | "row");
+    let approval = match fields::approval(item.approval) {
+        Ok(approval) => approval?,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    is_whole.then(|| {
+        let name = fields::file_name("name", &item.name).map_err(|error| error.to_string())?;
+        let node = fields::node_id(&item.node).map_err(|error| error.to_string())?;
+        let volume = fields::volume_id(&item.volume).map_err(|error| error.to_string())?;
+        let at = fields::time("at", &item.at).map_err(|error| error.to_string())?;
+        Ok(Removal {
+            replica: replica.clone(),
+            node,
+            volume,
+            name,
+            at,
+            approval,
+            why: item.why,
+            admission: item.admission,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn item(name: &str, kind: &str, persons: &[&str]) -> wire::AtticItem {
+        let approval = match persons {
+            [asked_by, approved_by] => Some(wire::Approval {
+                request: "r1".to_owned(),
+                asked_by: (*asked_by).to_owned(),
+                approved_by: (*approved_by).to_owned(),
+            }),
+            _ => None,
+        };
+        wire::AtticItem {
+            approval,
+            node: "n-1".to_owned(),
+            volume: "v-1".to_owned(),
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            who: persons.join(", approved by "),
+            why: "r1: law".to_owned(),
+            at: Timestamp::UNIX_EPOCH.to_string(),
+            ..wire::AtticItem::default()
+        }
+    }
+
+    /// Fails if what one person replaced, or a crash left behind, is taken for a removal, or if what cannot be read is
+    /// passed over.
+    #[test]
+    fn only_two_persons_remove_and_what_cannot_be_read_is_said() {
+        let replica = ReplicaId::new("one").unwrap();
+        let read = |item| read(&replica, item);
+        let two: &[&str] = &["custodian/anna", "custodian/bert"];
+        for kind in ["file", "row"] {
+            let removal = read(item("a", kind, two)).unwrap().unwrap();
+            assert_eq!(
+                (removal.name.as_str(), removal.why.as_str()),
+                ("a", "r1: law")
+            );
+            assert!(read(item("a", kind, &["officer/olga"])).is_none());
+        }
+        for kind in ["groups", "leftover"] {
+            assert!(read(item("a", kind, two)).is_none());
+        }
+        assert!(read(item("", "leftover", &[])).unwrap().is_err());
+        assert!(read(item("a/b", "file", two)).unwrap().is_err());
+        let nobody = read(item("a", "file", &["custodian/anna", ""]));
+        assert!(nobody.unwrap().is_err(), "half an approval does not count");
+        let text = wire::AtticItem {
+            approval: None,
+            ..item("a", "file", two)
+        };
+        assert!(read(text).is_none(), "decided by a field, not by text");
+    }
+}

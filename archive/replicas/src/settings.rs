@@ -1,0 +1,29 @@
+//! The settings of one replica.
+
+use archive_model::{ReplicaId, ReplicaKind};
+use serde::{Deserialize, Serialize};
+
+/// One `[[replica]]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplicaSettings {
+    /// Its id.
+    pub id: ReplicaId,
+    /// Bytes, or names and checksums only.
+    pub kind: ReplicaKind,
+    /// Whether a store is acknowledged only when this replica has the file.
+    #[serde(default = "required")]
+    pub required: bool,
+    /// Where its monitor listens, `host:port`; a checksum replica is its own.
+    pub monitor: String,
+    /// Where it stands. Nothing is decided by it, but `status` warns when all required copies stand in one place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    /// On what it is kept: a note for people, by which nothing is decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media: Option<String>,
+}
+
+const fn required() -> bool {
+    true
+}

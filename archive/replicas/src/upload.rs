@@ -1,0 +1,140 @@
+//! Uploads into one node: open, bytes, the admission.
+
+use archive_model::{FileName, NodeId, Root, UploadId};
+use archive_rpc::Kind;
+use bytes::Bytes;
+use proto_archive::wire::node_client::NodeClient;
+use proto_archive::wire::upload_request::{Close, Open, Start, Step};
+use proto_archive::wire::upload_response::Step as Answer;
+use proto_archive::{convert as fields, wire};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use super::Copy;
+use super::copies::copy;
+
+/// A node that was chosen for an upload.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The node.
+    pub node: NodeId,
+    pub(super) client: NodeClient<Channel>,
+}
+
+/// An open upload into one node.
+#[derive(Debug)]
+pub enum Opened {
+    /// It takes bytes, and has some perhaps.
+    Ready(Offer),
+    /// It has the file already.
+    Stored(Copy),
+}
+
+/// What a node has of an upload already.
+#[derive(Debug)]
+pub struct Offer {
+    /// How many bytes.
+    pub offset: u64,
+    /// Their root.
+    pub root: Root,
+    upload: Upload,
+}
+
+impl Offer {
+    /// Goes on after the first `offset` bytes; what the node has beyond them is forgotten.
+    pub async fn start(self, offset: u64) -> Result<Upload, Status> {
+        send(&self.upload.steps, Step::Start(Start { offset })).await?;
+        Ok(self.upload)
+    }
+}
+
+/// An upload into one node.
+#[derive(Debug)]
+pub struct Upload {
+    steps: mpsc::Sender<wire::UploadRequest>,
+    answers: Streaming<wire::UploadResponse>,
+}
+
+impl Place {
+    /// Opens the upload, for a sender that can go on at each of `points`; without any, what an earlier stream left is
+    /// forgotten.
+    pub async fn open(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+        points: Vec<u64>,
+    ) -> Result<Opened, Status> {
+        let (steps, requests) = mpsc::channel(4);
+        let open = Open {
+            upload: upload.to_string(),
+            name: name.to_string(),
+            size,
+            points,
+        };
+        send(&steps, Step::Open(open)).await?;
+        let mut client = self.client.clone();
+        let mut answers = client
+            .upload(ReceiverStream::new(requests))
+            .await?
+            .into_inner();
+        match next(&mut answers).await? {
+            Answer::Stored(entry) => Ok(Opened::Stored(copy(&entry)?)),
+            Answer::Ready(ready) => Ok(Opened::Ready(Offer {
+                offset: ready.offset,
+                root: fields::root("root", &ready.root)?,
+                upload: Upload { steps, answers },
+            })),
+        }
+    }
+}
+
+impl Upload {
+    /// Sends bytes, as fast as the node takes them. What the node said when it does not: why.
+    pub async fn data(&mut self, bytes: Bytes) -> Result<(), Status> {
+        match send(&self.steps, Step::Data(bytes)).await {
+            Ok(()) => Ok(()),
+            // The stream broke; the reason waits on the other side.
+            Err(broken) => Err(self.answers.message().await.err().unwrap_or(broken)),
+        }
+    }
+
+    /// Tells the node that the upload will not be continued, and waits for its answer, which is a refusal.
+    pub async fn forget(self) -> Result<(), Status> {
+        // On the wire, an empty admission says so.
+        self.close("").await.map(drop)
+    }
+
+    /// Gives the admission and waits until the node has committed.
+    pub async fn close(mut self, admission: &str) -> Result<Copy, Status> {
+        let close = Close {
+            admission: admission.to_owned(),
+        };
+        if let Err(broken) = send(&self.steps, Step::Close(close)).await {
+            return Err(self.answers.message().await.err().unwrap_or(broken));
+        }
+        match next(&mut self.answers).await? {
+            Answer::Stored(entry) => copy(&entry),
+            Answer::Ready(_) => Err(Kind::Internal.status("the node said `ready` to `close`")),
+        }
+    }
+}
+
+async fn send(steps: &mpsc::Sender<wire::UploadRequest>, step: Step) -> Result<(), Status> {
+    let message = wire::UploadRequest { step: Some(step) };
+    steps
+        .send(message)
+        .await
+        .map_err(|_closed| Kind::Unavailable.status("the node ended the upload"))
+}
+
+async fn next(answers: &mut Streaming<wire::UploadResponse>) -> Result<Answer, Status> {
+    let ended = || Kind::Unavailable.status("the node ended the upload without an answer");
+    answers
+        .message()
+        .await?
+        .and_then(|message| message.step)
+        .ok_or_else(ended)
+}
