@@ -137,9 +137,9 @@ fn is_door(path: &str) -> bool {
         ["proto" | "conformance", ..]
         | ["archive" | "harvest" | "index", "client", ..]
         | ["archive", "replicas", ..]
+        // Replicas of a script, for tests.
+        | ["archive", "stores", "src", "scripted.rs"]
         | [_, _, "tests", ..] => true,
-        // Replicas of a script, for the tests of the repository.
-        ["archive", "repository", "src", "scripted.rs"] => true,
         [_, _, "src", file] => matches!(*file, "rpc.rs" | "replicas.rs"),
         [_, _, "src", folder, ..] => matches!(*folder, "rpc" | "replicas"),
         _ => false,
@@ -158,7 +158,7 @@ fn the_wire_stops_at_the_door() {
         ("archive/monitor/src/rpc_limits.rs", false),
         ("archive/replicas/src/admissions.rs", true),
         ("archive/jobs/src/replicas.rs", true),
-        ("archive/repository/src/scripted.rs", true),
+        ("archive/stores/src/scripted.rs", true),
         ("archive/repository/src/restore.rs", false),
     ] {
         assert_eq!(is_door(path), expected, "{path}");

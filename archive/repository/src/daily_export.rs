@@ -19,6 +19,9 @@ use archive_ledger::admin::{Admin, AuditLine};
 use archive_ledger::export::ExportError;
 use archive_model::{Digests, FileName};
 use archive_rpc::answers::feed;
+use archive_stores::depositor::{Depositor, Reply, Source};
+use archive_stores::limits;
+use archive_stores::mail::Mail;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -26,9 +29,6 @@ use tokio::task::spawn_blocking;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::depositor::{Depositor, Reply, Source};
-use crate::limits;
-use crate::mail::Mail;
 use spool::{Spool, Spooled, Written};
 
 /// How often it is looked whether one is due.

@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_ledger::standing::{DrainRow, Now, Source};
 use archive_model::ReplicaKind;
+use archive_stores::transfer::Pace;
 use tokio::sync::oneshot;
 
 pub(crate) use board::Board;
 
 use crate::people::People;
 use crate::preserver::Preserver;
-use crate::transfer::Pace;
 use follow::Change;
 use pass::Passed;
 

@@ -21,9 +21,9 @@ use archive_decisions::repair::{Patient, Plan, plan};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, NodeId, ReplicaId, VolumeId};
 use archive_rpc::Kind;
+use archive_stores::assemble::Wanted;
 use tonic::Status;
 
-use crate::assemble::Wanted;
 use crate::preserver::{Errand, Preserver, blocking};
 
 pub(crate) use orders::Which;

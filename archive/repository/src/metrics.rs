@@ -1,7 +1,5 @@
 //! What the repository counts and shows: how safe the files are, what is wrong, what repair moved.
 
-mod stores;
-
 use std::collections::BTreeMap;
 
 use archive_daemon::metrics::MetricError;
@@ -10,8 +8,6 @@ use archive_model::ReplicaId;
 
 use archive_ledger::admin::Counts;
 use archive_ledger::standing::{Now, Source};
-
-pub(crate) use stores::Stores;
 
 /// The kinds of anomaly, as their metric is labelled.
 const KINDS: [&str; 9] = [

@@ -31,12 +31,12 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tonic::Status;
 
-use crate::transfer::Transfers;
 use archive_ledger::admin::{Admin, AdminRow, AuditLine};
 use archive_ledger::anomalies::Anomalies;
 use archive_ledger::requests::table::{RequestError, Requests};
 use archive_ledger::requests::{Act, Person, Request};
 use archive_ledger::standing::Standing;
+use archive_stores::transfer::Transfers;
 
 /// How long an act that was just approved is tried again after a part did not answer.
 const PATIENCE: Duration = Duration::from_secs(20);

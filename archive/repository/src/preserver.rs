@@ -28,13 +28,13 @@ use archive_model::{FileName, Groups, NodeId, ReplicaId, VolumeId};
 use archive_replicas::{Copy, Replicas, Verified};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Outlet, Progress, feed};
+use archive_stores::assemble::Assembler;
+use archive_stores::limits;
+use archive_stores::mail::Mail;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tonic::Status;
 
-use crate::assemble::Assembler;
-use crate::limits;
-use crate::mail::Mail;
 use crate::metrics::Instruments;
 use crate::settings::ReplicaSettings;
 

@@ -31,15 +31,15 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Response, Status};
 
-use crate::assemble::Assembler;
 use crate::automatic::Volumes;
-use crate::coordinator::Retries;
 use crate::drain::Board;
-use crate::mail::Mail;
-use crate::metrics::Stores;
 use crate::people::People;
 use crate::preserver::Preserver;
 use crate::settings::{ReplicaSettings, RepositorySettings};
+use archive_stores::assemble::Assembler;
+use archive_stores::coordinator::Retries;
+use archive_stores::mail::Mail;
+use archive_stores::metrics::Stores;
 
 /// What the doors need.
 #[derive(Clone, Debug)]

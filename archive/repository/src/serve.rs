@@ -1,6 +1,5 @@
 //! Brings the repository up.
 
-use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,28 +22,29 @@ use archive_replicas::Replicas;
 use archive_rpc::{
     ConnectError, Credentials, CredentialsError, Drained, Refused, Role, ServeError,
 };
+use archive_stores::assemble::{Assembler, DonorLoad};
+use archive_stores::coordinator::{self, Coordinator, Retries};
+use archive_stores::heal::Healer;
+use archive_stores::mail::Mail;
+use archive_stores::metrics::Stores;
+use archive_stores::transfer::{Left, Pace, Transfers};
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::alarm::Alarm;
-use crate::assemble::{Assembler, DonorLoad};
 use crate::attention::Attention;
 use crate::automatic::{Automatic, Volumes};
 use crate::bootstrap::Bring;
-use crate::coordinator::{Coordinator, Paging, Retries};
 use crate::daily_export::Daily;
 use crate::drain::{Board, Drain as Draining, Hands};
-use crate::heal::Healer;
 use crate::incidents::Told;
-use crate::mail::Mail;
 use crate::membership::{self, Membership};
-use crate::metrics::{Instruments, Stores};
+use crate::metrics::Instruments;
 use crate::people::{Expire, People};
 use crate::preserver::{Names, Preserver};
 use crate::rpc::{Door, services};
 use crate::schedule::Schedule;
 use crate::settings::{BatchSettings, InvalidSettings, RepositorySettings, Settings};
-use crate::transfer::{Left, Pace, Transfers};
 
 /// Why the repository does not start.
 #[derive(Debug, thiserror::Error)]
@@ -176,7 +176,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let anomalies = spawn_blocking(move || Anomalies::open(&of, clock)).await?;
     let anomalies = Arc::new(anomalies.map_err(AdminError::from)?);
     let retries = Retries::default();
-    let coordinator = Coordinator {
+    let coordinator = Coordinator::new(coordinator::Parts {
         archive: own.archive.clone(),
         key: key.clone(),
         specs: specs.clone(),
@@ -188,16 +188,9 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         clock: daemon.clock.clone(),
         chance: daemon.chance.clone(),
         letters,
-        files: HashMap::new(),
-        timers: BTreeSet::new(),
-        depositors: HashMap::new(),
-        last_requester: 0,
-        waiting: Vec::new(),
         anomalies: Arc::clone(&anomalies),
-        back: Vec::new(),
-        paging: Paging::default(),
         retries: retries.clone(),
-    };
+    });
     let membership = Membership::new(
         admin.clone(),
         Arc::clone(&replicas),

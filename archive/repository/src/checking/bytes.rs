@@ -12,12 +12,12 @@ use archive_model::{AnomalyKind, FileName, Groups, NodeId, Root, VolumeId, group
 use archive_replicas::{Copy, Located};
 use archive_rpc::Kind;
 use archive_rpc::answers::Progress;
+use archive_stores::assemble::{Donor, Part, Wanted};
 use futures_util::future::try_join_all;
 use tokio::sync::{Mutex, mpsc};
 use tonic::Status;
 
 use super::{Boxed, Pass, WINDOW};
-use crate::assemble::{Donor, Part, Wanted};
 use crate::preserver::{blocking, feed_rows};
 
 /// After so many copies of a volume that could not be read, the others are not asked for.
@@ -277,6 +277,7 @@ fn is_listed(target: &Target, located: &Located) -> bool {
 
 #[cfg(test)]
 mod tests {
+
     use archive_replicas::CopyCondition;
 
     use super::*;

@@ -16,9 +16,9 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::DailyError;
-use crate::depositor::Chunk;
 use archive_ledger::admin::Admin;
 use archive_ledger::export::{Export, ExportError, prefix};
+use archive_stores::depositor::Chunk;
 
 /// How much is handed on at once, in bytes.
 const CHUNK: usize = 256 << 10;

@@ -5,9 +5,9 @@ use archive_decisions::store::{FileRecord, Phase};
 use archive_model::{ReplicaState, StoreFailure};
 
 use super::*;
-use crate::depositor::Custody;
-use crate::mail::Letter;
 use archive_ledger::restore::testing::row;
+use archive_stores::depositor::Custody;
+use archive_stores::mail::Letter;
 
 const NAME: &str = "holdfast-admin-kb-20260101T000000Z.jsonl.gz";
 

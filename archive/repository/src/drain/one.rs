@@ -12,14 +12,14 @@ use archive_ledger::standing::Source;
 use archive_model::{FileName, Groups, NodeId, Root, VolumeId};
 use archive_replicas::{Cause, Copy, CopyCondition, Located};
 use archive_rpc::Kind;
+use archive_stores::assemble::{Donor, Wanted};
+use archive_stores::heal::pour;
+use archive_stores::transfer::{Item, Route, UploadVerdict};
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
 use super::Hands;
-use crate::assemble::{Donor, Wanted};
-use crate::heal::pour;
 use crate::preserver::Errand;
-use crate::transfer::{Item, Route, UploadVerdict};
 
 /// So many steps are done for one file, one after another.
 const STEPS: usize = 8;

@@ -10,11 +10,11 @@ use archive_ledger::anomalies::Finder;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaState, StoreFailure};
 use archive_replicas::{Copy, MendOrder, Mended, Mending};
 use archive_rpc::Kind;
+use archive_stores::assemble::{Assembly, Donor, Part};
+use archive_stores::limits;
 use tonic::Status;
 
 use super::{Case, Done, Mandate, Outcome, said};
-use crate::assemble::{Assembly, Donor, Part};
-use crate::limits;
 use crate::preserver::{Errand, Preserver, blocking};
 
 /// How often it is looked whether the coordinator has brought a file.

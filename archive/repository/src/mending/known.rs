@@ -6,9 +6,9 @@ use archive_decisions::repair::{Condition, KnownCopy};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, Groups, NodeId, ReplicaId, ReplicaKind};
 use archive_replicas::{Copy, Located};
+use archive_stores::assemble::Wanted;
 use tonic::Status;
 
-use crate::assemble::Wanted;
 use crate::preserver::{Preserver, bad};
 
 impl Preserver {

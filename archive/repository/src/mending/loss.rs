@@ -9,11 +9,11 @@ use archive_decisions::repair::{Condition, Idle, KnownCopy, Patient, Plan, plan}
 use archive_decisions::store::{Event, FileRecord, Phase};
 use archive_ledger::anomalies::{AnomalyRow, Eye, Finder, Look, needs_repair};
 use archive_model::{AnomalyKind, FileName, Groups, ReplicaId, ReplicaKind};
+use archive_stores::assemble::Wanted;
 use jiff::Timestamp;
 use tonic::Status;
 
 use super::{Case, Done, Mandate, Outcome, is_absence};
-use crate::assemble::Wanted;
 use crate::preserver::{Errand, Preserver};
 
 impl Preserver {

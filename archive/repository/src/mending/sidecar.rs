@@ -9,10 +9,10 @@ use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use archive_replicas::CopyCondition;
 use archive_rpc::Kind;
+use archive_stores::limits;
 use tonic::Status;
 
 use super::{Done, Mandate, Outcome, said};
-use crate::limits;
 use crate::preserver::{Preserver, blocking};
 
 impl Preserver {

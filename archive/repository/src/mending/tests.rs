@@ -2,10 +2,10 @@
 
 use archive_ledger::anomalies::{Eye, Finder, Look};
 use archive_model::FileName;
+use archive_stores::scripted::{good, id};
 
 use super::*;
 use crate::preserver::tests::{PreserverFixture, errand};
-use crate::scripted::{good, id};
 
 /// Fails if a repair leaves a second good copy where it is, puts the recorded one aside, or leaves the anomaly open.
 #[tokio::test]

@@ -22,8 +22,8 @@ use super::accept::accept;
 use super::purge::unnamed;
 use super::retire::{node_of, volume_of};
 use super::{People, blocking};
-use crate::limits;
-use crate::transfer::Transfers;
+use archive_stores::limits;
+use archive_stores::transfer::Transfers;
 
 impl People {
     /// Whether an act can be done as things stand; asked before a request is taken, and again before it is done.

@@ -119,7 +119,7 @@ mod tests {
     use archive_model::FileName;
 
     use super::*;
-    use crate::scripted::{ScriptedReplicas, attic_file, id};
+    use archive_stores::scripted::{ScriptedReplicas, attic_file, id};
 
     fn item(name: Option<&str>, kind: &str) -> AtticItem {
         AtticItem {

@@ -24,7 +24,7 @@ use tonic::Status;
 
 use super::acts::content;
 use super::{People, blocking, failed_db};
-use crate::transfer::{Item, UploadVerdict};
+use archive_stores::transfer::{Item, UploadVerdict};
 
 /// What stays free on the disk of the spool, in bytes.
 const RESERVE: u64 = 1 << 30;

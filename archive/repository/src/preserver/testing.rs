@@ -8,16 +8,16 @@ use archive_daemon::{DaemonSettings, Metrics, NotifySettings, Period};
 use archive_ledger::admin::Admin;
 use archive_model::{ReplicaId, ReplicaKind};
 use archive_rpc::RpcSettings;
+use archive_stores::assemble::{Assembler, DonorLoad};
+use archive_stores::coordinator::{Parts, undriven};
 
 use super::{Names, Preserver};
-use crate::assemble::{Assembler, DonorLoad};
-use crate::coordinator::{Coordinator, undriven};
 use crate::metrics::Instruments;
 use crate::settings::{ReplicaSettings, RepositorySettings, Settings};
 
 /// Looks, checks and files by the clock of `hand`. Inside a runtime only.
 pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
-    let Coordinator {
+    let Parts {
         anomalies,
         transfers,
         chance,

@@ -4,10 +4,10 @@ use archive_decisions::store::Content;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::restore::testing::row;
 use archive_model::{AnomalyKind, Digests, Root};
+use archive_stores::mail::Letter;
+use archive_stores::scripted::{ScriptedReplicas, damaged, good, id};
 
 use super::*;
-use crate::mail::Letter;
-use crate::scripted::{ScriptedReplicas, damaged, good, id};
 use crate::settings::RepairSettings;
 
 /// Looks, checks and repairs over two replicas that a test scripts.

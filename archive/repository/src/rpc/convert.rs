@@ -6,11 +6,10 @@ use archive_ledger::anomalies::AnomalyRow;
 use archive_ledger::custody::{Doubt, Vouched};
 use archive_ledger::standing::Now;
 use archive_model::{ReplicaId, ReplicaState};
+use archive_stores::coordinator::Times;
 use bytes::Bytes;
 use proto_archive::convert as fields;
 use proto_archive::wire;
-
-use crate::coordinator::Times;
 
 /// How a file stands in each replica, and when what failed is tried again, as far as that is known.
 pub(super) fn replicas(record: &FileRecord, retries: &Times) -> Vec<wire::ReplicaStatus> {

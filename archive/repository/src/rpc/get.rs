@@ -7,11 +7,11 @@ use archive_ledger::admin::AdminRow;
 use archive_model::{ArchiveError, FileName, Groups, ReplicaId, ReplicaKind};
 use archive_rpc::answers::send_within;
 use archive_rpc::{InvalidMessage, Kind};
+use archive_stores::assemble::{Assembly, Donor, Hole, Part, Proven, Wanted};
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
 use super::{Answers, Door, send};
-use crate::assemble::{Assembly, Donor, Hole, Part, Proven, Wanted};
 
 /// How long a donor waits for a caller that does not read.
 const LAG: Duration = Duration::from_secs(1);
@@ -204,6 +204,7 @@ fn nowhere(name: &FileName, only: Option<&ReplicaId>, hole: &Hole) -> Status {
 
 #[cfg(test)]
 mod tests {
+
     use archive_ledger::restore::testing::row;
 
     use super::*;

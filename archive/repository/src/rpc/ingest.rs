@@ -5,6 +5,8 @@ use archive_ledger::admin::Admin;
 use archive_model::{ArchiveError, Digests, FileName};
 use archive_proof::{Admission, Envelope};
 use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
+use archive_stores::coordinator::Times;
+use archive_stores::depositor::{Chunk, Depositor, Reply, Source};
 use proto_archive::wire::ingest_server::Ingest;
 use proto_archive::wire::store_request::{Open, Step};
 use proto_archive::{convert as fields, wire};
@@ -15,8 +17,6 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{AnswerStream, Door, admin_failed, convert};
-use crate::coordinator::Times;
-use crate::depositor::{Chunk, Depositor, Reply, Source};
 
 #[tonic::async_trait]
 impl Ingest for Door {

@@ -5,11 +5,11 @@ use archive_ledger::admin::AdminRow;
 use archive_model::{FileName, NamePattern, ReplicaId};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Progress, answer_from};
+use archive_stores::coordinator::Times;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
 use super::{Answers, Door, admin_failed, convert, send};
-use crate::coordinator::Times;
 
 /// How many entries one message has.
 const ENTRIES: usize = 1000;

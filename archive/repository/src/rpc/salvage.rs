@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
+use archive_stores::assemble::Part;
 use proto_archive::wire;
 use proto_archive::wire::salvage_response::{Hole, Step};
 use tonic::Status;
 
 use super::get::{self, segment};
 use super::{Answers, Door, send};
-use crate::assemble::Part;
 
 /// Sends it. Neighbouring holes of one sort are one hole.
 pub(super) async fn run(

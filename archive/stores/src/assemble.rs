@@ -1,0 +1,456 @@
+//! A file, or parts of it, out of whichever replicas have each part intact: one reader for all who want proven bytes.
+//!
+//! Owns the order in which replicas are asked and what their refusals mean. A part that one replica has damaged, cannot
+//! read or does not send comes from another, if need be group by group; what nobody gives is a [`Hole`], which says
+//! whether every copy was asked and is bad there, or whether somebody could not be asked. It is drawn by whoever reads
+//! it: nothing runs while nobody asks for more, and no more than one segment is held.
+//!
+//! Not promised: that a donor is intact elsewhere. Only what was asked for was proven.
+
+mod donors;
+mod parts;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::Clock;
+use archive_model::groups::GROUP_SIZE;
+use archive_model::{FileName, Groups, NodeId, ReplicaId, Root};
+use archive_proof::decode;
+use archive_replicas::{ReadSegments, Replicas, Segment};
+use archive_rpc::Kind;
+use tonic::Status;
+
+pub use self::donors::DonorLoad;
+use self::donors::{Candidate, CountedRead, Refusal};
+pub use self::parts::{Hole, Part, Proven};
+
+/// The longest segment that is believed, in bytes.
+const LONGEST_SEGMENT: u64 = 16 << 20;
+
+/// How long a donor may keep a reader waiting before another one is asked.
+const HEDGE: Duration = Duration::from_secs(1);
+
+/// Reads out of the replicas.
+#[derive(Clone, Debug)]
+pub struct Assembler {
+    /// Where bytes come from.
+    pub replicas: Arc<Replicas>,
+    /// The clock.
+    pub clock: Clock,
+    /// How long a replica may be silent.
+    pub stall: Duration,
+    /// How busy each replica is with giving.
+    pub load: DonorLoad,
+}
+
+/// The file, as admitted.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Its name.
+    pub name: FileName,
+    /// The root that its bytes are proven against.
+    pub root: Root,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// A replica that may give bytes.
+#[derive(Clone, Debug)]
+pub struct Donor {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// Where it has the file, as far as is known; else its monitor is asked.
+    pub node: Option<NodeId>,
+    /// Groups that are known to be bad there: asked for last.
+    pub bad: Groups,
+}
+
+/// A reading under way.
+#[derive(Debug)]
+pub struct Assembly {
+    of: Assembler,
+    wanted: Wanted,
+    candidates: Vec<Candidate>,
+    /// In which order they are asked.
+    order: Vec<usize>,
+    left: VecDeque<Range<u64>>,
+    open: Option<Open>,
+    /// Damage may lie in other groups of each replica: one group is asked for.
+    is_narrow: bool,
+    with_bytes: bool,
+    sent: BTreeMap<ReplicaId, u64>,
+}
+
+#[derive(Debug)]
+struct Open {
+    index: usize,
+    until: u64,
+    segments: ReadSegments,
+    _counted: CountedRead,
+}
+
+/// Why nothing came of asking a donor.
+enum Failure {
+    /// It takes long, and somebody else can be asked.
+    Slow,
+    Refused(Status),
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        Self::Refused(status)
+    }
+}
+
+impl Assembler {
+    /// The donors, those first that answer and have least to do.
+    pub fn by_load(&self, donors: Vec<Donor>) -> Vec<Donor> {
+        let is_silent = |donor: &Donor| {
+            let node = donor.node.as_ref();
+            node.is_some_and(|node| self.replicas.is_silent(&donor.replica, node))
+        };
+        self.load.order(donors, is_silent, self.clock.instant())
+    }
+
+    /// Reads the groups that `ranges` touch, ascending, from `donors`, the first of them preferred.
+    pub fn read(
+        &self,
+        wanted: Wanted,
+        donors: Vec<Donor>,
+        ranges: impl IntoIterator<Item = Range<u64>>,
+    ) -> Assembly {
+        let size = wanted.size;
+        let groups = Groups::touching(ranges);
+        let left = groups.byte_ranges(size).filter(|range| !range.is_empty());
+        Assembly {
+            of: self.clone(),
+            left: left.collect(),
+            order: (0..donors.len()).collect(),
+            candidates: donors.into_iter().map(Candidate::new).collect(),
+            wanted,
+            open: None,
+            is_narrow: false,
+            with_bytes: false,
+            sent: BTreeMap::new(),
+        }
+    }
+}
+
+impl Assembly {
+    /// Also gives the bytes without their proof.
+    #[must_use]
+    pub const fn with_bytes(mut self) -> Self {
+        self.with_bytes = true;
+        self
+    }
+
+    /// How many bytes each replica has sent that were used, proofs included.
+    pub const fn sent(&self) -> &BTreeMap<ReplicaId, u64> {
+        &self.sent
+    }
+
+    /// The replicas, and their nodes, that showed damage: they want to be looked at.
+    pub fn damaged(&self) -> Vec<(ReplicaId, Option<NodeId>)> {
+        self.candidates
+            .iter()
+            .filter(|candidate| candidate.is_damaged)
+            .map(|candidate| {
+                (
+                    candidate.donor.replica.clone(),
+                    candidate.donor.node.clone(),
+                )
+            })
+            .collect()
+    }
+
+    /// Lets the donor go that is being read: the caller that wants the bytes does not take them now. The rest is asked
+    /// for anew.
+    pub fn pause(&mut self) {
+        self.open = None;
+    }
+
+    /// The next part; none once everything that was asked for has come, or is a hole.
+    pub async fn next(&mut self) -> Option<Part> {
+        loop {
+            let range = self.left.front()?.clone();
+            if let Some(mut open) = self.open.take() {
+                match self.receive(&mut open, range.start).await {
+                    Ok(proven) => {
+                        self.advance(proven.offset + proven.length);
+                        let used = self.candidate(open.index).donor.replica.clone();
+                        *self.sent.entry(used).or_default() += proven.encoded.len() as u64;
+                        if proven.offset + proven.length < open.until {
+                            self.open = Some(open);
+                        }
+                        return Some(Part::Proven(proven));
+                    }
+                    Err(failure) => self.failed(open.index, open.until, failure),
+                }
+            } else if let Some((index, until)) = self.choose(&range) {
+                match self.ask(index, range.start..until).await {
+                    Ok(open) => self.open = Some(open),
+                    Err(failure) => self.failed(index, until, failure),
+                }
+            } else if !self.is_narrow {
+                self.narrow(range.start);
+            } else {
+                return Some(Part::Hole(self.hole(&range)));
+            }
+        }
+    }
+
+    /// Whom to ask for what begins with `range`, and up to where.
+    fn choose(&self, range: &Range<u64>) -> Option<(usize, u64)> {
+        let group = range.start / GROUP_SIZE;
+        let one = (group + 1).saturating_mul(GROUP_SIZE).min(range.end);
+        let askable = |index: &&usize| self.candidate(**index).is_askable();
+        let is_good = |index: &&usize| !self.candidate(**index).donor.bad.contains(group);
+        let is_quick = |index: &&usize| !self.candidate(**index).is_slow;
+        let mut good = self.order.iter().filter(askable).filter(is_good);
+        let good = good.clone().find(is_quick).or_else(|| good.next());
+        let index = good.or_else(|| self.order.iter().find(askable)).copied()?;
+        if self.is_narrow || good.is_none() {
+            return Some((index, one));
+        }
+        // Up to where it is known to be bad.
+        let bad = self.candidate(index).donor.bad.ranges();
+        let next_bad = bad.map(|bad| bad.start).find(|start| *start > group);
+        let until = next_bad.map_or(range.end, |start| start.saturating_mul(GROUP_SIZE));
+        Some((index, until.min(range.end)))
+    }
+
+    /// How long a donor may take: little, where another one can give the same bytes.
+    fn patience(&self, index: usize, offset: u64) -> Duration {
+        let group = offset / GROUP_SIZE;
+        let is_other = |other: &&usize| {
+            let candidate = self.candidate(**other);
+            let is_quick = candidate.is_askable() && !candidate.is_slow;
+            **other != index && is_quick && !candidate.donor.bad.contains(group)
+        };
+        let is_hedged = !self.candidate(index).is_slow && self.order.iter().any(|it| is_other(&it));
+        if is_hedged {
+            HEDGE.min(self.of.stall)
+        } else {
+            self.of.stall
+        }
+    }
+
+    /// Awaits `doing`, within the patience with this donor.
+    async fn within<T>(
+        &self,
+        patience: Duration,
+        doing: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Failure> {
+        match self.of.clock.timeout(patience, doing).await {
+            Ok(done) => Ok(done?),
+            Err(_slow) if patience < self.of.stall => Err(Failure::Slow),
+            Err(late) => Err(Kind::TimedOut.status(late.to_string()).into()),
+        }
+    }
+
+    /// Asks a donor, whose place is found out first where it is not known.
+    async fn ask(&mut self, index: usize, range: Range<u64>) -> Result<Open, Failure> {
+        let patience = self.patience(index, range.start);
+        let name = self.wanted.name.clone();
+        let donor = &self.candidate(index).donor;
+        let replica = donor.replica.clone();
+        let node = if let Some(node) = &donor.node {
+            node.clone()
+        } else {
+            let node = self.within(patience, self.locate(&replica)).await?;
+            if let Some(candidate) = self.candidates.get_mut(index) {
+                candidate.is_located = true;
+                candidate.donor.node = Some(node.clone());
+            }
+            node
+        };
+        let reading = self.of.replicas.read(
+            &replica,
+            &node,
+            &name,
+            &self.wanted.root,
+            (range.start, range.end),
+        );
+        Ok(Open {
+            index,
+            until: range.end,
+            segments: self.within(patience, reading).await?,
+            _counted: self.of.load.begin(&replica),
+        })
+    }
+
+    async fn locate(&self, replica: &ReplicaId) -> Result<NodeId, Status> {
+        let located = self.of.replicas.locate(replica, &self.wanted.name).await?;
+        let right = |copy: &&archive_replicas::Copy| {
+            copy.is_readable() && copy.root == Some(self.wanted.root)
+        };
+        let copies = || located.copies.iter().filter(right);
+        let best = copies()
+            .find(|copy| copy.is_present())
+            .or_else(|| copies().next());
+        match (best, &located.silent) {
+            (Some(copy), _) => Ok(copy.node.clone()),
+            (None, Some(silent)) => Err(Kind::Unavailable.status(silent.clone())),
+            (None, None) => Err(Kind::NotFound.status("it has no copy")),
+        }
+    }
+
+    /// The next segment of a stream, held against the root.
+    async fn receive(&self, open: &mut Open, offset: u64) -> Result<Proven, Failure> {
+        let patience = self.patience(open.index, offset);
+        let message = self.within(patience, open.segments.next()).await?;
+        let ended = || Kind::Unavailable.status("the node ended before the range did");
+        let Segment {
+            offset: begin,
+            length,
+            encoded,
+        } = message.ok_or_else(ended)?;
+        let end = begin.saturating_add(length);
+        if begin != offset || length == 0 || end > open.until || length > LONGEST_SEGMENT {
+            let said = "the node sent another range than asked for";
+            return Err(Kind::Internal.status(said).into());
+        }
+        let mut bytes = Vec::new();
+        let proven = decode(
+            &encoded[..],
+            self.wanted.root,
+            self.wanted.size,
+            std::slice::from_ref(&(begin..end)),
+            |_, part| {
+                if self.with_bytes {
+                    bytes.extend_from_slice(part);
+                }
+                Ok(())
+            },
+        );
+        // An honest node checks what it sends: damage of its disk is told, not sent.
+        proven.map_err(|error| Kind::Internal.status(format!("what the node sent: {error}")))?;
+        Ok(Proven {
+            offset,
+            length,
+            encoded,
+            bytes: bytes.into(),
+        })
+    }
+
+    /// A donor did not give what was asked of it, or took long.
+    fn failed(&mut self, index: usize, until: u64, failure: Failure) {
+        match failure {
+            Failure::Refused(status) => self.refused(index, until, &status),
+            Failure::Slow => {
+                let now = self.of.clock.instant();
+                if let Some(candidate) = self.candidates.get_mut(index) {
+                    candidate.is_slow = true;
+                    let (file, replica) = (&self.wanted.name, &candidate.donor.replica);
+                    tracing::info!(%file, %replica, "a read does not wait, and goes on from another replica");
+                    self.of.load.note_slow(replica, now);
+                }
+            }
+        }
+    }
+
+    /// A donor did not give what was asked of it.
+    fn refused(&mut self, index: usize, until: u64, status: &Status) {
+        let offset = self.left.front().map_or(0, |range| range.start);
+        let Some(candidate) = self.candidates.get_mut(index) else {
+            return;
+        };
+        let donor = &mut candidate.donor;
+        let (file, replica) = (&self.wanted.name, &donor.replica);
+        tracing::warn!(%file, %replica, node = ?donor.node, offset, %status, "a read goes on from another replica");
+        let said = format!("{replica}: {}", status.message());
+        let refusal = match Kind::of(status) {
+            Kind::NotFound if donor.node.is_some() && !candidate.is_located => {
+                // It is not where it was; perhaps it is elsewhere in the replica.
+                donor.node = None;
+                return;
+            }
+            Kind::NotFound => Refusal::Bad(said),
+            Kind::Damaged => {
+                candidate.is_damaged = true;
+                if until <= offset + GROUP_SIZE {
+                    donor.bad.insert_one(offset / GROUP_SIZE);
+                }
+                Refusal::Bad(said)
+            }
+            Kind::TimedOut => {
+                candidate.has_stalled = true;
+                let now = self.of.clock.instant();
+                self.of.load.note_slow(&donor.replica, now);
+                Refusal::Silent(said)
+            }
+            Kind::Internal => Refusal::Lies(said),
+            Kind::Invalid
+            | Kind::Exists
+            | Kind::Busy
+            | Kind::Mismatch
+            | Kind::NotEnoughReplicas
+            | Kind::Refused
+            | Kind::NoSpace
+            | Kind::Unavailable
+            | Kind::Storage => Refusal::Silent(said),
+        };
+        candidate.refusal = Some((refusal, until));
+        // The one that failed is asked last from now on.
+        self.order.retain(|other| *other != index);
+        self.order.push(index);
+    }
+
+    /// Nobody gave the whole: whoever may still have the first group is asked for that alone.
+    fn narrow(&mut self, offset: u64) {
+        self.is_narrow = true;
+        for candidate in &mut self.candidates {
+            let is_said = |(refusal, until): &(Refusal, u64)| {
+                *until <= offset + GROUP_SIZE || matches!(refusal, Refusal::Silent(_))
+            };
+            candidate.refusal = candidate.refusal.take().filter(is_said);
+        }
+    }
+
+    /// Goes on after `offset`: whoever refused what lay before may have what follows.
+    fn advance(&mut self, offset: u64) {
+        self.is_narrow = false;
+        for candidate in &mut self.candidates {
+            candidate.refusal = candidate.refusal.take().filter(|_| candidate.has_stalled);
+        }
+        if let Some(range) = self.left.front_mut() {
+            range.start = offset;
+            if range.is_empty() {
+                self.left.pop_front();
+            }
+        }
+    }
+
+    fn hole(&mut self, range: &Range<u64>) -> Hole {
+        let end = (range.start - range.start % GROUP_SIZE + GROUP_SIZE).min(range.end);
+        let (mut unknown, mut said, mut is_silence) = (Vec::new(), Vec::new(), true);
+        for candidate in &self.candidates {
+            match &candidate.refusal {
+                Some((Refusal::Bad(why), _)) => said.push(why.as_str()),
+                Some((Refusal::Silent(why) | Refusal::Lies(why), _)) => {
+                    is_silence &= matches!(candidate.refusal, Some((Refusal::Silent(_), _)));
+                    unknown.push(candidate.donor.replica.clone());
+                    said.push(why);
+                }
+                None => unknown.push(candidate.donor.replica.clone()),
+            }
+        }
+        let said = said.join("; ");
+        self.advance(end);
+        Hole {
+            range: range.start..end,
+            is_silence: is_silence && !unknown.is_empty(),
+            unknown,
+            said,
+        }
+    }
+
+    fn candidate(&self, index: usize) -> &Candidate {
+        // Indexes come from `order`, which has those of the candidates and no others.
+        #[expect(clippy::indexing_slicing, reason = "see above")]
+        &self.candidates[index]
+    }
+}

@@ -1,0 +1,343 @@
+//! What follows from decisions: remember them, then do them.
+
+use std::sync::Arc;
+
+use archive_decisions::store::{Effect, Requester, Upload};
+use archive_ledger::admin::{AdminError, AdminRow, AuditLine};
+use archive_ledger::custody::Vouched;
+use archive_model::{ArchiveError, FileName, Groups, ReplicaId};
+use archive_proof::Admission;
+use jiff::Timestamp;
+
+use super::{Active, Coordinator, CoordinatorError, Step};
+use crate::assemble::Donor;
+use crate::depositor::{Custody, Reply, Source};
+use crate::transfer::{Arrival, Item, UploadVerdict};
+
+/// What was decided about a file.
+pub(super) struct Decided {
+    pub(super) name: FileName,
+    /// Who caused it, as `role/name`; none: the archive by itself.
+    pub(super) by: Option<String>,
+    pub(super) effects: Vec<Effect>,
+}
+
+impl Decided {
+    /// Whether nobody outside hears of it: after a power cut the file is as if its last news had not come.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.effects
+            .iter()
+            .all(|effect| matches!(effect, Effect::Persist | Effect::SetTimer(_)))
+    }
+
+    pub(super) const fn by_itself(name: FileName, effects: Vec<Effect>) -> Self {
+        Self {
+            name,
+            by: None,
+            effects,
+        }
+    }
+}
+
+impl Coordinator {
+    /// Remembers every decision of the round, in one synced batch; then does what was decided.
+    pub(super) fn act(&mut self, all: Vec<Decided>) -> Step<()> {
+        let now = self.parts.clock.now();
+        let mut changes = self.parts.admin.change();
+        let mut is_changed = false;
+        // Those who wait are told that it is remembered.
+        let mut is_acknowledged = !self.waiting.is_empty();
+        for Decided { name, by, effects } in &all {
+            for effect in effects {
+                match effect {
+                    Effect::Persist => {
+                        let (row, line) = self.row(name, by.as_deref(), now)?;
+                        self.parts
+                            .admin
+                            .put(&mut changes, &row)
+                            .map_err(AdminError::from)?;
+                        changes.note(line);
+                        is_changed = true;
+                    }
+                    Effect::Expire { .. } => {
+                        self.parts
+                            .admin
+                            .forget(&mut changes, name)
+                            .map_err(AdminError::from)?;
+                        is_changed = true;
+                    }
+                    Effect::Source { .. }
+                    | Effect::Compare { .. }
+                    | Effect::BeginUpload { .. }
+                    | Effect::Seal
+                    | Effect::Probe { .. }
+                    | Effect::HealFrom { .. }
+                    | Effect::SetTimer(_) => {}
+                    Effect::Answer { requester, result } => {
+                        is_acknowledged = true;
+                        if let Some(line) = self.refusal(name, *requester, result, now) {
+                            changes.note(line);
+                            is_changed = true;
+                        }
+                    }
+                }
+            }
+        }
+        if is_changed {
+            let committed = self.parts.admin.commit_unstamped(changes);
+            committed.map_err(AdminError::from)?;
+        }
+        if is_acknowledged {
+            self.parts.admin.stamp().map_err(AdminError::from)?;
+        }
+        self.close_what_is_back()?;
+        let names: Vec<FileName> = all.iter().map(|decided| decided.name.clone()).collect();
+        for Decided { name, effects, .. } in all {
+            self.perform(&name, effects, now)?;
+        }
+        for name in names {
+            if let Some(active) = self.files.get(&name) {
+                self.parts.retries.set(&name, active.state.retries());
+            }
+            self.let_go(&name, now);
+        }
+        Ok(())
+    }
+
+    /// Forgets a file that is no longer on its way; or one that only waits, where there are too many.
+    pub(super) fn let_go(&mut self, name: &FileName, now: Timestamp) {
+        let is_idle = |active: &&Active| active.state.is_idle();
+        if let Some(active) = self.files.get(name).filter(is_idle) {
+            if let Some(upload) = &active.state.record().upload {
+                self.parts.transfers.left.forget(&upload.id);
+            }
+            self.forget(name);
+        } else {
+            self.leave_out(name, now);
+        }
+    }
+
+    /// The row as it is now, with the admission signed as soon as the content is known.
+    /// Its line names who caused the change; what the archive does by itself is its own doing, not the depositor's.
+    fn row(
+        &mut self,
+        name: &FileName,
+        by: Option<&str>,
+        now: Timestamp,
+    ) -> Step<(AdminRow, AuditLine)> {
+        let absent = || CoordinatorError::Absent(name.clone());
+        let active = self.files.get_mut(name).ok_or_else(absent)?;
+        let record = active.state.record().clone();
+        if active.admission.is_none()
+            && let (Some(content), Some(upload)) = (&record.content, &record.upload)
+        {
+            let admission = Admission {
+                archive: self.parts.archive.clone(),
+                name: name.clone(),
+                size: content.size,
+                root: content.root,
+                digests: content.digests.clone(),
+                depositor: active.depositor.clone(),
+                admitted: now,
+                upload: upload.id.clone(),
+            };
+            let envelope = admission
+                .sign(&self.parts.key)
+                .map_err(|error| sign_error(name, &error))?;
+            active.admission = Some(envelope.as_str().into());
+        }
+        let what = record
+            .replicas
+            .iter()
+            .map(|(id, replica)| format!("{id}: {}", replica.state));
+        let what = what.collect::<Vec<_>>().join("; ");
+        let line = AuditLine {
+            at: now,
+            who: by.map_or_else(
+                || format!("repository/{}", self.parts.archive),
+                str::to_owned,
+            ),
+            file: Some(name.clone()),
+            what,
+        };
+        let admission = active.admission.as_deref().map(str::to_owned);
+        let row = AdminRow {
+            record,
+            depositor: active.depositor.clone(),
+            admission,
+        };
+        Ok((row, line))
+    }
+
+    fn perform(&mut self, name: &FileName, effects: Vec<Effect>, now: Timestamp) -> Step<()> {
+        let mut source: Option<(Requester, Vec<ReplicaId>)> = None;
+        for effect in effects {
+            match effect {
+                Effect::Persist => {}
+                Effect::Expire { upload } => self.parts.transfers.left.forget(&upload),
+                Effect::Source { requester } => source = Some((requester, Vec::new())),
+                Effect::BeginUpload { replica, .. } => {
+                    if let Some((_, targets)) = &mut source {
+                        targets.push(replica);
+                    }
+                }
+                Effect::Compare { requester } => {
+                    if let Some((source, upload)) = self.take_source(name, requester) {
+                        self.parts
+                            .transfers
+                            .compare(name.clone(), upload.id, requester, source);
+                    }
+                }
+                Effect::Seal => {
+                    if let Some(active) = self.files.get(name)
+                        && let Some(seal) = &active.seal
+                    {
+                        let admission = active.admission.clone();
+                        seal.send_replace(admission.map(UploadVerdict::Admitted));
+                    }
+                }
+                Effect::Probe { replica } => {
+                    self.parts
+                        .healer
+                        .probe(name.clone(), replica, self.parts.limits.probe);
+                }
+                Effect::HealFrom { replica, donor } => self.heal(name, replica, &donor),
+                Effect::Answer { requester, result } => {
+                    self.answer(name, requester, result, now)?;
+                }
+                Effect::SetTimer(at) => {
+                    if let Some(active) = self.files.get_mut(name) {
+                        if let Some(old) = active.timer.replace(at) {
+                            self.timers.remove(&(old, name.clone()));
+                        }
+                        self.timers.insert((at, name.clone()));
+                    }
+                }
+            }
+        }
+        let Some((requester, targets)) = source else {
+            return Ok(());
+        };
+        let Some((source, upload)) = self.take_source(name, requester) else {
+            return Ok(());
+        };
+        if let Some(depositor) = self.depositors.get_mut(&requester) {
+            depositor.sent = true;
+        }
+        let Some(active) = self.files.get_mut(name) else {
+            return Ok(());
+        };
+        let arrival = Arrival {
+            item: Item {
+                name: name.clone(),
+                upload: upload.id,
+                size: upload.claim.size,
+            },
+            claim: upload.claim,
+            requester,
+            source,
+        };
+        active.source = Some(requester);
+        active.seal = Some(self.parts.transfers.start(arrival, targets));
+        Ok(())
+    }
+
+    /// Takes a depositor's stream; the transfer tells it where to begin.
+    fn take_source(&mut self, name: &FileName, requester: Requester) -> Option<(Source, Upload)> {
+        let depositor = self.depositors.get_mut(&requester)?;
+        let upload = self.files.get(name)?.state.record().upload.clone()?;
+        Some((depositor.source.take()?, upload))
+    }
+
+    fn heal(&self, name: &FileName, replica: ReplicaId, donor: &ReplicaId) {
+        let Some(active) = self.files.get(name) else {
+            return;
+        };
+        let record = active.state.record();
+        if let (Some(content), Some(upload), Some(admission)) =
+            (&record.content, &record.upload, &active.admission)
+        {
+            let item = Item {
+                name: name.clone(),
+                upload: upload.id.clone(),
+                size: content.size,
+            };
+            // All of them: what the first has damaged comes from another.
+            let others = record.donors().filter(|other| *other != donor);
+            let give = |id: &ReplicaId| Donor {
+                replica: id.clone(),
+                node: record.replicas.get(id).and_then(|copy| copy.node.clone()),
+                bad: Groups::none(),
+            };
+            let donors = std::iter::once(donor).chain(others).map(give).collect();
+            self.parts
+                .healer
+                .heal(item, content.root, replica, donors, Arc::clone(admission));
+        }
+    }
+
+    fn answer(
+        &mut self,
+        name: &FileName,
+        requester: Requester,
+        result: Result<(), ArchiveError>,
+        now: Timestamp,
+    ) -> Step<()> {
+        let Some(depositor) = self.depositors.remove(&requester) else {
+            return Ok(());
+        };
+        let reply = if let Err(error) = result {
+            self.parts.transfers.stores.refuse(&error);
+            Reply::Failed(error)
+        } else {
+            let absent = || CoordinatorError::Absent(name.clone());
+            let active = self.files.get(name).ok_or_else(absent)?;
+            let record = active.state.record().clone();
+            let admission = active.admission.as_deref().unwrap_or_default();
+            let filed = self
+                .parts
+                .anomalies
+                .rows_of(name)
+                .map_err(AdminError::from)?;
+            let vouched = Vouched {
+                record: &record,
+                now: &self.parts.standing.now(),
+                filed: &filed,
+            };
+            // The record says that it is everywhere; what is known beside it may say otherwise.
+            if vouched.missing().is_none() {
+                let receipt = vouched
+                    .receipt(admission, now, &self.parts.key)
+                    .map_err(|why| CoordinatorError::Sign(name.clone(), why))?;
+                let already = !depositor.sent;
+                self.parts.transfers.stores.acknowledged.inc();
+                Reply::Stored(Box::new(Custody {
+                    receipt,
+                    already,
+                    record,
+                }))
+            } else {
+                let lacking = vouched.lacking().into_iter();
+                Reply::Failed(ArchiveError::NotEnoughReplicas {
+                    name: name.clone(),
+                    failures: lacking
+                        .map(|(id, doubt)| (id.clone(), doubt.failure()))
+                        .collect(),
+                    again: None,
+                })
+            }
+        };
+        // A depositor that does not read is waited for there, not here.
+        self.parts.transfers.tasks.spawn_once("answer", async move {
+            drop(depositor.replies.send(reply).await);
+            // Nothing watches it any more, so that the stream of answers ends.
+            depositor.answered.cancel();
+            Ok::<(), std::convert::Infallible>(())
+        });
+        Ok(())
+    }
+}
+
+fn sign_error(name: &FileName, error: &dyn std::error::Error) -> CoordinatorError {
+    CoordinatorError::Sign(name.clone(), error.to_string())
+}

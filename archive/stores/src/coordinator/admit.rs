@@ -1,0 +1,55 @@
+//! A file that replicas have with a signed admission, and that the admin data do not know: taken in as it is.
+//!
+//! After admin data were restored from an older export, what was stored since lies in every replica, signed, and nobody
+//! knows it. Taking it in says nothing new: the signature has said it.
+
+use archive_ledger::admin::{AdminError, AuditLine};
+use jiff::Timestamp;
+
+use super::act::Decided;
+use super::{Active, Coordinator, Step};
+use crate::mail::Admittance;
+
+impl Coordinator {
+    /// Remembers the file, if nobody has its name, and goes on with it where a replica lacks it.
+    pub(super) fn admit(
+        &mut self,
+        Admittance { row, who, done }: Admittance,
+        now: Timestamp,
+        all: &mut Vec<Decided>,
+    ) -> Step<()> {
+        let row = *row;
+        let name = row.record.name.clone();
+        let known = self.parts.admin.file(&name).map_err(AdminError::from)?;
+        if known.is_some() || self.files.contains_key(&name) {
+            // One that does not wait any more need not know.
+            done.send(false).unwrap_or_default();
+            return Ok(());
+        }
+        let copies = row.record.replicas.iter();
+        let copies = copies.map(|(id, copy)| format!("{id}: {}", copy.state));
+        let mut changes = self.parts.admin.change();
+        self.parts
+            .admin
+            .put(&mut changes, &row)
+            .map_err(AdminError::from)?;
+        changes.note(AuditLine {
+            at: now,
+            who,
+            file: Some(name.clone()),
+            what: format!(
+                "taken in with the admission of {}: {}",
+                row.depositor,
+                copies.collect::<Vec<_>>().join("; ")
+            ),
+        });
+        self.parts.admin.commit(changes).map_err(AdminError::from)?;
+        if !row.record.is_final() {
+            let (active, first) = Active::restore(row, now, &self.parts.limits);
+            self.files.insert(name.clone(), active);
+            all.push(Decided::by_itself(name, first));
+        }
+        done.send(true).unwrap_or_default();
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! What is filed of a file, and what the coordinator makes of it: a copy that is known to be gone is asked for again when
+//! somebody brings the bytes, and what says that it is gone is closed when it is there.
+
+use archive_decisions::store::{Event, FileRecord};
+use archive_ledger::admin::AdminError;
+use archive_ledger::anomalies::{AnomalyRow, Eye, Filing, Finder, Look};
+use archive_ledger::custody::Vouched;
+use archive_ledger::standing::Now;
+use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
+use jiff::Timestamp;
+
+use super::act::Decided;
+use super::{Coordinator, Step};
+
+/// A copy that did not count, and does if the record says so after the event.
+#[derive(Debug)]
+pub(super) struct Back {
+    name: FileName,
+    replica: ReplicaId,
+    place: (NodeId, VolumeId),
+    /// Whether its node has read it back just now, whole.
+    is_read: bool,
+}
+
+impl Back {
+    /// What the event may bring back.
+    pub(super) fn of(record: &FileRecord, event: &Event) -> Option<Self> {
+        let (replica, place, is_read) = match event {
+            Event::Completed {
+                replica,
+                node,
+                volume,
+                read_back,
+                ..
+            } => (replica, (node.clone(), volume.clone()), *read_back),
+            // A node takes in only what it has read whole.
+            Event::Restored {
+                replica,
+                node,
+                volume,
+                ..
+            } => (replica, (node.clone(), volume.clone()), true),
+            Event::Asked { .. }
+            | Event::Received { .. }
+            | Event::SourceGone { .. }
+            | Event::Tick
+            | Event::Placed { .. }
+            | Event::Progress { .. }
+            | Event::DataUploaded { .. }
+            | Event::Absent { .. }
+            | Event::Silent { .. }
+            | Event::Gone { .. }
+            | Event::Moved { .. }
+            | Event::Failed { .. }
+            | Event::Wanted { .. }
+            | Event::Replacing { .. }
+            | Event::Withdrawn { .. }
+            | Event::Readmitted { .. } => return None,
+        };
+        let counts = |copy: &archive_decisions::store::ReplicaRecord| copy.state.is_completed();
+        (!record.replicas.get(replica).is_some_and(counts)).then(|| Self {
+            name: record.name.clone(),
+            replica: replica.clone(),
+            place,
+            is_read,
+        })
+    }
+
+    /// Whether the record counts it now.
+    pub(super) fn is_so(&self, record: &FileRecord) -> bool {
+        let copy = record.replicas.get(&self.replica);
+        copy.is_some_and(|copy| copy.state.is_completed())
+    }
+}
+
+impl Coordinator {
+    /// Before a depositor is heard: copies of which it is known that they are not there count no more, so that they are
+    /// asked for, brought from a good one, or taken from the depositor.
+    pub(super) fn reopen(
+        &mut self,
+        name: &FileName,
+        now: Timestamp,
+        all: &mut Vec<Decided>,
+    ) -> Step<()> {
+        let Some(active) = self.files.get_mut(name) else {
+            return Ok(());
+        };
+        if !active.state.record().phase.is_bound() {
+            return Ok(());
+        }
+        let filed = self
+            .parts
+            .anomalies
+            .rows_of(name)
+            .map_err(AdminError::from)?;
+        for event in given_up(active.state.record(), &self.parts.standing.now(), &filed) {
+            let decided = active.state.apply(event, now, &self.parts.limits);
+            all.push(Decided::by_itself(name.clone(), decided));
+        }
+        Ok(())
+    }
+
+    /// What was filed of copies that are there again is closed, as far as their nodes have looked.
+    pub(super) fn close_what_is_back(&mut self) -> Step<()> {
+        let who = format!("repository/{}", self.parts.archive);
+        for back in std::mem::take(&mut self.back) {
+            let filed = self.parts.anomalies.rows_of(&back.name);
+            if filed.map_err(AdminError::from)?.is_empty() {
+                continue;
+            }
+            let size = self.files.get(&back.name).and_then(|active| {
+                let content = active.state.record().content.as_ref()?;
+                Some(content.size)
+            });
+            let size = size.unwrap_or_default();
+            let look = Look {
+                found: Vec::new(),
+                eye: if back.is_read {
+                    Eye::Bytes
+                } else {
+                    Eye::Glimpse
+                },
+                by: Finder::Check,
+                is_second: false,
+                size,
+                place: Some(back.place),
+            };
+            let filing = Filing {
+                file: &back.name,
+                replica: &back.replica,
+                who: &who,
+            };
+            self.parts
+                .anomalies
+                .look(filing, &look)
+                .map_err(AdminError::from)?;
+            if back.is_read {
+                self.parts
+                    .anomalies
+                    .found_again(&back.name, &Groups::all(size), &who)
+                    .map_err(AdminError::from)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which copies are known not to be there, as the store core is told. Pure.
+fn given_up(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<Event> {
+    let vouched = Vouched { record, now, filed };
+    let has_bytes = vouched.has_bytes();
+    let mut events = Vec::new();
+    for (id, copy) in &record.replicas {
+        if !copy.state.is_completed() || now.is_retired(id) {
+            continue;
+        }
+        let is_missing = |row: &&AnomalyRow| {
+            row.replica == *id
+                && row.filed.kind == AnomalyKind::Missing
+                // Lived with, as long as there are good bytes elsewhere.
+                && (row.filed.accepted.is_none() || !has_bytes)
+        };
+        if !now.counts(id, copy) {
+            let place = copy.node.clone().zip(copy.volume.clone());
+            let why = "what held it was retired".to_owned();
+            events.push(Event::Wanted {
+                replica: id.clone(),
+                kind: copy.kind,
+                required: copy.required,
+                gone: place.map(|(node, volume)| (node, volume, why)),
+            });
+        } else if filed.iter().any(|row| is_missing(&row)) {
+            let replica = id.clone();
+            events.push(Event::Gone { replica });
+        }
+    }
+    events
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Which files that are on their way are in memory: all of them while they are few, else some at a time, in turn.
+//!
+//! A file that only waits for its next try gives up its place when there are too many. The admin data has all that
+//! matters of it, and a walk over them brings it back; so a restart, or a replica that was away for long, begins with
+//! some files and not with all.
+//!
+//! Not promised: that a file is tried again exactly when its pause is over, where there are too many.
+
+use archive_ledger::admin::AdminError;
+use archive_model::FileName;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Active, Coordinator, Decided, Step};
+
+/// So many files are in memory, but for those that depositors send just now.
+pub(super) const MOST: usize = 1000;
+
+/// How many rows are looked at before letters are read again.
+const PAGE: usize = 1000;
+
+/// The pause while there is no room.
+const NO_ROOM: SignedDuration = SignedDuration::from_secs(2);
+
+/// The pause before those that gave up their places are looked for again.
+const AGAIN: SignedDuration = SignedDuration::from_mins(5);
+
+/// The walk over the admin data.
+#[derive(Debug, Default)]
+pub(super) struct Paging {
+    /// The last name that this pass has looked at.
+    cursor: Option<FileName>,
+    /// When it goes on; none: every file that is on its way is in memory.
+    next: Option<Timestamp>,
+    /// Whether a file gave up its place since this pass began.
+    is_behind: bool,
+    /// Files that this pass has brought into memory.
+    found: u64,
+}
+
+impl Paging {
+    /// Begins the first pass.
+    pub(super) fn begin(&mut self, now: Timestamp) {
+        self.next = Some(now);
+    }
+
+    /// When it goes on.
+    pub(super) const fn due(&self) -> Option<Timestamp> {
+        self.next
+    }
+
+    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+        self.next.is_some_and(|next| next <= now)
+    }
+
+    /// A file that is not done was forgotten: this pass may be beyond it.
+    fn left_out(&mut self, now: Timestamp) {
+        self.is_behind = true;
+        self.next.get_or_insert(later(now, AGAIN));
+    }
+
+    fn ended(&mut self, now: Timestamp) {
+        if self.found > 0 {
+            tracing::info!(files = self.found, "files that were on their way go on");
+        }
+        *self = Self {
+            next: self.is_behind.then(|| later(now, AGAIN)),
+            ..Self::default()
+        };
+    }
+}
+
+impl Coordinator {
+    /// Brings the next files into memory that are on their way, as far as there is room.
+    pub(super) fn page_in(&mut self, now: Timestamp, decided: &mut Vec<Decided>) -> Step<()> {
+        if self.files.len() >= MOST {
+            self.make_room(now);
+        }
+        let room = MOST.saturating_sub(self.files.len());
+        if room == 0 {
+            self.paging.next = Some(later(now, NO_ROOM));
+            return Ok(());
+        }
+        let (admin, after) = (self.parts.admin.clone(), self.paging.cursor.clone());
+        let rows = admin.files(after.as_ref()).map_err(AdminError::from)?;
+        let mut taken = 0;
+        for (count, row) in rows.enumerate() {
+            if count >= PAGE || taken >= room {
+                let pause = if taken < room {
+                    SignedDuration::ZERO
+                } else {
+                    NO_ROOM
+                };
+                self.paging.next = Some(later(now, pause));
+                return Ok(());
+            }
+            let row = row.map_err(AdminError::from)?;
+            let name = row.record.name.clone();
+            self.paging.cursor = Some(name.clone());
+            if row.record.is_final() || self.files.contains_key(&name) {
+                continue;
+            }
+            taken += 1;
+            self.paging.found += 1;
+            let (active, effects) = Active::restore(row, now, &self.parts.limits);
+            self.files.insert(name.clone(), active);
+            decided.push(Decided::by_itself(name, effects));
+        }
+        self.paging.ended(now);
+        Ok(())
+    }
+
+    /// Forgets a file that only waits, where there are too many.
+    pub(super) fn leave_out(&mut self, name: &FileName, now: Timestamp) {
+        let is_parked = |active: &Active| active.source.is_none() && active.state.is_parked();
+        if self.files.len() > MOST && self.files.get(name).is_some_and(is_parked) {
+            self.forget(name);
+            self.paging.left_out(now);
+        }
+    }
+
+    /// Those that only wait make room for those that were not tried yet.
+    fn make_room(&mut self, now: Timestamp) {
+        let waits = |(name, active): (&FileName, &Active)| {
+            let is_parked = active.source.is_none() && active.state.is_parked();
+            is_parked.then(|| name.clone())
+        };
+        let waiting: Vec<FileName> = self.files.iter().filter_map(waits).collect();
+        for name in waiting {
+            self.forget(&name);
+            self.paging.left_out(now);
+        }
+    }
+
+    /// Forgets a file: the admin data has it.
+    pub(super) fn forget(&mut self, name: &FileName) {
+        self.parts.retries.forget(name);
+        if let Some(active) = self.files.remove(name)
+            && let Some(at) = active.timer
+        {
+            self.timers.remove(&(at, name.clone()));
+        }
+    }
+}
+
+fn later(now: Timestamp, pause: SignedDuration) -> Timestamp {
+    now.checked_add(pause).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! When the archive tries again what failed, for those who ask; cheap to clone.
+//!
+//! Not promised: a file that gave up its place in memory for others, which is tried again in its turn.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use archive_model::{FileName, ReplicaId};
+use jiff::Timestamp;
+
+/// When, by replica.
+pub type Times = BTreeMap<ReplicaId, Timestamp>;
+
+/// The files that wait, while they are in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Retries(Arc<Mutex<BTreeMap<FileName, Times>>>);
+
+impl Retries {
+    /// How a file waits now.
+    pub(super) fn set(&self, name: &FileName, times: Times) {
+        if times.is_empty() {
+            return self.forget(name);
+        }
+        self.files().insert(name.clone(), times);
+    }
+
+    pub(super) fn forget(&self, name: &FileName) {
+        self.files().remove(name);
+    }
+
+    /// When each replica of a file is tried again.
+    pub fn of(&self, name: &FileName) -> Times {
+        self.files().get(name).cloned().unwrap_or_default()
+    }
+
+    fn files(&self) -> MutexGuard<'_, BTreeMap<FileName, Times>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

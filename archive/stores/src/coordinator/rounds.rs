@@ -1,0 +1,120 @@
+//! The rounds of the coordinator: which decisions are written together, and when.
+
+use std::time::Duration;
+
+use archive_ledger::admin::AdminError;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use super::act::Decided;
+use super::{Coordinator, Step, Wake};
+
+/// The most that is decided in one round.
+const ROUND: usize = 256;
+
+/// How long a decision that nobody waits for may stay in memory, to be written with others.
+const DEFERRED: Duration = Duration::from_millis(5);
+
+/// Decisions that are not written yet, and until when they may wait.
+type Deferral = Option<(Vec<Decided>, Instant)>;
+
+impl Coordinator {
+    /// Runs until every sender of letters is gone or `stopped` says so. Blocks: for a thread of its own.
+    pub fn run(mut self, runtime: &Handle, stop: &tokio_util::sync::CancellationToken) -> Step<()> {
+        self.resume()?;
+        let mut deferred: Deferral = None;
+        loop {
+            let woken = match &deferred {
+                None => Ok(runtime.block_on(self.wait(stop))),
+                // The time of the machine: it is the cost of a sync that is saved, whatever clock the archive goes by.
+                Some((_, until)) => runtime
+                    .block_on(async { tokio::time::timeout_at(*until, self.wait(stop)).await }),
+            };
+            let mut round = match woken {
+                Ok(Some(first)) => vec![first],
+                Ok(None) => break,
+                Err(_elapsed) => Vec::new(),
+            };
+            while round.len() < ROUND
+                && let Ok(letter) = self.parts.letters.try_recv()
+            {
+                round.push(Wake::Letter(letter));
+            }
+            deferred = self.round(round, deferred)?;
+        }
+        if let Some((decided, _)) = deferred {
+            self.remember(decided)?;
+        }
+        Ok(self.parts.admin.stamp().map_err(AdminError::from)?)
+    }
+
+    /// Takes one round: brings files into memory, decides, remembers all decisions in one synced batch, then acts. Returns
+    /// the decisions that can wait for the next round.
+    ///
+    /// Files give up their places in memory only before anything is decided, or after it was remembered: what was decided
+    /// about a file lives in its entry until then.
+    pub(super) fn round(&mut self, mut round: Vec<Wake>, deferred: Deferral) -> Step<Deferral> {
+        let now = self.parts.clock.now();
+        let (mut decided, until) =
+            deferred.unwrap_or_else(|| (Vec::new(), Instant::now() + DEFERRED));
+        if self.paging.is_due(now) {
+            self.remember(std::mem::take(&mut decided))?;
+            self.page_in(now, &mut decided)?;
+        }
+        // Timers that are due ring in every round, however many letters come.
+        let due = self.timers.iter().take_while(|(at, _)| *at <= now);
+        round.extend(due.map(|(_, name)| Wake::Timer(name.clone())));
+        for wake in round {
+            self.decide(wake, &mut decided)?;
+        }
+        let is_quiet = self.waiting.is_empty() && decided.iter().all(Decided::is_quiet);
+        if is_quiet && !decided.is_empty() && decided.len() < ROUND && Instant::now() < until {
+            return Ok(Some((decided, until)));
+        }
+        self.remember(decided)?;
+        Ok(None)
+    }
+
+    /// Remembers what was decided, acts, and tells those who wait for it.
+    fn remember(&mut self, decided: Vec<Decided>) -> Step<()> {
+        self.act(decided)?;
+        for done in self.waiting.drain(..) {
+            // One that does not wait any more need not know.
+            done.send(()).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// After a start: files that were on their way go on, some at a time.
+    pub(super) fn resume(&mut self) -> Step<()> {
+        self.parts.admin.count(drop).map_err(AdminError::from)?;
+        self.paging.begin(self.parts.clock.now());
+        Ok(())
+    }
+
+    async fn wait(&mut self, stop: &tokio_util::sync::CancellationToken) -> Option<Wake> {
+        let timer = self.timers.first().cloned();
+        let timer = timer.map(|(at, name)| (at, Wake::Timer(name)));
+        let page = self.paging.due().map(|at| (at, Wake::Page));
+        let first = timer.into_iter().chain(page).min_by_key(|(at, _)| *at);
+        let due = async {
+            match first {
+                None => std::future::pending().await,
+                Some((at, wake)) => {
+                    let pause = at.duration_since(self.parts.clock.now());
+                    self.parts
+                        .clock
+                        .sleep(Duration::try_from(pause).unwrap_or_default())
+                        .await;
+                    wake
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => None,
+            letter = self.parts.letters.recv() => letter.map(Wake::Letter),
+            wake = due => Some(wake),
+        }
+    }
+}

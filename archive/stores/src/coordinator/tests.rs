@@ -1,0 +1,197 @@
+//! In whose name a file is admitted, when its depositor is answered, and what an abandoned upload leaves, on a coordinator that is
+//! driven by hand.
+
+use std::path::Path;
+
+use archive_daemon::clock::ManualClock;
+use archive_decisions::store::Content;
+use archive_ledger::admin::stamp::{STAMP, read};
+use archive_model::{Digests, FileName, ReplicaId, ReplicaKind, Root};
+use tokio_util::sync::CancellationToken;
+
+use super::undriven::coordinator;
+use super::*;
+use crate::depositor::Reply;
+
+const WHO: [&str; 2] = ["depositor/anna", "depositor/bert"];
+
+fn name() -> FileName {
+    FileName::new("a").unwrap()
+}
+
+fn content() -> Content {
+    Content {
+        root: Root::from_bytes([1; 32]),
+        size: 7,
+        digests: Digests::default(),
+    }
+}
+
+/// An announcement that says only how long the file is.
+fn bare() -> Claim {
+    let digests = Claim::from(&content());
+    Claim {
+        root: None,
+        ..digests
+    }
+}
+
+/// Somebody asks to store the file; where the answers come.
+fn ask(who: &str, claim: Claim) -> (Wake, mpsc::Receiver<Reply>) {
+    let (replies, answers) = mpsc::channel(1);
+    let depositor = Depositor {
+        who: who.to_owned(),
+        source: None,
+        replies,
+        sent: false,
+        claim: claim.clone(),
+        received: None,
+        answered: CancellationToken::new(),
+    };
+    let letter = Letter::Ask {
+        name: name(),
+        claim,
+        depositor: Box::new(depositor),
+    };
+    (Wake::Letter(letter), answers)
+}
+
+fn happened(event: Event) -> Wake {
+    let name = name();
+    Wake::Letter(Letter::Happened { name, event })
+}
+
+impl Coordinator {
+    fn happens(&mut self, wake: Wake) {
+        let mut decided = Vec::new();
+        self.decide(wake, &mut decided).unwrap();
+    }
+
+    /// Somebody asks to store the file; who that is from then on.
+    fn asks(&mut self, who: &str, claim: Claim) -> Requester {
+        self.happens(ask(who, claim).0);
+        Requester(self.last_requester)
+    }
+
+    /// A whole round in which only this happens.
+    fn round_of(&mut self, wake: Wake) {
+        let round = self.round(vec![wake], None).unwrap();
+        if let Some((deferred, _)) = round {
+            self.act(deferred).unwrap();
+        }
+    }
+
+    fn hears(&mut self, event: Event) {
+        self.happens(happened(event));
+    }
+
+    fn is_received(&mut self, requester: Requester) {
+        self.hears(Event::Received {
+            requester,
+            content: content(),
+        });
+    }
+
+    fn upload(&self) -> UploadId {
+        let record = self.files[&name()].state.record();
+        record.upload.as_ref().unwrap().id.clone()
+    }
+
+    fn depositor(&self) -> &str {
+        &self.files[&name()].depositor
+    }
+}
+
+fn on_a_coordinator(test: impl FnOnce(&mut Coordinator, &Path)) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _inside = runtime.enter();
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    let hand = ManualClock::new(Timestamp::from_second(1_800_000_000).unwrap());
+    let mut coordinator = coordinator(&admin, &hand);
+    coordinator.parts.specs = vec![ReplicaSpec {
+        id: ReplicaId::new("one").unwrap(),
+        kind: ReplicaKind::Bitarchive,
+        required: true,
+    }];
+    test(&mut coordinator, directory.path());
+}
+
+/// Fails if who goes on with an upload that another one left deposits in the other one's name.
+#[test]
+fn abandoned_upload_is_resumed_by_its_depositor_only() {
+    on_a_coordinator(|coordinator, _| {
+        let first = coordinator.asks(WHO[0], bare());
+        let begun = coordinator.upload();
+        coordinator.hears(Event::SourceGone { requester: first });
+        let again = coordinator.asks(WHO[0], bare());
+        assert_eq!(coordinator.upload(), begun, "the same one goes on");
+        coordinator.hears(Event::SourceGone { requester: again });
+        let second = coordinator.asks(WHO[1], bare());
+        assert_ne!(coordinator.upload(), begun);
+        coordinator.is_received(second);
+        assert_eq!(coordinator.depositor(), WHO[1]);
+    });
+}
+
+/// Fails if the admission names who announced the bytes, and not who sent them.
+#[test]
+fn depositor_is_whose_bytes_are_admitted() {
+    on_a_coordinator(|coordinator, _| {
+        let first = coordinator.asks(WHO[0], Claim::from(&content()));
+        let second = coordinator.asks(WHO[1], Claim::from(&content()));
+        assert_eq!(coordinator.depositor(), WHO[0]);
+        coordinator.hears(Event::SourceGone { requester: first });
+        coordinator.is_received(second);
+        assert_eq!(coordinator.depositor(), WHO[1]);
+    });
+}
+
+/// Fails if a depositor is told that its file is stored while a power cut may still take the row away unnoticed.
+#[test]
+fn depositor_is_answered_after_the_stamp() {
+    on_a_coordinator(|coordinator, data| {
+        let (wake, mut answers) = ask(WHO[0], Claim::from(&content()));
+        coordinator.round_of(wake);
+        let received = Event::Received {
+            requester: Requester(coordinator.last_requester),
+            content: content(),
+        };
+        coordinator.round_of(happened(received));
+        assert!(answers.try_recv().is_err(), "no replica has it yet");
+        coordinator.round_of(happened(Event::Completed {
+            replica: ReplicaId::new("one").unwrap(),
+            node: "one-1".parse().unwrap(),
+            volume: "v-1".parse().unwrap(),
+            root: content().root,
+            at: coordinator.parts.clock.now(),
+            read_back: true,
+        }));
+        let stamp = || read(&data.join(STAMP)).unwrap();
+        let told = stamp();
+        coordinator.parts.admin.stamp().unwrap();
+        assert_eq!(stamp(), told, "stamped before the depositor was told");
+        let answer = answers.blocking_recv();
+        assert!(matches!(answer, Some(Reply::Stored(_))), "{answer:?}");
+    });
+}
+
+/// Fails if the states of an abandoned upload stay in memory when another depositor begins anew, or if its own depositor
+/// loses them.
+#[test]
+fn upload_begun_anew_drops_the_abandoned_states() {
+    on_a_coordinator(|coordinator, _| {
+        let left = coordinator.parts.transfers.left.clone();
+        let first = coordinator.asks(WHO[0], bare());
+        let begun = coordinator.upload();
+        coordinator.hears(Event::SourceGone { requester: first });
+        left.put_some(&begun);
+        let again = coordinator.asks(WHO[0], bare());
+        assert!(left.had(&begun), "its depositor goes on with them");
+        coordinator.hears(Event::SourceGone { requester: again });
+        left.put_some(&begun);
+        coordinator.asks(WHO[1], bare());
+        assert_ne!(coordinator.upload(), begun);
+        assert!(!left.had(&begun), "nobody goes on with them");
+    });
+}

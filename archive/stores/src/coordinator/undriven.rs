@@ -1,0 +1,99 @@
+//! A coordinator for tests, that nobody runs.
+
+#![expect(
+    clippy::missing_panics_doc,
+    clippy::unwrap_used,
+    reason = "helpers of tests"
+)]
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use archive_daemon::clock::ManualClock;
+use archive_daemon::{Chance, Metrics, Tasks};
+use archive_ledger::admin::Admin;
+use archive_ledger::anomalies::Anomalies;
+use archive_ledger::standing::{Standing, View};
+use archive_proof::SigningKey;
+use archive_replicas::Replicas;
+use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
+use jiff::Timestamp;
+
+#[cfg(test)]
+use super::Coordinator;
+use super::{Parts, Retries};
+use crate::assemble::{Assembler, DonorLoad};
+use crate::heal::Healer;
+use crate::mail::Mail;
+use crate::metrics::Stores;
+use crate::transfer::{Left, Transfers};
+
+fn credentials(now: Timestamp) -> Credentials {
+    let not_before = SystemTime::from(now) - Duration::from_hours(1);
+    let validity = Validity {
+        not_before,
+        not_after: not_before + Duration::from_hours(4),
+    };
+    let authority = Authority::create("archive.example", validity).unwrap();
+    let grant: Grant = "repository/kb".parse().unwrap();
+    let issued = authority.issue(&[grant], &["127.0.0.1"], validity).unwrap();
+    let pem = CredentialPem {
+        certificate: issued.certificate,
+        key: issued.key,
+        authorities: authority.certificate().to_owned(),
+        revoked: None,
+    };
+    Credentials::from_pem(&pem, now.into()).unwrap()
+}
+
+/// A coordinator that nobody runs. Nothing that it wants done is done.
+#[cfg(test)]
+pub(super) fn coordinator(admin: &Admin, hand: &ManualClock) -> Coordinator {
+    Coordinator::new(parts(admin, hand))
+}
+
+/// The parts of a coordinator, over an archive without replicas.
+pub fn parts(admin: &Admin, hand: &ManualClock) -> Parts {
+    let clock = hand.clock();
+    let (mail, letters) = Mail::new();
+    let stall = Duration::from_secs(30);
+    let replicas = Replicas::new(
+        &[],
+        credentials(clock.now()),
+        archive_rpc::Limits::default(),
+        View::default(),
+    );
+    let replicas = Arc::new(replicas.unwrap());
+    let transfers = Transfers {
+        replicas: Arc::clone(&replicas),
+        mail,
+        tasks: Tasks::new(),
+        clock: clock.clone(),
+        stall,
+        md5: false,
+        left: Left::default(),
+        stores: Stores::new(&Metrics::new()).unwrap(),
+    };
+    let anomalies = Arc::new(Anomalies::open(admin, clock.clone()).unwrap());
+    let assembler = Assembler {
+        replicas,
+        clock: clock.clone(),
+        stall,
+        load: DonorLoad::default(),
+    };
+    Parts {
+        archive: "kb".to_owned(),
+        key: SigningKey::from_seed([1; 32]),
+        specs: Vec::new(),
+        standing: Arc::new(Standing::open(admin.clone()).unwrap()),
+        limits: archive_decisions::store::Limits::default(),
+        admin: admin.clone(),
+        healer: Healer::new(transfers.clone(), assembler),
+        transfers,
+        clock,
+        chance: Chance::system(),
+        letters,
+        anomalies,
+        retries: Retries::default(),
+    }
+}

@@ -1,0 +1,201 @@
+//! What the archive does by itself to bring a file into every replica: ask whether it is there, and bring it from a
+//! replica that has it. Bytes are verified while they pass.
+//!
+//! Some at a time for each replica; the others wait for their turn. A file that waits to be brought says now and then
+//! that it lives.
+
+mod slots;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_decisions::store::Event;
+use archive_model::{FileName, ReplicaId, Root, StoreFailure};
+use archive_replicas::failure;
+use bytes::Bytes;
+use jiff::SignedDuration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+
+use crate::assemble::{Assembler, Assembly, Donor, Part, Wanted};
+use crate::transfer::{Item, Pace, Transfers, UploadVerdict};
+
+use slots::Slots;
+
+/// So many files of a replica are asked for at once.
+const PROBES: usize = 32;
+
+/// So many files are brought to a replica at once.
+const HEALS: usize = 16;
+
+/// How often a file that waits for its turn says that it lives.
+const PROGRESS: Duration = Duration::from_mins(1);
+
+/// Probes and heals.
+#[derive(Clone, Debug)]
+pub struct Healer {
+    transfers: Transfers,
+    assembler: Assembler,
+    probes: Slots,
+    heals: Slots,
+}
+
+impl Healer {
+    /// A healer with nothing to do.
+    pub fn new(transfers: Transfers, assembler: Assembler) -> Self {
+        Self {
+            transfers,
+            assembler,
+            probes: Slots::new(PROBES),
+            heals: Slots::new(HEALS),
+        }
+    }
+
+    /// Asks a replica whether it has the file.
+    pub fn probe(&self, name: FileName, replica: ReplicaId, limit: SignedDuration) {
+        let transfers = self.transfers.clone();
+        let limit = Duration::try_from(limit).unwrap_or_default();
+        let (turns, stop) = (self.probes.of(&replica), self.transfers.tasks.stop());
+        self.transfers.tasks.spawn_once("probe", async move {
+            // To wait for a turn takes of the same time: an answer that comes later is not waited for.
+            let asking = async {
+                let _turn = turns.acquire().await;
+                transfers.replicas.locate(&replica, &name).await
+            };
+            let located = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                located = transfers.clock.timeout(limit, asking) => located,
+            };
+            let event = match located {
+                Err(_late) => Event::Failed {
+                    replica,
+                    reason: StoreFailure::TimedOut("asking for the file".to_owned()),
+                },
+                Ok(Err(status)) => Event::Failed {
+                    replica,
+                    reason: failure(&status, "asking for the file"),
+                },
+                Ok(Ok(located)) => {
+                    let copy = located.copies.into_iter().find_map(|copy| {
+                        let root = copy.root.filter(|_| copy.is_present())?;
+                        Some((copy, root))
+                    });
+                    match (copy, located.silent) {
+                        (Some((copy, root)), _) => Event::Completed {
+                            replica,
+                            node: copy.node,
+                            volume: copy.volume,
+                            root,
+                            at: copy.stored,
+                            read_back: false,
+                        },
+                        (None, Some(reason)) => Event::Silent { replica, reason },
+                        (None, None) => Event::Absent { replica },
+                    }
+                }
+            };
+            transfers.mail.happened(name, event).await;
+            Ok::<(), std::convert::Infallible>(())
+        });
+    }
+
+    /// Brings a file from the replicas that have it, the first of `donors` preferred; each part from one that has it
+    /// intact.
+    pub fn heal(
+        &self,
+        item: Item,
+        root: Root,
+        replica: ReplicaId,
+        donors: Vec<Donor>,
+        admission: Arc<str>,
+    ) {
+        let transfers = self.transfers.clone();
+        let (lane, chunks) = mpsc::channel(4);
+        let (seal, sealed) = watch::channel(None);
+        let wanted = Wanted {
+            name: item.name.clone(),
+            root,
+            size: item.size,
+        };
+        let mut reading = self
+            .assembler
+            .read(wanted, donors, std::iter::once(0..item.size))
+            .with_bytes();
+        let (mail, name, patient) = (transfers.mail.clone(), item.name.clone(), replica.clone());
+        let (turns, stop) = (self.heals.of(&replica), self.transfers.tasks.stop());
+        self.transfers.tasks.spawn_once("heal", async move {
+            let waiting = turn(&transfers, turns, &name, &replica);
+            let _turn = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                turn = waiting => turn,
+            };
+            let giving = async {
+                match pour(&mut reading, &lane, None).await {
+                    Ok(()) => {
+                        drop(lane);
+                        seal.send_replace(Some(UploadVerdict::Admitted(admission)));
+                        // Held until the target is done with it.
+                        seal.closed().await;
+                    }
+                    Err(reason) => {
+                        tracing::warn!(file = %name, replica = %patient, %reason, "no replica can give a file");
+                        let event = Event::Failed { replica: patient, reason };
+                        mail.happened(name.clone(), event).await;
+                        drop((lane, seal));
+                    }
+                }
+            };
+            tokio::join!(transfers.fill(replica.clone(), item, chunks, sealed), giving);
+            Ok::<(), std::convert::Infallible>(())
+        });
+    }
+}
+
+/// Waits for a turn; meanwhile, that nothing is heard of the file does not mean that it is stuck.
+async fn turn(
+    transfers: &Transfers,
+    turns: Arc<Semaphore>,
+    name: &FileName,
+    replica: &ReplicaId,
+) -> Option<OwnedSemaphorePermit> {
+    let mut waiting = Box::pin(turns.acquire_owned());
+    loop {
+        match transfers.clock.timeout(PROGRESS, &mut waiting).await {
+            Ok(turn) => return turn.ok(),
+            Err(_not_yet) => {
+                let replica = replica.clone();
+                let lives = Event::Progress { replica };
+                transfers.mail.happened(name.clone(), lives).await;
+            }
+        }
+    }
+}
+
+/// Hands on every byte, or says why not; no faster than the pace, if there is one.
+pub async fn pour(
+    reading: &mut Assembly,
+    lane: &mpsc::Sender<Bytes>,
+    pace: Option<&Pace>,
+) -> Result<(), StoreFailure> {
+    while let Some(part) = reading.next().await {
+        match part {
+            Part::Proven(proven) => {
+                if let Some(pace) = pace {
+                    pace.take(proven.length).await;
+                }
+                if lane.send(proven.bytes).await.is_err() {
+                    // The target has ended and said why.
+                    return Ok(());
+                }
+            }
+            Part::Hole(hole) => {
+                let (start, end) = (hole.range.start, hole.range.end.saturating_sub(1));
+                let reason = format!("no replica gives bytes {start}-{end}: {}", hole.said);
+                return Err(StoreFailure::Unreachable(reason));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! How much is done with one replica at once: a replica that comes back is not asked for everything in one moment, and
+//! one that is silent keeps no other waiting.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archive_model::ReplicaId;
+use tokio::sync::Semaphore;
+
+/// So many turns for each replica; cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Slots {
+    most: usize,
+    replicas: Arc<Mutex<HashMap<ReplicaId, Arc<Semaphore>>>>,
+}
+
+impl Slots {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            replicas: Arc::default(),
+        }
+    }
+
+    /// The turns of one replica.
+    pub(super) fn of(&self, replica: &ReplicaId) -> Arc<Semaphore> {
+        let mut replicas = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        let turns = replicas.entry(replica.clone());
+        Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(self.most))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_replica_has_its_own_turns_and_no_more() {
+        let slots = Slots::new(2);
+        let [one, two] = ["one", "two"].map(|id| slots.of(&ReplicaId::new(id).unwrap()));
+        let first = Arc::clone(&one).try_acquire_owned().unwrap();
+        let _second = Arc::clone(&one).try_acquire_owned().unwrap();
+        let again = slots.of(&ReplicaId::new("one").unwrap());
+        assert!(Arc::clone(&again).try_acquire_owned().is_err());
+        assert!(two.try_acquire_owned().is_ok());
+        drop(first);
+        assert!(again.try_acquire_owned().is_ok());
+    }
+}

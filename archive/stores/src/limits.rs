@@ -1,0 +1,33 @@
+//! Time limits for other parts that work on a whole file: a fixed time, and more for each byte of it.
+
+use std::time::Duration;
+
+/// The fixed part for a node.
+const NODE: Duration = Duration::from_mins(5);
+
+/// The fixed part for the archive, which waits for all replicas.
+const ARCHIVE: Duration = Duration::from_mins(30);
+
+/// The slowest reading, in bytes per second.
+const READING_RATE: u64 = 20_000_000;
+
+/// The slowest writing and reading back, in bytes per second.
+const WRITING_RATE: u64 = 10_000_000;
+
+/// The slowest storing into all replicas, in bytes per second.
+const STORING_RATE: u64 = 1_000_000;
+
+/// Returns how long a node may take, or be silent, while it reads `size` bytes of a copy.
+pub const fn reading(size: u64) -> Duration {
+    NODE.saturating_add(Duration::from_secs(size / READING_RATE))
+}
+
+/// Returns how long a node may take, or be silent, while it writes `size` bytes and reads them back.
+pub const fn writing(size: u64) -> Duration {
+    NODE.saturating_add(Duration::from_secs(size / WRITING_RATE))
+}
+
+/// Returns how long the archive may take to store `size` bytes after the last one was sent.
+pub const fn storing(size: u64) -> Duration {
+    ARCHIVE.saturating_add(Duration::from_secs(size / STORING_RATE))
+}

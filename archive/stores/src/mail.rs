@@ -1,0 +1,114 @@
+//! The messages to the coordinator.
+//!
+//! Owns what it can be told, and the wait of those who told it. Everybody may send; only the coordinator receives, and decides.
+
+use archive_decisions::store::{Claim, Event};
+use archive_ledger::admin::AdminRow;
+use archive_model::FileName;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::depositor::Depositor;
+
+/// Where the coordinator is told what happened.
+#[derive(Clone, Debug)]
+pub struct Mail(mpsc::Sender<Letter>);
+
+/// What the coordinator is told.
+#[derive(Debug)]
+pub enum Letter {
+    /// A depositor wants to store a file.
+    Ask {
+        /// The file.
+        name: FileName,
+        /// What is said of its bytes.
+        claim: Claim,
+        /// Who asks.
+        depositor: Box<Depositor>,
+    },
+    /// Something happened to a file.
+    Happened {
+        /// The file.
+        name: FileName,
+        /// The event.
+        event: Event,
+    },
+    /// People have decided something about a file.
+    Ordered {
+        /// The file.
+        name: FileName,
+        /// The event.
+        event: Event,
+        /// Who, as `role/name`.
+        who: String,
+        /// Told once it is remembered.
+        done: oneshot::Sender<()>,
+    },
+    /// People take in a file that replicas have with a signed admission, and that the admin data do not know.
+    Admit(Admittance),
+    /// Somebody wants to know when all that was said before is remembered.
+    Settle(oneshot::Sender<()>),
+}
+
+/// A file that is to be taken in.
+#[derive(Debug)]
+pub struct Admittance {
+    /// Its row.
+    pub row: Box<AdminRow>,
+    /// Who, as `role/name`.
+    pub who: String,
+    /// Told once it is remembered; `false`: another file has that name.
+    pub done: oneshot::Sender<bool>,
+}
+
+impl Mail {
+    /// Both ends: where the coordinator is told, and where it hears.
+    pub fn new() -> (Self, mpsc::Receiver<Letter>) {
+        let (sender, receiver) = mpsc::channel(1024);
+        (Self(sender), receiver)
+    }
+
+    /// Reports an event. A coordinator that has stopped needs no reports.
+    pub async fn happened(&self, name: FileName, event: Event) {
+        drop(self.0.send(Letter::Happened { name, event }).await);
+    }
+
+    /// Reports what people have decided about a file, and waits until it is remembered; `false`: the repository stops.
+    pub async fn order(&self, name: FileName, event: Event, who: String) -> bool {
+        let (done, is_done) = oneshot::channel();
+        let letter = Letter::Ordered {
+            name,
+            event,
+            who,
+            done,
+        };
+        self.0.send(letter).await.is_ok() && is_done.await.is_ok()
+    }
+
+    /// Takes a file in, and waits until that is remembered. Returns `false` if another file has that name by now, and `None`
+    /// if the repository is stopping.
+    pub async fn admit(&self, row: AdminRow, who: String) -> Option<bool> {
+        let (done, is_done) = oneshot::channel();
+        let row = Box::new(row);
+        let letter = Letter::Admit(Admittance { row, who, done });
+        self.0.send(letter).await.ok()?;
+        is_done.await.ok()
+    }
+
+    /// Waits until what was reported before is remembered; `false`: the repository is stopping.
+    pub async fn settled(&self) -> bool {
+        let (settle, settled) = oneshot::channel();
+        self.0.send(Letter::Settle(settle)).await.is_ok() && settled.await.is_ok()
+    }
+
+    /// Asks for a file to be stored; `false`: the repository is stopping.
+    pub async fn ask(&self, name: FileName, claim: Claim, depositor: Depositor) -> bool {
+        self.0
+            .send(Letter::Ask {
+                name,
+                claim,
+                depositor: Box::new(depositor),
+            })
+            .await
+            .is_ok()
+    }
+}

@@ -1,0 +1,328 @@
+//! Replicas of one node each, for tests: real calls over TLS, answered by a script.
+//!
+//! The node of replica `one` is `one-1`. It has what its replica lists.
+
+#![expect(
+    clippy::missing_panics_doc,
+    clippy::unwrap_used,
+    reason = "helpers of tests"
+)]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime};
+
+use archive_daemon::{Clock, Tasks};
+use archive_ledger::standing::View;
+use archive_model::{Groups, ReplicaId, ReplicaKind, Root};
+use archive_replicas::{ReplicaSettings, Replicas};
+use archive_rpc::{
+    Authority, CredentialPem, Credentials, Grant, Limits, ServeError, Services, Validity, bind,
+    serve,
+};
+use proto_archive::wire::node_server::{Node, NodeServer};
+use proto_archive::wire::replica_server::{Replica, ReplicaServer};
+use proto_archive::{convert as fields, wire};
+use tokio::sync::mpsc;
+use tonic::codegen::BoxStream;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status};
+
+use crate::assemble::{Assembler, DonorLoad};
+use crate::mail::{Letter, Mail};
+use crate::transfer::{Left, Transfers};
+
+/// What the replicas say, and what they were told to do.
+#[derive(Default)]
+#[expect(missing_debug_implementations, reason = "it holds a function")]
+pub struct Script {
+    /// The answer of each replica that is asked where a file is; the same for every file.
+    pub found: BTreeMap<String, wire::FindResponse>,
+    /// Done once, before the next answer that needs no look at the disks.
+    pub at_locate: Option<Box<dyn FnOnce() + Send>>,
+    /// What lies in the attic of every node.
+    pub attic: Vec<wire::AtticItem>,
+    /// What nodes were told to put aside or destroy.
+    pub acts: Vec<String>,
+}
+
+/// The replicas `one` and `two`.
+#[expect(missing_debug_implementations, reason = "its script holds a function")]
+pub struct ScriptedReplicas {
+    /// The calls to them.
+    pub replicas: Arc<Replicas>,
+    /// Their settings.
+    pub specs: Vec<ReplicaSettings>,
+    /// What runs them.
+    pub tasks: Tasks,
+    script: Arc<Mutex<Script>>,
+}
+
+impl ScriptedReplicas {
+    /// Starts them on free ports.
+    pub async fn start() -> Self {
+        let authority = Authority::create("archive.example", validity(4)).unwrap();
+        let (tasks, script) = (Tasks::new(), Arc::<Mutex<Script>>::default());
+        let mut specs = Vec::new();
+        for replica in ["one", "two"] {
+            let mut part = Part {
+                replica,
+                endpoint: String::new(),
+                script: Arc::clone(&script),
+            };
+            let routes = Routes::new(NodeServer::new(part.clone()));
+            let grant = format!("node/{replica}-1");
+            part.endpoint = listen(&tasks, credentials(&authority, &grant), routes).await;
+            let routes = Routes::new(ReplicaServer::new(part));
+            let grant = format!("monitor/{replica}");
+            specs.push(ReplicaSettings {
+                id: replica.parse().unwrap(),
+                kind: ReplicaKind::Bitarchive,
+                required: true,
+                monitor: listen(&tasks, credentials(&authority, &grant), routes).await,
+                site: None,
+                media: None,
+            });
+        }
+        let own = credentials(&authority, "repository/kb");
+        let replicas = Replicas::new(&specs, own, Limits::default(), View::default()).unwrap();
+        for ReplicaSettings { id, .. } in &specs {
+            replicas.set_members(id, vec![format!("{id}-1").parse().unwrap()]);
+        }
+        Self {
+            replicas: Arc::new(replicas),
+            specs,
+            tasks,
+            script,
+        }
+    }
+
+    /// What they say, to be changed.
+    pub fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap()
+    }
+
+    /// Sets which copies a replica lists, and that all of its volumes answer.
+    pub fn lists(&self, replica: &str, entries: Vec<wire::FileEntry>) {
+        let found = wire::FindResponse {
+            entries,
+            ..wire::FindResponse::default()
+        };
+        self.script().found.insert(replica.to_owned(), found);
+    }
+
+    /// What stores and probes work with, and what the coordinator is told.
+    pub fn transfers(&self) -> (Transfers, mpsc::Receiver<Letter>) {
+        let (mail, letters) = Mail::new();
+        let transfers = Transfers {
+            replicas: Arc::clone(&self.replicas),
+            mail,
+            tasks: self.tasks.clone(),
+            clock: Clock::system(),
+            stall: Duration::from_mins(1),
+            md5: false,
+            left: Left::default(),
+            stores: crate::metrics::Stores::new(&archive_daemon::Metrics::new()).unwrap(),
+        };
+        (transfers, letters)
+    }
+
+    /// What reads out of them.
+    pub fn assembler(&self) -> Assembler {
+        Assembler {
+            replicas: Arc::clone(&self.replicas),
+            clock: Clock::system(),
+            stall: Duration::from_mins(1),
+            load: DonorLoad::default(),
+        }
+    }
+}
+
+/// The id of a replica.
+pub fn id(replica: &str) -> ReplicaId {
+    replica.parse().unwrap()
+}
+
+/// A good copy of the content that `restore::testing` admits, on a volume of the only node.
+pub fn good(replica: &str, volume: &str, content: u8) -> wire::FileEntry {
+    wire::FileEntry {
+        node: format!("{replica}-1"),
+        volume: volume.to_owned(),
+        size: u64::from(content),
+        root: fields::root_bytes(&Root::from_bytes([content; 32])),
+        condition: wire::Condition::Present.into(),
+        stored: "2026-01-01T00:00:01Z".to_owned(),
+        ..wire::FileEntry::default()
+    }
+}
+
+/// The same, damaged in its first group.
+pub fn damaged(replica: &str, volume: &str, content: u8) -> wire::FileEntry {
+    wire::FileEntry {
+        condition: wire::Condition::Damaged.into(),
+        corrupt: fields::group_ranges(&Groups::all(1)),
+        ..good(replica, volume, content)
+    }
+}
+
+/// A whole file of seven bytes in an attic.
+pub fn attic_file(volume: &str, id: &str, name: &str) -> wire::AtticItem {
+    wire::AtticItem {
+        volume: volume.to_owned(),
+        id: id.to_owned(),
+        name: name.to_owned(),
+        kind: "file".to_owned(),
+        bytes: 7,
+        ..wire::AtticItem::default()
+    }
+}
+
+/// A volume that could not be asked.
+pub fn silent(replica: &str, volume: &str) -> wire::Gap {
+    wire::Gap {
+        replica: replica.to_owned(),
+        node: format!("{replica}-1"),
+        volume: volume.to_owned(),
+        reason: "offline".to_owned(),
+    }
+}
+
+/// From an hour ago, for so many hours.
+fn validity(hours: u64) -> Validity {
+    let not_before = SystemTime::from(Clock::system().now()) - Duration::from_hours(1);
+    Validity {
+        not_before,
+        not_after: not_before + Duration::from_hours(hours),
+    }
+}
+
+fn credentials(authority: &Authority, grant: &str) -> Credentials {
+    let grant: Grant = grant.parse().unwrap();
+    let issued = authority.issue(&[grant], &["127.0.0.1"], validity(3));
+    let issued = issued.unwrap();
+    let pem = CredentialPem {
+        certificate: issued.certificate,
+        key: issued.key,
+        authorities: authority.certificate().to_owned(),
+        revoked: None,
+    };
+    Credentials::from_pem(&pem, Clock::system().now().into()).unwrap()
+}
+
+async fn listen(tasks: &Tasks, credentials: Credentials, routes: Routes) -> String {
+    let (listener, address) = bind("127.0.0.1:0").await.unwrap();
+    let services = Services {
+        routes,
+        rules: proto_archive::rules::rules(),
+        descriptors: vec![proto_archive::DESCRIPTORS],
+    };
+    let stop = tasks.stop();
+    tasks.spawn("rpc", async move {
+        let (limits, stop) = (Limits::default(), stop.cancelled_owned());
+        serve(listener, services, credentials, limits, stop).await?;
+        Ok::<(), ServeError>(())
+    });
+    address.to_string()
+}
+
+/// The monitor and the node of a replica.
+#[derive(Clone)]
+struct Part {
+    replica: &'static str,
+    /// Of the node.
+    endpoint: String,
+    script: Arc<Mutex<Script>>,
+}
+
+impl Part {
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap()
+    }
+}
+
+#[tonic::async_trait]
+impl Replica for Part {
+    async fn locate(
+        &self,
+        request: Request<wire::FindRequest>,
+    ) -> Result<Response<wire::FindResponse>, Status> {
+        let mut script = self.script();
+        if !request.get_ref().on_disk
+            && let Some(act) = script.at_locate.take()
+        {
+            act();
+        }
+        let found = script.found.get(self.replica).cloned();
+        Ok(Response::new(found.unwrap_or_default()))
+    }
+
+    async fn replica_state(
+        &self,
+        _request: Request<wire::ReplicaStateRequest>,
+    ) -> Result<Response<wire::ReplicaStateResponse>, Status> {
+        let node = wire::NodeStatus {
+            node: format!("{}-1", self.replica),
+            endpoint: self.endpoint.clone(),
+            alive: true,
+            ..wire::NodeStatus::default()
+        };
+        Ok(Response::new(wire::ReplicaStateResponse {
+            replica: self.replica.to_owned(),
+            nodes: vec![node],
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl Node for Part {
+    async fn verify(
+        &self,
+        request: Request<wire::VerifyRequest>,
+    ) -> Result<Response<BoxStream<wire::VerifyResponse>>, Status> {
+        let script = self.script();
+        let found = script.found.get(self.replica).into_iter();
+        let mut entries = found.flat_map(|found| &found.entries);
+        let entry = entries.find(|entry| entry.volume == request.get_ref().volume);
+        let done = wire::VerifyResponse {
+            entry: Some(entry.ok_or_else(|| Status::not_found("no copy"))?.clone()),
+            ..wire::VerifyResponse::default()
+        };
+        Ok(Response::new(Box::pin(tokio_stream::once(Ok(done)))))
+    }
+
+    async fn put_aside(
+        &self,
+        request: Request<wire::PutAsideRequest>,
+    ) -> Result<Response<wire::AtticItem>, Status> {
+        let (mut script, volume) = (self.script(), request.into_inner().volume);
+        if let Some(found) = script.found.get_mut(self.replica) {
+            found.entries.retain(|entry| entry.volume != volume);
+        }
+        script
+            .acts
+            .push(format!("{}: put aside from {volume}", self.replica));
+        Ok(Response::new(wire::AtticItem::default()))
+    }
+
+    async fn attic(
+        &self,
+        _request: Request<wire::AtticRequest>,
+    ) -> Result<Response<BoxStream<wire::AtticResponse>>, Status> {
+        let all = wire::AtticResponse {
+            items: self.script().attic.clone(),
+            end: Some(wire::files_response::End::default()),
+        };
+        Ok(Response::new(Box::pin(tokio_stream::once(Ok(all)))))
+    }
+
+    async fn purge(
+        &self,
+        request: Request<wire::AtticRef>,
+    ) -> Result<Response<wire::PurgeResponse>, Status> {
+        let id = request.into_inner().id;
+        self.script()
+            .acts
+            .push(format!("{}: purge {id}", self.replica));
+        Ok(Response::new(wire::PurgeResponse { bytes: 7 }))
+    }
+}

@@ -1,0 +1,462 @@
+//! One stream in, one out per replica. A replica that stalls is dropped, not waited for.
+//!
+//! What happens is reported as events; what it means is for the store core to decide. The bytes are hashed once, here,
+//! while they pass.
+//!
+//! A stream that broke off goes on where it stood, if the same content is announced by a strong digest: at the last
+//! point that the hashing has kept and every node has. What arrives is held against all that was announced for it.
+
+mod hash;
+mod left;
+mod meeting;
+mod pace;
+mod route;
+mod verdict;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::{Clock, Tasks};
+use archive_decisions::store::{Claim, Content, Event, Requester};
+use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId};
+use archive_replicas::{Opened, Replicas, Upload, failure};
+use archive_rpc::Kind;
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+use tonic::Status;
+
+use hash::Hash;
+pub use left::Left;
+use meeting::{Meeting, Seat};
+pub use pace::Pace;
+use route::is_given_up;
+pub use route::{Carried, Route};
+pub use verdict::{Seal, UploadVerdict, VerdictReceiver};
+
+use crate::depositor::{Chunk, Source};
+use crate::limits;
+use crate::mail::Mail;
+use crate::metrics::Stores;
+
+/// Chunks on their way to one replica.
+const WINDOW: usize = 8;
+
+/// The pause before a node that is busy with the same name is asked again.
+const BUSY: Duration = Duration::from_millis(200);
+
+/// How often a replica that takes bytes is said to live.
+const PROGRESS: Duration = Duration::from_secs(10);
+
+/// How fast a node reads what it has of an upload, at least, in bytes per second.
+const READING: u64 = 50_000_000;
+
+/// What every transfer needs.
+#[derive(Clone, Debug)]
+pub struct Transfers {
+    /// Where bytes go.
+    pub replicas: Arc<Replicas>,
+    /// Where the coordinator is told.
+    pub mail: Mail,
+    /// What runs them.
+    pub tasks: Tasks,
+    /// The clock.
+    pub clock: Clock,
+    /// How long a replica may take no byte.
+    pub stall: Duration,
+    /// Whether MD5 is computed for every file.
+    pub md5: bool,
+    /// What streams left that broke off.
+    pub left: Left,
+    /// What becomes of stores.
+    pub stores: Stores,
+}
+
+/// What is being stored.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// The file.
+    pub name: FileName,
+    /// The upload.
+    pub upload: UploadId,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// A file that a depositor brings.
+#[derive(Debug)]
+pub struct Arrival {
+    /// The file.
+    pub item: Item,
+    /// What was said of the bytes by all who brought them.
+    pub claim: Claim,
+    /// Which of the depositors that ask.
+    pub requester: Requester,
+    /// Its bytes.
+    pub source: Source,
+}
+
+impl Transfers {
+    /// Tees the depositor's stream into `targets`. The caller gives the admission through the result.
+    pub fn start(&self, arrival: Arrival, targets: Vec<ReplicaId>) -> Seal {
+        let (seal, sealed) = watch::channel(None);
+        let with_md5 = self.md5 || arrival.claim.digests.md5.is_some();
+        let before = self
+            .left
+            .take(&arrival.item.upload, &arrival.source, with_md5);
+        let mut meeting = Meeting::of(before);
+        let mut lanes = Vec::new();
+        for replica in targets {
+            let (lane, chunks) = mpsc::channel(WINDOW);
+            lanes.push((replica.clone(), lane));
+            let (transfers, item, sealed) = (self.clone(), arrival.item.clone(), sealed.clone());
+            let route = Route {
+                attends: meeting.seat(),
+                ..Route::default()
+            };
+            self.tasks.spawn_once("upload", async move {
+                transfers
+                    .fill_from(replica, item, chunks, sealed, route)
+                    .await;
+                Ok::<(), std::convert::Infallible>(())
+            });
+        }
+        let transfers = self.clone();
+        self.tasks.spawn_once("transfer", async move {
+            transfers.bring(arrival, lanes, meeting, with_md5).await;
+            Ok::<(), std::convert::Infallible>(())
+        });
+        seal
+    }
+
+    /// Agrees with the replicas where to begin, reads the depositor's stream, and reports how it ended.
+    async fn bring(
+        &self,
+        arrival: Arrival,
+        lanes: Vec<(ReplicaId, mpsc::Sender<Bytes>)>,
+        meeting: Meeting,
+        with_md5: bool,
+    ) {
+        let Arrival {
+            item,
+            claim,
+            requester,
+            mut source,
+        } = arrival;
+        let limit = self.reading(meeting.furthest());
+        let mut agreeing = pin!(meeting.agree(&self.clock, limit));
+        let begin = loop {
+            tokio::select! {
+                begin = &mut agreeing => break begin,
+                // It hears that it is not forgotten.
+                () = self.clock.sleep(PROGRESS) => source.wait(),
+            }
+        };
+        let (from, points) = (begin.offset, begin.points);
+        if from > 0 {
+            tracing::info!(file = %item.name, from, "a store goes on where it stood");
+            self.stores.resumed.inc_by(from);
+        }
+        source.ready(item.upload.clone(), from);
+        let mut hash = Hash::after(from, points, with_md5);
+        let answers = source.answers();
+        let content = tokio::select! {
+            biased;
+            content = self.tee(&item.name, &mut source, lanes, &mut hash) => content,
+            // Nobody hears what comes of it: the next stream need not wait for this one's slowest replica.
+            () = answers.closed() => None,
+        };
+        // Until a replica has committed, also one whose bytes are all here may have to be sent again.
+        self.left.put(&item.upload, &source, hash);
+        let Some(content) = content else {
+            return self
+                .mail
+                .happened(item.name, Event::SourceGone { requester })
+                .await;
+        };
+        let mut event = Event::Received {
+            requester,
+            content: content.clone(),
+        };
+        if let Err(error) = claim.verify(&item.name, &content) {
+            self.left.forget(&item.upload);
+            if from > 0 {
+                // Who is to blame cannot be told: what lies before may be another's. It is sent again, whole.
+                tracing::warn!(file = %item.name, from, %error, "a store that went on is not what was announced");
+                event = Event::SourceGone { requester };
+            }
+        }
+        self.mail.happened(item.name, event).await;
+    }
+
+    /// Reads the depositor's stream and only hashes it.
+    pub fn compare(
+        &self,
+        name: FileName,
+        upload: UploadId,
+        requester: Requester,
+        mut source: Source,
+    ) {
+        let transfers = self.clone();
+        self.tasks.spawn_once("compare", async move {
+            source.ready(upload, 0);
+            let mut hash = Hash::new(transfers.md5 || source.claim.digests.md5.is_some());
+            let content = transfers
+                .tee(&name, &mut source, Vec::new(), &mut hash)
+                .await;
+            let event = match content {
+                Some(content) => Event::Received { requester, content },
+                None => Event::SourceGone { requester },
+            };
+            transfers.mail.happened(name, event).await;
+            Ok::<(), std::convert::Infallible>(())
+        });
+    }
+
+    /// How long a node is waited for that reads what it has of an upload.
+    fn reading(&self, bytes: u64) -> Duration {
+        self.stall
+            .saturating_add(Duration::from_secs(bytes / READING))
+    }
+
+    /// Reads the source to its end, hashing and handing on; `None`: it broke off.
+    async fn tee(
+        &self,
+        name: &FileName,
+        source: &mut Source,
+        mut lanes: Vec<(ReplicaId, mpsc::Sender<Bytes>)>,
+        hash: &mut Hash,
+    ) -> Option<Content> {
+        let is_teeing = !lanes.is_empty();
+        loop {
+            match source.next().await {
+                Err(why) => {
+                    tracing::info!(file = %name, %why, "a depositor's stream broke off");
+                    return None;
+                }
+                Ok(Chunk::End) => return Some(hash.content()),
+                Ok(Chunk::Data(bytes)) => {
+                    hash.update(&bytes)?;
+                    self.stores.bytes.inc_by(bytes.len() as u64);
+                    if hash.size() > source.claim.size {
+                        // Longer than announced: whatever follows, it will be refused.
+                        return Some(hash.content());
+                    }
+                    let mut open = Vec::with_capacity(lanes.len());
+                    for (replica, lane) in lanes {
+                        match self
+                            .clock
+                            .timeout(self.stall, lane.send(bytes.clone()))
+                            .await
+                        {
+                            Ok(Ok(())) => open.push((replica, lane)),
+                            // It has ended and said why.
+                            Ok(Err(_closed)) => {}
+                            Err(_late) => {
+                                let reason = StoreFailure::Stalled(self.stall.as_secs());
+                                self.mail
+                                    .happened(name.clone(), Event::Failed { replica, reason })
+                                    .await;
+                            }
+                        }
+                    }
+                    lanes = open;
+                    if is_teeing && lanes.is_empty() {
+                        tracing::warn!(file = %name, "no replica takes the file any more");
+                        return None;
+                    }
+                    source.taken(hash.size());
+                }
+            }
+        }
+    }
+
+    /// Brings one replica the bytes of `chunks`, then the admission; reports how it went.
+    pub async fn fill(
+        &self,
+        replica: ReplicaId,
+        item: Item,
+        chunks: mpsc::Receiver<Bytes>,
+        sealed: VerdictReceiver,
+    ) {
+        let route = Route::default();
+        self.fill_from(replica, item, chunks, sealed, route).await;
+    }
+
+    /// The same, by this route.
+    async fn fill_from(
+        &self,
+        replica: ReplicaId,
+        item: Item,
+        mut chunks: mpsc::Receiver<Bytes>,
+        sealed: VerdictReceiver,
+        route: Route,
+    ) {
+        let given_up = sealed.clone();
+        let filled = self.carry(&replica, &item, &mut chunks, sealed, route);
+        match filled.await {
+            Ok(None) => {}
+            // Nobody waits for it any more, and whoever stores the file now must not take it for their own.
+            Err(status) if is_given_up(&given_up) => {
+                tracing::debug!(file = %item.name, %replica, %status, "an upload that was given up");
+            }
+            Ok(Some(Carried { copy, read_back })) if let Some(root) = copy.root => {
+                let event = Event::Completed {
+                    replica,
+                    node: copy.node,
+                    volume: copy.volume,
+                    root,
+                    at: copy.stored,
+                    read_back,
+                };
+                self.mail.happened(item.name, event).await;
+            }
+            Ok(Some(_)) => {
+                let why = "a node stored a file without a root".to_owned();
+                let reason = StoreFailure::Unreachable(why);
+                self.mail
+                    .happened(item.name, Event::Failed { replica, reason })
+                    .await;
+            }
+            Err(status) => {
+                let reason = failure(&status, "storing the file");
+                tracing::warn!(file = %item.name, %replica, %reason, "a replica did not take a file");
+                self.mail
+                    .happened(item.name, Event::Failed { replica, reason })
+                    .await;
+            }
+        }
+    }
+
+    /// The same; how it went is the result. None: the admission never came.
+    pub async fn carry(
+        &self,
+        replica: &ReplicaId,
+        item: &Item,
+        chunks: &mut mpsc::Receiver<Bytes>,
+        mut sealed: VerdictReceiver,
+        route: Route,
+    ) -> Result<Option<Carried>, Status> {
+        let tell = async |event| {
+            if !route.is_quiet {
+                self.mail.happened(item.name.clone(), event).await;
+            }
+        };
+        let points = route.attends.as_ref().map(Seat::points).unwrap_or_default();
+        let (node, opened) = self.open(replica, item, route.avoid, &points).await?;
+        let placed = Event::Placed {
+            replica: replica.clone(),
+            node: node.clone(),
+        };
+        tell(placed).await;
+        let mut upload = match opened {
+            Opened::Stored(copy) => {
+                return Ok(Some(Carried {
+                    copy,
+                    read_back: false,
+                }));
+            }
+            Opened::Ready(offer) => {
+                let from = match route.attends {
+                    None => 0,
+                    Some(seat) => seat.agree(&node, offer.offset, offer.root).await?,
+                };
+                offer.start(from).await?
+            }
+        };
+        let mut told = self.clock.instant();
+        while let Some(bytes) = chunks.recv().await {
+            let sent = self.clock.timeout(self.stall, upload.data(bytes)).await;
+            sent.map_err(|late| {
+                Kind::TimedOut.status(format!("the node takes no bytes: {late}"))
+            })??;
+            if self.clock.instant().saturating_duration_since(told) >= PROGRESS {
+                told = self.clock.instant();
+                let replica = replica.clone();
+                tell(Event::Progress { replica }).await;
+            }
+        }
+        // The stream ended or broke off: only the verdict tells.
+        let verdict = match sealed.wait_for(Option::is_some).await {
+            Ok(verdict) => verdict.clone(),
+            Err(_given_up) => None,
+        };
+        let admission = match verdict {
+            Some(UploadVerdict::Admitted(admission)) => admission,
+            Some(UploadVerdict::Forgotten) => {
+                // Whether or not it does: what it keeps it reaps one day.
+                drop(self.clock.timeout(self.stall, upload.forget()).await);
+                return Ok(None);
+            }
+            None => return Ok(None),
+        };
+        let uploaded = Event::DataUploaded {
+            replica: replica.clone(),
+        };
+        tell(uploaded).await;
+        self.commit(upload, &admission, item.size).await.map(Some)
+    }
+
+    async fn commit(&self, upload: Upload, admission: &str, size: u64) -> Result<Carried, Status> {
+        let limit = limits::reading(size);
+        match self.clock.timeout(limit, upload.close(admission)).await {
+            Ok(copy) => Ok(Carried {
+                copy: copy?,
+                read_back: true,
+            }),
+            Err(_late) => Err(Kind::TimedOut.status("the node did not answer after the last byte")),
+        }
+    }
+
+    /// Opens an upload on a node of the replica; on another one where the first cannot.
+    async fn open(
+        &self,
+        replica: &ReplicaId,
+        item: &Item,
+        mut avoid: Vec<NodeId>,
+        points: &[u64],
+    ) -> Result<(NodeId, Opened), Status> {
+        let limit = self.reading(points.last().copied().unwrap_or(0));
+        let until = self.clock.instant() + self.stall;
+        let avoided = avoid
+            .iter()
+            .map(|node| format!("; node {node} is to be avoided"));
+        let mut refusals: String = avoided.collect();
+        loop {
+            let placing = self
+                .replicas
+                .place(replica, &item.name, &item.upload, item.size, &avoid);
+            // A monitor asks its nodes, and answers within the limits that it has for them.
+            let placed = match self.clock.timeout(self.stall, placing).await {
+                Ok(placed) => placed,
+                Err(late) => Err(Kind::TimedOut.status(format!("replica {replica}: {late}"))),
+            };
+            let place = placed.map_err(|status| {
+                let said = format!("{}{refusals}", status.message());
+                Kind::of(&status).status(said)
+            })?;
+            let opening = place.open(&item.upload, &item.name, item.size, points.to_vec());
+            let opened = self.clock.timeout(limit, opening).await;
+            let status = match opened {
+                Ok(Ok(opened)) => return Ok((place.node, opened)),
+                Ok(Err(status)) => status,
+                Err(late) => Kind::TimedOut.status(late.to_string()),
+            };
+            if Kind::of(&status) == Kind::Busy && self.clock.instant() < until {
+                // The node has not yet seen the end of the stream before this one.
+                self.clock.sleep(BUSY).await;
+                continue;
+            }
+            let another_might = matches!(
+                Kind::of(&status),
+                Kind::NoSpace | Kind::Unavailable | Kind::Storage | Kind::TimedOut
+            );
+            if !another_might || avoid.contains(&place.node) {
+                return Err(status);
+            }
+            tracing::info!(file = %item.name, node = %place.node, %status, "another node is tried");
+            refusals = format!("{refusals}; node {}: {}", place.node, status.message());
+            avoid.push(place.node);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! All that is computed of a depositor's bytes while they pass, and the states from which it goes on.
+
+use archive_decisions::store::Content;
+use archive_model::{Digests, Root};
+use archive_proof::points::split;
+use archive_proof::{Points, Prefix, TreeBuilder};
+use md5::{Digest, Md5};
+use sha2::Sha256;
+
+/// What is known of the first bytes of a file.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    prefix: Prefix,
+    sha256: Sha256,
+    md5: Option<Md5>,
+}
+
+impl State {
+    /// The root of those bytes.
+    pub(super) fn root(&self) -> Root {
+        self.prefix.root()
+    }
+
+    /// Whether their MD5 was computed.
+    pub(super) const fn has_md5(&self) -> bool {
+        self.md5.is_some()
+    }
+}
+
+/// All that is computed while the bytes pass. Memory: a hundred groups, whatever the size.
+#[derive(Debug)]
+pub(super) struct Hash {
+    tree: TreeBuilder<std::io::Sink>,
+    sha256: Sha256,
+    md5: Option<Md5>,
+    points: Points<State>,
+}
+
+impl Hash {
+    pub(super) fn new(md5: bool) -> Self {
+        Self {
+            tree: TreeBuilder::new(std::io::sink()),
+            sha256: Sha256::new(),
+            md5: md5.then(Md5::new),
+            points: Points::default(),
+        }
+    }
+
+    /// Goes on after the first `offset` bytes; one of `points`, or nothing is known and it begins anew.
+    pub(super) fn after(offset: u64, mut points: Points<State>, md5: bool) -> Self {
+        match points.back_to(offset).cloned() {
+            None => Self::new(md5),
+            Some(state) => Self {
+                tree: TreeBuilder::after(state.prefix),
+                sha256: state.sha256,
+                md5: state.md5,
+                points,
+            },
+        }
+    }
+
+    /// How many bytes have passed, those included after which it went on.
+    pub(super) const fn size(&self) -> u64 {
+        self.tree.size()
+    }
+
+    /// `None` never comes: a sink takes everything.
+    pub(super) fn update(&mut self, mut bytes: &[u8]) -> Option<()> {
+        while !bytes.is_empty() {
+            let (piece, rest) = split(self.size(), bytes);
+            self.sha256.update(piece);
+            if let Some(md5) = &mut self.md5 {
+                md5.update(piece);
+            }
+            self.tree.update(piece).ok()?;
+            self.points.keep(self.tree.size(), || State {
+                prefix: self.tree.prefix(),
+                sha256: self.sha256.clone(),
+                md5: self.md5.clone(),
+            });
+            bytes = rest;
+        }
+        Some(())
+    }
+
+    /// What has passed, as if it were all.
+    pub(super) fn content(&self) -> Content {
+        let digests = Digests {
+            sha256: Some(self.sha256.clone().finalize().into()),
+            md5: self.md5.clone().map(|md5| md5.finalize().into()),
+        };
+        Content {
+            root: self.tree.root_so_far(),
+            size: self.size(),
+            digests,
+        }
+    }
+
+    /// The states from which it goes on.
+    pub(super) fn into_points(self) -> Points<State> {
+        self.points
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_proof::points::STRIDE;
+
+    use super::*;
+
+    fn noise(size: usize) -> Vec<u8> {
+        (0..size as u64)
+            .map(|at| at.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()[0])
+            .collect()
+    }
+
+    #[test]
+    fn whatever_was_cut_the_content_is_the_same() {
+        let bytes = noise(5 * 1024 * 1024 + 77);
+        let mut whole = Hash::new(true);
+        whole.update(&bytes).unwrap();
+        let content = whole.content();
+        assert_eq!(content.root.as_bytes(), blake3::hash(&bytes).as_bytes());
+        assert_eq!(content.digests.sha256, Some(Sha256::digest(&bytes).into()));
+        assert_eq!(content.digests.md5, Some(Md5::digest(&bytes).into()));
+        for cut in [
+            1,
+            1024 * 1024 - 1,
+            1024 * 1024,
+            3 * 1024 * 1024 + 5,
+            bytes.len(),
+        ] {
+            let mut first = Hash::new(true);
+            for piece in bytes[..cut].chunks(100_003) {
+                first.update(piece).unwrap();
+            }
+            let points = first.into_points();
+            let offsets: Vec<u64> = points.iter().map(|(offset, _)| offset).collect();
+            assert_eq!(offsets.len(), cut / 1024 / 1024);
+            for offset in offsets.into_iter().chain([0]) {
+                let at = usize::try_from(offset).unwrap();
+                let mut second = Hash::after(offset, points.clone(), true);
+                assert_eq!(second.size(), offset);
+                second.update(&bytes[at..]).unwrap();
+                assert_eq!(second.content(), content, "cut at {cut}, from {offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_bytes_after_the_cut_are_other_content() {
+        let bytes = noise(2 * 1024 * 1024);
+        let mut first = Hash::new(false);
+        first.update(&bytes).unwrap();
+        let content = first.content();
+        let mut second = Hash::after(STRIDE, first.into_points(), false);
+        assert_eq!(
+            second.points.iter().map(|(at, _)| at).collect::<Vec<_>>(),
+            [STRIDE],
+            "what was computed of other bytes is forgotten"
+        );
+        second.update(&vec![0; 1024 * 1024]).unwrap();
+        assert_eq!(second.content().size, content.size);
+        assert_ne!(second.content().root, content.root);
+    }
+}

@@ -1,0 +1,84 @@
+//! What streams left that broke off: the states of their hashing, in memory, bounded, until the file is stored or its
+//! intent has expired. A repository that was restarted has none, and depositors begin with the first byte.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use archive_decisions::store::{Agreement, Claim};
+use archive_model::UploadId;
+use archive_proof::{Points, Shelf};
+
+use super::hash::{Hash, State};
+use crate::depositor::Source;
+
+/// How many states are kept of all streams: some 35 MB.
+const MOST: usize = 2048;
+
+/// What was announced, and how far it came.
+type Begun = (Claim, Points<State>);
+
+/// What streams left, by their upload. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Left(Arc<Mutex<Shelf<Begun>>>);
+
+impl Default for Left {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Shelf::new(MOST))))
+    }
+}
+
+impl Left {
+    /// The states from which this depositor's stream can go on: none, unless it announces, by a strong digest, the same
+    /// content as the one that left them.
+    pub(super) fn take(&self, upload: &UploadId, source: &Source, md5: bool) -> Points<State> {
+        let left = self.shelf().take(upload);
+        let is_same = |claim: &Claim| source.claim.compare(claim) == Agreement::Same;
+        let has_md5 = |points: &Points<State>| points.iter().all(|(_, state)| state.has_md5());
+        match left {
+            Some((claim, points))
+                if source.can_resume && is_same(&claim) && (!md5 || has_md5(&points)) =>
+            {
+                points
+            }
+            Some(_) | None => Points::default(),
+        }
+    }
+
+    /// Keeps the states of a stream that has ended.
+    pub(super) fn put(&self, upload: &UploadId, source: &Source, hash: Hash) {
+        let points = hash.into_points();
+        if !points.is_empty() {
+            let left = (source.claim.clone(), points);
+            self.shelf().put(upload.clone(), left.1.len(), left);
+        }
+    }
+
+    /// Forgets what the streams of an upload left.
+    pub fn forget(&self, upload: &UploadId) {
+        drop(self.shelf().take(upload));
+    }
+
+    /// Leaves the first bytes of a stream, as one that broke off does.
+    #[cfg(test)]
+    pub(crate) fn put_some(&self, upload: &UploadId) {
+        let (replies, _) = tokio::sync::mpsc::channel(1);
+        let claim = Claim {
+            size: 1 << 40,
+            root: None,
+            digests: archive_model::Digests::default(),
+        };
+        let source = Source::new(tokio_stream::empty(), replies, claim);
+        let mut hash = Hash::new(false);
+        hash.update(&vec![0; 1 << 20]).unwrap();
+        self.put(upload, &source, hash);
+    }
+
+    /// Whether streams of an upload left anything; that is taken.
+    #[cfg(test)]
+    pub(crate) fn had(&self, upload: &UploadId) -> bool {
+        self.shelf().take(upload).is_some()
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf<Begun>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
