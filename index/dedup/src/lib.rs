@@ -46,7 +46,7 @@ mod search;
 pub use build::{BuildError, Workspace, build};
 pub use index::{DedupError, DedupIndex, EarlierCapture};
 pub use layout::MAX_LINE;
-pub use report::{BuildReport, Problem};
+pub use report::{BuildProblem, BuildReport};
 
 #[cfg(test)]
 mod tests;

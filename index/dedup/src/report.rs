@@ -42,11 +42,11 @@ pub struct BuildReport {
     /// The problems.
     pub problem_count: u64,
     /// The first thousand of them.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<BuildProblem>,
 }
 
 impl BuildReport {
-    pub(crate) fn add(&mut self, problem: Problem) {
+    pub(crate) fn add(&mut self, problem: BuildProblem) {
         self.problem_count += 1;
         if self.problems.len() < NAMED {
             self.problems.push(problem);
@@ -57,7 +57,7 @@ impl BuildReport {
 /// Something that makes the index lack captures. Texts from metadata files are cut to 300 characters, and their control
 /// characters are escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum BuildProblem {
     /// A metadata file that is damaged, or cannot be read to its end.
     Damage {
         /// The metadata file.
@@ -111,7 +111,7 @@ pub enum Problem {
     },
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for BuildProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Damage { file, problem } => write!(f, "{file}: {problem}"),

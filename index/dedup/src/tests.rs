@@ -14,7 +14,7 @@ use archive_formats::digest::{Algorithm, Value, digest};
 use archive_formats::warc::{Builder, Kind, Writer};
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::{BuildReport, DedupIndex, Problem, Workspace, build};
+use crate::{BuildProblem, BuildReport, DedupIndex, Workspace, build};
 
 const ID: &str = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
 
@@ -167,7 +167,7 @@ impl BuiltIndex {
         self.report
             .problems
             .iter()
-            .map(Problem::to_string)
+            .map(BuildProblem::to_string)
             .collect()
     }
 

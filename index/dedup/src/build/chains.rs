@@ -12,7 +12,7 @@ use archive_formats::date::Stamp;
 use super::fact::{self, Origin, second};
 use super::{BuildError, SortedLines, Workspace};
 use crate::layout::{self, MAX_LINE};
-use crate::report::{BuildReport, Problem, shown};
+use crate::report::{BuildProblem, BuildReport, shown};
 
 /// The most steps of a chain. Crawlers write the first capture as the origin, which is one step.
 const MAX_STEPS: u32 = 16;
@@ -254,12 +254,12 @@ impl ChainFollower<'_> {
         duplicate.steps += 1;
         if duplicate.steps > MAX_STEPS {
             let uri = duplicate.uri();
-            self.report.add(Problem::Loop { uri });
+            self.report.add(BuildProblem::Loop { uri });
             return Ok(());
         }
         let Some(next) = fact::origin(origin) else {
             let (uri, origin) = (duplicate.uri(), None);
-            self.report.add(Problem::Dangling { uri, origin });
+            self.report.add(BuildProblem::Dangling { uri, origin });
             return Ok(());
         };
         duplicate.lead_to(&next, &origin.key);
@@ -276,7 +276,7 @@ impl ChainFollower<'_> {
             return Ok(());
         }
         let origin = fact::origin(&duplicate.capture);
-        self.report.add(Problem::Dangling {
+        self.report.add(BuildProblem::Dangling {
             uri: duplicate.uri(),
             origin: origin.map(|origin| origin.to_string()),
         });
@@ -289,7 +289,7 @@ impl ChainFollower<'_> {
         let is_other = |(one, other): (&String, &String)| one != other;
         let digests = line.digest.as_ref().zip(first.digest.as_ref());
         if digests.is_some_and(is_other) {
-            self.report.add(Problem::Contradiction {
+            self.report.add(BuildProblem::Contradiction {
                 uri: duplicate.uri(),
                 file: shown(first.file.as_deref().unwrap_or_default()),
                 offset: first.offset.unwrap_or_default(),
@@ -317,7 +317,7 @@ impl ChainFollower<'_> {
         let line = Format::Cdxj.write(capture);
         if line.len() > MAX_LINE {
             let uri = shown(&capture.key);
-            self.report.add(Problem::LongLine { uri });
+            self.report.add(BuildProblem::LongLine { uri });
             return Ok(());
         }
         self.captures.push(line.as_bytes())?;

@@ -71,7 +71,7 @@ pub(super) struct Fact {
     /// The job: lines of a log are joined with the index of the same one.
     pub(super) job: String,
     /// The kind of the line.
-    pub(super) kind: Kind,
+    pub(super) kind: FactKind,
     /// The number of the record that it stood in.
     pub(super) record: u64,
     /// The capture. Its key is that of its URL.
@@ -80,7 +80,7 @@ pub(super) struct Fact {
 
 /// The kind of a line of a metadata file, in the order in which lines of one time are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FactKind {
     /// Of our own index of captures: complete.
     Capture,
     /// Of an index of records: a place without a digest.
@@ -89,7 +89,7 @@ pub(super) enum Kind {
     Log,
 }
 
-impl Kind {
+impl FactKind {
     const ALL: [Self; 3] = [Self::Capture, Self::Index, Self::Log];
 
     fn letter(self) -> &'static str {
@@ -123,7 +123,7 @@ impl Fact {
         let (kind, capture) = (fields.next()?, fields.next()?);
         Some(Self {
             job: job.to_owned(),
-            kind: Kind::ALL.into_iter().find(|one| one.letter() == kind)?,
+            kind: FactKind::ALL.into_iter().find(|one| one.letter() == kind)?,
             record: record.parse().ok()?,
             capture: Format::Cdxj.read(capture).ok()?,
         })

@@ -10,7 +10,7 @@ use archive_formats::cdx::{Capture, Sorter};
 use archive_formats::date::Stamp;
 
 use super::chains::{self, Duplicate, Graph};
-use super::fact::{self, Fact, Kind, second};
+use super::fact::{self, Fact, FactKind, second};
 use super::metadata::TrustedLines;
 use super::{BuildError, SortedLines, Workspace};
 use crate::report::BuildReport;
@@ -67,12 +67,12 @@ impl Joiner {
         let mut logged = Vec::new();
         for fact in group.drain(..) {
             match fact.kind {
-                Kind::Capture => self.push_capture(&fact.capture)?,
-                Kind::Index => {
+                FactKind::Capture => self.push_capture(&fact.capture)?,
+                FactKind::Index => {
                     let same = records.entry(second(fact.capture.timestamp)).or_default();
                     same.push_back(fact.capture);
                 }
-                Kind::Log => logged.push(fact.capture),
+                FactKind::Log => logged.push(fact.capture),
             }
         }
         let mut left = Vec::new();

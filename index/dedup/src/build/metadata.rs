@@ -13,10 +13,10 @@ use archive_formats::defect::{Class, Defect};
 use archive_formats::digest::{Digest, Hashers, Value};
 use archive_formats::warc::{Compression, End, ReadError, Reader, Record};
 
-use super::fact::{self, Fact, Kind, NoCapture};
+use super::fact::{self, Fact, FactKind, NoCapture};
 use super::line::{BlockLine, LineReader};
 use crate::layout;
-use crate::report::{BuildReport, Problem, shown};
+use crate::report::{BuildProblem, BuildReport, shown};
 
 /// The most bytes of the name of an organisation in the list of jobs.
 const LONGEST_ORGANIZATION: usize = 255;
@@ -42,7 +42,7 @@ impl TrustedLines {
     pub(super) fn accept(&self, fact: &Fact) -> bool {
         let captures = self.captures.get(&fact.job);
         let is_complete = captures.is_some_and(|captures| captures.begun == captures.whole);
-        let is_needed = fact.kind == Kind::Capture || !is_complete;
+        let is_needed = fact.kind == FactKind::Capture || !is_complete;
         is_needed && !self.changed.contains(&fact.record)
     }
 }
@@ -64,25 +64,25 @@ pub(super) struct Collector {
 
 /// A record that is read.
 #[derive(Debug)]
-struct Source {
+struct MetadataRecord {
     file: String,
     uri: String,
     /// Where the record begins in the file.
     offset: u64,
-    kind: Kind,
+    kind: FactKind,
     job: String,
     /// The line of the job in an index; `None` if its number is not known.
     numbered_job: Option<String>,
 }
 
-impl Source {
+impl MetadataRecord {
     /// `None` for all other records of a metadata file.
     fn from_uri(uri: &str, file: &str, offset: u64) -> Option<Self> {
         let (organization, path) = uri.strip_prefix("metadata://")?.split_once('/')?;
         let kinds = [
-            ("crawl/index/captures", Kind::Capture),
-            ("crawl/index/cdx", Kind::Index),
-            ("crawl/logs/crawl.log", Kind::Log),
+            ("crawl/index/captures", FactKind::Capture),
+            ("crawl/index/cdx", FactKind::Index),
+            ("crawl/logs/crawl.log", FactKind::Log),
         ];
         let kind = kinds.iter().find(|(start, _)| path.starts_with(start))?.1;
         let (_, query) = path.split_once('?').unwrap_or_default();
@@ -105,14 +105,14 @@ impl Source {
 
     fn read(&self, line: &str) -> Result<Capture, NoCapture> {
         match self.kind {
-            Kind::Capture => fact::from_captures(line),
-            Kind::Index => fact::from_index(line),
-            Kind::Log => fact::from_log(line),
+            FactKind::Capture => fact::from_captures(line),
+            FactKind::Index => fact::from_index(line),
+            FactKind::Log => fact::from_log(line),
         }
     }
 
-    fn problem(&self, number: u64, problem: &str) -> Problem {
-        Problem::Line {
+    fn problem(&self, number: u64, problem: &str) -> BuildProblem {
+        BuildProblem::Line {
             file: self.file.clone(),
             record: self.uri.clone(),
             offset: self.offset,
@@ -124,26 +124,26 @@ impl Source {
 
 /// The reason why a file is not read to its end.
 #[derive(Debug)]
-enum Stop {
+enum ReadStop {
     /// The file cannot be read. The others go on.
     File(ReadError),
     /// Nothing can be sorted any more.
     Sort(SortError),
 }
 
-impl From<ReadError> for Stop {
+impl From<ReadError> for ReadStop {
     fn from(error: ReadError) -> Self {
         Self::File(error)
     }
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for ReadStop {
     fn from(error: io::Error) -> Self {
         Self::File(error.into())
     }
 }
 
-impl From<SortError> for Stop {
+impl From<SortError> for ReadStop {
     fn from(error: SortError) -> Self {
         Self::Sort(error)
     }
@@ -191,12 +191,12 @@ impl Collector {
         }
         let file = file.to_owned();
         match ended {
-            Err(Stop::Sort(error)) => return Err(error),
-            Err(Stop::File(error)) => {
+            Err(ReadStop::Sort(error)) => return Err(error),
+            Err(ReadStop::File(error)) => {
                 let problem = error.to_string();
-                report.add(Problem::Damage { file, problem });
+                report.add(BuildProblem::Damage { file, problem });
             }
-            Ok(()) if self.records == before => report.add(Problem::Empty { file }),
+            Ok(()) if self.records == before => report.add(BuildProblem::Empty { file }),
             Ok(()) => {}
         }
         Ok(())
@@ -207,10 +207,10 @@ impl Collector {
         file: &str,
         reader: &mut Reader<R>,
         report: &mut BuildReport,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ReadStop> {
         while let Some(record) = reader.next_record()? {
             let uri = record.header().uri("WARC-Target-URI").unwrap_or_default();
-            let source = Source::from_uri(&uri, file, record.offset());
+            let source = MetadataRecord::from_uri(&uri, file, record.offset());
             let end = match &source {
                 Some(source) => self.record(source, record, report)?,
                 None => record.end()?,
@@ -226,14 +226,14 @@ impl Collector {
     /// Reads a record to its end. It is believed once that is reached.
     fn record<R: Read>(
         &mut self,
-        source: &Source,
+        source: &MetadataRecord,
         mut record: Record<'_, R>,
         report: &mut BuildReport,
-    ) -> Result<End, Stop> {
+    ) -> Result<End, ReadStop> {
         self.records += 1;
         self.all_jobs.extend(source.numbered_job.clone());
         self.trusted.changed.insert(self.records);
-        if source.kind == Kind::Capture {
+        if source.kind == FactKind::Capture {
             self.captures(&source.job).begun += 1;
             self.jobs.insert(source.job.clone());
         }
@@ -264,7 +264,7 @@ impl Collector {
             None => !end.defects.iter().any(is_garbled),
         };
         if end.complete && !is_right {
-            report.add(Problem::Damage {
+            report.add(BuildProblem::Damage {
                 file: source.file.clone(),
                 problem: format!(
                     "offset {}: {} was changed, by its digest or its compression, and is left out",
@@ -280,7 +280,7 @@ impl Collector {
         if let Some(text) = last {
             self.line(source, number, &text, report)?;
         }
-        if source.kind == Kind::Capture {
+        if source.kind == FactKind::Capture {
             self.captures(&source.job).whole += 1;
         }
         Ok(end)
@@ -290,7 +290,7 @@ impl Collector {
     fn name_defects(&mut self, file: &str, defects: &[Defect], report: &mut BuildReport) {
         for defect in defects.iter().filter(|defect| defect.class.costs_content()) {
             self.is_damaged = true;
-            report.add(Problem::Damage {
+            report.add(BuildProblem::Damage {
                 file: file.to_owned(),
                 problem: shown(&defect.to_string()),
             });
@@ -304,7 +304,7 @@ impl Collector {
     /// Takes a line, or names it.
     fn line(
         &mut self,
-        source: &Source,
+        source: &MetadataRecord,
         number: u64,
         text: &str,
         report: &mut BuildReport,
