@@ -306,7 +306,7 @@ fn search(path: &str, count: u64, lookups: u64, out: &mut impl Write) -> Result<
             };
             let mut lines = BufReader::with_capacity(
                 8192,
-                At {
+                FileTail {
                     file: &file,
                     at: start,
                 },
@@ -328,12 +328,12 @@ fn search(path: &str, count: u64, lookups: u64, out: &mut impl Write) -> Result<
 }
 
 /// A file from a place on.
-struct At<'a> {
+struct FileTail<'a> {
     file: &'a File,
     at: u64,
 }
 
-impl io::Read for At<'_> {
+impl io::Read for FileTail<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read_at(buffer, self.at)?;
         self.at += u64::try_from(read).unwrap_or(0);

@@ -12,17 +12,17 @@ use archive_formats::cdx::Capture;
 use crate::files::Counts;
 use crate::moment::Moment;
 use crate::place::{Place, Position};
-use crate::shared::Shared;
+use crate::shared::SharedState;
 
 /// An open index of captures. Clones share it; it is closed when the last of them is gone.
 #[derive(Clone, Debug)]
 pub struct Captures {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedState>,
 }
 
 impl Captures {
     /// Makes durable all that was changed. Changes survive the end of the process without it; a power cut may take those
-    /// since the last call, the latest ones first, with the [`FollowState`](crate::FollowState) that came with them.
+    /// since the last call, the latest ones first, with the [`FollowPosition`](crate::FollowPosition) that came with them.
     pub fn sync(&self) -> Result<(), DbError> {
         self.shared.database.sync()
     }
@@ -54,7 +54,7 @@ impl Captures {
         };
         let place = Place {
             key: shared.rules.key_of(capture),
-            time: Moment::of(capture.timestamp),
+            time: Moment::from_stamp(capture.timestamp),
             file: number,
             position: capture
                 .offset

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::Captures;
 use crate::names::Source;
-use crate::query::{Reading, SourceTest};
+use crate::query::{MatchingRows, SourceTest};
 
 /// How much memory sorting takes before it uses temporary files.
 const MEMORY: usize = 32 << 20;
@@ -41,7 +41,7 @@ pub enum ExportScope {
 }
 
 /// The parts that an export is written to.
-pub trait Parts {
+pub trait ExportParts {
     /// A part that is open.
     type Part: Write;
 
@@ -103,7 +103,7 @@ impl Captures {
     /// # Errors
     ///
     /// [`ExportError`]; the parts that were finished until then are whole, and the export is not.
-    pub fn export<P: Parts>(
+    pub fn export<P: ExportParts>(
         &self,
         export: &Export,
         temporary: &Path,
@@ -124,7 +124,7 @@ impl Captures {
         output.finish().map_err(ExportError::Output)
     }
 
-    fn scoped(&self, scope: &ExportScope) -> Result<Reading<'_>, ExportError> {
+    fn scoped(&self, scope: &ExportScope) -> Result<MatchingRows<'_>, ExportError> {
         let sources: Option<SourceTest> = match scope {
             ExportScope::All => None,
             ExportScope::Archive => Some(Box::new(|source: &Source| source.set.is_none())),
@@ -166,8 +166,8 @@ fn is_in_key_order(format: &Format) -> bool {
 }
 
 /// Writes captures that come in the order of key and time.
-fn write_groups<P: Parts>(
-    captures: Reading<'_>,
+fn write_groups<P: ExportParts>(
+    captures: MatchingRows<'_>,
     export: &Export,
     temporary: &Path,
     output: &mut Output<'_, P>,
@@ -221,7 +221,7 @@ impl Group {
         }
     }
 
-    fn write<P: Parts>(self, output: &mut Output<'_, P>) -> Result<(), ExportError> {
+    fn write<P: ExportParts>(self, output: &mut Output<'_, P>) -> Result<(), ExportError> {
         match self.others {
             Some(sorter) => {
                 sorter.finish(output)?;
@@ -235,7 +235,7 @@ impl Group {
 }
 
 /// The parts, and how full the open one is.
-struct Output<'a, P: Parts> {
+struct Output<'a, P: ExportParts> {
     parts: &'a mut P,
     header: Option<String>,
     limit: u64,
@@ -248,7 +248,7 @@ struct Output<'a, P: Parts> {
     report: ExportReport,
 }
 
-impl<'a, P: Parts> Output<'a, P> {
+impl<'a, P: ExportParts> Output<'a, P> {
     fn new(parts: &'a mut P, export: &Export) -> Result<Self, ExportError> {
         let part = parts.begin(1).map_err(ExportError::Output)?;
         let mut output = Self {
@@ -314,7 +314,7 @@ fn length(line: &[u8]) -> u64 {
 }
 
 /// A sorter hands over lines in pieces, with their ends.
-impl<P: Parts> Write for Output<'_, P> {
+impl<P: ExportParts> Write for Output<'_, P> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let Some(end) = piece.strip_suffix(b"\n") else {

@@ -11,7 +11,7 @@ use crate::rows::{FileRow, FollowRow, ProgressRow};
 
 /// How far a file of the archive is on its way into the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum FileProgress {
     /// Its captures have to be extracted, for the first time or again.
     Pending {
         /// How many attempts have failed.
@@ -32,7 +32,7 @@ pub enum Progress {
     },
 }
 
-impl Progress {
+impl FileProgress {
     /// A file that nobody has tried yet.
     pub const PENDING: Self = Self::Pending {
         attempts: 0,
@@ -46,7 +46,7 @@ pub struct FileEntry {
     /// Its name.
     pub name: String,
     /// How far it is.
-    pub progress: Progress,
+    pub progress: FileProgress,
     /// Whether the archive has withdrawn it: its captures are kept and not shown.
     pub is_withdrawn: bool,
     /// How many captures the index has of it, those of a withdrawn file included. A pending file may have captures of an
@@ -70,7 +70,7 @@ impl FileEntry {
 
 /// How far the archive was followed: kept in the same batch as the changes that it tells of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FollowState {
+pub struct FollowPosition {
     /// Which feed: another one numbers its changes anew.
     pub feed: String,
     /// The number of the last change that the index has heard of.
@@ -113,13 +113,13 @@ pub struct SetEntry {
 pub struct FileUpdate {
     pub(crate) captures: Captures,
     pub(crate) changes: Vec<(String, FileChange)>,
-    pub(crate) follow: Option<FollowState>,
+    pub(crate) follow: Option<FollowPosition>,
 }
 
 /// One change of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileChange {
-    Progress(Progress),
+    Progress(FileProgress),
     Note(Option<String>),
     Withdrawn(bool),
     Delete,
@@ -129,7 +129,7 @@ pub(crate) enum FileChange {
 
 impl FileUpdate {
     /// Says how far a file is. A file that the index did not know is known from then on.
-    pub fn progress(&mut self, name: &str, progress: Progress) -> &mut Self {
+    pub fn progress(&mut self, name: &str, progress: FileProgress) -> &mut Self {
         self.add(name, FileChange::Progress(progress))
     }
 
@@ -144,7 +144,7 @@ impl FileUpdate {
     }
 
     /// Shows the captures of a withdrawn file again.
-    pub fn bring_back(&mut self, name: &str) -> &mut Self {
+    pub fn reinstate(&mut self, name: &str) -> &mut Self {
         self.add(name, FileChange::Withdrawn(false))
     }
 
@@ -154,7 +154,7 @@ impl FileUpdate {
     }
 
     /// Keeps how far the archive was followed.
-    pub fn follow(&mut self, state: FollowState) -> &mut Self {
+    pub fn follow(&mut self, state: FollowPosition) -> &mut Self {
         self.follow = Some(state);
         self
     }
@@ -191,9 +191,9 @@ impl Captures {
     }
 
     /// Shows the captures of a withdrawn file again.
-    pub fn bring_back(&self, name: &str) -> Result<(), DbError> {
+    pub fn reinstate(&self, name: &str) -> Result<(), DbError> {
         let mut update = self.update();
-        update.bring_back(name);
+        update.reinstate(name);
         update.commit()
     }
 
@@ -252,9 +252,9 @@ impl Captures {
     }
 
     /// How far the archive was followed; none: it was not.
-    pub fn follow_state(&self) -> Result<Option<FollowState>, DbError> {
+    pub fn follow_position(&self) -> Result<Option<FollowPosition>, DbError> {
         let row = self.shared.tables.follow.get(&0)?;
-        Ok(row.map(|FollowRow { feed, position }| FollowState { feed, position }))
+        Ok(row.map(|FollowRow { feed, position }| FollowPosition { feed, position }))
     }
 }
 
@@ -323,7 +323,7 @@ impl Counts {
     }
 }
 
-impl From<ProgressRow> for Progress {
+impl From<ProgressRow> for FileProgress {
     fn from(row: ProgressRow) -> Self {
         match row {
             ProgressRow::Pending { attempts, reason } => Self::Pending { attempts, reason },
@@ -334,13 +334,13 @@ impl From<ProgressRow> for Progress {
     }
 }
 
-impl From<Progress> for ProgressRow {
-    fn from(progress: Progress) -> Self {
+impl From<FileProgress> for ProgressRow {
+    fn from(progress: FileProgress) -> Self {
         match progress {
-            Progress::Pending { attempts, reason } => Self::Pending { attempts, reason },
-            Progress::Indexed => Self::Indexed,
-            Progress::NothingToIndex => Self::Empty,
-            Progress::Parked { attempts, reason } => Self::Parked { attempts, reason },
+            FileProgress::Pending { attempts, reason } => Self::Pending { attempts, reason },
+            FileProgress::Indexed => Self::Indexed,
+            FileProgress::NothingToIndex => Self::Empty,
+            FileProgress::Parked { attempts, reason } => Self::Parked { attempts, reason },
         }
     }
 }

@@ -175,7 +175,7 @@ impl Importer {
         let rules = self.captures.shared.rules;
         // Lines are read while those before them are written.
         let read = thread::scope(|scope| {
-            let (sender, receiver) = mpsc::sync_channel::<Prepared>(CHUNKS);
+            let (sender, receiver) = mpsc::sync_channel::<PreparedChunk>(CHUNKS);
             let writer = scope.spawn(|| receiver.into_iter().try_for_each(|rows| self.put(&rows)));
             let read = send(lines, rules, &sender, |line| {
                 damaged_count += 1;
@@ -204,13 +204,13 @@ impl Importer {
     ///
     /// [`DbError`] if the database fails.
     pub fn push(&mut self, capture: &Capture) -> Result<(), DbError> {
-        let mut rows = Prepared::default();
+        let mut rows = PreparedChunk::default();
         rows.add(self.captures.shared.rules, capture);
         self.put(&rows)
     }
 
     /// Adds captures that are prepared.
-    fn put(&mut self, rows: &Prepared) -> Result<(), DbError> {
+    fn put(&mut self, rows: &PreparedChunk) -> Result<(), DbError> {
         let mut numbers = Vec::with_capacity(rows.files.len());
         for file in &rows.files {
             numbers.push(self.number(file)?);
@@ -328,7 +328,7 @@ impl Importer {
 
 /// Captures whose keys are made and whose fields are packed, in a few allocations that go from one thread to the other.
 #[derive(Debug, Default)]
-struct Prepared {
+struct PreparedChunk {
     /// The key and the packed fields of one row after the other.
     keys: String,
     packed: Vec<u8>,
@@ -339,7 +339,7 @@ struct Prepared {
     names: usize,
 }
 
-/// A row of a [`Prepared`].
+/// A row of a [`PreparedChunk`].
 #[derive(Debug)]
 struct PreparedRow {
     /// Where its key and its fields end.
@@ -352,7 +352,7 @@ struct PreparedRow {
     is_without_url: bool,
 }
 
-impl Prepared {
+impl PreparedChunk {
     fn add(&mut self, rules: KeyRules, capture: &Capture) {
         let file = capture.file.as_deref();
         let name = file.unwrap_or_default();
@@ -363,7 +363,7 @@ impl Prepared {
         let offset = capture.offset.filter(|_| file.is_some());
         let place = Place {
             key: rules.key_of(capture),
-            time: Moment::of(capture.timestamp),
+            time: Moment::from_stamp(capture.timestamp),
             // Neither the number of the file nor that of the line is in the fields.
             file: 0,
             position: offset.map_or(Position::Line(0), Position::Offset),
@@ -401,10 +401,10 @@ impl Prepared {
 fn send(
     lines: impl BufRead,
     rules: KeyRules,
-    sender: &SyncSender<Prepared>,
+    sender: &SyncSender<PreparedChunk>,
     mut note: impl FnMut(BadLine),
 ) -> io::Result<()> {
-    let mut rows = Prepared::default();
+    let mut rows = PreparedChunk::default();
     for line in Reader::new(lines, MAX_LINE) {
         match line {
             Ok(capture) => rows.add(rules, &capture),

@@ -60,13 +60,13 @@ mod writer;
 pub use archive_db::{DbError, Memory};
 pub use captures::Captures;
 pub use check::CheckPoint;
-pub use export::{Export, ExportError, ExportReport, ExportScope, Parts};
-pub use files::{Counts, FileEntry, FileUpdate, FollowState, Progress, SetEntry};
+pub use export::{Export, ExportError, ExportParts, ExportReport, ExportScope};
+pub use files::{Counts, FileEntry, FileProgress, FileUpdate, FollowPosition, SetEntry};
 pub use import::{DamagedLine, ImportError, ImportReport, Importer, MAX_LINE, MAX_NAMED};
-pub use open::{OpenError, OpenOptions, Opened};
+pub use open::{OpenError, OpenOptions, OpenedIndex};
 pub use query::{Matches, QueryError};
-pub use rekey::Rekeyed;
-pub use sweep::Swept;
+pub use rekey::KeyChange;
+pub use sweep::SweepReport;
 pub use writer::FileWriter;
 
 #[cfg(test)]

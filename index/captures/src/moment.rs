@@ -20,7 +20,7 @@ impl Moment {
     pub(crate) const LAST: Self = Self(1 << 52);
 
     /// The moment of a timestamp.
-    pub(crate) fn of(stamp: Stamp) -> Self {
+    pub(crate) fn from_stamp(stamp: Stamp) -> Self {
         let [year, parts @ ..] = stamp.parts();
         let bits = PARTS
             .into_iter()
@@ -33,12 +33,12 @@ impl Moment {
 
     /// The first moment of the second or millisecond that a timestamp names.
     pub(crate) fn start_of(stamp: Stamp) -> Self {
-        Self(Self::of(stamp).0 & !1)
+        Self(Self::from_stamp(stamp).0 & !1)
     }
 
     /// The last moment of the second or millisecond that a timestamp names.
     pub(crate) fn end_of(stamp: Stamp) -> Self {
-        let first = Self::of(stamp);
+        let first = Self::from_stamp(stamp);
         let unit = if stamp.has_millis() { 1 } else { 11 };
         Self(first.0 | ((1 << unit) - 1))
     }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn moments_round_trip_and_sort_as_text() {
         let stamps = SORTED.map(|text| text.parse::<Stamp>().unwrap());
-        let moments = stamps.map(Moment::of);
+        let moments = stamps.map(Moment::from_stamp);
         assert!(moments.is_sorted_by(|a, b| a < b), "{moments:?}");
         for (stamp, moment) in stamps.into_iter().zip(moments) {
             assert_eq!(moment.stamp(), Some(stamp), "{stamp}");
@@ -117,13 +117,13 @@ mod tests {
     fn second_ends_with_its_last_millisecond() {
         let stamp = |text: &str| text.parse::<Stamp>().unwrap();
         let end = Moment::end_of(stamp("20161231235959"));
-        assert!(Moment::of(stamp("20161231235959999")) <= end);
-        assert!(Moment::of(stamp("20170101000000")) > end);
+        assert!(Moment::from_stamp(stamp("20161231235959999")) <= end);
+        assert!(Moment::from_stamp(stamp("20170101000000")) > end);
         let start = Moment::start_of(stamp("20161231235959000"));
-        assert_eq!(start, Moment::of(stamp("20161231235959")));
+        assert_eq!(start, Moment::from_stamp(stamp("20161231235959")));
         let end = Moment::end_of(stamp("20161231235959001"));
-        assert!(Moment::of(stamp("20161231235959")) < end);
-        assert_eq!(Moment::of(stamp("20161231235959001")), end);
-        assert!(Moment::of(stamp("20161231235959002")) > end);
+        assert!(Moment::from_stamp(stamp("20161231235959")) < end);
+        assert_eq!(Moment::from_stamp(stamp("20161231235959001")), end);
+        assert!(Moment::from_stamp(stamp("20161231235959002")) > end);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use archive_db::DbError;
 
-use crate::shared::Shared;
+use crate::shared::SharedState;
 
 /// How many are kept at hand.
 const ROOM: usize = 1 << 14;
@@ -46,7 +46,7 @@ impl FileNames {
     }
 }
 
-impl Shared {
+impl SharedState {
     /// The source of a number that a capture has.
     ///
     /// # Errors

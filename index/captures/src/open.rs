@@ -12,9 +12,9 @@ use crate::Captures;
 use crate::files::Counts;
 use crate::keys::KeyRules;
 use crate::names::FileNames;
-use crate::rekey::{Rekeyed, rekey};
+use crate::rekey::{KeyChange, rekey};
 use crate::rows::{self, AboutRow, CAPTURES, Tables};
-use crate::shared::{Ledger, Shared, View};
+use crate::shared::{Ledger, SharedState, View};
 use crate::visible::NumberSet;
 
 /// The version of the tables.
@@ -70,13 +70,13 @@ impl OpenOptions {
 
 /// An index that was opened, and what was done to it.
 #[derive(Clone, Debug)]
-pub struct Opened {
+pub struct OpenedIndex {
     /// The index.
     pub captures: Captures,
     /// Whether it was made: there was none.
     pub is_new: bool,
     /// The change of its keys, if they were made by other rules than those of this build.
-    pub rekeyed: Option<Rekeyed>,
+    pub rekeyed: Option<KeyChange>,
 }
 
 /// Why an index was not opened.
@@ -139,7 +139,7 @@ impl Captures {
     /// # Errors
     ///
     /// [`OpenError`]; a damaged index is refused, and never opened with fewer rows.
-    pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened, OpenError> {
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<OpenedIndex, OpenError> {
         let failed = |error| OpenError::new(path, error);
         let database = Database::open(path, &options.to_database()).map_err(failed)?;
         Self::with_database(database, options).map_err(failed)
@@ -150,7 +150,10 @@ impl Captures {
     /// # Errors
     ///
     /// As [`Captures::open`].
-    pub fn open_in_memory(memory: &Memory, options: &OpenOptions) -> Result<Opened, OpenError> {
+    pub fn open_in_memory(
+        memory: &Memory,
+        options: &OpenOptions,
+    ) -> Result<OpenedIndex, OpenError> {
         let path = Path::new("memory");
         let failed = |error| OpenError::new(path, error);
         let database = memory.open(&options.to_database()).map_err(failed)?;
@@ -166,7 +169,7 @@ impl Captures {
         Database::destroy(path)
     }
 
-    fn with_database(database: Database, options: &OpenOptions) -> Result<Opened, DbError> {
+    fn with_database(database: Database, options: &OpenOptions) -> Result<OpenedIndex, DbError> {
         let rules = options.rules;
         let is_new = database.found_version().is_none();
         let abouts = database.table::<u8, AboutRow>(rows::ABOUT)?;
@@ -199,7 +202,7 @@ impl Captures {
         };
         let tables = Tables::open(&database, &about)?;
         let (view, ledger) = load(&tables)?;
-        let shared = Shared {
+        let shared = SharedState {
             database,
             tables,
             rules,
@@ -207,7 +210,7 @@ impl Captures {
             ledger: Mutex::new(ledger),
             names: FileNames::default(),
         };
-        Ok(Opened {
+        Ok(OpenedIndex {
             captures: Self {
                 shared: Arc::new(shared),
             },

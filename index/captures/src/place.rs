@@ -119,7 +119,7 @@ mod tests {
                         for position in [Position::Offset(number), Position::Line(number)] {
                             places.push(Place {
                                 key: key.to_owned(),
-                                time: Moment::of(time.parse().unwrap()),
+                                time: Moment::from_stamp(time.parse().unwrap()),
                                 file,
                                 position,
                             });

@@ -8,7 +8,7 @@ use archive_formats::cdx::query::InvalidQuery;
 use thiserror::Error;
 
 pub use matches::Matches;
-pub(crate) use matches::{Reading, SourceTest};
+pub(crate) use matches::{MatchingRows, SourceTest};
 
 /// Why a query is not answered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

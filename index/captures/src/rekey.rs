@@ -13,7 +13,7 @@ use crate::writer::BATCH;
 
 /// A change of the keys of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rekeyed {
+pub struct KeyChange {
     /// The version of the rules that the keys were made by.
     pub from: u16,
     /// The version that they are made by now.
@@ -29,11 +29,11 @@ pub(crate) fn rekey(
     database: &Database,
     about: &AboutRow,
     rules: KeyRules,
-) -> Result<(AboutRow, Rekeyed), DbError> {
+) -> Result<(AboutRow, KeyChange), DbError> {
     let next = about.other(rules.version);
     let old: Table<Place, PackedCapture> = database.table(about.table_name())?;
     let new: Table<Place, PackedCapture> = database.table(next.table_name())?;
-    let mut rekeyed = Rekeyed {
+    let mut rekeyed = KeyChange {
         from: about.key_version,
         to: rules.version,
         captures: 0,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use archive_db::error::InvalidRow;
 use archive_db::{Batch, Database, DbError, InvalidValue};
 
-use crate::files::{Counts, FileChange, FollowState};
+use crate::files::{Counts, FileChange, FollowPosition};
 use crate::keys::KeyRules;
 use crate::names::FileNames;
 use crate::rows::{FileRow, FollowRow, ProgressRow, Tables};
@@ -15,7 +15,7 @@ use crate::visible::NumberSet;
 
 /// An open index.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) database: Database,
     pub(crate) tables: Tables,
     pub(crate) rules: KeyRules,
@@ -71,7 +71,7 @@ impl Ledger {
     }
 }
 
-impl Shared {
+impl SharedState {
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,14 +117,14 @@ impl Shared {
         &self,
         mut batch: Batch,
         changes: Vec<(String, FileChange)>,
-        follow: Option<FollowState>,
+        follow: Option<FollowPosition>,
     ) -> Result<(), DbError> {
         let mut ledger = self.ledger();
-        let mut files: BTreeMap<String, Changed> = BTreeMap::new();
+        let mut files: BTreeMap<String, ChangedFile> = BTreeMap::new();
         for (name, change) in changes {
             let file = match files.remove(&name) {
                 Some(file) => file,
-                None => Changed::new(self.tables.files.get(&name)?),
+                None => ChangedFile::new(self.tables.files.get(&name)?),
             };
             files.insert(name, file.apply(change));
         }
@@ -138,7 +138,7 @@ impl Shared {
                 counts.count(row, true);
             }
         }
-        if let Some(FollowState { feed, position }) = follow {
+        if let Some(FollowPosition { feed, position }) = follow {
             let row = FollowRow { feed, position };
             batch.put(&self.tables.follow, &0, &row)?;
         }
@@ -198,7 +198,7 @@ impl Shared {
     }
 
     /// Writes the rows of a changed file.
-    fn put(&self, batch: &mut Batch, name: &String, changed: &Changed) -> Result<(), DbError> {
+    fn put(&self, batch: &mut Batch, name: &String, changed: &ChangedFile) -> Result<(), DbError> {
         let tables = &self.tables;
         match &changed.after {
             Some(row) => batch.put(&tables.files, name, row)?,
@@ -230,12 +230,12 @@ impl Shared {
 }
 
 /// A file before and after changes.
-struct Changed {
+struct ChangedFile {
     before: Option<FileRow>,
     after: Option<FileRow>,
 }
 
-impl Changed {
+impl ChangedFile {
     fn new(row: Option<FileRow>) -> Self {
         Self {
             after: row.clone(),

@@ -7,7 +7,7 @@ use archive_db::{Batch, DbError};
 
 use crate::Captures;
 use crate::place::Place;
-use crate::shared::{Ledger, Shared};
+use crate::shared::{Ledger, SharedState};
 use crate::visible::NumberSet;
 use crate::writer::BATCH;
 
@@ -29,7 +29,7 @@ pub(crate) struct Sweep {
 
 /// The outcome of a part of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepReport {
     /// How many captures were read.
     pub read: u64,
     /// How many of them were taken away.
@@ -47,10 +47,10 @@ impl Captures {
     /// # Errors
     ///
     /// [`DbError`] if the database fails.
-    pub fn sweep(&self, limit: u64) -> Result<Swept, DbError> {
+    pub fn sweep(&self, limit: u64) -> Result<SweepReport, DbError> {
         let shared = &self.shared;
         let mut ledger = shared.ledger();
-        let mut swept = Swept {
+        let mut swept = SweepReport {
             read: 0,
             removed: 0,
             is_complete: false,
@@ -83,7 +83,7 @@ impl Captures {
     }
 }
 
-impl Shared {
+impl SharedState {
     /// Finds the numbers whose rows nobody can see; none: there are no such rows.
     fn begin_sweep(&self, ledger: &Ledger, generation: u64) -> Result<Option<Sweep>, DbError> {
         let mut sweep = Sweep {
@@ -119,7 +119,7 @@ impl Shared {
     }
 
     /// Reads up to `limit` captures, and deletes the dead ones of them.
-    fn sweep(&self, sweep: &mut Sweep, limit: u64, swept: &mut Swept) -> Result<(), DbError> {
+    fn sweep(&self, sweep: &mut Sweep, limit: u64, swept: &mut SweepReport) -> Result<(), DbError> {
         use std::ops::Bound::{Excluded, Unbounded};
         let start = sweep.last.clone().map_or(Unbounded, Excluded);
         let captures = &self.tables.captures;

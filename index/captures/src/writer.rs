@@ -4,7 +4,7 @@ use archive_db::{Batch, DbError};
 use archive_formats::cdx::Capture;
 
 use crate::Captures;
-use crate::files::{FileChange, FollowState};
+use crate::files::{FileChange, FollowPosition};
 use crate::moment::Moment;
 use crate::packed::pack;
 use crate::place::{Place, Position};
@@ -72,7 +72,7 @@ impl FileWriter {
         let shared = &self.captures.shared;
         let place = Place {
             key: shared.rules.key_of(capture),
-            time: Moment::of(capture.timestamp),
+            time: Moment::from_stamp(capture.timestamp),
             file: self.number,
             position: match capture.offset {
                 Some(offset) => Position::Offset(offset),
@@ -101,7 +101,7 @@ impl FileWriter {
     /// # Errors
     ///
     /// [`DbError`] if the database fails.
-    pub fn complete(mut self, follow: Option<FollowState>) -> Result<u64, DbError> {
+    pub fn complete(mut self, follow: Option<FollowPosition>) -> Result<u64, DbError> {
         let shared = &self.captures.shared;
         let mut batch = shared.database.batch();
         if self.count > 0 {

@@ -12,7 +12,7 @@ use archive_formats::cdx::query::CaptureQuery;
 use archive_model::FileName;
 use archive_rpc::{Idle, Kind};
 use bytes::Bytes;
-use proto_index::sets::{Imported, SetName};
+use proto_index::sets::{ImportOutcome, SetName};
 use proto_index::status::IndexStatus;
 use proto_index::wire::captures_client::CapturesClient;
 use proto_index::wire::import_request::{End, Input, Open, Step};
@@ -61,7 +61,7 @@ pub struct IndexClient {
 
 /// The lines of an export as they come: whole lines in every piece. They end only when all of them came.
 #[derive(Debug)]
-pub struct Exported {
+pub struct ExportStream {
     stream: Option<Idle<Streaming<wire::ExportResponse>>>,
     lines: Option<u64>,
 }
@@ -123,7 +123,7 @@ impl IndexClient {
         &self,
         set: &SetName,
         inputs: impl Stream<Item = (String, D)> + Send,
-    ) -> Result<Imported, IndexError>
+    ) -> Result<ImportOutcome, IndexError>
     where
         D: Stream<Item = io::Result<Bytes>> + Send,
     {
@@ -133,7 +133,7 @@ impl IndexClient {
         let set = set.to_string();
         tokio::select! {
             answer = call => match answer {
-                Ok(answer) => Ok(Imported::try_from(answer.into_inner())?),
+                Ok(answer) => Ok(ImportOutcome::try_from(answer.into_inner())?),
                 Err(status) => Err(IndexError::from_status(&status)),
             },
             failed = send_all(sender, set, inputs, self.limits.stall) => match failed {
@@ -152,14 +152,14 @@ impl IndexClient {
         &self,
         format: &str,
         set: Option<&SetName>,
-    ) -> Result<Exported, IndexError> {
+    ) -> Result<ExportStream, IndexError> {
         let mut client = self.client.clone();
         let request = wire::ExportRequest {
             format: format.to_owned(),
             set: set.map(ToString::to_string).unwrap_or_default(),
         };
         let stream = self.answer(client.export(request)).await?;
-        Ok(Exported {
+        Ok(ExportStream {
             stream: Some(Idle::new(stream, self.limits.stall)),
             lines: None,
         })
@@ -179,7 +179,7 @@ impl IndexClient {
         let mut client = self.client.clone();
         let stream = self.answer(client.query(query::write(query))).await?;
         let stream = Idle::new(stream, self.limits.answer);
-        Ok(CaptureStream::new(ReadCaptures::new(stream)))
+        Ok(CaptureStream::new(CaptureReader::new(stream)))
     }
 }
 
@@ -189,7 +189,7 @@ impl Captures for IndexClient {
     }
 }
 
-impl Exported {
+impl ExportStream {
     /// Reads the next piece of whole lines; `None` after the last one.
     ///
     /// # Errors
@@ -230,14 +230,14 @@ impl Exported {
 }
 
 /// An answer to a query, as far as it was read: captures until the message that says how many there are.
-struct ReadCaptures<S> {
+struct CaptureReader<S> {
     /// Absent: the answer has ended.
     stream: Option<S>,
     ready: VecDeque<wire::Capture>,
     count: u64,
 }
 
-impl<S> ReadCaptures<S> {
+impl<S> CaptureReader<S> {
     fn new(stream: S) -> Self {
         Self {
             stream: Some(stream),
@@ -261,7 +261,7 @@ impl<S> ReadCaptures<S> {
     }
 }
 
-impl<S> Stream for ReadCaptures<S>
+impl<S> Stream for CaptureReader<S>
 where
     S: Stream<Item = Result<wire::QueryResponse, Status>> + Unpin,
 {
@@ -373,7 +373,7 @@ mod tests {
         let check = async |messages: Vec<Result<_, Status>>,
                            expected: &[&str],
                            error: Option<Kind>| {
-            let mut captures = CaptureStream::new(ReadCaptures::new(tokio_stream::iter(messages)));
+            let mut captures = CaptureStream::new(CaptureReader::new(tokio_stream::iter(messages)));
             let mut keys = Vec::new();
             let ended = loop {
                 match captures.next().await {

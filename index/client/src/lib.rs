@@ -18,11 +18,11 @@ pub mod error;
 pub mod fake;
 
 pub use captures::{CaptureStream, Captures};
-pub use client::{Exported, IndexClient, IndexLimits};
+pub use client::{ExportStream, IndexClient, IndexLimits};
 pub use error::IndexError;
 #[cfg(feature = "fake")]
 pub use fake::FakeIndex;
-pub use proto_index::sets::{ImportFault, Imported, InvalidSetName, SetName};
+pub use proto_index::sets::{ImportFault, ImportOutcome, InvalidSetName, SetName};
 pub use proto_index::status::{Comparison, FollowState, IndexStatus, ParkedFile, SetStatus};
 
 use std::pin::Pin;

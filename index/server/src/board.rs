@@ -6,13 +6,13 @@ use proto_index::status::{Comparison, FollowState};
 
 /// The state of the work that is under way.
 #[derive(Debug)]
-pub(crate) struct Board {
-    notes: Mutex<Notes>,
+pub(crate) struct StatusBoard {
+    notes: Mutex<WorkStatus>,
 }
 
 /// One state of the board.
 #[derive(Clone, Debug)]
-pub(crate) struct Notes {
+pub(crate) struct WorkStatus {
     /// How the archive is followed.
     pub(crate) state: FollowState,
     /// Why the feed does not come.
@@ -29,10 +29,10 @@ pub(crate) struct Notes {
     pub(crate) rebuilt: Option<String>,
 }
 
-impl Board {
+impl StatusBoard {
     pub(crate) fn new(rebuilt: Option<String>) -> Self {
         Self {
-            notes: Mutex::new(Notes {
+            notes: Mutex::new(WorkStatus {
                 state: FollowState::Starting,
                 feed_problem: None,
                 job_problem: None,
@@ -45,7 +45,7 @@ impl Board {
     }
 
     /// Returns the state as it is now.
-    pub(crate) fn notes(&self) -> Notes {
+    pub(crate) fn notes(&self) -> WorkStatus {
         self.lock().clone()
     }
 
@@ -87,7 +87,7 @@ impl Board {
     }
 
     /// Notes a comparison.
-    pub(crate) fn compared(&self, comparison: Comparison) {
+    pub(crate) fn set_comparison(&self, comparison: Comparison) {
         let mut notes = self.lock();
         notes.compared = notes.compared.saturating_add(1);
         let differs = u64::from(comparison.differences > 0);
@@ -95,7 +95,7 @@ impl Board {
         notes.comparison = Some(comparison);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Notes> {
+    fn lock(&self) -> MutexGuard<'_, WorkStatus> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -154,7 +154,7 @@ mod tests {
 
     /// Where a file stands in a small archive, beside what an index that follows it shows.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    struct Archived {
+    struct ArchivedFile {
         content: Option<u8>,
         is_withdrawn: bool,
     }
@@ -186,7 +186,7 @@ mod tests {
         const DEPTH: u32 = 6;
         const STEPS: usize = 6;
         for sequence in 0..STEPS.pow(DEPTH) {
-            let (mut rest, mut archived) = (sequence, Archived::default());
+            let (mut rest, mut archived) = (sequence, ArchivedFile::default());
             let mut known: Option<KnownFile> = None;
             for _ in 0..DEPTH {
                 let step = rest % STEPS;

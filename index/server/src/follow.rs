@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
-use crate::board::Board;
+use crate::board::StatusBoard;
 use crate::extract::{BatchError, Extractor};
 use crate::follower::Follower;
 use crate::health::Health;
@@ -50,7 +50,7 @@ impl FollowError {
 }
 
 /// Why one reading of the feed ended.
-enum Ended {
+enum FeedEnd {
     Archive(ClientError),
     Fatal(FollowError),
     /// Everything was forgotten: it is begun anew at once.
@@ -58,10 +58,10 @@ enum Ended {
 }
 
 /// The reading of the feed.
-pub(crate) struct Feed {
+pub(crate) struct FeedTask {
     pub(crate) access: Arc<dyn Access>,
     pub(crate) follower: Arc<Follower>,
-    pub(crate) board: Arc<Board>,
+    pub(crate) board: Arc<StatusBoard>,
     pub(crate) instruments: Instruments,
     pub(crate) clock: Clock,
     pub(crate) stop: CancellationToken,
@@ -71,20 +71,20 @@ pub(crate) struct Feed {
     pub(crate) forgotten: Arc<Notify>,
 }
 
-impl Feed {
+impl FeedTask {
     /// Follows the archive until the stop.
     pub(crate) async fn run(self) -> Result<(), FollowError> {
         let mut pause = FIRST_PAUSE;
         loop {
             let ended = tokio::select! {
                 ended = self.read(&mut pause) => ended,
-                () = self.forgotten.notified() => Ended::Forgotten,
+                () = self.forgotten.notified() => FeedEnd::Forgotten,
                 () = self.stop.cancelled() => return Ok(()),
             };
             match ended {
-                Ended::Fatal(error) => return Err(error),
-                Ended::Forgotten => {}
-                Ended::Archive(error) => {
+                FeedEnd::Fatal(error) => return Err(error),
+                FeedEnd::Forgotten => {}
+                FeedEnd::Archive(error) => {
                     self.board.waits(error.to_string());
                     tokio::select! {
                         () = self.clock.sleep(pause) => {}
@@ -96,23 +96,23 @@ impl Feed {
         }
     }
 
-    async fn read(&self, pause: &mut Duration) -> Ended {
+    async fn read(&self, pause: &mut Duration) -> FeedEnd {
         match self.read_steps(pause).await {
             Ok(never) => match never {},
             Err(ended) => ended,
         }
     }
 
-    async fn read_steps(&self, pause: &mut Duration) -> Result<Infallible, Ended> {
+    async fn read_steps(&self, pause: &mut Duration) -> Result<Infallible, FeedEnd> {
         let follower = Arc::clone(&self.follower);
         let begun = blocking(move || follower.begin_reading()).await?;
         let (mut reading, after) = begun;
         let steps = self.access.changes(after.as_ref()).await;
-        let mut steps = steps.map_err(Ended::Archive)?.ready_chunks(STEPS);
+        let mut steps = steps.map_err(FeedEnd::Archive)?.ready_chunks(STEPS);
         loop {
             let Some(chunk) = steps.next().await else {
                 let cut = "the feed of the archive ended".to_owned();
-                return Err(Ended::Archive(ClientError::Unavailable(cut)));
+                return Err(FeedEnd::Archive(ClientError::Unavailable(cut)));
             };
             let (mut good, mut failed) = (Vec::with_capacity(chunk.len()), None);
             for step in chunk {
@@ -134,27 +134,27 @@ impl Feed {
             self.instruments.show(&self.follower.counts());
             self.wake.notify_one();
             if !counts {
-                return Err(Ended::Forgotten);
+                return Err(FeedEnd::Forgotten);
             }
             self.board.follows(reading.is_listing());
             if let Some(error) = failed {
-                return Err(Ended::Archive(error));
+                return Err(FeedEnd::Archive(error));
             }
         }
     }
 }
 
 /// The reading of files that wait.
-pub(crate) struct Dispatch {
+pub(crate) struct DispatchTask {
     pub(crate) extractor: Extractor,
     pub(crate) follower: Arc<Follower>,
-    pub(crate) board: Arc<Board>,
+    pub(crate) board: Arc<StatusBoard>,
     pub(crate) clock: Clock,
     pub(crate) stop: CancellationToken,
     pub(crate) wake: Arc<Notify>,
 }
 
-impl Dispatch {
+impl DispatchTask {
     /// Has waiting files read until the stop. A batch is made of what waits as soon as there is room for one.
     pub(crate) async fn run(self) -> Result<(), FollowError> {
         let mut under_way = FuturesUnordered::new();
@@ -204,8 +204,8 @@ impl Dispatch {
 
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DbError> + Send + 'static,
-) -> Result<T, Ended> {
-    let fatal = |error: FollowError| Ended::Fatal(error);
+) -> Result<T, FeedEnd> {
+    let fatal = |error: FollowError| FeedEnd::Fatal(error);
     let done = spawn_blocking(work).await;
     done.map_err(|error| fatal(error.into()))?
         .map_err(|error| fatal(error.into()))

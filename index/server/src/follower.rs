@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use archive_daemon::Clock;
 use archive_db::DbError;
 use archive_model::FileName;
-use index_captures::{Captures, Counts, FileEntry, FileWriter, Progress};
+use index_captures::{Captures, Counts, FileEntry, FileProgress, FileWriter};
 
 use crate::decide::FileContent;
 use crate::queue::{Attempt, BatchNumber, FileBatch, Queue, QueueLimits, Verdict, WaitingFile};
@@ -32,11 +32,11 @@ pub(crate) struct Follower {
     captures: Captures,
     clock: Clock,
     origin: Instant,
-    state: Mutex<State>,
+    state: Mutex<FollowerState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct FollowerState {
     queue: Queue,
     /// Whether files may wait in the database that the queue has not.
     has_more: bool,
@@ -62,7 +62,7 @@ impl Follower {
             captures,
             clock,
             origin,
-            state: Mutex::new(State {
+            state: Mutex::new(FollowerState {
                 queue: Queue::new(limits),
                 has_more: true,
                 epoch: 0,
@@ -117,7 +117,7 @@ impl Follower {
             }
             Verdict::Retry { failures, reason } => {
                 let mut update = self.captures.update();
-                let pending = Progress::Pending {
+                let pending = FileProgress::Pending {
                     attempts: *failures,
                     reason: Some(reason.clone()),
                 };
@@ -129,7 +129,7 @@ impl Follower {
                     writer.complete(None)?;
                 }
                 let mut update = self.captures.update();
-                let parked = Progress::Parked {
+                let parked = FileProgress::Parked {
                     attempts: *failures,
                     reason: self.parked_reason(reason),
                 };
@@ -170,7 +170,7 @@ impl Follower {
         for name in names {
             let entry = self.captures.file_entry(name.as_str())?;
             let is_parked = entry.is_some_and(|entry| {
-                !entry.is_withdrawn && matches!(entry.progress, Progress::Parked { .. })
+                !entry.is_withdrawn && matches!(entry.progress, FileProgress::Parked { .. })
             });
             if !is_parked {
                 return Ok(Err(name.clone()));
@@ -182,7 +182,7 @@ impl Follower {
         for some in files.chunks(MOST_CHANGES) {
             let mut update = self.captures.update();
             for name in some {
-                update.progress(name, Progress::PENDING);
+                update.progress(name, FileProgress::PENDING);
             }
             update.commit()?;
         }
@@ -195,11 +195,14 @@ impl Follower {
         let mut state = self.lock();
         let entry = self.captures.file_entry(name.as_str())?;
         let is_indexed = entry.is_some_and(|entry| {
-            matches!(entry.progress, Progress::Indexed | Progress::NothingToIndex)
+            matches!(
+                entry.progress,
+                FileProgress::Indexed | FileProgress::NothingToIndex
+            )
         });
         if is_indexed {
             let mut update = self.captures.update();
-            update.progress(name.as_str(), Progress::PENDING);
+            update.progress(name.as_str(), FileProgress::PENDING);
             update.commit()?;
             state.has_more = true;
         }
@@ -232,7 +235,7 @@ impl Follower {
     }
 
     /// Nothing panics while it holds the lock, so what is inside is whole even then.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FollowerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -255,7 +258,7 @@ pub(crate) fn content_of(entry: &FileEntry) -> Option<FileContent> {
 
 /// A file that waits, if it does.
 fn waiting_file(entry: &FileEntry) -> Option<WaitingFile> {
-    let Progress::Pending { attempts, .. } = entry.progress else {
+    let FileProgress::Pending { attempts, .. } = entry.progress else {
         return None;
     };
     if entry.is_withdrawn {

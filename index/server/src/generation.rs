@@ -23,16 +23,16 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::StartError;
-use crate::board::Board;
+use crate::board::StatusBoard;
 use crate::extract::Extractor;
-use crate::follow::{Dispatch, Feed};
+use crate::follow::{DispatchTask, FeedTask};
 use crate::follower::Follower;
 use crate::health::{self, Health, OpenedDatabase};
 use crate::job::{Jobs, SlowReplicas};
 use crate::metrics::Instruments;
 use crate::rpc;
 use crate::settings::IndexSettings;
-use crate::work::{Compare, Tidy, Verify};
+use crate::work::{CheckWorker, CompareWorker, TidyWorker};
 
 /// A part whose database is damaged more often than this within [`SPAN`] ends.
 const MOST_DAMAGES: usize = 3;
@@ -112,7 +112,7 @@ impl Generations {
             clock.clone(),
         ));
         self.instruments.show(&follower.counts());
-        let board = Arc::new(Board::new(rebuilt));
+        let board = Arc::new(StatusBoard::new(rebuilt));
         let (wake, forgotten) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let extractor = Extractor {
             jobs: Jobs {
@@ -127,16 +127,16 @@ impl Generations {
             instruments: self.instruments.clone(),
         };
 
-        workers.spawn(Tidy {
+        workers.spawn(TidyWorker {
             captures: captures.clone(),
             health: health.clone(),
         })?;
-        workers.spawn(Verify {
+        workers.spawn(CheckWorker {
             captures,
             health: health.clone(),
             point: CheckPoint::default(),
         })?;
-        workers.spawn(Compare {
+        workers.spawn(CompareWorker {
             extractor: extractor.clone(),
             follower: Arc::clone(&follower),
             board: Arc::clone(&board),
@@ -148,7 +148,7 @@ impl Generations {
             has_waited: false,
         })?;
         tasks.spawn("health", health.clone().watch(stop.clone()));
-        let feed = Feed {
+        let feed = FeedTask {
             access: Arc::clone(&self.access),
             follower: Arc::clone(&follower),
             board: Arc::clone(&board),
@@ -163,7 +163,7 @@ impl Generations {
             let ended = feed.run().await;
             ended.inspect_err(|error| error.look_at(&watched))
         });
-        let dispatch = Dispatch {
+        let dispatch = DispatchTask {
             extractor,
             follower: Arc::clone(&follower),
             board: Arc::clone(&board),

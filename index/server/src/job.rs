@@ -97,7 +97,7 @@ impl Jobs {
         avoided.append(&mut self.slow.at(self.clock.instant()));
         let mut job = self.submit(kind, names, &avoided).await?;
         for _ in 0..MOVES {
-            let mut watch = Watch::new(self.clock.instant());
+            let mut watch = StallWatch::new(self.clock.instant());
             let watching = |status: &JobStatus| watch.goes_on(status, self.clock.instant());
             let waited =
                 batch::wait_while(self.batch.as_ref(), &job.id, self.limits, watching).await?;
@@ -165,21 +165,21 @@ impl Jobs {
 }
 
 /// A job that is waited for: whether it gets any further.
-struct Watch {
+struct StallWatch {
     /// The signs of life when it last got further, and when that was.
-    signs: Option<Signs>,
+    signs: Option<JobProgress>,
     since: Instant,
 }
 
 /// The parts of a state that change while a job is worked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Signs {
+struct JobProgress {
     state: JobState,
     files: u64,
     nodes: Vec<JobNode>,
 }
 
-impl Watch {
+impl StallWatch {
     const fn new(now: Instant) -> Self {
         Self {
             signs: None,
@@ -189,7 +189,7 @@ impl Watch {
 
     /// Whether the job is waited for any longer.
     fn goes_on(&mut self, status: &JobStatus, now: Instant) -> bool {
-        let signs = Signs {
+        let signs = JobProgress {
             state: status.state,
             files: status.files,
             nodes: status.nodes.clone(),
@@ -259,7 +259,7 @@ mod tests {
     fn job_that_stands_still_is_given_up() {
         let begin = Instant::now();
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
-        let mut watch = Watch::new(begin);
+        let mut watch = StallWatch::new(begin);
         for second in 0..20_u64 {
             let seen = i64::try_from(second).unwrap();
             let works = status(JobState::Running, Some(seen));
@@ -271,7 +271,7 @@ mod tests {
         // A result is made without a word.
         let reducing = status(JobState::Reducing, None);
         assert!(watch.goes_on(&reducing, at(30)) && watch.goes_on(&reducing, at(90)));
-        let mut watch = Watch::new(begin);
+        let mut watch = StallWatch::new(begin);
         let queued = status(JobState::Queued, None);
         assert!(watch.goes_on(&queued, at(1)) && watch.goes_on(&queued, at(2)));
         assert!(!watch.goes_on(&queued, at(3)));

@@ -47,7 +47,7 @@ use generation::Generations;
 pub use health::NoteError;
 use metrics::Instruments;
 pub use settings::{IndexSettings, InvalidSettings, Settings};
-use work::Reload;
+use work::ReloadWorker;
 
 /// Why an index does not start.
 #[derive(Debug, thiserror::Error)]
@@ -130,7 +130,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
 
     let opened = Generations::open(&index).await?;
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
-    daemon.workers.spawn(Reload {
+    daemon.workers.spawn(ReloadWorker {
         credentials: credentials.clone(),
         clock: daemon.clock.clone(),
         thread: OwnThread::new("credentials"),

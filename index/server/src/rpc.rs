@@ -7,7 +7,7 @@ use std::sync::Arc;
 use archive_db::DbError;
 use archive_rpc::answers::{AnswerStream, Answers, fail, send_blocking};
 use archive_rpc::{Kind, Services};
-use index_captures::{Progress, QueryError};
+use index_captures::{FileProgress, QueryError};
 use proto_index::sets::SetName;
 use proto_index::status::{IndexStatus, MOST_PARKED, ParkedFile, SetStatus, names, optional_name};
 use proto_index::wire::captures_server::{Captures, CapturesServer};
@@ -21,7 +21,7 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::answer::answer;
-use crate::board::Board;
+use crate::board::StatusBoard;
 use crate::follower::{Follower, split_reason};
 use crate::health::Health;
 use crate::metrics::Instruments;
@@ -41,7 +41,7 @@ const BULK: usize = 2;
 /// The service.
 pub(crate) struct Door {
     pub(crate) follower: Arc<Follower>,
-    pub(crate) board: Arc<Board>,
+    pub(crate) board: Arc<StatusBoard>,
     pub(crate) health: Health,
     pub(crate) instruments: Instruments,
     /// Woken when files may wait.
@@ -75,7 +75,7 @@ type Answer<T> = Result<Response<T>, Status>;
 
 impl Door {
     pub(crate) fn new(
-        (follower, board, health): (Arc<Follower>, Arc<Board>, Health),
+        (follower, board, health): (Arc<Follower>, Arc<StatusBoard>, Health),
         instruments: Instruments,
         (wake, forgotten): (Arc<Notify>, Arc<Notify>),
         limits: DoorLimits,
@@ -128,7 +128,7 @@ impl Captures for Door {
         let health = self.health.clone();
         drop(spawn_blocking(move || {
             let _place = place;
-            let mut page = Page::new(answers.clone());
+            let mut page = CaptureMessage::new(answers.clone());
             let given = answer(follower.captures(), &query, |capture| page.push(capture));
             let ended = given.map_err(|error| query_status(&health, &error));
             let ended = ended.and_then(|_count| page.finish());
@@ -234,7 +234,7 @@ impl Captures for Door {
 }
 
 /// Captures that make the next message.
-struct Page {
+struct CaptureMessage {
     answers: Answers<wire::QueryResponse>,
     captures: Vec<wire::Capture>,
     size: usize,
@@ -243,7 +243,7 @@ struct Page {
     ended: Option<Status>,
 }
 
-impl Page {
+impl CaptureMessage {
     fn new(answers: Answers<wire::QueryResponse>) -> Self {
         Self {
             answers,
@@ -293,7 +293,7 @@ impl Page {
 
 fn status(
     follower: &Follower,
-    board: &Board,
+    board: &StatusBoard,
     health: &Health,
     parked_after: Option<&str>,
 ) -> Result<IndexStatus, DbError> {
@@ -321,7 +321,9 @@ fn status(
         }
         let entry = captures.file_entry(&name)?;
         let progress = entry.map(|entry| entry.progress);
-        if let (Some(Progress::Parked { attempts, reason }), Ok(name)) = (progress, name.parse()) {
+        if let (Some(FileProgress::Parked { attempts, reason }), Ok(name)) =
+            (progress, name.parse())
+        {
             let (since, reason) = split_reason(&reason);
             parked.push(ParkedFile {
                 name,

@@ -10,12 +10,12 @@ use archive_db::DbError;
 use archive_formats::cdx::Capture;
 use archive_model::FileName;
 use archive_rpc::Credentials;
-use index_captures::{Captures, CheckPoint, Progress};
+use index_captures::{Captures, CheckPoint, FileProgress};
 use proto_index::status::Comparison;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
-use crate::board::Board;
+use crate::board::StatusBoard;
 use crate::extract::Extractor;
 use crate::follower::Follower;
 use crate::health::{Health, NoteError};
@@ -31,12 +31,12 @@ const PAUSE: Duration = Duration::from_secs(10);
 const MOST_NAMES: usize = 1000;
 
 /// Takes away rows that nobody can see, and makes changes durable.
-pub(crate) struct Tidy {
+pub(crate) struct TidyWorker {
     pub(crate) captures: Captures,
     pub(crate) health: Health,
 }
 
-impl Worker for Tidy {
+impl Worker for TidyWorker {
     const NAME: &'static str = "tidy";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
@@ -65,13 +65,13 @@ const CHECK_PAUSE: Duration = Duration::from_secs(1);
 const CHECK_PERIOD: Duration = Duration::from_hours(24);
 
 /// Reads all captures now and then: damage is met before somebody asks for what it lies in.
-pub(crate) struct Verify {
+pub(crate) struct CheckWorker {
     pub(crate) captures: Captures,
     pub(crate) health: Health,
     pub(crate) point: CheckPoint,
 }
 
-impl Worker for Verify {
+impl Worker for CheckWorker {
     const NAME: &'static str = "verify";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
@@ -89,7 +89,7 @@ impl Worker for Verify {
 }
 
 /// Takes up certificates that were exchanged on disk, and new lists of revoked ones.
-pub(crate) struct Reload {
+pub(crate) struct ReloadWorker {
     pub(crate) credentials: Credentials,
     pub(crate) clock: Clock,
     pub(crate) thread: OwnThread,
@@ -98,7 +98,7 @@ pub(crate) struct Reload {
 /// How long an exchange may take to be noticed.
 const RELOAD: Duration = Duration::from_mins(1);
 
-impl Worker for Reload {
+impl Worker for ReloadWorker {
     const NAME: &'static str = "credentials";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
@@ -110,10 +110,10 @@ impl Worker for Reload {
 }
 
 /// Reads a file taken at random again, and compares its captures with those in the index.
-pub(crate) struct Compare {
+pub(crate) struct CompareWorker {
     pub(crate) extractor: Extractor,
     pub(crate) follower: Arc<Follower>,
-    pub(crate) board: Arc<Board>,
+    pub(crate) board: Arc<StatusBoard>,
     pub(crate) instruments: Instruments,
     pub(crate) chance: Chance,
     pub(crate) clock: Clock,
@@ -123,7 +123,7 @@ pub(crate) struct Compare {
     pub(crate) has_waited: bool,
 }
 
-impl Worker for Compare {
+impl Worker for CompareWorker {
     const NAME: &'static str = "compare";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
@@ -140,7 +140,7 @@ impl Worker for Compare {
     }
 }
 
-impl Compare {
+impl CompareWorker {
     async fn compare(&self, name: &FileName) -> Result<(), WorkerError> {
         let Some(found) = self.extractor.read_again(name).await? else {
             return Ok(());
@@ -151,7 +151,7 @@ impl Compare {
         let Some((captures, differences)) = compared.await?? else {
             return Ok(());
         };
-        self.board.compared(Comparison {
+        self.board.set_comparison(Comparison {
             time: self.clock.now(),
             name: name.clone(),
             captures,
@@ -175,8 +175,11 @@ impl Compare {
 
 /// Takes an indexed file at random: one of some that follow a random name.
 fn pick(captures: &Captures, random: u64) -> Result<Option<FileName>, DbError> {
-    let fits = |progress: &Progress, is_withdrawn: bool| {
-        let is_read = matches!(progress, Progress::Indexed | Progress::NothingToIndex);
+    let fits = |progress: &FileProgress, is_withdrawn: bool| {
+        let is_read = matches!(
+            progress,
+            FileProgress::Indexed | FileProgress::NothingToIndex
+        );
         is_read && !is_withdrawn
     };
     let mut names = Vec::new();
@@ -213,7 +216,11 @@ fn differences(
     let Some(entry) = captures.file_entry(name)? else {
         return Ok(None);
     };
-    if entry.is_withdrawn || !matches!(entry.progress, Progress::Indexed | Progress::NothingToIndex)
+    if entry.is_withdrawn
+        || !matches!(
+            entry.progress,
+            FileProgress::Indexed | FileProgress::NothingToIndex
+        )
     {
         return Ok(None);
     }
@@ -317,7 +324,7 @@ mod tests {
     fn picked_file_is_indexed() {
         let index = index(&[capture(0, 200)]);
         let mut update = index.update();
-        update.progress("b.warc", Progress::PENDING);
+        update.progress("b.warc", FileProgress::PENDING);
         update.commit().unwrap();
         for random in [0, 1, 0x0a0b_0c0d, u64::MAX] {
             let picked = pick(&index, random).unwrap().unwrap();

@@ -90,7 +90,7 @@ impl FromStr for SetName {
 
 /// The outcome of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Imported {
+pub struct ImportOutcome {
     /// The number of captures that were taken.
     pub captures: u64,
     /// The number of lines that were not.
@@ -115,8 +115,8 @@ pub struct ImportFault {
     pub reason: String,
 }
 
-impl From<Imported> for wire::ImportResponse {
-    fn from(imported: Imported) -> Self {
+impl From<ImportOutcome> for wire::ImportResponse {
+    fn from(imported: ImportOutcome) -> Self {
         let bad = imported.bad.into_iter().take(MOST_BAD_LINES);
         Self {
             captures: imported.captures,
@@ -134,7 +134,7 @@ impl From<Imported> for wire::ImportResponse {
     }
 }
 
-impl TryFrom<wire::ImportResponse> for Imported {
+impl TryFrom<wire::ImportResponse> for ImportOutcome {
     type Error = InvalidMessage;
 
     fn try_from(message: wire::ImportResponse) -> Result<Self, InvalidMessage> {
@@ -187,15 +187,15 @@ mod tests {
             offset: 70,
             reason: "why".to_owned(),
         };
-        let imported = Imported {
+        let imported = ImportOutcome {
             captures: 9,
             bad_lines: 1,
             bad: vec![fault; 2],
             replaced: Some(0),
         };
         let mut message = wire::ImportResponse::from(imported.clone());
-        assert_eq!(Imported::try_from(message.clone()), Ok(imported));
+        assert_eq!(ImportOutcome::try_from(message.clone()), Ok(imported));
         message.bad = vec![message.bad[0].clone(); MOST_BAD_LINES + 1];
-        assert_eq!(Imported::try_from(message).unwrap_err().field, "bad");
+        assert_eq!(ImportOutcome::try_from(message).unwrap_err().field, "bad");
     }
 }

@@ -8,7 +8,7 @@ use crate::moment::Moment;
 fn packed(capture: &Capture, position: Position) -> (Place, PackedCapture) {
     let place = Place {
         key: capture.key.clone(),
-        time: Moment::of(capture.timestamp),
+        time: Moment::from_stamp(capture.timestamp),
         file: 7,
         position,
     };

@@ -20,7 +20,7 @@ use crate::names::Source;
 use crate::packed::unpack;
 use crate::place::{Place, Position};
 use crate::rows::PackedCapture;
-use crate::shared::{Shared, View};
+use crate::shared::{SharedState, View};
 
 /// After this many rows of one key at times that are not asked for, the rest of them is skipped.
 const PATIENCE: u32 = 16;
@@ -42,14 +42,14 @@ pub struct Matches<'a>(Answer<'a>);
 #[derive(Debug)]
 enum Answer<'a> {
     /// Read as they are asked for.
-    Read(Box<Thinned<Reading<'a>>>),
+    Read(Box<Thinned<MatchingRows<'a>>>),
     /// The last captures, which were read from the end.
     Last(vec::IntoIter<Capture>),
 }
 
 /// The rows that the conditions of a query hold for.
-pub(crate) struct Reading<'a> {
-    shared: &'a Shared,
+pub(crate) struct MatchingRows<'a> {
+    shared: &'a SharedState,
     view: Arc<View>,
     walk: Walk<'a>,
     from: Moment,
@@ -94,14 +94,14 @@ impl Captures {
         &self,
         query: &CaptureQuery,
         sources: Option<SourceTest>,
-    ) -> Result<Reading<'_>, DbError> {
+    ) -> Result<MatchingRows<'_>, DbError> {
         let shared = &*self.shared;
         shared.with_view(|view| {
             let after = match &query.cursor {
                 Some(cursor) => Some(shared.place_behind(view, cursor, query.order)?),
                 None => None,
             };
-            Ok(Reading {
+            Ok(MatchingRows {
                 shared,
                 view: Arc::clone(view),
                 walk: Walk::new(&shared.tables.captures, query, after)?,
@@ -149,7 +149,7 @@ impl Iterator for Matches<'_> {
 
 impl FusedIterator for Matches<'_> {}
 
-impl Iterator for Reading<'_> {
+impl Iterator for MatchingRows<'_> {
     type Item = Result<Capture, DbError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -162,7 +162,7 @@ impl Iterator for Reading<'_> {
     }
 }
 
-impl Reading<'_> {
+impl MatchingRows<'_> {
     /// Lets each capture name where it comes from.
     fn naming_sources(mut self) -> Self {
         self.names_sources = true;
@@ -213,7 +213,7 @@ impl Reading<'_> {
     }
 }
 
-impl fmt::Debug for Reading<'_> {
+impl fmt::Debug for MatchingRows<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reading")
             .field("walk", &self.walk)
@@ -257,7 +257,7 @@ fn show_original(capture: &mut Capture) -> bool {
     true
 }
 
-impl Shared {
+impl SharedState {
     /// Whether a file is in the archive, and not withdrawn: a record in it can be shown.
     fn has_file(&self, file: Option<&str>) -> Result<bool, DbError> {
         let Some(file) = file else {

@@ -11,7 +11,7 @@ use crate::place::Place;
 use crate::rows::PackedCapture;
 
 type Row = (Place, PackedCapture);
-type Captures = Table<Place, PackedCapture>;
+type CaptureTable = Table<Place, PackedCapture>;
 
 /// Which way rows are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ struct Side<'a> {
 impl<'a> Walk<'a> {
     /// The rows of a query; only those behind a place, if there is one.
     pub(crate) fn new(
-        captures: &'a Captures,
+        captures: &'a CaptureTable,
         query: &CaptureQuery,
         behind: Option<Place>,
     ) -> Result<Self, DbError> {
@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
                 })
             }
             Order::Closest(at) => {
-                let at = Moment::of(at);
+                let at = Moment::from_stamp(at);
                 let middle = Place::before(&start.key, at);
                 let middle = middle.min(end.clone()).max(start.clone());
                 let side = |rows| Side { rows, next: None };

@@ -5,18 +5,18 @@ use std::io;
 use archive_formats::cdx::{Capture, Format};
 
 use super::{Random, add, capture, empty, everything, of_file};
-use crate::{Captures, Export, ExportError, ExportReport, ExportScope, Parts};
+use crate::{Captures, Export, ExportError, ExportParts, ExportReport, ExportScope};
 
 /// Parts in memory.
 #[derive(Default)]
-struct Written {
+struct WrittenParts {
     begun: u64,
     parts: Vec<String>,
     /// The part that cannot be finished.
     failing: Option<u64>,
 }
 
-impl Parts for Written {
+impl ExportParts for WrittenParts {
     type Part = Vec<u8>;
 
     fn begin(&mut self, number: u64) -> io::Result<Vec<u8>> {
@@ -46,7 +46,7 @@ fn export(format: Format) -> Export {
 #[track_caller]
 fn written(captures: &Captures, export: &Export) -> (Vec<String>, ExportReport) {
     let directory = tempfile::tempdir().unwrap();
-    let mut parts = Written::default();
+    let mut parts = WrittenParts::default();
     let report = captures
         .export(export, directory.path(), &mut parts)
         .unwrap();
@@ -144,7 +144,7 @@ fn scopes_are_kept_apart() {
     let mut nowhere = export(Format::Cdxj);
     nowhere.scope = ExportScope::Set("nowhere".to_owned());
     let directory = tempfile::tempdir().unwrap();
-    let error = captures.export(&nowhere, directory.path(), &mut Written::default());
+    let error = captures.export(&nowhere, directory.path(), &mut WrittenParts::default());
     assert!(matches!(error, Err(ExportError::NoSet(name)) if name == "nowhere"));
 }
 
@@ -223,9 +223,9 @@ fn failing_output_stops_the_export() {
     let directory = tempfile::tempdir().unwrap();
     let mut export = export(Format::Cdxj);
     export.part_size = Some(10_000);
-    let mut parts = Written {
+    let mut parts = WrittenParts {
         failing: Some(3),
-        ..Written::default()
+        ..WrittenParts::default()
     };
     let error = captures
         .export(&export, directory.path(), &mut parts)

@@ -3,10 +3,10 @@
 use archive_formats::cdx::Capture;
 
 use super::{add, capture, empty, everything, of_file, open, sorted};
-use crate::{Captures, CheckPoint, Counts, FollowState, Progress};
+use crate::{Captures, CheckPoint, Counts, FileProgress, FollowPosition};
 
-fn state(position: u64) -> FollowState {
-    FollowState {
+fn state(position: u64) -> FollowPosition {
+    FollowPosition {
         feed: "one".to_owned(),
         position,
     }
@@ -106,11 +106,11 @@ fn second_reading_replaces_the_first() {
     assert_eq!(writer.complete(Some(state(7))), Ok(1));
     let all = everything(&captures);
     assert_eq!(all.len(), 4);
-    assert_eq!(captures.follow_state(), Ok(Some(state(7))));
+    assert_eq!(captures.follow_position(), Ok(Some(state(7))));
     drop(captures);
     let captures = open(&memory);
     assert_eq!(everything(&captures), all);
-    assert_eq!(captures.follow_state(), Ok(Some(state(7))));
+    assert_eq!(captures.follow_position(), Ok(Some(state(7))));
     assert_eq!(sweep(&captures), 100);
     assert_eq!(everything(&captures), all);
 }
@@ -135,12 +135,12 @@ fn withdrawn_file_hides_and_comes_back() {
     let captures = open(&memory);
     assert_eq!(everything(&captures), b);
     assert_eq!(sweep(&captures), 0, "it is kept");
-    captures.bring_back("a").unwrap();
+    captures.reinstate("a").unwrap();
     assert_eq!(everything(&captures), all);
     captures.withdraw("a").unwrap();
     add(&captures, "a", &of_file("a", 20));
     assert_eq!(everything(&captures), b, "read again, and still withdrawn");
-    captures.bring_back("a").unwrap();
+    captures.reinstate("a").unwrap();
     assert_eq!(everything(&captures).len(), 30);
     assert_eq!(captures.counts().captures, 30);
 }
@@ -151,7 +151,7 @@ fn queue_has_files_that_wait() {
     let (memory, captures) = empty();
     let mut update = captures.update();
     for name in ["c", "a", "b", "d", "e"] {
-        update.progress(name, Progress::PENDING);
+        update.progress(name, FileProgress::PENDING);
     }
     update.note("a", Some("root".to_owned()));
     update.withdraw("b").withdraw("unheard").follow(state(5));
@@ -159,7 +159,7 @@ fn queue_has_files_that_wait() {
     update.commit().unwrap();
     add(&captures, "c", &of_file("c", 2));
     add(&captures, "d", &[]);
-    let parked = Progress::Parked {
+    let parked = FileProgress::Parked {
         attempts: 3,
         reason: "damaged".to_owned(),
     };
@@ -182,12 +182,12 @@ fn queue_has_files_that_wait() {
         let entry = captures.file_entry("a").unwrap().unwrap();
         assert_eq!(
             (entry.progress, entry.note.as_deref()),
-            (Progress::PENDING, Some("root"))
+            (FileProgress::PENDING, Some("root"))
         );
         assert_eq!(captures.file_entry("e").unwrap().unwrap().progress, parked);
         assert_eq!(
             captures.file_entry("d").unwrap().unwrap().progress,
-            Progress::NothingToIndex
+            FileProgress::NothingToIndex
         );
         assert_eq!(captures.file_entry("nothing"), Ok(None));
         let files = captures.files(Some("b")).unwrap();
@@ -195,7 +195,7 @@ fn queue_has_files_that_wait() {
             names(files.map(|file| file.map(|file| file.name))),
             ["c", "d", "e", "unheard"]
         );
-        assert_eq!(captures.follow_state(), Ok(Some(state(5))));
+        assert_eq!(captures.follow_position(), Ok(Some(state(5))));
     };
     check(&captures);
     drop(captures);
@@ -211,8 +211,8 @@ fn changes_of_a_batch_take_effect_in_order() {
     update
         .withdraw("a")
         .delete("a")
-        .progress("a", Progress::PENDING);
-    update.delete("b").note("c", None).bring_back("c");
+        .progress("a", FileProgress::PENDING);
+    update.delete("b").note("c", None).reinstate("c");
     update.commit().unwrap();
     assert_eq!(everything(&captures), []);
     assert_eq!(names(captures.pending().unwrap()), ["a", "c"]);
@@ -289,7 +289,7 @@ fn capture_told_of_is_shown_at_its_record() {
     add(&captures, "1-metadata-1.arc", &[told_of.clone(), told_of]);
     assert_eq!(everything(&captures), imported, "nobody has its record");
     let mut update = captures.update();
-    update.progress("old.arc", Progress::PENDING);
+    update.progress("old.arc", FileProgress::PENDING);
     update.commit().unwrap();
     let shown = || {
         let shown = everything(&captures).into_iter();
@@ -300,7 +300,7 @@ fn capture_told_of_is_shown_at_its_record() {
     assert_eq!(shown(), [expected.clone(), expected.clone()]);
     captures.withdraw("old.arc").unwrap();
     assert_eq!(everything(&captures), imported);
-    captures.bring_back("old.arc").unwrap();
+    captures.reinstate("old.arc").unwrap();
     assert_eq!(shown().len(), 2);
     let mut point = CheckPoint::default();
     assert_eq!(captures.check(&mut point, 2), Ok(false));
@@ -332,12 +332,12 @@ fn forgotten_files_leave_sets() {
     import.push(&of_file("x", 1)[0]).unwrap();
     import.complete().unwrap();
     let mut update = captures.update();
-    update.progress("b", Progress::PENDING).follow(state(9));
+    update.progress("b", FileProgress::PENDING).follow(state(9));
     update.commit().unwrap();
     captures.forget_files().unwrap();
     let check = |captures: &Captures| {
         assert_eq!(everything(captures), of_file("x", 1));
-        assert_eq!(captures.follow_state(), Ok(None));
+        assert_eq!(captures.follow_position(), Ok(None));
         assert_eq!(captures.files(None).unwrap().count(), 0);
         assert_eq!(captures.pending().unwrap().count(), 0);
         let counts = captures.counts();

@@ -248,7 +248,7 @@ fn withdrawn_file_is_hidden_in_sets() {
     let captures = open(&memory);
     assert_eq!(captures.counts(), counts);
     assert_eq!(everything(&captures), sorted(foreign));
-    captures.bring_back("a").unwrap();
+    captures.reinstate("a").unwrap();
     assert_eq!(sorted(everything(&captures)), all);
 }
 
@@ -299,8 +299,8 @@ fn foreign_keys_are_made_again() {
 /// Fails if an input that breaks off passes for a whole one.
 #[test]
 fn failing_input_stops_the_import() {
-    struct Failing;
-    impl std::io::Read for Failing {
+    struct BrokenInput;
+    impl std::io::Read for BrokenInput {
         fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
             Err(std::io::Error::other("broken"))
         }
@@ -309,7 +309,7 @@ fn failing_input_stops_the_import() {
     assert!(matches!(captures.import(""), Err(ImportError::NoName)));
     let mut import = captures.import("set").unwrap();
     let error = import
-        .read("tape", std::io::BufReader::new(Failing))
+        .read("tape", std::io::BufReader::new(BrokenInput))
         .unwrap_err();
     assert_eq!(error.to_string(), "cannot read tape: broken");
 }

@@ -8,7 +8,7 @@ use archive_formats::cdx::Capture;
 
 use super::{add, answer, capture, empty, everything, of_all, of_file, of_url};
 use crate::keys::KeyRules;
-use crate::{Captures, Memory, OpenError, OpenOptions, Rekeyed};
+use crate::{Captures, KeyChange, Memory, OpenError, OpenOptions};
 
 /// Rules by which URLs were keys as they are.
 fn plain() -> OpenOptions {
@@ -45,7 +45,7 @@ fn older_keys_are_made_again() {
     drop(captures);
 
     let opened = Captures::open_in_memory(&memory, &OpenOptions::default()).unwrap();
-    let rekeyed = Rekeyed {
+    let rekeyed = KeyChange {
         from: 0,
         to: 1,
         captures: 5011,
@@ -56,7 +56,7 @@ fn older_keys_are_made_again() {
     let mut expected = super::sorted(of_file("a", 5000));
     expected.push(keyless);
     assert_eq!(everything(&captures), expected);
-    captures.bring_back("hidden").unwrap();
+    captures.reinstate("hidden").unwrap();
     let found = answer(&captures, &of_url("http://www.a.dk/3"));
     assert!(found.len() > 700, "{}", found.len());
     captures.withdraw("hidden").unwrap();
@@ -146,7 +146,7 @@ fn flip(file: &Path, position: u64) {
     file.write_all(&[byte[0] ^ 0x10]).unwrap();
 }
 
-type Deed = fn(&Path);
+type Damage = fn(&Path);
 
 /// Fails if a damaged index is opened with fewer captures, or does not say what to do.
 #[test]
@@ -154,7 +154,7 @@ fn damaged_index_is_refused_with_words() {
     let directory = tempfile::tempdir().unwrap();
     let path = on_disk(directory.path());
     let options = OpenOptions::default();
-    let deeds: [(&str, Deed); 3] = [
+    let damages: [(&str, Damage); 3] = [
         (".sst", |file| fs::remove_file(file).unwrap()),
         (".sst", |file| {
             let length = fs::metadata(file).unwrap().len() / 2;
@@ -167,7 +167,7 @@ fn damaged_index_is_refused_with_words() {
         }),
         ("CURRENT", |file| fs::remove_file(file).unwrap()),
     ];
-    for (number, (end, deed)) in deeds.into_iter().enumerate() {
+    for (number, (end, deed)) in damages.into_iter().enumerate() {
         let image = copy(&path, &format!("image {number}"));
         deed(&files(&image, end)[0]);
         let error = Captures::open(&image, &options).unwrap_err();

@@ -10,15 +10,15 @@ use std::time::Duration;
 use archive_client::FeedStep;
 use archive_db::DbError;
 use archive_model::{FeedChange, FeedFile, FeedPosition, FileName};
-use index_captures::{FileEntry, FollowState, Progress};
+use index_captures::{FileEntry, FileProgress, FollowPosition};
 
-use super::{Follower, MOST_CHANGES, State, WINDOW, content_of, waiting_file};
+use super::{Follower, FollowerState, MOST_CHANGES, WINDOW, content_of, waiting_file};
 use crate::decide::{FileAction, FileContent, KnownFile, on_change, on_listing};
 use crate::queue::WaitingFile;
 
 /// A listing that is being compared with the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Comparing {
+pub(crate) struct ListingComparison {
     /// Files up to this name were compared.
     after: Option<String>,
     files: Vec<FeedFile>,
@@ -30,7 +30,7 @@ pub(crate) struct FeedReading {
     /// How often everything had been forgotten when it began.
     epoch: u64,
     /// The listing that is compared; absent: changes are followed.
-    listing: Option<Comparing>,
+    listing: Option<ListingComparison>,
 }
 
 impl FeedReading {
@@ -52,7 +52,7 @@ impl Follower {
 
     /// Returns the position up to which the archive was followed, if it was.
     pub(crate) fn position(&self) -> Result<Option<FeedPosition>, DbError> {
-        let state = self.captures.follow_state()?;
+        let state = self.captures.follow_position()?;
         Ok(state.and_then(|state| {
             let lineage = u64::from_str_radix(&state.feed, 16).ok()?;
             let number = state.position;
@@ -73,7 +73,7 @@ impl Follower {
                 self.change(&std::mem::take(&mut changes), reading)?;
             }
             match step {
-                FeedStep::Listing => reading.listing = Some(Comparing::default()),
+                FeedStep::Listing => reading.listing = Some(ListingComparison::default()),
                 FeedStep::File(file) => {
                     if let Some(listing) = &mut reading.listing {
                         listing.files.push(file);
@@ -107,7 +107,7 @@ impl Follower {
             // A change may be about a file that an earlier one of them was about.
             let known = match update.known(name) {
                 Ok(known) => known,
-                Err(Unchanged) => self
+                Err(UnplannedFile) => self
                     .captures
                     .file_entry(name)?
                     .map(|entry| known_file(&entry)),
@@ -174,7 +174,7 @@ impl Follower {
     /// Writes changes, and then tells the queue.
     fn commit(
         &self,
-        state: &mut State,
+        state: &mut FollowerState,
         changes: FileChanges,
         position: Option<FeedPosition>,
     ) -> Result<(), DbError> {
@@ -188,25 +188,25 @@ impl Follower {
                 FileAction::Nothing => {}
                 FileAction::Index => {
                     update
-                        .progress(name, Progress::PENDING)
+                        .progress(name, FileProgress::PENDING)
                         .note(name, Some(change.content.to_string()));
                 }
                 FileAction::IndexAnew => {
                     update
                         .delete(name)
-                        .progress(name, Progress::PENDING)
+                        .progress(name, FileProgress::PENDING)
                         .note(name, Some(change.content.to_string()));
                 }
                 FileAction::Withdraw => {
                     update.withdraw(name);
                 }
                 FileAction::BringBack => {
-                    update.bring_back(name);
+                    update.reinstate(name);
                 }
             }
         }
         if let Some(position) = position {
-            update.follow(FollowState {
+            update.follow(FollowPosition {
                 feed: format!("{:016x}", position.lineage),
                 position: position.number,
             });
@@ -236,7 +236,7 @@ impl Follower {
         Ok(())
     }
 
-    fn put(state: &mut State, file: WaitingFile, now: Duration) {
+    fn put(state: &mut FollowerState, file: WaitingFile, now: Duration) {
         if state.queue.waiting() < WINDOW {
             state.queue.put(file, now);
         } else {
@@ -259,7 +259,7 @@ struct FileChanges {
 }
 
 /// No change is about a file.
-struct Unchanged;
+struct UnplannedFile;
 
 #[derive(Debug)]
 struct PlannedChange {
@@ -280,13 +280,13 @@ impl FileChanges {
     }
 
     /// The file as it will be, if a change is about it; `Err`: no change is.
-    fn known(&self, name: &str) -> Result<Option<KnownFile>, Unchanged> {
+    fn known(&self, name: &str) -> Result<Option<KnownFile>, UnplannedFile> {
         let last = self
             .all
             .iter()
             .rev()
             .find(|change| change.name.as_str() == name)
-            .ok_or(Unchanged)?;
+            .ok_or(UnplannedFile)?;
         let shown = |is_withdrawn| {
             Some(KnownFile {
                 content: Some(last.content),

@@ -16,18 +16,18 @@ const LIMITS: QueueLimits = QueueLimits {
 };
 
 /// An index that a test drives, and the parts that it must not lose.
-struct Driven {
+struct TestFollower {
     follower: Follower,
     clock: ManualClock,
     number: u64,
     _memory: Memory,
 }
 
-fn driven() -> Driven {
+fn test_follower() -> TestFollower {
     let memory = Memory::new().unwrap();
     let opened = Captures::open_in_memory(&memory, &OpenOptions::default()).unwrap();
     let clock = ManualClock::new("2026-11-23T20:00:00Z".parse().unwrap());
-    Driven {
+    TestFollower {
         follower: Follower::new(opened.captures, LIMITS, clock.clock()),
         clock,
         number: 0,
@@ -47,7 +47,7 @@ fn feed_file(text: &str, content: u8) -> FeedFile {
     }
 }
 
-impl Driven {
+impl TestFollower {
     fn position(&self) -> FeedPosition {
         FeedPosition {
             number: self.number,
@@ -126,7 +126,7 @@ impl Driven {
 /// Fails if a change is lost, read twice, or not kept with its position.
 #[test]
 fn changes_lead_to_captures() {
-    let mut index = driven();
+    let mut index = test_follower();
     index.stored(&["b", "a"]);
     assert_eq!(index.follower.counts().pending, 2);
     assert_eq!(index.follower.position().unwrap(), Some(index.position()));
@@ -154,7 +154,7 @@ fn changes_lead_to_captures() {
 #[test]
 fn readings_from_before_a_change_are_stale() {
     for kind in [ChangeKind::Withdrawn, ChangeKind::NewRoot] {
-        let mut index = driven();
+        let mut index = test_follower();
         index.stored(&["a"]);
         let batch = index.follower.next_batch().unwrap().unwrap();
         let writer = index.writer("a");
@@ -177,7 +177,7 @@ fn readings_from_before_a_change_are_stale() {
 /// Fails if a listing leaves what is gone, misses what is new, or touches what is right.
 #[test]
 fn listing_makes_the_index_right() {
-    let mut index = driven();
+    let mut index = test_follower();
     index.stored(&["b", "d", "f", "h"]);
     let withdrawn = index.change(ChangeKind::Withdrawn, "h", 1);
     index.apply(vec![withdrawn]);
@@ -201,7 +201,7 @@ fn retry(failures: u32, reason: &str) -> Verdict {
 /// Fails if failures are forgotten over a restart, or a parked file cannot be tried again.
 #[test]
 fn failures_park_and_retry_frees() {
-    let mut index = driven();
+    let mut index = test_follower();
     index.stored(&["a"]);
     assert_eq!(index.fail("a"), retry(1, "damaged"));
     assert_eq!(index.follower.next_batch().unwrap(), None);
@@ -216,7 +216,7 @@ fn failures_park_and_retry_frees() {
     ));
     assert_eq!(index.follower.counts().parked, 1);
     let entry = index.follower.captures().file_entry("a").unwrap().unwrap();
-    let Progress::Parked { reason, .. } = entry.progress else {
+    let FileProgress::Parked { reason, .. } = entry.progress else {
         panic!("{entry:?}");
     };
     let (since, reason) = split_reason(&reason);
@@ -232,7 +232,7 @@ fn failures_park_and_retry_frees() {
 /// Fails if a file is parked because its nodes were down, or the reason for its wait is not told.
 #[test]
 fn outage_of_nodes_parks_no_file() {
-    let mut index = driven();
+    let mut index = test_follower();
     index.stored(&["a"]);
     for _ in 0..5 {
         let batch = index.follower.next_batch().unwrap().unwrap();
@@ -244,7 +244,7 @@ fn outage_of_nodes_parks_no_file() {
         index.clock.advance(index.follower.next_turn().unwrap());
     }
     let entry = index.follower.captures().file_entry("a").unwrap().unwrap();
-    let waits = Progress::Pending {
+    let waits = FileProgress::Pending {
         attempts: 0,
         reason: Some("its nodes are down".to_owned()),
     };
@@ -255,7 +255,7 @@ fn outage_of_nodes_parks_no_file() {
 /// Fails if a feed that was begun before everything was forgotten goes on: its position would hide what is lacking.
 #[test]
 fn forgotten_index_begins_with_a_listing() {
-    let mut index = driven();
+    let mut index = test_follower();
     index.stored(&["a"]);
     index.read_all();
     let (mut reading, after) = index.follower.begin_reading().unwrap();

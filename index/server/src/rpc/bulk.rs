@@ -8,8 +8,8 @@ use archive_formats::cdx::Format;
 use archive_rpc::answers::{Answers, send_blocking};
 use archive_rpc::{Idle, InvalidMessage, Kind};
 use bytes::{Buf, Bytes, BytesMut};
-use index_captures::{Captures, Export, ExportError, ExportScope, ImportError, Parts};
-use proto_index::sets::{ImportFault, Imported, SetName};
+use index_captures::{Captures, Export, ExportError, ExportParts, ExportScope, ImportError};
+use proto_index::sets::{ImportFault, ImportOutcome, SetName};
 use proto_index::wire;
 use proto_index::wire::import_request::Step;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -42,7 +42,7 @@ pub(super) async fn import(
     health: Health,
     steps: Streaming<wire::ImportRequest>,
     place: OwnedSemaphorePermit,
-) -> Result<Imported, Status> {
+) -> Result<ImportOutcome, Status> {
     let mut steps = Idle::new(steps, SILENCE);
     let set = match steps.next().await.transpose()?.and_then(|first| first.step) {
         Some(Step::Open(open)) => SetName::read("set", &open.set)?,
@@ -101,7 +101,7 @@ fn write(
     health: &Health,
     set: &SetName,
     receiver: mpsc::Receiver<InputStep>,
-) -> Result<Imported, Status> {
+) -> Result<ImportOutcome, Status> {
     let mut importer = captures
         .import(set.as_str())
         .map_err(|error| import_status(health, error))?;
@@ -127,7 +127,7 @@ fn write(
         offset: damaged.line.offset,
         reason: damaged.line.why.to_string(),
     };
-    Ok(Imported {
+    Ok(ImportOutcome {
         captures: report.captures,
         bad_lines: report.damaged,
         bad: report.damaged_lines.into_iter().map(fault).collect(),
@@ -248,7 +248,7 @@ pub(super) fn export(
     temporary: &Path,
     answers: &Answers<wire::ExportResponse>,
 ) -> Result<(), Status> {
-    let mut sending = Sending {
+    let mut sending = AnswerParts {
         answers,
         ended: None,
     };
@@ -280,29 +280,29 @@ pub(super) fn export(
 }
 
 /// One part: the answer.
-struct Sending<'a> {
+struct AnswerParts<'a> {
     answers: &'a Answers<wire::ExportResponse>,
     /// Why nobody takes it any more.
     ended: Option<Status>,
 }
 
 /// Lines on their way into messages.
-struct SentPart<'a> {
+struct AnswerPart<'a> {
     answers: &'a Answers<wire::ExportResponse>,
     lines: BytesMut,
 }
 
-impl<'a> Parts for Sending<'a> {
-    type Part = SentPart<'a>;
+impl<'a> ExportParts for AnswerParts<'a> {
+    type Part = AnswerPart<'a>;
 
-    fn begin(&mut self, _number: u64) -> io::Result<SentPart<'a>> {
-        Ok(SentPart {
+    fn begin(&mut self, _number: u64) -> io::Result<AnswerPart<'a>> {
+        Ok(AnswerPart {
             answers: self.answers,
             lines: BytesMut::new(),
         })
     }
 
-    fn finish(&mut self, mut part: SentPart<'a>) -> io::Result<()> {
+    fn finish(&mut self, mut part: AnswerPart<'a>) -> io::Result<()> {
         let rest = part.lines.split();
         let sent = part.send(rest.freeze());
         sent.map_err(|status| {
@@ -313,7 +313,7 @@ impl<'a> Parts for Sending<'a> {
     }
 }
 
-impl SentPart<'_> {
+impl AnswerPart<'_> {
     fn send(&self, data: Bytes) -> Result<(), Status> {
         if data.is_empty() {
             return Ok(());
@@ -322,7 +322,7 @@ impl SentPart<'_> {
     }
 }
 
-impl Write for SentPart<'_> {
+impl Write for AnswerPart<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.lines.extend_from_slice(bytes);
         if self.lines.len() >= MESSAGE_SIZE
