@@ -10,7 +10,7 @@ use archive_formats::date::Stamp;
 use axum::body::Body;
 use axum::http::{HeaderMap, Response};
 use viewer_replay::request::Target;
-use viewer_replay::response::Method;
+use viewer_replay::response::ReplyMethod;
 
 /// A request for a capture.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct CaptureRequest<'a> {
     /// The URL. Its key has the method and the body of a request that is no GET.
     pub target: &'a Target,
     /// Whether its bytes are wanted.
-    pub method: Method,
+    pub method: ReplyMethod,
     /// The header of the request, for ranges and the language of errors.
     pub headers: &'a HeaderMap,
 }
@@ -50,7 +50,7 @@ pub struct StoredRequest<'a> {
     /// `getFile`, `getRecord` or `getMetadata`, with its query.
     pub path_and_query: &'a str,
     /// Whether its bytes are wanted.
-    pub method: Method,
+    pub method: ReplyMethod,
     /// The header of the request.
     pub headers: &'a HeaderMap,
 }
@@ -72,7 +72,10 @@ pub trait ProxiedArchive: Send + Sync + 'static {
     fn capture(&self, request: CaptureRequest<'_>) -> impl Future<Output = CaptureAnswer> + Send;
 
     /// Hands out what is stored.
-    fn stored(&self, request: StoredRequest<'_>) -> impl Future<Output = Response<Body>> + Send;
+    fn serve_stored(
+        &self,
+        request: StoredRequest<'_>,
+    ) -> impl Future<Output = Response<Body>> + Send;
 
     /// The harvest jobs of which the archive has files in a collection, among some.
     ///
@@ -89,5 +92,5 @@ pub trait ProxiedArchive: Send + Sync + 'static {
     fn collections(&self) -> Vec<String>;
 
     /// The collection that is meant where nobody names one.
-    fn unnamed(&self) -> Option<String>;
+    fn sole_collection(&self) -> Option<String>;
 }

@@ -37,7 +37,7 @@ pub(crate) struct ClientLimits {
 
 /// The part of the archive that a client looks at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct View {
+pub(crate) struct ClientView {
     /// `None` for the default of the proxy.
     pub(crate) collection: Option<String>,
     /// `None` for the latest captures.
@@ -59,7 +59,7 @@ pub(crate) struct JobChoice {
 /// The state of a client, as it is shown: its view, and how long its list is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientReport {
-    pub(crate) view: Arc<View>,
+    pub(crate) view: Arc<ClientView>,
     pub(crate) is_recording: bool,
     pub(crate) missing: usize,
     /// URLs that were missing, and not recorded because the list was full.
@@ -82,7 +82,7 @@ struct ClientTable {
 
 #[derive(Debug)]
 struct ClientState {
-    view: Arc<View>,
+    view: Arc<ClientView>,
     is_recording: bool,
     missing: MissingUrls,
     used: Instant,
@@ -97,7 +97,7 @@ impl Clients {
     }
 
     /// The view of a client, which counts as used now.
-    pub(crate) fn view(&self, key: &ClientKey, now: Instant) -> Arc<View> {
+    pub(crate) fn view(&self, key: &ClientKey, now: Instant) -> Arc<ClientView> {
         let mut table = self.table();
         table.touch(key, now, self.limits.idle);
         let state = table.clients.get(key);
@@ -115,7 +115,7 @@ impl Clients {
     }
 
     /// Changes the view of a client.
-    pub(crate) fn set_view(&self, key: &ClientKey, now: Instant, view: View) {
+    pub(crate) fn set_view(&self, key: &ClientKey, now: Instant, view: ClientView) {
         let mut table = self.table();
         table.state(key, now, &self.limits).view = Arc::new(view);
     }
@@ -277,10 +277,10 @@ mod tests {
         }
     }
 
-    fn view(collection: &str) -> View {
-        View {
+    fn view(collection: &str) -> ClientView {
+        ClientView {
             collection: Some(collection.to_owned()),
-            ..View::default()
+            ..ClientView::default()
         }
     }
 
@@ -293,7 +293,7 @@ mod tests {
         clients.set_recording(&key(2, ""), now, true);
         assert_eq!(*clients.view(&key(1, ""), now), view("a"));
         assert_eq!(*clients.view(&key(1, "anna"), now), view("b"));
-        assert_eq!(*clients.view(&key(2, ""), now), View::default());
+        assert_eq!(*clients.view(&key(2, ""), now), ClientView::default());
         assert!(clients.record(&key(2, ""), now, "http://x/"));
         assert!(!clients.record(&key(1, ""), now, "http://x/"));
         assert!(clients.missing(&key(1, ""), now).is_empty());

@@ -13,16 +13,16 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use viewer_replay::response::Method as ReplyMethod;
+use viewer_replay::response::ReplyMethod;
 
 use crate::archive::{NoAnswer, ProxiedArchive, StoredRequest};
-use crate::clients::{ClientKey, ClientReport, JobChoice, View};
+use crate::clients::{ClientKey, ClientReport, ClientView, JobChoice};
 use crate::missing::{lines, seeds};
-use crate::page::{Block, Form, Input, Page, plain};
+use crate::page::{Block, Form, FormInput, Page, plain};
 use crate::requested::SiteUrl;
 use crate::server::ProxyServer;
 use caller::{Caller, caller};
-use command::{Change, Command, InvalidCommand, Parameters, Question};
+use command::{Change, Command, CommandParameters, InvalidCommand, Question};
 
 /// The longest form that is read, in bytes.
 const LONGEST_FORM: usize = 64 * 1024;
@@ -68,14 +68,14 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         let form = self.form(head, body).await?;
         let (path, query) = site.path.split_once('?').unwrap_or((&site.path, ""));
         let parameters =
-            Parameters::read(query, &form).map_err(|error| Box::new(invalid(&error)))?;
+            CommandParameters::read(query, &form).map_err(|error| Box::new(invalid(&error)))?;
         let command =
             Command::read(path, &parameters).map_err(|error| Box::new(invalid(&error)))?;
         let now = self.now();
         match command {
             Command::Ask(question) => {
                 let client = AskingClient { key, now };
-                Ok(self.tell(client, &question, site, head).await)
+                Ok(self.answer_question(client, &question, site, head).await)
             }
             Command::Change(change) => {
                 let is_proven = match caller {
@@ -116,7 +116,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
             .map_err(|error| page(error.status(), format!("Not possible: {error}.")))
     }
 
-    async fn tell(
+    async fn answer_question(
         &self,
         client: AskingClient<'_>,
         question: &Question,
@@ -150,7 +150,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
                     },
                     headers: &head.headers,
                 };
-                self.archive().stored(request).await
+                self.archive().serve_stored(request).await
             }
         }
     }
@@ -165,23 +165,23 @@ impl<A: ProxiedArchive> ProxyServer<A> {
                 let view = clients.view(key, now);
                 let jobs = self.choose(&view, jobs, label).await?;
                 // Another choice that was made meanwhile stays.
-                let view = View {
+                let view = ClientView {
                     jobs,
-                    ..View::clone(&clients.view(key, now))
+                    ..ClientView::clone(&clients.view(key, now))
                 };
                 clients.set_view(key, now, view);
             }
-            Change::View { collection, date } => {
+            Change::ClientView { collection, date } => {
                 let known = self.archive().collections();
                 if let Some(name) = collection.as_ref().filter(|name| !known.contains(name)) {
                     let page = Page::control(StatusCode::NOT_FOUND, "No such collection");
                     let words = format!("There is no `{name}`; there are: {}.", known.join(", "));
                     return Err(Box::new(page.words(words)));
                 }
-                let view = View {
+                let view = ClientView {
                     collection,
                     date,
-                    ..View::clone(&clients.view(key, now))
+                    ..ClientView::clone(&clients.view(key, now))
                 };
                 clients.set_view(key, now, view);
             }
@@ -192,7 +192,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
     /// Looks which jobs have data.
     async fn choose(
         &self,
-        view: &View,
+        view: &ClientView,
         jobs: BTreeSet<u64>,
         label: String,
     ) -> Result<Option<JobChoice>, Box<Page>> {
@@ -214,7 +214,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         &self,
         key: &ClientKey,
         now: Instant,
-        parameters: &Parameters,
+        parameters: &CommandParameters,
         headers: &HeaderMap,
     ) -> Response<Body> {
         let Some(path) = parameters.return_path() else {
@@ -229,7 +229,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
     }
 
     /// The collection, the date and the jobs of a view, in words.
-    fn label(&self, view: &View) -> String {
+    fn label(&self, view: &ClientView) -> String {
         let collection = self.collection(view);
         let collection = collection.as_deref().unwrap_or("no collection");
         let date = view.date.map(|date| date.to_string());
@@ -292,14 +292,14 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         } else {
             form("/startRecordingURIs", "Record missing URLs", vec![])
         };
-        let mut choice = vec![Input::Text {
+        let mut choice = vec![FormInput::Text {
             name: "date",
             label: "Captures nearest to this date, such as 2020 or 2020-01-31 (empty: the latest)",
             value: view.date.map(|date| date.to_string()).unwrap_or_default(),
         }];
         choice.insert(
             0,
-            Input::Choice {
+            FormInput::Choice {
                 name: "collection",
                 label: "Collection",
                 options: self.archive().collections(),
@@ -307,12 +307,12 @@ impl<A: ProxiedArchive> ProxyServer<A> {
             },
         );
         let index = vec![
-            Input::Text {
+            FormInput::Text {
                 name: "jobID",
                 label: "Numbers of harvest jobs (empty: all)",
                 value: numbers.unwrap_or_default(),
             },
-            Input::Text {
+            FormInput::Text {
                 name: "label",
                 label: "Name of this choice",
                 value: jobs.map(|jobs| jobs.label.clone()).unwrap_or_default(),
@@ -346,8 +346,8 @@ struct AskingClient<'a> {
     now: Instant,
 }
 
-fn form(action: &str, button: &'static str, mut inputs: Vec<Input>) -> Block {
-    inputs.push(Input::Hidden {
+fn form(action: &str, button: &'static str, mut inputs: Vec<FormInput>) -> Block {
+    inputs.push(FormInput::Hidden {
         name: "returnURL".to_owned(),
         value: "/".to_owned(),
     });
@@ -375,8 +375,8 @@ fn attached(mut response: Response<Body>, disposition: &'static str) -> Response
 }
 
 /// A page that asks a person whether a change is meant, with the change as a form.
-fn confirmation(path: &str, parameters: &Parameters, change: &Change) -> Page {
-    let inputs = parameters.iter().map(|(name, value)| Input::Hidden {
+fn confirmation(path: &str, parameters: &CommandParameters, change: &Change) -> Page {
+    let inputs = parameters.iter().map(|(name, value)| FormInput::Hidden {
         name: name.to_owned(),
         value: value.to_owned(),
     });
@@ -400,7 +400,7 @@ fn invalid(error: &InvalidCommand) -> Page {
         InvalidCommand::Unknown(_) => StatusCode::NOT_FOUND,
         InvalidCommand::Job(_)
         | InvalidCommand::Jobs
-        | InvalidCommand::Parameters
+        | InvalidCommand::CommandParameters
         | InvalidCommand::Label
         | InvalidCommand::Date(_) => StatusCode::BAD_REQUEST,
     };

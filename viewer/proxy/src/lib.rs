@@ -141,7 +141,7 @@ pub async fn serve<A: ProxiedArchive>(
     };
     let listener = TcpListener::bind(settings.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    daemon.workers.spawn(Expiry {
+    daemon.workers.spawn(ExpiryWorker {
         clients,
         clock: daemon.clock.clone(),
     })?;
@@ -163,12 +163,12 @@ pub async fn serve<A: ProxiedArchive>(
 }
 
 /// Forgets clients that have asked for nothing for long.
-struct Expiry {
+struct ExpiryWorker {
     clients: Arc<Clients>,
     clock: archive_daemon::Clock,
 }
 
-impl Worker for Expiry {
+impl Worker for ExpiryWorker {
     const NAME: &'static str = "proxy-clients";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {

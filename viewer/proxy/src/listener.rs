@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::archive::ProxiedArchive;
 use crate::prefixed::PrefixedStream;
-use crate::requested::{Channel, Scheme, Tunnel};
+use crate::requested::{RequestChannel, Scheme, Tunnel};
 use crate::server::ProxyServer;
 
 /// The most fields of the head of a request.
@@ -148,7 +148,7 @@ impl<A: ProxiedArchive> Connection<A> {
             return;
         }
         let stream = PatientWriter::new(stream, self.shared.limits.unread);
-        if let Some(agreed) = self.exchange(stream, Channel::Open).await
+        if let Some(agreed) = self.exchange(stream, RequestChannel::Open).await
             && let Err(error) = self.tunnel(agreed).await
         {
             tracing::debug!(peer = %self.peer, %error, "the tunnel broke off");
@@ -156,7 +156,7 @@ impl<A: ProxiedArchive> Connection<A> {
     }
 
     /// Serves the requests of a stream, to its end or to the tunnel that follows.
-    async fn exchange<S>(&self, stream: S, channel: Channel) -> Option<AgreedTunnel>
+    async fn exchange<S>(&self, stream: S, channel: RequestChannel) -> Option<AgreedTunnel>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -225,10 +225,10 @@ impl<A: ProxiedArchive> Connection<A> {
                 accepted = self.shared.tls.accept_for(stream, &name) => accepted.map_err(TunnelError::Tls)?,
                 () = self.shared.stop.cancelled() => return Ok(()),
             };
-            self.exchange(stream, Channel::Tunnel(tunnel)).await;
+            self.exchange(stream, RequestChannel::Tunnel(tunnel)).await;
         } else {
             let scheme = Scheme::Http;
-            let channel = Channel::Tunnel(Tunnel { scheme, ..tunnel });
+            let channel = RequestChannel::Tunnel(Tunnel { scheme, ..tunnel });
             self.exchange(stream, channel).await;
         }
         Ok(())

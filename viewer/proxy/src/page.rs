@@ -42,13 +42,13 @@ pub(crate) enum Block {
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
     pub(crate) action: String,
-    pub(crate) inputs: Vec<Input>,
+    pub(crate) inputs: Vec<FormInput>,
     pub(crate) button: &'static str,
 }
 
 /// A field of a form.
 #[derive(Clone, Debug)]
-pub(crate) enum Input {
+pub(crate) enum FormInput {
     Hidden {
         name: String,
         value: String,
@@ -182,7 +182,7 @@ impl Block {
     }
 }
 
-impl Input {
+impl FormInput {
     fn write(&self, html: &mut String) {
         match self {
             Self::Hidden { name, value } => html.extend([
@@ -293,16 +293,16 @@ mod tests {
         let form = Form {
             action: hostile(),
             inputs: vec![
-                Input::Hidden {
+                FormInput::Hidden {
                     name: hostile(),
                     value: hostile(),
                 },
-                Input::Text {
+                FormInput::Text {
                     name: "a",
                     label: "A",
                     value: hostile(),
                 },
-                Input::Choice {
+                FormInput::Choice {
                     name: "b",
                     label: "B",
                     options: vec![hostile()],

@@ -14,11 +14,13 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use viewer_replay::memento::{InvalidDatetime, accept_datetime};
 use viewer_replay::request::{InvalidTarget as InvalidUrl, Target};
-use viewer_replay::response::Method as ReplyMethod;
+use viewer_replay::response::ReplyMethod;
 
-pub use crate::control::command::{Change, Command, InvalidCommand, Parameters, Question};
-use crate::requested::{self, Meaning};
-pub use crate::requested::{Channel, HostAndPort, InvalidTarget, Scheme, SiteUrl, Tunnel};
+pub use crate::control::command::{Change, Command, CommandParameters, InvalidCommand, Question};
+use crate::requested::{self, TargetMeaning};
+pub use crate::requested::{
+    HostAndPort, InvalidProxyTarget, RequestChannel, Scheme, SiteUrl, Tunnel,
+};
 
 /// The longest user name that tells a client apart, in bytes.
 const LONGEST_USER: usize = 100;
@@ -56,10 +58,10 @@ pub struct CaptureQuestion {
 
 /// Why a request is refused before anything is looked up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidRequest {
+pub enum InvalidProxyRequest {
     /// Its target has no meaning.
     #[error(transparent)]
-    Target(#[from] InvalidTarget),
+    Target(#[from] InvalidProxyTarget),
     /// Its URL has more bytes than this.
     #[error("the URL has more than {0} bytes")]
     TooLong(usize),
@@ -77,7 +79,7 @@ pub enum InvalidRequest {
     Date(#[from] InvalidDatetime),
 }
 
-impl InvalidRequest {
+impl InvalidProxyRequest {
     /// The status of the answer.
     pub const fn status(&self) -> StatusCode {
         match self {
@@ -114,22 +116,22 @@ pub fn build_head<'a>(
 ///
 /// Fails with what the client should be told.
 pub fn read_request(
-    channel: &Channel,
+    channel: &RequestChannel,
     head: &RequestHead,
     longest_url: usize,
-) -> Result<ProxyRequest, InvalidRequest> {
+) -> Result<ProxyRequest, InvalidProxyRequest> {
     let headers = &head.headers;
     let hosts: Vec<&[u8]> = values(headers, &HOST).collect();
     let site = match requested::read(channel, &head.method, &head.uri, &hosts)? {
-        Meaning::OpenTunnel(to) => return Ok(ProxyRequest::OpenTunnel(to)),
-        Meaning::Itself => return Ok(ProxyRequest::Itself),
-        Meaning::Site(site) => site,
+        TargetMeaning::OpenTunnel(to) => return Ok(ProxyRequest::OpenTunnel(to)),
+        TargetMeaning::Itself => return Ok(ProxyRequest::Itself),
+        TargetMeaning::Site(site) => site,
     };
     if site.url.len() > longest_url {
-        return Err(InvalidRequest::TooLong(longest_url));
+        return Err(InvalidProxyRequest::TooLong(longest_url));
     }
     if is_web_socket(headers) {
-        return Err(InvalidRequest::WebSocket(site.url));
+        return Err(InvalidProxyRequest::WebSocket(site.url));
     }
     if site.is_control() {
         return Ok(ProxyRequest::Control(site));
@@ -143,7 +145,7 @@ pub fn read_request(
         _ => (ReplyMethod::Get, false),
     };
     if headers.contains_key("service-worker") {
-        return Err(InvalidRequest::ServiceWorker);
+        return Err(InvalidProxyRequest::ServiceWorker);
     }
     let target = Target::parse(&site.url)?;
     let date = accept_datetime(values(headers, &HeaderName::from_static("accept-datetime")))?;
@@ -199,11 +201,11 @@ mod tests {
         method: &str,
         target: &str,
         fields: &[(&str, &str)],
-    ) -> Result<ProxyRequest, InvalidRequest> {
+    ) -> Result<ProxyRequest, InvalidProxyRequest> {
         let fields = fields.iter();
         let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         let head = build_head(method.as_bytes(), target.as_bytes(), fields).unwrap();
-        read_request(&Channel::Open, &head, LONGEST)
+        read_request(&RequestChannel::Open, &head, LONGEST)
     }
 
     /// Fails if a capture is looked up by another URL or date than its request names.

@@ -62,20 +62,20 @@ pub struct HostAndPort {
 }
 
 impl HostAndPort {
-    fn read(authority: &Authority, default_port: Option<u16>) -> Result<Self, InvalidTarget> {
+    fn read(authority: &Authority, default_port: Option<u16>) -> Result<Self, InvalidProxyTarget> {
         if authority.as_str().contains('@') {
-            return Err(InvalidTarget::UserInfo);
+            return Err(InvalidProxyTarget::UserInfo);
         }
         let host = authority.host().to_ascii_lowercase();
         let named = authority.as_str().get(host.len()..).unwrap_or_default();
         let port = match named {
             // A colon without a number stands for the default, too (RFC 3986, section 3.2.3).
-            "" | ":" => default_port.ok_or(InvalidTarget::NoPort)?,
-            _ => read_port(named).ok_or(InvalidTarget::Port)?,
+            "" | ":" => default_port.ok_or(InvalidProxyTarget::NoPort)?,
+            _ => read_port(named).ok_or(InvalidProxyTarget::Port)?,
         };
         let read = Self { host, port };
         if read.certificate_name().is_empty() {
-            return Err(InvalidTarget::NoHost);
+            return Err(InvalidProxyTarget::NoHost);
         }
         Ok(read)
     }
@@ -103,7 +103,7 @@ fn read_port(named: &str) -> Option<u16> {
 
 /// The way by which a request came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Channel {
+pub enum RequestChannel {
     /// At the port of the proxy.
     Open,
     /// Through a tunnel to a host.
@@ -158,7 +158,7 @@ impl SiteUrl {
 
 /// The meaning of the target of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum TargetMeaning {
     /// A tunnel to a host.
     OpenTunnel(HostAndPort),
     /// A page, an image or anything else of a site.
@@ -169,7 +169,7 @@ pub(crate) enum Meaning {
 
 /// Why the target of a request has no meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidTarget {
+pub enum InvalidProxyTarget {
     /// Neither a target nor a tunnel names a host.
     #[error("the request names no host")]
     NoHost,
@@ -196,7 +196,7 @@ pub enum InvalidTarget {
     NoPath,
 }
 
-impl InvalidTarget {
+impl InvalidProxyTarget {
     /// The status of the answer.
     pub const fn status(self) -> StatusCode {
         match self {
@@ -214,48 +214,55 @@ impl InvalidTarget {
 
 /// Reads the target of a request. `hosts` are the values of all its `Host` fields.
 pub(crate) fn read(
-    channel: &Channel,
+    channel: &RequestChannel,
     method: &Method,
     uri: &Uri,
     hosts: &[&[u8]],
-) -> Result<Meaning, InvalidTarget> {
+) -> Result<TargetMeaning, InvalidProxyTarget> {
     let path = uri.path_and_query().map_or("", |path| path.as_str());
     match channel {
-        Channel::Open if method == Method::CONNECT => {
-            let authority = uri.authority().ok_or(InvalidTarget::NoHost)?;
-            HostAndPort::read(authority, None).map(Meaning::OpenTunnel)
+        RequestChannel::Open if method == Method::CONNECT => {
+            let authority = uri.authority().ok_or(InvalidProxyTarget::NoHost)?;
+            HostAndPort::read(authority, None).map(TargetMeaning::OpenTunnel)
         }
-        Channel::Tunnel(_) if method == Method::CONNECT => Err(InvalidTarget::NestedTunnel),
-        Channel::Open => {
+        RequestChannel::Tunnel(_) if method == Method::CONNECT => {
+            Err(InvalidProxyTarget::NestedTunnel)
+        }
+        RequestChannel::Open => {
             let Some(scheme) = uri.scheme_str() else {
-                return Ok(Meaning::Itself);
+                return Ok(TargetMeaning::Itself);
             };
-            let scheme = Scheme::parse(scheme).ok_or(InvalidTarget::Scheme)?;
-            let authority = uri.authority().ok_or(InvalidTarget::NoHost)?;
+            let scheme = Scheme::parse(scheme).ok_or(InvalidProxyTarget::Scheme)?;
+            let authority = uri.authority().ok_or(InvalidProxyTarget::NoHost)?;
             let at = HostAndPort::read(authority, Some(scheme.default_port()))?;
-            Ok(Meaning::Site(SiteUrl::new(scheme, &at, path)))
+            Ok(TargetMeaning::Site(SiteUrl::new(scheme, &at, path)))
         }
-        Channel::Tunnel(tunnel) => {
+        RequestChannel::Tunnel(tunnel) => {
             let default = Some(tunnel.scheme.default_port());
             if let Some(scheme) = uri.scheme_str() {
-                let authority = uri.authority().ok_or(InvalidTarget::NoHost)?;
+                let authority = uri.authority().ok_or(InvalidProxyTarget::NoHost)?;
                 let named = HostAndPort::read(authority, default)?;
                 if Scheme::parse(scheme) != Some(tunnel.scheme) || named != tunnel.to {
-                    return Err(InvalidTarget::Misdirected);
+                    return Err(InvalidProxyTarget::Misdirected);
                 }
             } else if uri.authority().is_some() {
-                return Err(InvalidTarget::NoPath);
+                return Err(InvalidProxyTarget::NoPath);
             }
             for host in hosts {
-                let host = Authority::try_from(*host).map_err(|_error| InvalidTarget::NoHost)?;
+                let host =
+                    Authority::try_from(*host).map_err(|_error| InvalidProxyTarget::NoHost)?;
                 if HostAndPort::read(&host, default)? != tunnel.to {
-                    return Err(InvalidTarget::Misdirected);
+                    return Err(InvalidProxyTarget::Misdirected);
                 }
             }
             if !path.is_empty() && !path.starts_with(['/', '?']) {
-                return Err(InvalidTarget::NoPath);
+                return Err(InvalidProxyTarget::NoPath);
             }
-            Ok(Meaning::Site(SiteUrl::new(tunnel.scheme, &tunnel.to, path)))
+            Ok(TargetMeaning::Site(SiteUrl::new(
+                tunnel.scheme,
+                &tunnel.to,
+                path,
+            )))
         }
     }
 }
@@ -264,10 +271,10 @@ pub(crate) fn read(
 mod tests {
     use super::*;
 
-    fn open(method: &str, target: &str) -> Result<Meaning, InvalidTarget> {
+    fn open(method: &str, target: &str) -> Result<TargetMeaning, InvalidProxyTarget> {
         let uri: Uri = target.parse().unwrap();
         read(
-            &Channel::Open,
+            &RequestChannel::Open,
             &method.parse().unwrap(),
             &uri,
             &[b"other.example"],
@@ -276,12 +283,12 @@ mod tests {
 
     fn site(target: &str) -> SiteUrl {
         match open("GET", target).unwrap() {
-            Meaning::Site(site) => site,
-            Meaning::OpenTunnel(_) | Meaning::Itself => panic!("{target} is no site"),
+            TargetMeaning::Site(site) => site,
+            TargetMeaning::OpenTunnel(_) | TargetMeaning::Itself => panic!("{target} is no site"),
         }
     }
 
-    fn in_tunnel(target: &str, hosts: &[&[u8]]) -> Result<Meaning, InvalidTarget> {
+    fn in_tunnel(target: &str, hosts: &[&[u8]]) -> Result<TargetMeaning, InvalidProxyTarget> {
         let tunnel = Tunnel {
             scheme: Scheme::Https,
             to: HostAndPort {
@@ -291,7 +298,7 @@ mod tests {
             user: None,
         };
         let uri: Uri = target.parse().unwrap();
-        read(&Channel::Tunnel(tunnel), &Method::GET, &uri, hosts)
+        read(&RequestChannel::Tunnel(tunnel), &Method::GET, &uri, hosts)
     }
 
     /// Fails if a URL is looked up in another spelling than its client meant, or `Host` counts before it.
@@ -314,23 +321,27 @@ mod tests {
     #[test]
     fn nonsense_has_no_meaning() {
         for (method, target, expected) in [
-            ("GET", "http://user:pw@a.example/", InvalidTarget::UserInfo),
-            ("GET", "gopher://a.example/", InvalidTarget::Scheme),
-            ("GET", "http://a.example:0/", InvalidTarget::Port),
-            ("GET", "http://a.example:99999/", InvalidTarget::Port),
-            ("GET", "http://a.example:+80/", InvalidTarget::Port),
-            ("GET", "http://[::1]x/", InvalidTarget::Port),
-            ("GET", "http://[]/", InvalidTarget::NoHost),
-            ("CONNECT", ":443", InvalidTarget::NoHost),
-            ("CONNECT", "a.example", InvalidTarget::NoPort),
-            ("CONNECT", "a.example:", InvalidTarget::NoPort),
-            ("CONNECT", "u@a.example:443", InvalidTarget::UserInfo),
-            ("CONNECT", "/", InvalidTarget::NoHost),
+            (
+                "GET",
+                "http://user:pw@a.example/",
+                InvalidProxyTarget::UserInfo,
+            ),
+            ("GET", "gopher://a.example/", InvalidProxyTarget::Scheme),
+            ("GET", "http://a.example:0/", InvalidProxyTarget::Port),
+            ("GET", "http://a.example:99999/", InvalidProxyTarget::Port),
+            ("GET", "http://a.example:+80/", InvalidProxyTarget::Port),
+            ("GET", "http://[::1]x/", InvalidProxyTarget::Port),
+            ("GET", "http://[]/", InvalidProxyTarget::NoHost),
+            ("CONNECT", ":443", InvalidProxyTarget::NoHost),
+            ("CONNECT", "a.example", InvalidProxyTarget::NoPort),
+            ("CONNECT", "a.example:", InvalidProxyTarget::NoPort),
+            ("CONNECT", "u@a.example:443", InvalidProxyTarget::UserInfo),
+            ("CONNECT", "/", InvalidProxyTarget::NoHost),
         ] {
             assert_eq!(open(method, target), Err(expected), "{method} {target}");
         }
-        assert_eq!(open("GET", "/"), Ok(Meaning::Itself));
-        assert_eq!(open("OPTIONS", "*"), Ok(Meaning::Itself));
+        assert_eq!(open("GET", "/"), Ok(TargetMeaning::Itself));
+        assert_eq!(open("OPTIONS", "*"), Ok(TargetMeaning::Itself));
     }
 
     /// Fails if a tunnel to an address or an odd port is refused.
@@ -342,7 +353,7 @@ mod tests {
             ("10.0.0.1:8443", "10.0.0.1", 8443, "10.0.0.1"),
             ("[2001:db8::1]:443", "[2001:db8::1]", 443, "2001:db8::1"),
         ] {
-            let Ok(Meaning::OpenTunnel(to)) = open("CONNECT", target) else {
+            let Ok(TargetMeaning::OpenTunnel(to)) = open("CONNECT", target) else {
                 panic!("{target}");
             };
             assert_eq!((to.host.as_str(), to.port), (host, port));
@@ -369,7 +380,7 @@ mod tests {
         ] {
             assert_eq!(
                 in_tunnel(target, &hosts),
-                Ok(Meaning::Site(own.clone())),
+                Ok(TargetMeaning::Site(own.clone())),
                 "{target} {hosts:?}"
             );
         }
@@ -381,12 +392,12 @@ mod tests {
         ] {
             assert_eq!(
                 in_tunnel(target, &[host.as_bytes()]),
-                Err(InvalidTarget::Misdirected),
+                Err(InvalidProxyTarget::Misdirected),
                 "{target} {host}"
             );
         }
         for target in ["*", "a.example:8443"] {
-            assert_eq!(in_tunnel(target, &[]), Err(InvalidTarget::NoPath));
+            assert_eq!(in_tunnel(target, &[]), Err(InvalidProxyTarget::NoPath));
         }
     }
 

@@ -16,12 +16,12 @@ use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use crate::archive::{CaptureAnswer, CaptureRequest, ProxiedArchive};
 use crate::authority::ProxyAuthority;
 use crate::body::{BodyReader, InvalidBody};
-use crate::clients::{ClientKey, Clients, View};
+use crate::clients::{ClientKey, ClientView, Clients};
 use crate::page::{Block, Page};
 use crate::reading::{
-    CaptureQuestion, InvalidRequest, ProxyRequest, RequestHead, read_request, user,
+    CaptureQuestion, InvalidProxyRequest, ProxyRequest, RequestHead, read_request, user,
 };
-use crate::requested::{Channel, HostAndPort};
+use crate::requested::{HostAndPort, RequestChannel};
 
 /// The address of the page that controls the proxy.
 const CONTROL_PAGE: &str = "http://viewerproxy.invalid/";
@@ -86,26 +86,26 @@ impl<A: ProxiedArchive> ProxyServer<A> {
     }
 
     /// The collection of a view.
-    pub(crate) fn collection(&self, view: &View) -> Option<String> {
+    pub(crate) fn collection(&self, view: &ClientView) -> Option<String> {
         let chosen = view.collection.clone();
         chosen
             .or_else(|| self.parts.collection.clone())
-            .or_else(|| self.archive().unnamed())
+            .or_else(|| self.archive().sole_collection())
     }
 
     /// Answers a request that came over a channel.
     pub(crate) async fn answer(
         &self,
         peer: SocketAddr,
-        channel: &Channel,
+        channel: &RequestChannel,
         request: Request<Body>,
     ) -> ProxyAnswer {
         let (head, body) = request.into_parts();
         let key = ClientKey {
             address: peer.ip().to_canonical(),
             user: match channel {
-                Channel::Open => user(&head.headers),
-                Channel::Tunnel(tunnel) => tunnel.user.clone(),
+                RequestChannel::Open => user(&head.headers),
+                RequestChannel::Tunnel(tunnel) => tunnel.user.clone(),
             },
         };
         let response = match read_request(channel, &head, self.parts.longest_url) {
@@ -235,26 +235,26 @@ fn itself() -> Page {
 }
 
 /// The answer to a request that is refused before anything is looked up.
-fn refusal(error: &InvalidRequest) -> Page {
+fn refusal(error: &InvalidProxyRequest) -> Page {
     let page = |title: &str| Page::new(error.status(), title);
     match error {
-        InvalidRequest::Target(error) => {
+        InvalidProxyRequest::Target(error) => {
             page("This request cannot be understood").words(format!("Not possible: {error}."))
         }
-        InvalidRequest::TooLong(longest) => {
+        InvalidProxyRequest::TooLong(longest) => {
             page("Too long").words(format!("The URL has more than {longest} bytes."))
         }
-        InvalidRequest::WebSocket(url) => page("WebSockets are not archived")
+        InvalidProxyRequest::WebSocket(url) => page("WebSockets are not archived")
             .words("The archive has answers to requests, and no conversations.")
             .with(Block::Quote(url.clone())),
-        InvalidRequest::ServiceWorker => page("Service workers are not replayed").words(
+        InvalidProxyRequest::ServiceWorker => page("Service workers are not replayed").words(
             "An archived service worker would stay in the browser, mix captures of different dates, and act on the live site \
              later.",
         ),
-        InvalidRequest::Url(error) => {
+        InvalidProxyRequest::Url(error) => {
             page("This URL cannot be looked up").words(format!("The URL: {error}."))
         }
-        InvalidRequest::Date(error) => {
+        InvalidProxyRequest::Date(error) => {
             page("This date cannot be understood").words(error.to_string())
         }
     }

@@ -9,7 +9,7 @@ use crate::request::header_safe;
 
 /// A fault of a capture that is shown all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum CaptureFault {
     /// The payload does not have the digest of its record.
     Digest,
     /// The body ends before its end; in words, why.
@@ -20,7 +20,7 @@ pub enum Problem {
     SelfRedirect,
 }
 
-impl Problem {
+impl CaptureFault {
     /// The problem in a sentence.
     pub fn sentence(&self) -> String {
         match self {
@@ -56,7 +56,7 @@ const BOX: &str = "all:initial;display:block;box-sizing:border-box;width:100%;pa
 
 impl Banner<'_> {
     /// The banner in HTML.
-    pub fn html(&self, problems: &[Problem]) -> String {
+    pub fn html(&self, problems: &[CaptureFault]) -> String {
         let url = escape(self.url);
         let calendar = escape(&header_safe(self.calendar));
         let time = iso(self.time);
@@ -74,7 +74,7 @@ impl Banner<'_> {
 }
 
 /// A note about a problem, in HTML: for a banner, and for the end of a page.
-pub fn note(problem: &Problem) -> String {
+pub fn note(problem: &CaptureFault) -> String {
     let sentence = escape(&problem.sentence());
     format!("<div role=\"alert\" style=\"{BOX};background:#7a1f1f;color:#fff\">{sentence}</div>")
 }
@@ -124,9 +124,9 @@ mod tests {
             calendar: "/all/*/http://a.dk/\"><script>",
         };
         let html = banner.html(&[
-            Problem::Cut("<b>'".to_owned()),
-            Problem::Encoded("<b>'".to_owned()),
-            Problem::Digest,
+            CaptureFault::Cut("<b>'".to_owned()),
+            CaptureFault::Encoded("<b>'".to_owned()),
+            CaptureFault::Digest,
         ]);
         assert!(
             !html.contains("<script") && !html.contains("<b>'"),

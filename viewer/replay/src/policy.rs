@@ -28,14 +28,14 @@ pub const SERVICE_WORKER: &str = "default-src 'none'; connect-src 'self'; script
 
 /// The hosts around the replay host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings<'a> {
+pub struct HostFacts<'a> {
     /// The origin of the page host, which may frame what the replay host shows.
     pub page_host: Option<&'a str>,
     /// Whether the replay host is reached by TLS.
     pub is_encrypted: bool,
 }
 
-impl Surroundings<'_> {
+impl HostFacts<'_> {
     /// The policy of an archived page with its scripts.
     pub fn framed_page(&self) -> String {
         let upgrade = if self.is_encrypted {
@@ -105,7 +105,7 @@ mod tests {
     /// Fails if a framed page can reach a host by a way that passes by the worker.
     #[test]
     fn framed_page_reaches_the_worker_alone() {
-        let around = Surroundings {
+        let around = HostFacts {
             page_host: Some("http://localhost:1"),
             is_encrypted: false,
         };
@@ -137,7 +137,7 @@ mod tests {
     /// Fails if a page without scripts can run one, or loads anything from another host.
     #[test]
     fn no_script_policy_keeps_to_its_host() {
-        let policy = Surroundings::default().no_script();
+        let policy = HostFacts::default().no_script();
         assert_eq!(sources(&policy, "script-src").unwrap(), ["'none'"]);
         assert!(
             !sources(&policy, "sandbox")
@@ -154,7 +154,7 @@ mod tests {
     /// Fails if plain URLs of an archived page are stopped as mixed content where the host has TLS.
     #[test]
     fn encrypted_host_upgrades_plain_urls() {
-        let around = Surroundings {
+        let around = HostFacts {
             page_host: None,
             is_encrypted: true,
         };

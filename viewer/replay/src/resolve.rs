@@ -18,7 +18,7 @@
 //! use archive_formats::cdx::Capture;
 //! use archive_formats::warc::Kind;
 //! use viewer_replay::access::{Policy, Subject, Visitor};
-//! use viewer_replay::resolve::{Answer, Outcome, RecordFacts, Resolver, Step};
+//! use viewer_replay::resolve::{StepAnswer, Outcome, RecordFacts, Resolver, ResolveStep};
 //!
 //! let policy = Policy::default();
 //! let access = |capture: &Capture| {
@@ -27,11 +27,11 @@
 //! };
 //! let capture = Capture::new("dk,a)/", "20200101000000".parse()?);
 //! let mut resolver = Resolver::new();
-//! let Step::Read(chosen) = resolver.answer(Answer::Captures(vec![capture]), &access) else {
+//! let ResolveStep::Read(chosen) = resolver.answer(StepAnswer::Captures(vec![capture]), &access) else {
 //!     panic!("the capture is read first");
 //! };
 //! let facts = RecordFacts::new(Kind::Response);
-//! let Step::Finished(outcome) = resolver.answer(Answer::Record(facts), &access) else {
+//! let ResolveStep::Finished(outcome) = resolver.answer(StepAnswer::Record(facts), &access) else {
 //!     panic!("a response is its own original");
 //! };
 //! assert!(matches!(outcome, Outcome::Shown(shown) if shown.capture == *chosen));
@@ -56,10 +56,10 @@ use original::OriginalSearch;
 
 /// The next thing to do.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// Read the head of this capture's record, and answer with [`Answer::Record`].
+pub enum ResolveStep {
+    /// Read the head of this capture's record, and answer with [`StepAnswer::Record`].
     Read(Box<Capture>),
-    /// Look up the captures of a URL, the nearest to a time first; answer with [`Answer::Captures`].
+    /// Look up the captures of a URL, the nearest to a time first; answer with [`StepAnswer::Captures`].
     FindByUrl {
         /// The URL.
         url: String,
@@ -69,7 +69,7 @@ pub enum Step {
         time: Stamp,
     },
     /// Look up captures with a payload digest, at the URLs that can be searched, a few of them that are no revisits; answer with
-    /// [`Answer::Captures`].
+    /// [`StepAnswer::Captures`].
     FindByDigest {
         /// The digest, as the revisit has it.
         digest: String,
@@ -80,7 +80,7 @@ pub enum Step {
 
 /// The answer to a step.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum StepAnswer {
     /// Captures, in the order that was asked for. The first answer of all has those of the request.
     Captures(Vec<Capture>),
     /// The record of a capture.
@@ -149,11 +149,11 @@ pub enum NotFoundReason {
 /// [`answer`](Self::answer) is called with the captures of the request first, and then with what each step asked for.
 #[derive(Clone, Debug)]
 pub struct Resolver {
-    state: State,
+    state: ResolverState,
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum ResolverState {
     /// The captures of the request are awaited.
     Beginning,
     /// The head of a chosen capture is awaited.
@@ -177,51 +177,69 @@ impl Resolver {
     /// Before the captures of the request are known.
     pub const fn new() -> Self {
         Self {
-            state: State::Beginning,
+            state: ResolverState::Beginning,
         }
     }
 
     /// Takes an answer, and says what comes next. An answer that was not asked for ends the request as unavailable; behind
     /// the end the outcome is told once more.
-    pub fn answer(&mut self, answer: Answer, access: &impl Fn(&Capture) -> Decision) -> Step {
-        let state = std::mem::replace(&mut self.state, State::Finished(Outcome::Unavailable));
+    pub fn answer(
+        &mut self,
+        answer: StepAnswer,
+        access: &impl Fn(&Capture) -> Decision,
+    ) -> ResolveStep {
+        let state = std::mem::replace(
+            &mut self.state,
+            ResolverState::Finished(Outcome::Unavailable),
+        );
         let (state, step) = match (state, answer) {
-            (State::Beginning, Answer::Captures(captures)) => {
+            (ResolverState::Beginning, StepAnswer::Captures(captures)) => {
                 choose(Candidates::new(captures), access)
             }
-            (State::Reading { chosen, candidates }, answer) => {
+            (ResolverState::Reading { chosen, candidates }, answer) => {
                 read(*chosen, candidates, answer, access)
             }
-            (State::Searching(mut search), answer) => {
+            (ResolverState::Searching(mut search), answer) => {
                 let step = search.answer(answer, access);
-                (State::Searching(search), step)
+                (ResolverState::Searching(search), step)
             }
-            (State::Finished(outcome), _) => finished(outcome),
-            (State::Beginning, _) => finished(Outcome::Unavailable),
+            (ResolverState::Finished(outcome), _) => finished(outcome),
+            (ResolverState::Beginning, _) => finished(Outcome::Unavailable),
         };
         self.state = match &step {
-            Step::Finished(outcome) => State::Finished(outcome.clone()),
-            Step::Read(_) | Step::FindByUrl { .. } | Step::FindByDigest { .. } => state,
+            ResolveStep::Finished(outcome) => ResolverState::Finished(outcome.clone()),
+            ResolveStep::Read(_)
+            | ResolveStep::FindByUrl { .. }
+            | ResolveStep::FindByDigest { .. } => state,
         };
         step
     }
 }
 
-fn finished(outcome: Outcome) -> (State, Step) {
-    (State::Finished(outcome.clone()), Step::Finished(outcome))
+fn finished(outcome: Outcome) -> (ResolverState, ResolveStep) {
+    (
+        ResolverState::Finished(outcome.clone()),
+        ResolveStep::Finished(outcome),
+    )
 }
 
-fn choose(mut candidates: Candidates, access: &impl Fn(&Capture) -> Decision) -> (State, Step) {
+fn choose(
+    mut candidates: Candidates,
+    access: &impl Fn(&Capture) -> Decision,
+) -> (ResolverState, ResolveStep) {
     let next = candidates.next(access);
     read_next(next, candidates)
 }
 
-fn read_next(next: Result<Capture, Outcome>, candidates: Candidates) -> (State, Step) {
+fn read_next(
+    next: Result<Capture, Outcome>,
+    candidates: Candidates,
+) -> (ResolverState, ResolveStep) {
     match next {
         Ok(chosen) => {
             let chosen = Box::new(chosen);
-            let step = Step::Read(chosen.clone());
-            (State::Reading { chosen, candidates }, step)
+            let step = ResolveStep::Read(chosen.clone());
+            (ResolverState::Reading { chosen, candidates }, step)
         }
         Err(outcome) => finished(outcome),
     }
@@ -231,17 +249,17 @@ fn read_next(next: Result<Capture, Outcome>, candidates: Candidates) -> (State, 
 fn read(
     chosen: Capture,
     mut candidates: Candidates,
-    answer: Answer,
+    answer: StepAnswer,
     access: &impl Fn(&Capture) -> Decision,
-) -> (State, Step) {
+) -> (ResolverState, ResolveStep) {
     let facts = match answer {
-        Answer::Record(facts) => facts,
+        StepAnswer::Record(facts) => facts,
         // An imported list may name a file that the archive never had, beside the archive's own row.
-        Answer::Missing => {
+        StepAnswer::Missing => {
             let twin = candidates.next_twin(&chosen, access);
             return read_next(twin, candidates);
         }
-        Answer::Unavailable | Answer::Captures(_) => return finished(Outcome::Unavailable),
+        StepAnswer::Unavailable | StepAnswer::Captures(_) => return finished(Outcome::Unavailable),
     };
     let is_self_redirect =
         choose::leads_to_itself(&chosen, facts.status, facts.location.as_deref());
@@ -258,7 +276,7 @@ fn read(
         Some(revisit) => {
             let mut search = OriginalSearch::new(&chosen, &facts, revisit, is_self_redirect);
             let step = search.next(access);
-            (State::Searching(Box::new(search)), step)
+            (ResolverState::Searching(Box::new(search)), step)
         }
     }
 }

@@ -40,11 +40,11 @@ use archive_formats::http::{Head, HeaderField, Start};
 use url::Url;
 
 use crate::request::{Addresses, Modifier};
-use fields::{Use, is_token, use_of, value_of};
+use fields::{FieldUse, is_token, use_of, value_of};
 
 pub use audit::{AuditedBody, PayloadAudit};
 pub use message::{EntityMeasure, StoredMessage, decoded_entity, measure};
-pub use range::{Extent, Method};
+pub use range::{Extent, ReplyMethod};
 
 /// The most bytes of told fields: browsers and proxies refuse an answer with more.
 const MOST_TOLD: usize = 16 * 1024;
@@ -60,7 +60,7 @@ const TOLD: &str = "X-Archive-Orig-";
 pub enum Redirects<'a> {
     /// Nowhere (`id_`): the status says that there is one, and `X-Archive-Orig-Location` where it went. A `Location` would lead
     /// a browser to the live web.
-    Told,
+    Reported,
     /// To the capture of the new URL at the same time (`ir_`, pages).
     InArchive {
         /// The addresses of the collection.
@@ -113,14 +113,16 @@ impl Reply {
         {
             reply.add("Content-Type", media);
         }
-        let mut told = ToldFields::default();
+        let mut told = ReplyFields::default();
         for field in stored {
             match use_of(&field.name) {
-                Use::Representation if reply.get_bytes(&field.name).is_none() => {
+                FieldUse::Representation if reply.get_bytes(&field.name).is_none() => {
                     reply.pass(field);
                 }
-                Use::Coding if !options.is_decoded => reply.pass(field),
-                Use::Representation | Use::Coding | Use::Told => told.push(field),
+                FieldUse::Coding if !options.is_decoded => reply.pass(field),
+                FieldUse::Representation | FieldUse::Coding | FieldUse::Reported => {
+                    told.push(field)
+                }
             }
         }
         if let Some(head) = head {
@@ -172,7 +174,7 @@ impl Reply {
         let is_redirect = (300..400).contains(&self.status) && self.status != 304;
         let location = location.filter(|_| is_redirect);
         match options.redirects {
-            Redirects::Told => {}
+            Redirects::Reported => {}
             Redirects::InArchive {
                 addresses,
                 modifier,
@@ -197,13 +199,13 @@ impl Reply {
 
 /// The archived fields that are told of.
 #[derive(Debug, Default)]
-struct ToldFields {
+struct ReplyFields {
     fields: Vec<(String, Vec<u8>)>,
     bytes: usize,
     omitted: usize,
 }
 
-impl ToldFields {
+impl ReplyFields {
     fn push(&mut self, field: &HeaderField) {
         let (true, Ok(name)) = (is_token(&field.name), str::from_utf8(&field.name)) else {
             self.omitted += 1;

@@ -86,7 +86,7 @@ impl Collections {
     }
 
     /// The collection that is meant where a path names none: `all`, or the only one.
-    pub(crate) fn unnamed(&self) -> Option<&Arc<Collection>> {
+    pub(crate) fn sole_collection(&self) -> Option<&Arc<Collection>> {
         let only = || match self.all.len() {
             1 => self.all.values().next(),
             _ => None,
@@ -102,12 +102,12 @@ impl Collections {
     }
 
     /// The job that reads changed rules.
-    pub(crate) fn reloading(&self) -> Reloading {
+    pub(crate) fn reloading(&self) -> RuleReloadWorker {
         let states = self
             .all
             .values()
             .map(|own| (Arc::clone(own), fingerprints(&own.rules)));
-        Reloading {
+        RuleReloadWorker {
             states: states.collect(),
             thread: OwnThread::new("rules"),
         }
@@ -269,12 +269,12 @@ fn fingerprints(paths: &[PathBuf]) -> Vec<Fingerprint> {
 }
 
 /// Reads rules again when their files have changed.
-pub(crate) struct Reloading {
+pub(crate) struct RuleReloadWorker {
     states: Vec<(Arc<Collection>, Vec<Fingerprint>)>,
     thread: OwnThread,
 }
 
-impl Worker for Reloading {
+impl Worker for RuleReloadWorker {
     const NAME: &'static str = "rules";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {

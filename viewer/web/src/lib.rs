@@ -52,7 +52,7 @@ pub use pages::TextsError;
 use pages::{PageHost, PageParts};
 use records::Records;
 pub use server::WorkerError as ServiceWorkerError;
-use server::{Parts, Server, WorkerScript};
+use server::{Server, ServerParts, WorkerScript};
 pub use settings::{InvalidSettings, Settings, WebSettings};
 
 /// How long an exchange of certificates may take to be noticed.
@@ -150,7 +150,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let index = peer("index", &settings.viewer.index, Role::Index)?;
     let trust = Arc::new(read_trust_file(&settings.viewer.trust)?);
     let archive = Reader::new(repository, trust, ClientLimits::default());
-    let mut parts = Parts {
+    let mut parts = ServerParts {
         index: Arc::new(IndexClient::new(index, IndexLimits::default())),
         records: Records::new(
             Arc::new(archive),
@@ -177,7 +177,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     watch_health(&settings, &daemon, credentials.clone(), limits).await?;
     daemon.workers.spawn(collections.reloading())?;
     let page_tls = pages.as_ref().and_then(|pages| pages.tls.clone());
-    daemon.workers.spawn(Reload {
+    daemon.workers.spawn(ReloadWorker {
         credentials,
         tls: tls.iter().cloned().chain(page_tls).collect(),
         clock: daemon.clock.clone(),
@@ -224,7 +224,7 @@ struct OpenPages {
 /// Opens the page host beside the replay host, which visitors reach at `replay`.
 async fn open_pages(
     web: &WebSettings,
-    parts: &Parts,
+    parts: &ServerParts,
     replay: String,
     drain: Duration,
 ) -> Result<OpenPages, StartError> {
@@ -339,14 +339,14 @@ async fn watch_health(
 }
 
 /// Takes up certificates that were exchanged on disk, towards the archive and towards browsers.
-struct Reload {
+struct ReloadWorker {
     credentials: Credentials,
     tls: Vec<Arc<BrowserAcceptor>>,
     clock: Clock,
     thread: OwnThread,
 }
 
-impl Worker for Reload {
+impl Worker for ReloadWorker {
     const NAME: &'static str = "credentials";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {

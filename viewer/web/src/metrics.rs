@@ -79,7 +79,7 @@ impl Instruments {
     }
 
     /// Counts an answer.
-    pub(crate) fn answered(&self, status: u16) {
+    pub(crate) fn count_answer(&self, status: u16) {
         let class = usize::from(status / 100).saturating_sub(2).min(3);
         if let Some(counter) = self.classes.get(class) {
             counter.inc();

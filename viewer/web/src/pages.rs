@@ -17,10 +17,10 @@
 //! # How to add a page
 //!
 //! 1. A file here with a struct that derives `Template`, and a method of [`PageHost`] that fills it; it returns a
-//!    `Response` from [`page_answer`], or a [`Problem`], which becomes a page as well.
+//!    `Response` from [`page_answer`], or a [`PageProblem`], which becomes a page as well.
 //! 2. Its template in `templates/`, which begins with `{% extends "base.html" %}`: `base.html` has the head, the search, the
 //!    languages. It gets them from the field `layout`.
-//! 3. Its texts in `texts/en.ftl` and `texts/da.ftl`, said by `words.say("key")`. A test finds keys that are missing in a
+//! 3. Its texts in `texts/en.ftl` and `texts/da.ftl`, said by `words.text("key")`. A test finds keys that are missing in a
 //!    language, and those that nothing uses.
 //! 4. An address in `address` (`PagePath`), and an arm in [`PageHost::route`].
 //! 5. Style in `static/pages.css`: colours are the properties at its top, once for light and once for dark.
@@ -72,7 +72,7 @@ use address::{PageAddress, PageParameters, PagePath};
 use assets::Assets;
 use language::Language;
 use layout::Layout;
-use problem::Problem;
+use problem::PageProblem;
 pub use texts::TextsError;
 use texts::{Texts, Words};
 
@@ -189,7 +189,7 @@ impl PageHost {
         let target = target.map_or("/", |target| target.as_str());
         let (path, parameters) = PageParameters::split(target);
         let chosen = parameters.get("lang").and_then(Language::from_tag);
-        let language = chosen.unwrap_or_else(|| Language::accepted(&head.headers));
+        let language = chosen.unwrap_or_else(|| Language::from_headers(&head.headers));
         let words = Words::new(Arc::clone(&self.texts), language);
         let asked = PageRequest {
             path: &path,
@@ -205,11 +205,11 @@ impl PageHost {
                 let route = self.route(peer, &head, &asked);
                 let answered = self.parts.clock.timeout(limit, route).await;
                 instruments.under_way.dec();
-                answered.unwrap_or(Err(Problem::OutOfTime))
+                answered.unwrap_or(Err(PageProblem::OutOfTime))
             }
             Err(_full) => {
                 instruments.turned_away.inc();
-                Err(Problem::Busy)
+                Err(PageProblem::Busy)
             }
         };
         let mut response = answered.unwrap_or_else(|problem| self.problem_page(&asked, &problem));
@@ -224,7 +224,7 @@ impl PageHost {
         if !headers.contains_key(CONTENT_SECURITY_POLICY) {
             headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
         }
-        instruments.answered(response.status().as_u16());
+        instruments.count_answer(response.status().as_u16());
         let taken = self.parts.clock.instant().saturating_duration_since(begun);
         instruments.first_byte.observe(taken.as_secs_f64());
         response
@@ -235,20 +235,23 @@ impl PageHost {
         peer: SocketAddr,
         head: &RequestHead,
         asked: &PageRequest<'_>,
-    ) -> Result<Response<Body>, Problem> {
+    ) -> Result<Response<Body>, PageProblem> {
         let longest = self.settings.longest_url.bytes();
         if asked.target.len() as u64 > longest {
-            return Err(Problem::UrlTooLong);
+            return Err(PageProblem::UrlTooLong);
         }
         if ![Method::GET, Method::HEAD].contains(&head.method) {
-            return Err(Problem::Method);
+            return Err(PageProblem::Method);
         }
         if self.is_on_replay_host(&head.headers) {
             let here = format!("{}{}", self.parts.origin, asked.target);
             return Ok(redirect(StatusCode::PERMANENT_REDIRECT, &here));
         }
         if asked.path.starts_with("/static/") {
-            return self.assets.answer(asked.path).ok_or(Problem::NoSuchPage);
+            return self
+                .assets
+                .answer(asked.path)
+                .ok_or(PageProblem::NoSuchPage);
         }
         let visit = |collection: &str| self.visit(peer, &head.headers, asked, collection);
         match Request::parse(asked.path)? {
@@ -302,7 +305,7 @@ impl PageHost {
             | Request::File { .. }
             | Request::Mismatches { .. }
             | Request::Record { .. }
-            | Request::Metadata { .. } => Err(Problem::OnReplayHost),
+            | Request::Metadata { .. } => Err(PageProblem::OnReplayHost),
         }
     }
 
@@ -324,9 +327,10 @@ impl PageHost {
         headers: &HeaderMap,
         asked: &PageRequest<'_>,
         name: &str,
-    ) -> Result<PageVisit, Problem> {
+    ) -> Result<PageVisit, PageProblem> {
         let collection = self.parts.collections.find(name);
-        let collection = collection.ok_or_else(|| Problem::NoSuchCollection(name.to_owned()))?;
+        let collection =
+            collection.ok_or_else(|| PageProblem::NoSuchCollection(name.to_owned()))?;
         Ok(PageVisit {
             collection: Arc::clone(collection),
             visitor: visitors::visitor(&self.parts.visitors, peer, headers),

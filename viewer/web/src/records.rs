@@ -25,7 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use viewer_replay::response::StoredMessage;
 
-use read::{ArchiveInput, Opening, Outlet, Piece, Rest};
+use read::{ArchiveInput, BodyPiece, BodyRest, PieceOutlet, RecordOpening};
 
 /// The longest body that is held in memory as a whole, in bytes.
 const WHOLE: usize = 256 * 1024;
@@ -130,12 +130,12 @@ pub(crate) struct StreamedBody {
 
 /// The bytes of a body that are left, and the work that brings them. Dropping it ends that work.
 struct Pieces {
-    feed: Option<Feed>,
-    from: mpsc::Receiver<Result<Piece, RecordError>>,
+    feed: Option<FeedTask>,
+    from: mpsc::Receiver<Result<BodyPiece, RecordError>>,
     _permit: OwnedSemaphorePermit,
 }
 
-type Feed = Pin<Box<dyn Future<Output = ()> + Send>>;
+type FeedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Records {
     /// The records of `archive`; at most `most` are read at once, and a client may leave one unread for so long.
@@ -159,7 +159,10 @@ impl Records {
     }
 
     /// Begins to read a record byte for byte as it is archived.
-    pub(crate) async fn stored(&self, place: &RecordPlace) -> Result<StoredRecord, RecordError> {
+    pub(crate) async fn open_stored(
+        &self,
+        place: &RecordPlace,
+    ) -> Result<StoredRecord, RecordError> {
         let permit = self.turn().await?;
         let (to, from) = mpsc::channel(QUEUED);
         Ok(StoredRecord {
@@ -176,8 +179,9 @@ impl Records {
         let (to_client, from) = mpsc::channel(QUEUED);
         let (opened, mut opening) = oneshot::channel();
         let (plan, planned) = oneshot::channel();
-        let mut feed: Feed = Box::pin(feed(Arc::clone(&self.archive), place.clone(), to_reader));
-        let outlet = Outlet::new(to_client, self.unread);
+        let mut feed: FeedTask =
+            Box::pin(feed(Arc::clone(&self.archive), place.clone(), to_reader));
+        let outlet = PieceOutlet::new(to_client, self.unread);
         let input = ArchiveInput::new(input);
         drop(spawn_blocking(move || {
             read::read(input, opened, planned, &outlet);
@@ -193,7 +197,7 @@ impl Records {
         };
         // The thread ends without an answer only with the runtime.
         let opening = answer.map_err(|_gone| RecordError::Stopped)??;
-        let Opening {
+        let RecordOpening {
             kind,
             header,
             message,
@@ -201,12 +205,12 @@ impl Records {
             rest,
         } = opening;
         let body = match rest {
-            Rest::Nothing { verdict, fault } => RecordBody::Whole(WholeBody {
+            BodyRest::Nothing { verdict, fault } => RecordBody::Whole(WholeBody {
                 bytes: prefix,
                 verdict,
                 fault,
             }),
-            Rest::More { length } => RecordBody::Streamed(StreamedBody {
+            BodyRest::More { length } => RecordBody::Streamed(StreamedBody {
                 prefix,
                 length,
                 plan,
@@ -229,7 +233,7 @@ impl Records {
 
 /// A record as it is archived, on its way to a client.
 pub(crate) struct StoredRecord {
-    feed: Option<Feed>,
+    feed: Option<FeedTask>,
     from: mpsc::Receiver<Result<Bytes, ClientError>>,
     _permit: OwnedSemaphorePermit,
 }
@@ -344,8 +348,8 @@ impl BodySlice {
         };
         let piece = ready!(pieces.poll_piece(cx));
         match piece {
-            Some(Ok(Piece::Bytes(bytes))) => Poll::Ready(Some(Ok(bytes))),
-            Some(Ok(Piece::End(verdict))) => {
+            Some(Ok(BodyPiece::Bytes(bytes))) => Poll::Ready(Some(Ok(bytes))),
+            Some(Ok(BodyPiece::End(verdict))) => {
                 self.verdict = Some(verdict);
                 self.left = None;
                 Poll::Ready(None)
@@ -375,7 +379,7 @@ impl Stream for BodySlice {
 }
 
 impl Pieces {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, RecordError>>> {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<BodyPiece, RecordError>>> {
         if let Some(feed) = &mut self.feed
             && feed.as_mut().poll(cx).is_ready()
         {

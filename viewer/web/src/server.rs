@@ -16,9 +16,9 @@ mod mismatches;
 mod pages;
 mod proxied;
 mod raw;
+mod request_guard;
 mod shown;
 mod time_maps;
-mod under_way;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use tokio::sync::Semaphore;
 use viewer_replay::access::{Decision, Visitor, VisitorSettings};
 use viewer_replay::cdx_server::Dialect;
 use viewer_replay::request::{Addresses, InvalidRequest, LookupDialect, Request};
-use viewer_replay::response::Method as ReplyMethod;
+use viewer_replay::response::ReplyMethod;
 
 use crate::answer::Notice;
 use crate::collections::{Collection, Collections};
@@ -43,13 +43,13 @@ use crate::metrics::Instruments;
 use crate::records::Records;
 use crate::settings::{ReplaySettings, host_name};
 use crate::visitors;
-use delivered::MaySniff;
+use delivered::SniffMarker;
 use failures::{gone, index_failed, record_failed};
 pub use loader::WorkerError;
 pub(crate) use loader::WorkerScript;
 use mismatches::Mismatches;
 use pages::PageCache;
-use under_way::{GuardedBody, UnderWay};
+use request_guard::{GuardedBody, RequestGuard};
 
 /// How soon a client may come again when there is no room, in seconds.
 const NO_ROOM: u32 = 1;
@@ -57,7 +57,7 @@ const NO_ROOM: u32 = 1;
 /// Everything that answers need.
 #[derive(Debug)]
 pub(crate) struct Server {
-    pub(crate) parts: Parts,
+    pub(crate) parts: ServerParts,
     pub(crate) settings: ReplaySettings,
     /// The address that it listens on, for links of clients that name no host.
     pub(crate) address: SocketAddr,
@@ -68,7 +68,7 @@ pub(crate) struct Server {
 
 /// The parts that a server is put together from.
 #[derive(Clone)]
-pub(crate) struct Parts {
+pub(crate) struct ServerParts {
     pub(crate) index: Arc<dyn Captures>,
     pub(crate) records: Records,
     pub(crate) collections: Collections,
@@ -102,11 +102,8 @@ impl Visit {
     }
 }
 
-/// An answer in words instead of what was asked for.
-type Refused = Notice;
-
 impl Server {
-    pub(crate) fn new(parts: Parts, settings: ReplaySettings, address: SocketAddr) -> Self {
+    pub(crate) fn new(parts: ServerParts, settings: ReplaySettings, address: SocketAddr) -> Self {
         Self {
             room: Arc::new(Semaphore::new(settings.requests.get())),
             page_cache: PageCache::default(),
@@ -135,7 +132,7 @@ impl Server {
             let notice = Notice::unavailable(words).again_after(NO_ROOM);
             return notice.response(request.headers());
         };
-        let guard = UnderWay::begin(instruments.under_way.clone(), permit);
+        let guard = RequestGuard::begin(instruments.under_way.clone(), permit);
         let (head, body) = request.into_parts();
         let begun = self.parts.clock.instant();
         let limit = self.settings.answer_time.duration();
@@ -160,11 +157,11 @@ impl Server {
             let private = HeaderValue::from_static("private");
             parts.headers.entry(CACHE_CONTROL).or_insert(private);
         }
-        if parts.extensions.get::<MaySniff>().is_none() {
+        if parts.extensions.get::<SniffMarker>().is_none() {
             let nosniff = HeaderValue::from_static("nosniff");
             parts.headers.insert("x-content-type-options", nosniff);
         }
-        instruments.answered(parts.status.as_u16());
+        instruments.count_answer(parts.status.as_u16());
         let taken = self.parts.clock.instant().saturating_duration_since(begun);
         instruments.first_byte.observe(taken.as_secs_f64());
         Response::from_parts(parts, Body::new(GuardedBody::new(body, guard)))
@@ -186,7 +183,7 @@ impl Server {
         peer: SocketAddr,
         head: &axum::http::request::Parts,
         body: Body,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, Notice> {
         let target = head
             .uri
             .path_and_query()
@@ -235,7 +232,7 @@ impl Server {
             } => {
                 let name = match &collection {
                     Some(name) => name.as_str(),
-                    None => self.unnamed()?,
+                    None => self.sole_collection()?,
                 };
                 let form = self.form(head, body).await?;
                 let dialect = match dialect {
@@ -294,8 +291,8 @@ impl Server {
         }
     }
 
-    fn unnamed(&self) -> Result<&str, Refused> {
-        let unnamed = self.parts.collections.unnamed();
+    fn sole_collection(&self) -> Result<&str, Notice> {
+        let unnamed = self.parts.collections.sole_collection();
         unnamed.map(|collection| collection.name()).ok_or_else(|| {
             let words = "There are several collections; ask /<collection>/cdx for one of them.";
             Notice::not_found(words)
@@ -307,7 +304,7 @@ impl Server {
         peer: SocketAddr,
         head: &axum::http::request::Parts,
         name: &str,
-    ) -> Result<Visit, Refused> {
+    ) -> Result<Visit, Notice> {
         let headers = &head.headers;
         let Some(collection) = self.parts.collections.find(name) else {
             let known: Vec<&str> = self.parts.collections.names().collect();
@@ -361,7 +358,7 @@ impl Server {
     }
 }
 
-fn not_allowed(methods: &str) -> Refused {
+fn not_allowed(methods: &str) -> Notice {
     let words = format!(
         "Only {methods} can be used here; queries of /<collection>/cdx may also come by POST."
     );
@@ -369,7 +366,7 @@ fn not_allowed(methods: &str) -> Refused {
     notice.with_fields([("allow", methods.to_owned())])
 }
 
-fn invalid(error: &InvalidRequest) -> Refused {
+fn invalid(error: &InvalidRequest) -> Notice {
     let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
     match status {
         StatusCode::NOT_FOUND => Notice::not_found(error.to_string()),
@@ -378,7 +375,7 @@ fn invalid(error: &InvalidRequest) -> Refused {
     }
 }
 
-impl std::fmt::Debug for Parts {
+impl std::fmt::Debug for ServerParts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Parts")
             .field("collections", &self.collections)

@@ -1,8 +1,8 @@
 //! Requests to the proxy of the viewer, byte by byte, and those in the tunnels that it plays the end of.
 
 use viewer_proxy::reading::{
-    Change, Channel, Command, HostAndPort, InvalidRequest, Parameters, ProxyRequest, RequestHead,
-    Scheme, SiteUrl, Tunnel, build_head, read_request, user,
+    Change, Command, CommandParameters, HostAndPort, InvalidProxyRequest, ProxyRequest,
+    RequestChannel, RequestHead, Scheme, SiteUrl, Tunnel, build_head, read_request, user,
 };
 
 /// The longest URL that is taken, in bytes. HTTP has room for one that is longer.
@@ -34,7 +34,7 @@ pub(super) fn proxy_request(input: &[u8]) {
     if let Some(user) = user(&head.headers) {
         assert!(!user.is_empty() && !user.contains(char::is_control));
     }
-    let Some(to) = check(&Channel::Open, &head, behind) else {
+    let Some(to) = check(&RequestChannel::Open, &head, behind) else {
         return;
     };
     let (head, behind) = split_head(behind);
@@ -42,7 +42,7 @@ pub(super) fn proxy_request(input: &[u8]) {
         return;
     };
     for scheme in [Scheme::Http, Scheme::Https] {
-        let channel = Channel::Tunnel(Tunnel {
+        let channel = RequestChannel::Tunnel(Tunnel {
             scheme,
             to: to.clone(),
             user: None,
@@ -71,13 +71,13 @@ fn parse_head(bytes: &[u8]) -> Option<RequestHead> {
 }
 
 /// Reads a request, checks what came of it, and returns where a tunnel shall lead.
-fn check(channel: &Channel, head: &RequestHead, behind: &[u8]) -> Option<HostAndPort> {
+fn check(channel: &RequestChannel, head: &RequestHead, behind: &[u8]) -> Option<HostAndPort> {
     match read_request(channel, head, LONGEST_URL) {
         Ok(ProxyRequest::OpenTunnel(to)) => {
             check_tunnel(&to);
             return Some(to);
         }
-        Ok(ProxyRequest::Itself) => assert_eq!(*channel, Channel::Open),
+        Ok(ProxyRequest::Itself) => assert_eq!(*channel, RequestChannel::Open),
         Ok(ProxyRequest::Preflight) => assert_eq!(head.method.as_str(), "OPTIONS"),
         Ok(ProxyRequest::Control(site)) => {
             assert!(site.is_control());
@@ -109,10 +109,10 @@ fn check_tunnel(to: &HostAndPort) {
 }
 
 /// A URL is that of its own parts, at the host of its tunnel, and is read from itself.
-fn check_site(channel: &Channel, site: &SiteUrl) {
+fn check_site(channel: &RequestChannel, site: &SiteUrl) {
     assert_eq!(site.url, format!("{}{}", site.origin, site.path));
     assert!(site.path.starts_with('/'), "{}", site.path);
-    if let Channel::Tunnel(tunnel) = channel {
+    if let RequestChannel::Tunnel(tunnel) = channel {
         let Tunnel { scheme, to, .. } = tunnel;
         let short = format!("{scheme}://{}", to.host);
         assert_eq!(site.host, to.host);
@@ -127,15 +127,15 @@ fn check_site(channel: &Channel, site: &SiteUrl) {
     assert_eq!(found.as_ref(), Some(site));
 }
 
-fn read_again(method: &str, target: &str) -> Result<ProxyRequest, InvalidRequest> {
+fn read_again(method: &str, target: &str) -> Result<ProxyRequest, InvalidProxyRequest> {
     let head = build_head(method.as_bytes(), target.as_bytes(), []).unwrap();
-    read_request(&Channel::Open, &head, LONGEST_URL)
+    read_request(&RequestChannel::Open, &head, LONGEST_URL)
 }
 
 /// A command leads to pages that change nothing, and remembers no more than it may.
 fn check_command(site: &SiteUrl, form: &[u8]) {
     let (path, query) = site.path.split_once('?').unwrap_or((&site.path, ""));
-    let Ok(parameters) = Parameters::read(query, form) else {
+    let Ok(parameters) = CommandParameters::read(query, form) else {
         return;
     };
     if let Some(path) = parameters.return_path() {

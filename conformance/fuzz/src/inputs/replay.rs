@@ -141,7 +141,7 @@ pub(super) fn archived_page(input: &[u8]) {
         addresses: &addresses,
         modifier: None,
     };
-    for redirects in [Redirects::Told, in_archive, Redirects::ToWorker] {
+    for redirects in [Redirects::Reported, in_archive, Redirects::ToWorker] {
         let reply = Reply::new(
             Some(&head),
             &ReplyOptions {

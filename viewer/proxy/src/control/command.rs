@@ -62,7 +62,7 @@ pub enum Change {
         label: String,
     },
     /// The collection and the date that are looked at; empty for the defaults.
-    View {
+    ClientView {
         /// The collection.
         collection: Option<String>,
         /// The date.
@@ -78,7 +78,7 @@ impl Change {
             Self::Stop => "Stop recording missing URLs?",
             Self::Clear => "Clear the list of missing URLs?",
             Self::Index { .. } => "Look at other harvest jobs?",
-            Self::View { .. } => "Look at another collection or date?",
+            Self::ClientView { .. } => "Look at another collection or date?",
         }
     }
 }
@@ -97,7 +97,7 @@ pub enum InvalidCommand {
     Jobs,
     /// Too many parameters.
     #[error("there are more than {MOST_PARAMETERS} parameters")]
-    Parameters,
+    CommandParameters,
     /// Too long a label.
     #[error("`label` has more than {LONGEST_LABEL} characters")]
     Label,
@@ -108,9 +108,9 @@ pub enum InvalidCommand {
 
 /// The parameters of a command, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parameters(Vec<(String, String)>);
+pub struct CommandParameters(Vec<(String, String)>);
 
-impl Parameters {
+impl CommandParameters {
     /// Reads the query of a URL and the body of a form.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Parameters {
         let mut read = Vec::new();
         for (name, value) in all {
             if read.len() == MOST_PARAMETERS {
-                return Err(InvalidCommand::Parameters);
+                return Err(InvalidCommand::CommandParameters);
             }
             read.push((name.into_owned(), value.into_owned()));
         }
@@ -169,7 +169,7 @@ impl Command {
     /// # Errors
     ///
     /// Fails with what the client should be told.
-    pub fn read(path: &str, parameters: &Parameters) -> Result<Self, InvalidCommand> {
+    pub fn read(path: &str, parameters: &CommandParameters) -> Result<Self, InvalidCommand> {
         Ok(match path {
             "/" => Self::Ask(Question::Home),
             "/getStatus" => Self::Ask(Question::Status),
@@ -187,7 +187,7 @@ impl Command {
     }
 }
 
-fn change_index(parameters: &Parameters) -> Result<Change, InvalidCommand> {
+fn change_index(parameters: &CommandParameters) -> Result<Change, InvalidCommand> {
     let mut jobs = BTreeSet::new();
     let named = parameters.all("jobID");
     // People write several into one field of a form.
@@ -209,7 +209,7 @@ fn change_index(parameters: &Parameters) -> Result<Change, InvalidCommand> {
     Ok(Change::Index { jobs, label })
 }
 
-fn change_view(parameters: &Parameters) -> Result<Change, InvalidCommand> {
+fn change_view(parameters: &CommandParameters) -> Result<Change, InvalidCommand> {
     let date = match parameters.first("date") {
         None => None,
         Some(text) => {
@@ -226,7 +226,7 @@ fn change_view(parameters: &Parameters) -> Result<Change, InvalidCommand> {
         }
     };
     let collection = parameters.first("collection").map(str::to_owned);
-    Ok(Change::View { collection, date })
+    Ok(Change::ClientView { collection, date })
 }
 
 #[cfg(test)]
@@ -235,7 +235,7 @@ mod tests {
 
     fn read(target: &str) -> Result<Command, InvalidCommand> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        Command::read(path, &Parameters::read(query, b"").unwrap())
+        Command::read(path, &CommandParameters::read(query, b"").unwrap())
     }
 
     /// Fails if a job is lost, or something that is no number passes for one.
@@ -273,7 +273,7 @@ mod tests {
         let label = format!("/changeIndex?label={}", "x".repeat(201));
         assert_eq!(read(&label).unwrap_err(), InvalidCommand::Label);
         let endless = "a&".repeat(1001);
-        assert!(Parameters::read(&endless, b"").is_err());
+        assert!(CommandParameters::read(&endless, b"").is_err());
     }
 
     /// Fails if a date is read as another one, or an impossible one is taken.
@@ -285,7 +285,7 @@ mod tests {
             ("20200131120000", "20200131120000"),
             ("2020-01-31T12%3A00%3A00Z", "20200131120000"),
         ] {
-            let Ok(Command::Change(Change::View { date, .. })) =
+            let Ok(Command::Change(Change::ClientView { date, .. })) =
                 read(&format!("/changeView?date={text}"))
             else {
                 panic!("{text}");
@@ -324,7 +324,7 @@ mod tests {
             let form = form_urlencoded::Serializer::new(String::new())
                 .append_pair("returnURL", named)
                 .finish();
-            let parameters = Parameters::read("", form.as_bytes()).unwrap();
+            let parameters = CommandParameters::read("", form.as_bytes()).unwrap();
             assert_eq!(parameters.return_path(), expected, "{named}");
         }
     }

@@ -102,7 +102,7 @@ pub(super) struct Rule {
 
 /// The captures that a key stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reach {
+pub(super) enum RuleReach {
     /// The URL with this key.
     Exact,
     /// All URLs whose keys begin with it.
@@ -133,7 +133,7 @@ struct RuleFields {
 /// Reads all files.
 pub(super) fn read<'a>(
     files: impl IntoIterator<Item = RuleFile<'a>>,
-) -> Result<Vec<(Reach, Box<str>, Rule)>, InvalidRules> {
+) -> Result<Vec<(RuleReach, Box<str>, Rule)>, InvalidRules> {
     let mut rules = Vec::new();
     let mut faults = Vec::new();
     let mut omitted = 0;
@@ -169,7 +169,7 @@ pub(super) fn read<'a>(
 fn read_line(
     line: &[u8],
     place: impl FnOnce() -> RulePlace,
-) -> Result<Option<(Reach, Box<str>, Rule)>, RuleFault> {
+) -> Result<Option<(RuleReach, Box<str>, Rule)>, RuleFault> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let line = str::from_utf8(line).map_err(|_error| RuleFault::NotUtf8)?;
     if line.trim().is_empty() {
@@ -200,7 +200,7 @@ fn read_line(
     Ok(Some((reach, key.into(), rule)))
 }
 
-fn read_key(text: &str) -> Result<(Reach, &str), RuleFault> {
+fn read_key(text: &str) -> Result<(RuleReach, &str), RuleFault> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(RuleFault::Key(text.to_owned()));
     }
@@ -212,10 +212,10 @@ fn read_key(text: &str) -> Result<(Reach, &str), RuleFault> {
         });
     }
     if text == EVERY_URL {
-        return Ok((Reach::Prefix, ""));
+        return Ok((RuleReach::Prefix, ""));
     }
     Ok(match text.strip_suffix(EXACT) {
-        Some(key) => (Reach::Exact, key),
-        None => (Reach::Prefix, text),
+        Some(key) => (RuleReach::Exact, key),
+        None => (RuleReach::Prefix, text),
     })
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use jiff::Timestamp;
 
-use super::rule_file::{self, InvalidRules, Reach, Rule, RuleFile};
+use super::rule_file::{self, InvalidRules, Rule, RuleFile, RuleReach};
 use super::{Group, Visitor};
 
 /// The rules of a collection.
@@ -43,8 +43,8 @@ impl RuleSet {
             let at = set.rules.len();
             set.rules.push(rule);
             let levels = match reach {
-                Reach::Exact => &mut set.exact,
-                Reach::Prefix => &mut set.prefixes,
+                RuleReach::Exact => &mut set.exact,
+                RuleReach::Prefix => &mut set.prefixes,
             };
             match levels.last_mut() {
                 Some(level) if level.key == key => level.rules.end = at + 1,

@@ -38,7 +38,7 @@ pub enum XmlQueryKind {
 
 impl XmlQuery {
     pub(super) fn read(parameters: &Parameters) -> Result<CdxRequest, RequestError> {
-        let words = Words::of(parameters.first("q").unwrap_or_default());
+        let words = QueryTerms::parse(parameters.first("q").unwrap_or_default());
         let kind = match words.text("type")?.to_ascii_lowercase().as_str() {
             "" | "urlquery" => XmlQueryKind::Url,
             "prefixquery" => XmlQueryKind::Prefix,
@@ -86,10 +86,10 @@ impl XmlQuery {
 }
 
 /// The words of a question: `name:value`, both encoded as in a form.
-struct Words(Vec<(Vec<u8>, Vec<u8>)>);
+struct QueryTerms(Vec<(Vec<u8>, Vec<u8>)>);
 
-impl Words {
-    fn of(question: &[u8]) -> Self {
+impl QueryTerms {
+    fn parse(question: &[u8]) -> Self {
         let words = question.split(|b| *b == b' ').filter_map(|word| {
             let colon = word.iter().position(|b| *b == b':')?;
             let (name, value) = (word.get(..colon)?, word.get(colon + 1..)?);

@@ -11,7 +11,7 @@ use archive_formats::digest::{Algorithm, Digest};
 use archive_formats::surt::UrlKey;
 
 use super::facts::{RecordFacts, RevisitFacts, RevisitProfile};
-use super::{Answer, HeadSource, NotFoundReason, Outcome, ShownCapture, Step};
+use super::{HeadSource, NotFoundReason, Outcome, ResolveStep, ShownCapture, StepAnswer};
 use crate::access::Decision;
 
 /// The most links of a chain: a revisit of a revisit is followed, a third one is not.
@@ -33,11 +33,11 @@ pub(super) struct OriginalSearch {
     lookups: VecDeque<Lookup>,
     /// The originals that were found and not read yet, the next one first.
     candidates: VecDeque<Candidate>,
-    waiting: Option<Waiting>,
+    waiting: Option<PendingAnswer>,
     /// The places of all records that were read or are the revisit itself.
-    visited: HashSet<Place>,
+    visited: HashSet<RecordName>,
     /// Those of them that are revisits.
-    revisits: HashSet<Place>,
+    revisits: HashSet<RecordName>,
     reads: usize,
     refusal: Option<Decision>,
     is_unavailable: bool,
@@ -45,18 +45,18 @@ pub(super) struct OriginalSearch {
 }
 
 /// The place of a record; without a file and an offset, the name under which it is known.
-type Place = (Option<String>, Option<u64>, String, Stamp);
+type RecordName = (Option<String>, Option<u64>, String, Stamp);
 
 /// A look-up for originals.
 #[derive(Clone, Debug)]
 struct Lookup {
-    way: Way,
+    way: LookupKey,
     /// The conditions that an original has to meet.
     wanted: OriginalQuery,
 }
 
 #[derive(Clone, Debug)]
-enum Way {
+enum LookupKey {
     Url {
         url: String,
         key: UrlKey,
@@ -85,7 +85,7 @@ struct Candidate {
 }
 
 #[derive(Clone, Debug)]
-enum Waiting {
+enum PendingAnswer {
     Captures(OriginalQuery),
     Record(Box<Candidate>),
 }
@@ -133,7 +133,7 @@ impl OriginalSearch {
         };
         if let Some(digest) = &wanted.digest {
             self.lookups.push_front(Lookup {
-                way: Way::Digest(digest.clone()),
+                way: LookupKey::Digest(digest.clone()),
                 wanted: wanted.clone(),
             });
         }
@@ -155,7 +155,7 @@ impl OriginalSearch {
         }
         let time = revisit.date.unwrap_or(capture.timestamp);
         self.lookups.push_front(Lookup {
-            way: Way::Url { url, key, time },
+            way: LookupKey::Url { url, key, time },
             wanted,
         });
     }
@@ -163,20 +163,20 @@ impl OriginalSearch {
     /// Takes an answer, and says what comes next.
     pub(super) fn answer(
         &mut self,
-        answer: Answer,
+        answer: StepAnswer,
         access: &impl Fn(&Capture) -> Decision,
-    ) -> Step {
+    ) -> ResolveStep {
         match (self.waiting.take(), answer) {
-            (Some(Waiting::Captures(wanted)), Answer::Captures(captures)) => {
+            (Some(PendingAnswer::Captures(wanted)), StepAnswer::Captures(captures)) => {
                 self.take_captures(captures, &wanted);
             }
-            (Some(Waiting::Record(candidate)), Answer::Record(facts)) => {
+            (Some(PendingAnswer::Record(candidate)), StepAnswer::Record(facts)) => {
                 if let Some(outcome) = self.take_record(*candidate, &facts) {
-                    return Step::Finished(outcome);
+                    return ResolveStep::Finished(outcome);
                 }
             }
-            (_, Answer::Missing) => {}
-            (_, Answer::Unavailable | Answer::Captures(_) | Answer::Record(_)) => {
+            (_, StepAnswer::Missing) => {}
+            (_, StepAnswer::Unavailable | StepAnswer::Captures(_) | StepAnswer::Record(_)) => {
                 self.is_unavailable = true;
             }
         }
@@ -184,7 +184,7 @@ impl OriginalSearch {
     }
 
     /// The next read or look-up, or how the search ends.
-    pub(super) fn next(&mut self, access: &impl Fn(&Capture) -> Decision) -> Step {
+    pub(super) fn next(&mut self, access: &impl Fn(&Capture) -> Decision) -> ResolveStep {
         if self.reads >= MOST_READS {
             self.candidates.clear();
             self.lookups.clear();
@@ -207,18 +207,18 @@ impl OriginalSearch {
                 continue;
             }
             self.reads += 1;
-            let step = Step::Read(Box::new(candidate.capture.clone()));
-            self.waiting = Some(Waiting::Record(Box::new(candidate)));
+            let step = ResolveStep::Read(Box::new(candidate.capture.clone()));
+            self.waiting = Some(PendingAnswer::Record(Box::new(candidate)));
             return step;
         }
         if let Some(lookup) = self.lookups.pop_front() {
-            self.waiting = Some(Waiting::Captures(lookup.wanted));
+            self.waiting = Some(PendingAnswer::Captures(lookup.wanted));
             return match lookup.way {
-                Way::Url { url, key, time } => Step::FindByUrl { url, key, time },
-                Way::Digest(digest) => Step::FindByDigest { digest },
+                LookupKey::Url { url, key, time } => ResolveStep::FindByUrl { url, key, time },
+                LookupKey::Digest(digest) => ResolveStep::FindByDigest { digest },
             };
         }
-        Step::Finished(if self.is_unavailable {
+        ResolveStep::Finished(if self.is_unavailable {
             Outcome::Unavailable
         } else if let Some(decision) = self.refusal.take() {
             Outcome::Refused(decision)
@@ -325,7 +325,7 @@ fn direct(capture: &Capture, key: &UrlKey, url: &str, wanted: &OriginalQuery) ->
     })
 }
 
-fn place(capture: &Capture) -> Place {
+fn place(capture: &Capture) -> RecordName {
     match (&capture.file, capture.offset) {
         (Some(file), Some(offset)) => (
             Some(file.clone()),

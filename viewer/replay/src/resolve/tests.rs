@@ -371,12 +371,12 @@ fn work_is_bounded() {
     assert!((2..=10).contains(&reads), "{reads}");
     let access = |capture: &Capture| archive.access(capture);
     for answer in [
-        Answer::Missing,
-        Answer::Unavailable,
-        Answer::Record(RecordFacts::new(Kind::Response)),
+        StepAnswer::Missing,
+        StepAnswer::Unavailable,
+        StepAnswer::Record(RecordFacts::new(Kind::Response)),
     ] {
         let step = Resolver::new().answer(answer, &access);
-        assert_eq!(step, Step::Finished(Outcome::Unavailable));
+        assert_eq!(step, ResolveStep::Finished(Outcome::Unavailable));
     }
 }
 

@@ -29,12 +29,12 @@ pub struct AuditedBody<R> {
 }
 
 /// The stored bytes behind the head: those that were read with it, then the rest.
-type Stored<R> = Hashed<Chain<Cursor<Vec<u8>>, R>>;
+type StoredBytes<R> = HashingReader<Chain<Cursor<Vec<u8>>, R>>;
 
 #[derive(Debug)]
 enum Entity<R> {
-    Plain(Box<Stored<R>>),
-    Chunked(Box<Chunked<Stored<R>>>),
+    Plain(Box<StoredBytes<R>>),
+    Chunked(Box<Chunked<StoredBytes<R>>>),
 }
 
 impl<R: BufRead> AuditedBody<R> {
@@ -46,7 +46,7 @@ impl<R: BufRead> AuditedBody<R> {
         };
         let head = message.framing();
         let unread = head.map(Head::unread).unwrap_or_default().to_vec();
-        let stored = Hashed {
+        let stored = HashingReader {
             input: Cursor::new(unread).chain(block),
             hashers: hashers(),
         };
@@ -138,12 +138,12 @@ impl<R: BufRead> Read for AuditedBody<R> {
 
 /// Hashes what is taken from the input.
 #[derive(Debug)]
-struct Hashed<R> {
+struct HashingReader<R> {
     input: R,
     hashers: Option<Hashers>,
 }
 
-impl<R: BufRead> Read for Hashed<R> {
+impl<R: BufRead> Read for HashingReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(out)?;
         if let Some(hashers) = &mut self.hashers {
@@ -153,7 +153,7 @@ impl<R: BufRead> Read for Hashed<R> {
     }
 }
 
-impl<R: BufRead> BufRead for Hashed<R> {
+impl<R: BufRead> BufRead for HashingReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.input.fill_buf()
     }

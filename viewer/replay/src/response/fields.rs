@@ -2,26 +2,26 @@
 
 /// The use of an archived field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum FieldUse {
     /// It says what the bytes are, and is passed on; the first of several.
     Representation,
     /// It says how the bytes are encoded, and is passed on while they are.
     Coding,
     /// It means nothing here: connections, caches, cookies, policies, redirects and dates were about another server.
-    Told,
+    Reported,
 }
 
 const REPRESENTATION: [&str; 3] = ["content-type", "content-language", "content-disposition"];
 
 /// The use of the field of a name.
-pub(super) fn use_of(name: &[u8]) -> Use {
+pub(super) fn use_of(name: &[u8]) -> FieldUse {
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
     if REPRESENTATION.iter().any(|known| is(known)) {
-        Use::Representation
+        FieldUse::Representation
     } else if is("content-encoding") {
-        Use::Coding
+        FieldUse::Coding
     } else {
-        Use::Told
+        FieldUse::Reported
     }
 }
 

@@ -7,7 +7,7 @@ use super::Reply;
 
 /// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum ReplyMethod {
     /// Head and bytes are sent.
     Get,
     /// The head is sent.
@@ -48,7 +48,7 @@ impl Reply {
     /// `ranges` are the values of all `Range` fields. `length` is that of the entity; without it no range can be answered.
     pub fn with_extent(
         mut self,
-        method: Method,
+        method: ReplyMethod,
         ranges: &[&[u8]],
         length: Option<u64>,
     ) -> (Self, Extent) {
@@ -56,7 +56,7 @@ impl Reply {
             return (self, Extent::NOTHING);
         }
         let (first, count) = match (length, ranges) {
-            (Some(length), [range]) if method == Method::Get && self.status == 200 => {
+            (Some(length), [range]) if method == ReplyMethod::Get && self.status == 200 => {
                 match wanted(range, length) {
                     WantedBytes::Everything => (0, Some(length)),
                     WantedBytes::Part { first, last } => {
@@ -80,11 +80,11 @@ impl Reply {
             self.add("Accept-Ranges", "bytes");
         }
         let extent = match method {
-            Method::Get => Extent {
+            ReplyMethod::Get => Extent {
                 skip: first,
                 take: count,
             },
-            Method::Head => Extent::NOTHING,
+            ReplyMethod::Head => Extent::NOTHING,
         };
         (self, extent)
     }

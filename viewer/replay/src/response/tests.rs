@@ -27,7 +27,7 @@ fn options(redirects: Redirects<'_>) -> ReplyOptions<'_> {
 }
 
 fn reply(text: impl AsRef<[u8]>) -> Reply {
-    Reply::new(Some(&head(text)), &options(Redirects::Told))
+    Reply::new(Some(&head(text)), &options(Redirects::Reported))
 }
 
 fn text<'a>(reply: &'a Reply, name: &str) -> Option<&'a str> {
@@ -77,7 +77,7 @@ fn archived_fields_do_not_act() {
     assert_eq!(cookies.count(), 2);
     let decoded = ReplyOptions {
         is_decoded: true,
-        ..options(Redirects::Told)
+        ..options(Redirects::Reported)
     };
     let reply = Reply::new(Some(&head(stored)), &decoded);
     assert_eq!(reply.get("Content-Encoding"), None);
@@ -153,7 +153,7 @@ fn statuses_are_kept_where_possible() {
     }
     let without = ReplyOptions {
         media: Some(b"text/dns"),
-        ..options(Redirects::Told)
+        ..options(Redirects::Reported)
     };
     let reply = Reply::new(None, &without);
     assert_eq!(
@@ -192,7 +192,7 @@ fn redirects_stay_in_the_archive() {
             (302, expected.as_deref()),
             "{location}"
         );
-        let told = Reply::new(Some(&stored), &options(Redirects::Told));
+        let told = Reply::new(Some(&stored), &options(Redirects::Reported));
         assert_eq!((told.status, told.get("Location")), (302, None));
         let worker = Reply::new(Some(&stored), &options(Redirects::ToWorker));
         assert_eq!(worker.get("Location"), None);
@@ -267,26 +267,33 @@ fn ranges_have_right_ends() {
         ("bytes", "200 - 10", (0, Some(10))),
     ] {
         assert_eq!(
-            ask(Method::Get, range, Some(10)),
+            ask(ReplyMethod::Get, range, Some(10)),
             (expected.to_owned(), extent),
             "{range}"
         );
         assert_eq!(
-            ask(Method::Head, range, Some(10)),
+            ask(ReplyMethod::Head, range, Some(10)),
             ("200 - 10".to_owned(), (0, Some(0))),
             "{range}"
         );
     }
-    assert_eq!(ask(Method::Get, "bytes=0-", Some(0)).0, "416 bytes */0 0");
-    assert_eq!(ask(Method::Get, "bytes=-1", Some(0)).0, "416 bytes */0 0");
     assert_eq!(
-        ask(Method::Get, "bytes=0-1", None),
+        ask(ReplyMethod::Get, "bytes=0-", Some(0)).0,
+        "416 bytes */0 0"
+    );
+    assert_eq!(
+        ask(ReplyMethod::Get, "bytes=-1", Some(0)).0,
+        "416 bytes */0 0"
+    );
+    assert_eq!(
+        ask(ReplyMethod::Get, "bytes=0-1", None),
         ("200 - -".to_owned(), (0, None))
     );
     let (found, extent) =
-        reply("HTTP/1.1 404 x\r\n\r\n").with_extent(Method::Get, &[b"bytes=0-1"], Some(10));
+        reply("HTTP/1.1 404 x\r\n\r\n").with_extent(ReplyMethod::Get, &[b"bytes=0-1"], Some(10));
     assert_eq!((found.status, extent.take), (404, Some(10)));
-    let (found, extent) = reply("HTTP/1.1 204 x\r\n\r\n").with_extent(Method::Get, &[], Some(10));
+    let (found, extent) =
+        reply("HTTP/1.1 204 x\r\n\r\n").with_extent(ReplyMethod::Get, &[], Some(10));
     assert_eq!((found.get("Content-Length"), extent.take), (None, Some(0)));
     assert!(!extent.is_whole(Some(10)));
 }

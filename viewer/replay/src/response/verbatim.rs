@@ -6,7 +6,7 @@
 use archive_formats::http::{Head, HeaderField};
 
 use super::fields::{is_token, value_of};
-use super::{Reply, ToldFields, final_status};
+use super::{Reply, ReplyFields, final_status};
 
 /// The most bytes of passed fields: browsers refuse an answer with more.
 const MOST_PASSED: usize = 96 * 1024;
@@ -72,7 +72,7 @@ impl Reply {
         };
         let listed = connection_options(head.fields());
         let is_part = reply.status == 206;
-        let mut told = ToldFields::default();
+        let mut told = ReplyFields::default();
         let mut room = MOST_PASSED;
         for field in head.fields() {
             let bytes = field.name.len() + field.value.len();

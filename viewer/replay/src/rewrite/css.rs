@@ -3,10 +3,10 @@
 //! Owns as much of the syntax as tells a URL from text that looks like one: comments, strings, escapes in names, bad URLs. What
 //! is no URL is copied as it is.
 
-use super::links::{Purpose, Rewritten};
+use super::links::{LinkRewrite, Purpose};
 
 /// Rewrites a style sheet, or the declarations of a `style` attribute.
-pub(super) fn rewrite(text: &str, rewrite: &dyn Fn(&str, Purpose) -> Rewritten) -> String {
+pub(super) fn rewrite(text: &str, rewrite: &dyn Fn(&str, Purpose) -> LinkRewrite) -> String {
     let mut sheet = Sheet {
         rest: text,
         out: String::with_capacity(text.len() + text.len() / 4),
@@ -34,7 +34,7 @@ struct Sheet<'a> {
     rule: Rule,
     /// For each open parenthesis, whether strings in it are URLs.
     functions: Vec<bool>,
-    rewrite: &'a dyn Fn(&str, Purpose) -> Rewritten,
+    rewrite: &'a dyn Fn(&str, Purpose) -> LinkRewrite,
 }
 
 impl Sheet<'_> {
@@ -171,9 +171,9 @@ impl Sheet<'_> {
 
     fn emit(&mut self, reference: &str, purpose: Purpose, is_function: bool) {
         let address = match (self.rewrite)(reference, purpose) {
-            Rewritten::Same => reference.to_owned(),
-            Rewritten::Address(address) => address,
-            Rewritten::Dropped => String::new(),
+            LinkRewrite::Same => reference.to_owned(),
+            LinkRewrite::Address(address) => address,
+            LinkRewrite::Dropped => String::new(),
         };
         let (before, behind) = if is_function {
             ("url(\"", "\")")

@@ -27,7 +27,7 @@ pub(super) enum Purpose {
 
 /// A reference after rewriting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Rewritten {
+pub(super) enum LinkRewrite {
     /// It stays as it is: it leads to no host.
     Same,
     /// It is replaced with this address.
@@ -67,7 +67,7 @@ impl Links {
     }
 
     /// Takes the base that a page names, which is relative to the page, and says what it is replaced with.
-    pub(super) fn set_base(&mut self, reference: &str) -> Rewritten {
+    pub(super) fn set_base(&mut self, reference: &str) -> LinkRewrite {
         self.base = self.url.clone();
         if let Some(base) = self.resolve(reference).filter(is_of_the_web) {
             self.base = base;
@@ -76,13 +76,13 @@ impl Links {
     }
 
     /// Rewrites a reference.
-    pub(super) fn rewrite(&self, reference: &str, purpose: Purpose) -> Rewritten {
+    pub(super) fn rewrite(&self, reference: &str, purpose: Purpose) -> LinkRewrite {
         let reference = reference.trim_matches(|c: char| c <= ' ');
         if reference.is_empty() || reference.starts_with('#') {
-            return Rewritten::Same;
+            return LinkRewrite::Same;
         }
         let Some(url) = self.resolve(reference) else {
-            return Rewritten::Dropped;
+            return LinkRewrite::Dropped;
         };
         if is_of_the_web(&url) {
             return self.address(&url, self.modifier(purpose));
@@ -92,11 +92,11 @@ impl Links {
             Purpose::Image | Purpose::StyleResource | Purpose::Media
         );
         match url.scheme() {
-            "about" => Rewritten::Same,
-            "mailto" | "tel" | "sms" if purpose == Purpose::Link => Rewritten::Same,
+            "about" => LinkRewrite::Same,
+            "mailto" | "tel" | "sms" if purpose == Purpose::Link => LinkRewrite::Same,
             // A page or style sheet in a URL would have references that nobody rewrites.
-            "data" | "blob" | "cid" if is_image => Rewritten::Same,
-            _ => Rewritten::Dropped,
+            "data" | "blob" | "cid" if is_image => LinkRewrite::Same,
+            _ => LinkRewrite::Dropped,
         }
     }
 
@@ -122,7 +122,7 @@ impl Links {
         }
     }
 
-    fn address(&self, url: &Url, modifier: Option<Modifier>) -> Rewritten {
+    fn address(&self, url: &Url, modifier: Option<Modifier>) -> LinkRewrite {
         let mut plain = url.clone();
         plain.set_fragment(None);
         let mut address = self.addresses.memento(self.time, modifier, plain.as_str());
@@ -130,7 +130,7 @@ impl Links {
             address.push('#');
             address.push_str(fragment);
         }
-        Rewritten::Address(address)
+        LinkRewrite::Address(address)
     }
 }
 

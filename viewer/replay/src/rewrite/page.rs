@@ -13,7 +13,7 @@ use lol_html::send::{
 };
 use lol_html::{AsciiCompatibleEncoding, MemorySettings, Selector};
 
-use super::links::{Links, Purpose, Rewritten};
+use super::links::{LinkRewrite, Links, Purpose};
 use super::roles::{Relation, Role, relation, role};
 use super::{LEAST_MEMORY, PageMode, PageOptions, css, entities, references};
 use crate::request::Modifier;
@@ -189,7 +189,7 @@ impl Page {
             return;
         }
         self.has_base = true;
-        if let Rewritten::Address(address) = self.links.set_base(&href) {
+        if let LinkRewrite::Address(address) = self.links.set_base(&href) {
             set(element, "href", &address);
         }
     }
@@ -287,11 +287,11 @@ impl Page {
         purpose: Purpose,
     ) {
         match self.links.rewrite(reference, purpose) {
-            Rewritten::Same => {}
-            Rewritten::Address(address) => set(element, name, &address),
+            LinkRewrite::Same => {}
+            LinkRewrite::Address(address) => set(element, name, &address),
             // Scripts run there, in links as elsewhere.
-            Rewritten::Dropped if self.is_guided() && is_script(reference) => {}
-            Rewritten::Dropped => element.remove_attribute(name),
+            LinkRewrite::Dropped if self.is_guided() && is_script(reference) => {}
+            LinkRewrite::Dropped => element.remove_attribute(name),
         }
     }
 

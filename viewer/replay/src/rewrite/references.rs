@@ -1,10 +1,10 @@
 //! References within the values of attributes: `srcset` and refreshes.
 
-use super::links::{Purpose, Rewritten};
+use super::links::{LinkRewrite, Purpose};
 
 /// The value of a `srcset` with its URLs rewritten (HTML Standard, "parse a srcset attribute"); candidates that are dropped
 /// leave it.
-pub(super) fn srcset(set: &str, rewrite: &dyn Fn(&str, Purpose) -> Rewritten) -> String {
+pub(super) fn srcset(set: &str, rewrite: &dyn Fn(&str, Purpose) -> LinkRewrite) -> String {
     let mut candidates: Vec<String> = Vec::new();
     let mut rest = set;
     loop {
@@ -27,10 +27,10 @@ pub(super) fn srcset(set: &str, rewrite: &dyn Fn(&str, Purpose) -> Rewritten) ->
             descriptors.trim()
         };
         let url = match rewrite(bare, Purpose::Image) {
-            Rewritten::Same => bare.to_owned(),
+            LinkRewrite::Same => bare.to_owned(),
             // A comma at its end would end the candidate.
-            Rewritten::Address(address) => address.replace(',', "%2C"),
-            Rewritten::Dropped => continue,
+            LinkRewrite::Address(address) => address.replace(',', "%2C"),
+            LinkRewrite::Dropped => continue,
         };
         candidates.push(if descriptors.is_empty() {
             url
@@ -59,7 +59,7 @@ fn split_descriptors(text: &str) -> (&str, &str) {
 
 /// The value of a refresh (`5; url=…`) with its URL rewritten; `None` if that is dropped (HTML Standard, "shared declarative
 /// refresh steps").
-pub(super) fn refresh(value: &str, rewrite: &dyn Fn(&str) -> Rewritten) -> Option<String> {
+pub(super) fn refresh(value: &str, rewrite: &dyn Fn(&str) -> LinkRewrite) -> Option<String> {
     let trimmed = value.trim_start();
     let is_time = |c: char| c.is_ascii_digit() || c == '.';
     let rest = trimmed.trim_start_matches(is_time);
@@ -72,9 +72,9 @@ pub(super) fn refresh(value: &str, rewrite: &dyn Fn(&str) -> Rewritten) -> Optio
     }
     let time = if time.is_empty() { "0" } else { time };
     match rewrite(target) {
-        Rewritten::Same => Some(value.to_owned()),
-        Rewritten::Address(address) => Some(format!("{time}; url={address}")),
-        Rewritten::Dropped => None,
+        LinkRewrite::Same => Some(value.to_owned()),
+        LinkRewrite::Address(address) => Some(format!("{time}; url={address}")),
+        LinkRewrite::Dropped => None,
     }
 }
 

@@ -16,8 +16,8 @@ use jiff::civil::Date;
 use viewer_replay::request::{RequestedSpan, Target, TargetMatch};
 
 use self::days::CaptureDays;
-use self::view::View;
-use super::problem::{Problem, nothing_visible};
+use self::view::CalendarView;
+use super::problem::{PageProblem, nothing_visible};
 use super::texts::date;
 use super::{PageHost, PageVisit, page_answer};
 
@@ -28,7 +28,7 @@ const MOST: u64 = 1_000_000;
 const LISTED: u64 = 200;
 
 /// All that is known of the captures of a URL.
-struct Counted {
+struct CaptureCounts {
     days: CaptureDays,
     first: Capture,
     last: Capture,
@@ -42,14 +42,14 @@ struct Counted {
 
 /// The days that a page is about.
 #[derive(Clone, Copy)]
-struct Scope {
+struct CalendarScope {
     first: Date,
     last: Date,
     /// The time of the list; `None` if it is too much for a list.
     listed: Option<(Stamp, Stamp)>,
 }
 
-impl Scope {
+impl CalendarScope {
     fn new(span: &RequestedSpan) -> Self {
         let Some((first, last)) = span.bounds() else {
             return Self {
@@ -88,25 +88,27 @@ impl PageHost {
         visit: &PageVisit,
         span: &RequestedSpan,
         target: &Target,
-    ) -> Result<Response<Body>, Problem> {
+    ) -> Result<Response<Body>, PageProblem> {
         let from = match visit.parameters.get("from") {
             Some(digits) => Some(
                 Stamp::from_query(digits, Fill::First)
-                    .map_err(|_error| Problem::Time(digits.chars().take(40).collect()))?,
+                    .map_err(|_error| PageProblem::Time(digits.chars().take(40).collect()))?,
             ),
             None => None,
         };
         let page = match visit.parameters.get("page") {
-            Some(number) => number.parse().map_err(|_error| Problem::NoSuchListPage)?,
+            Some(number) => number
+                .parse()
+                .map_err(|_error| PageProblem::NoSuchListPage)?,
             None => 1,
         };
-        let scope = Scope::new(span);
+        let scope = CalendarScope::new(span);
         let counted = self.count(visit, target, (from, &scope), page).await?;
         let pages = counted.in_list.div_ceil(LISTED).max(1);
         if page == 0 || page > pages {
-            return Err(Problem::NoSuchListPage);
+            return Err(PageProblem::NoSuchListPage);
         }
-        let view = View {
+        let view = CalendarView {
             visit,
             words: &visit.words,
             span,
@@ -128,9 +130,9 @@ impl PageHost {
         &self,
         visit: &PageVisit,
         target: &Target,
-        (from, scope): (Option<Stamp>, &Scope),
+        (from, scope): (Option<Stamp>, &CalendarScope),
         page: u64,
-    ) -> Result<Counted, Problem> {
+    ) -> Result<CaptureCounts, PageProblem> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(target.key().clone()));
         query.span = TimeSpan { from, to: None };
         let mut captures = self.captures(visit, query).await?;
@@ -158,13 +160,13 @@ impl PageHost {
         }
         let Some((first, last)) = ends else {
             if stopped.is_some() {
-                return Err(Problem::TooMuch);
+                return Err(PageProblem::TooMuch);
             }
             let (name, url) = (visit.collection.name(), target.url());
             let has_blocked = captures.has_blocked;
             return Err(nothing_visible(has_blocked, name, url, TargetMatch::Exact));
         };
-        Ok(Counted {
+        Ok(CaptureCounts {
             days,
             first,
             last,

@@ -13,7 +13,7 @@ use viewer_replay::request::{Addresses, Modifier, RequestedTime, Target, TargetM
 use super::address::{PageAddress, PagePath};
 use super::layout::Layout;
 use super::lookup::{NearestCapture, url_of};
-use super::problem::{Problem, nothing_visible};
+use super::problem::{PageProblem, nothing_visible};
 use super::shown_url::ShownUrl;
 use super::texts::machine_time;
 use super::{PageHost, PageVisit, page_answer, redirect};
@@ -50,12 +50,12 @@ impl PageHost {
         visit: &PageVisit,
         time: Option<&RequestedTime>,
         target: &Target,
-    ) -> Result<Response<Body>, Problem> {
+    ) -> Result<Response<Body>, PageProblem> {
         let collection = visit.collection.name();
         let wanted = time.map(RequestedTime::stamp);
         let capture = match self.nearest(visit, target.key(), wanted).await? {
             NearestCapture::Visible(capture) => *capture,
-            NearestCapture::Blocked => return Err(Problem::Blocked),
+            NearestCapture::Blocked => return Err(PageProblem::Blocked),
             NearestCapture::Nothing => {
                 let matching = TargetMatch::Exact;
                 return Err(nothing_visible(false, collection, target.url(), matching));

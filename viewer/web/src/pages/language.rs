@@ -44,7 +44,7 @@ impl Language {
     }
 
     /// The language that a client likes best.
-    pub(crate) fn accepted(headers: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         let lines = headers.get_all(ACCEPT_LANGUAGE).iter();
         let members = lines.filter_map(|line| line.to_str().ok());
         let mut best = (Self::English, 0.0);
@@ -87,8 +87,8 @@ mod tests {
         ] {
             let value = HeaderValue::from_static(accept);
             let headers = HeaderMap::from_iter([(ACCEPT_LANGUAGE, value)]);
-            assert_eq!(Language::accepted(&headers), expected, "{accept}");
+            assert_eq!(Language::from_headers(&headers), expected, "{accept}");
         }
-        assert_eq!(Language::accepted(&HeaderMap::new()), Language::English);
+        assert_eq!(Language::from_headers(&HeaderMap::new()), Language::English);
     }
 }

@@ -62,16 +62,16 @@ impl Layout {
             href: here.link(Some(language)),
             is_current: language == current,
         });
-        let unnamed = collections.unnamed().map(|own| own.name());
+        let unnamed = collections.sole_collection().map(|own| own.name());
         let collections = collections.names().map(|name| Choice {
             value: name.to_owned(),
             label: name.to_owned(),
             is_chosen: unnamed == Some(name),
         });
         let matches = [
-            ("exact", words.say("search-match-exact")),
-            ("prefix", words.say("search-match-prefix")),
-            ("domain", words.say("search-match-domain")),
+            ("exact", words.text("search-match-exact")),
+            ("prefix", words.text("search-match-prefix")),
+            ("domain", words.text("search-match-domain")),
         ];
         let matches = matches.into_iter().map(|(value, label)| Choice {
             value: value.to_owned(),

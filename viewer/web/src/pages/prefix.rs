@@ -12,7 +12,7 @@ use axum::http::{Response, StatusCode};
 use viewer_replay::request::{RequestedSpan, Target, TargetMatch};
 
 use super::layout::Layout;
-use super::problem::{Problem, nothing_visible};
+use super::problem::{PageProblem, nothing_visible};
 use super::shown_url::ShownUrl;
 use super::texts::machine_time;
 use super::{PageAddress, PageHost, PageVisit, page_answer};
@@ -78,14 +78,14 @@ impl PageHost {
         span: &RequestedSpan,
         target: &Target,
         matching: TargetMatch,
-    ) -> Result<Response<Body>, Problem> {
+    ) -> Result<Response<Body>, PageProblem> {
         let kind = match matching {
             TargetMatch::Domain => MatchKind::Domain,
             TargetMatch::Exact | TargetMatch::Prefix => MatchKind::Prefix,
         };
-        let keys = KeyMatch::of(kind, target.url()).map_err(|_no_host| Problem::NoUrl)?;
+        let keys = KeyMatch::of(kind, target.url()).map_err(|_no_host| PageProblem::NoUrl)?;
         let KeyMatch::Within(range) = keys else {
-            return Err(Problem::NotUnderstood);
+            return Err(PageProblem::NotUnderstood);
         };
         let after = visit.parameters.get("after");
         let rest = match after {
@@ -122,7 +122,7 @@ impl PageHost {
         range: KeyRange,
         target: &Target,
         matching: TargetMatch,
-    ) -> Result<UrlPage, Problem> {
+    ) -> Result<UrlPage, PageProblem> {
         let mut query = CaptureQuery::new(KeyMatch::Within(range));
         if let Some((from, to)) = span.bounds() {
             query.span = TimeSpan {
@@ -153,7 +153,7 @@ impl PageHost {
         drop(captures);
         if urls.is_empty() {
             if is_cut {
-                return Err(Problem::TooMuch);
+                return Err(PageProblem::TooMuch);
             }
             let name = visit.collection.name();
             return Err(nothing_visible(has_blocked, name, target.url(), matching));
@@ -171,9 +171,9 @@ impl PageHost {
 }
 
 /// The keys of a range that come behind one of them.
-fn behind(range: &KeyRange, after: &str) -> Result<KeyRange, Problem> {
+fn behind(range: &KeyRange, after: &str) -> Result<KeyRange, PageProblem> {
     if !range.contains(after) {
-        return Err(Problem::NoSuchListPage);
+        return Err(PageProblem::NoSuchListPage);
     }
     Ok(KeyRange {
         // Keys have no blanks, so that nothing comes between a key and the same one with a blank.
@@ -237,8 +237,8 @@ impl PrefixView<'_> {
         });
         let count = urls.len() as u64;
         let (title, matching) = match self.matching {
-            TargetMatch::Domain => (words.say("urls-of-domain"), "domain"),
-            TargetMatch::Exact | TargetMatch::Prefix => (words.say("urls-below"), "prefix"),
+            TargetMatch::Domain => (words.text("urls-of-domain"), "domain"),
+            TargetMatch::Exact | TargetMatch::Prefix => (words.text("urls-below"), "prefix"),
         };
         PrefixPage {
             collection: visit.collection.name().to_owned(),
@@ -283,7 +283,10 @@ mod tests {
             assert_eq!(rest.contains(key), expected, "{key}");
         }
         for outside in ["dk,a)/a", "dk,a)/c", "", "x"] {
-            assert_eq!(behind(&range, outside).err(), Some(Problem::NoSuchListPage));
+            assert_eq!(
+                behind(&range, outside).err(),
+                Some(PageProblem::NoSuchListPage)
+            );
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{PageHost, PageRequest, page_answer};
 
 /// A reason why there is another page than the one that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Problem {
+pub(super) enum PageProblem {
     /// There is no such page.
     NoSuchPage,
     /// The replay host serves that.
@@ -88,7 +88,7 @@ struct ProblemPage {
     links: Vec<ProblemLink>,
 }
 
-impl Problem {
+impl PageProblem {
     fn text(&self, asked: &PageRequest<'_>) -> ProblemText {
         let words = &asked.words;
         let say = |status, title: String, text: String, advice: String| ProblemText {
@@ -99,12 +99,12 @@ impl Problem {
             retry_after: None,
         };
         let not_found = |text: String, advice: String| {
-            say(StatusCode::NOT_FOUND, words.say("not-found"), text, advice)
+            say(StatusCode::NOT_FOUND, words.text("not-found"), text, advice)
         };
         let bad = |text: String, advice: String| {
             say(
                 StatusCode::BAD_REQUEST,
-                words.say("bad-address"),
+                words.text("bad-address"),
                 text,
                 advice,
             )
@@ -113,64 +113,65 @@ impl Problem {
             retry_after: Some(seconds),
             ..say(
                 StatusCode::SERVICE_UNAVAILABLE,
-                words.say("not-now"),
+                words.text("not-now"),
                 text,
-                words.say("not-now-advice"),
+                words.text("not-now-advice"),
             )
         };
         match self {
-            Self::NoSuchPage => not_found(words.say("no-page"), words.say("no-page-advice")),
+            Self::NoSuchPage => not_found(words.text("no-page"), words.text("no-page-advice")),
             Self::OnReplayHost => not_found(
-                words.say("on-replay-host"),
-                words.say("on-replay-host-advice"),
+                words.text("on-replay-host"),
+                words.text("on-replay-host-advice"),
             ),
             Self::NoSuchCollection(name) => not_found(
-                words.fill("no-collection", &[("name", &ShownUrl::new(name).short)]),
-                words.say("no-collection-advice"),
+                words.text_with("no-collection", &[("name", &ShownUrl::new(name).short)]),
+                words.text("no-collection-advice"),
             ),
             Self::NoCaptures { matching, .. } => not_found(
                 match matching {
-                    TargetMatch::Exact => words.say("no-captures"),
-                    TargetMatch::Prefix | TargetMatch::Domain => words.say("no-captures-below"),
+                    TargetMatch::Exact => words.text("no-captures"),
+                    TargetMatch::Prefix | TargetMatch::Domain => words.text("no-captures-below"),
                 },
-                words.say("no-captures-advice"),
+                words.text("no-captures-advice"),
             ),
             Self::Blocked => say(
                 StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
-                words.say("blocked"),
-                words.say("blocked-text"),
-                words.say("blocked-advice"),
+                words.text("blocked"),
+                words.text("blocked-text"),
+                words.text("blocked-advice"),
             ),
             Self::Time(digits) => bad(
-                words.fill("bad-time", &[("digits", &ShownUrl::new(digits).short)]),
-                words.say("bad-time-advice"),
+                words.text_with("bad-time", &[("digits", &ShownUrl::new(digits).short)]),
+                words.text("bad-time-advice"),
             ),
-            Self::NoUrl => bad(words.say("no-url"), words.say("no-url-advice")),
+            Self::NoUrl => bad(words.text("no-url"), words.text("no-url-advice")),
             Self::Control(at) => bad(
                 words.count("url-control", *at as u64 + 1),
-                words.say("url-control-advice"),
+                words.text("url-control-advice"),
             ),
             Self::UrlTooLong => say(
                 StatusCode::URI_TOO_LONG,
-                words.say("url-too-long"),
+                words.text("url-too-long"),
                 words.count("url-too-long-text", LONGEST_URL as u64),
-                words.say("url-too-long-advice"),
+                words.text("url-too-long-advice"),
             ),
-            Self::NotUnderstood => bad(words.say("not-understood"), words.say("no-page-advice")),
-            Self::NoSuchListPage => {
-                not_found(words.say("no-list-page"), words.say("no-list-page-advice"))
-            }
-            Self::TooMuch => bad(words.say("too-much"), words.say("too-much-advice")),
+            Self::NotUnderstood => bad(words.text("not-understood"), words.text("no-page-advice")),
+            Self::NoSuchListPage => not_found(
+                words.text("no-list-page"),
+                words.text("no-list-page-advice"),
+            ),
+            Self::TooMuch => bad(words.text("too-much"), words.text("too-much-advice")),
             Self::Method => say(
                 StatusCode::METHOD_NOT_ALLOWED,
-                words.say("bad-method"),
-                words.say("bad-method-text"),
-                words.say("no-page-advice"),
+                words.text("bad-method"),
+                words.text("bad-method-text"),
+                words.text("no-page-advice"),
             ),
-            Self::Busy => down(words.say("busy"), 1),
-            Self::OutOfTime => down(words.say("out-of-time"), 5),
-            Self::IndexDown => down(words.say("index-down"), 5),
-            Self::IndexFailed => down(words.say("index-failed"), 60),
+            Self::Busy => down(words.text("busy"), 1),
+            Self::OutOfTime => down(words.text("out-of-time"), 5),
+            Self::IndexDown => down(words.text("index-down"), 5),
+            Self::IndexFailed => down(words.text("index-failed"), 60),
         }
     }
 }
@@ -180,7 +181,7 @@ impl PageHost {
     pub(super) fn problem_page(
         &self,
         asked: &PageRequest<'_>,
-        problem: &Problem,
+        problem: &PageProblem,
     ) -> Response<Body> {
         let words = &asked.words;
         let ProblemText {
@@ -194,7 +195,7 @@ impl PageHost {
         let mut layout_url = ("", None);
         let mut url = None;
         let mut links = Vec::new();
-        if let Problem::NoCaptures {
+        if let PageProblem::NoCaptures {
             collection,
             url: own,
             matching,
@@ -214,20 +215,20 @@ impl PageHost {
             if *matching == TargetMatch::Exact {
                 links.push(ProblemLink {
                     href: place("", TargetMatch::Prefix).link(asked.chosen),
-                    text: words.say("see-below"),
+                    text: words.text("see-below"),
                 });
             }
         }
-        if *problem == Problem::OnReplayHost {
+        if *problem == PageProblem::OnReplayHost {
             links.push(ProblemLink {
                 href: format!("{}{}", self.parts.replay, asked.target),
-                text: words.say("to-replay-host"),
+                text: words.text("to-replay-host"),
             });
         }
         if retry_after.is_some() {
             links.push(ProblemLink {
                 href: asked.target.to_owned(),
-                text: words.say("try-again"),
+                text: words.text("try-again"),
             });
         }
         let layout = self.layout(words, asked.chosen, &here);
@@ -246,7 +247,7 @@ impl PageHost {
         if let Some(seconds) = retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if *problem == Problem::Method {
+        if *problem == PageProblem::Method {
             headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         }
         response
@@ -259,18 +260,18 @@ pub(super) fn nothing_visible(
     collection: &str,
     url: &str,
     matching: TargetMatch,
-) -> Problem {
+) -> PageProblem {
     if has_blocked {
-        return Problem::Blocked;
+        return PageProblem::Blocked;
     }
-    Problem::NoCaptures {
+    PageProblem::NoCaptures {
         collection: collection.to_owned(),
         url: url.to_owned(),
         matching,
     }
 }
 
-impl From<InvalidRequest> for Problem {
+impl From<InvalidRequest> for PageProblem {
     fn from(error: InvalidRequest) -> Self {
         match error {
             InvalidRequest::NoSuchPath => Self::NoSuchPage,
@@ -286,7 +287,7 @@ impl From<InvalidRequest> for Problem {
     }
 }
 
-impl From<InvalidTarget> for Problem {
+impl From<InvalidTarget> for PageProblem {
     fn from(error: InvalidTarget) -> Self {
         match error {
             InvalidTarget::Empty => Self::NoUrl,
@@ -296,7 +297,7 @@ impl From<InvalidTarget> for Problem {
     }
 }
 
-impl From<IndexError> for Problem {
+impl From<IndexError> for PageProblem {
     fn from(error: IndexError) -> Self {
         tracing::warn!(%error, "the index does not answer the pages");
         match error.kind {

@@ -7,7 +7,7 @@ use viewer_replay::request::{InvalidTarget, LONGEST_URL, Target, TargetMatch};
 
 use super::address::{PageAddress, PagePath};
 use super::layout::Layout;
-use super::problem::Problem;
+use super::problem::PageProblem;
 use super::{PageHost, PageRequest, page_answer, redirect};
 
 #[derive(Template)]
@@ -24,19 +24,23 @@ impl PageHost {
         &self,
         asked: &PageRequest<'_>,
         collection: Option<&str>,
-    ) -> Result<Response<Body>, Problem> {
+    ) -> Result<Response<Body>, PageProblem> {
         let parameters = &asked.parameters;
         let collection = parameters.get("collection").or(collection);
         if let Some(name) = collection
             && self.parts.collections.find(name).is_none()
         {
-            return Err(Problem::NoSuchCollection(name.to_owned()));
+            return Err(PageProblem::NoSuchCollection(name.to_owned()));
         }
         let matching = parameters.get("match").unwrap_or("exact");
         if !parameters.has("url") {
             return Ok(self.search_page(asked, (collection, matching), None));
         }
-        let unnamed = self.parts.collections.unnamed().map(|own| own.name());
+        let unnamed = self
+            .parts
+            .collections
+            .sole_collection()
+            .map(|own| own.name());
         let first = || self.parts.collections.names().next();
         let name = collection.or(unnamed).or_else(first);
         let url = parameters.get("url").unwrap_or_default().trim();
@@ -53,13 +57,13 @@ impl PageHost {
             }
             (Err(error), _) => {
                 let fault = match error {
-                    InvalidTarget::Empty => words.say("search-empty"),
+                    InvalidTarget::Empty => words.text("search-empty"),
                     InvalidTarget::TooLong => words.count("url-too-long-text", LONGEST_URL as u64),
                     InvalidTarget::Control(at) => words.count("url-control", at as u64 + 1),
                 };
                 Ok(self.search_page(asked, (collection, matching), Some(fault)))
             }
-            (Ok(_), None) => Err(Problem::NoSuchPage),
+            (Ok(_), None) => Err(PageProblem::NoSuchPage),
         }
     }
 

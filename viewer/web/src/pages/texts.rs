@@ -117,12 +117,12 @@ impl Words {
     }
 
     /// A text.
-    pub(crate) fn say(&self, key: &str) -> String {
+    pub(crate) fn text(&self, key: &str) -> String {
         self.format(key, &FluentArgs::new())
     }
 
     /// A text with values in it.
-    pub(crate) fn fill(&self, key: &str, values: &[(&str, &str)]) -> String {
+    pub(crate) fn text_with(&self, key: &str, values: &[(&str, &str)]) -> String {
         let mut args = FluentArgs::new();
         for (name, value) in values {
             args.set(*name, *value);
@@ -132,11 +132,11 @@ impl Words {
 
     /// A text about a number, which is `$count` where it decides about the form and `$number` where it is written.
     pub(crate) fn count(&self, key: &str, count: u64) -> String {
-        self.count_and_fill(key, count, &[])
+        self.count_with(key, count, &[])
     }
 
     /// A text about a number, with further values.
-    pub(crate) fn count_and_fill(&self, key: &str, count: u64, values: &[(&str, &str)]) -> String {
+    pub(crate) fn count_with(&self, key: &str, count: u64, values: &[(&str, &str)]) -> String {
         let mut args = FluentArgs::new();
         args.set("count", count);
         args.set("number", self.number(count));
@@ -187,7 +187,7 @@ impl Words {
     /// The name of a month, counted from 1.
     pub(crate) fn month(&self, month: i8) -> String {
         let at = usize::try_from(month).unwrap_or_default().saturating_sub(1);
-        MONTHS.get(at).map(|key| self.say(key)).unwrap_or_default()
+        MONTHS.get(at).map(|key| self.text(key)).unwrap_or_default()
     }
 
     /// A day.
@@ -199,7 +199,7 @@ impl Words {
             ("month", month.as_str()),
             ("year", year.as_str()),
         ];
-        self.fill("date", &values)
+        self.text_with("date", &values)
     }
 
     /// The day of a capture.
@@ -210,7 +210,7 @@ impl Words {
     /// Day and time of a capture.
     pub(crate) fn moment(&self, stamp: Stamp) -> String {
         let (day, time) = (self.day_of(stamp), time(stamp));
-        self.fill("moment", &[("date", day.as_str()), ("time", time.as_str())])
+        self.text_with("moment", &[("date", day.as_str()), ("time", time.as_str())])
     }
 }
 

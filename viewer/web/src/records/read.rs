@@ -26,16 +26,16 @@ const LONGEST_HEAD: usize = 1 << 20;
 const PIECE: usize = 64 * 1024;
 
 /// The facts of a record whose head was read.
-pub(super) struct Opening {
+pub(super) struct RecordOpening {
     pub(super) kind: Kind,
     pub(super) header: Header,
     pub(super) message: StoredMessage,
     pub(super) prefix: Bytes,
-    pub(super) rest: Rest,
+    pub(super) rest: BodyRest,
 }
 
 /// The rest of a body, behind its beginning.
-pub(super) enum Rest {
+pub(super) enum BodyRest {
     /// The beginning was all of it.
     Nothing {
         verdict: PayloadVerdict,
@@ -46,7 +46,7 @@ pub(super) enum Rest {
 }
 
 /// A piece of the rest of a body.
-pub(super) enum Piece {
+pub(super) enum BodyPiece {
     Bytes(Bytes),
     /// The end, to which everything that was wanted has come.
     End(PayloadVerdict),
@@ -85,18 +85,18 @@ impl Read for ArchiveInput {
 }
 
 /// Where the rest of a body goes.
-pub(super) struct Outlet {
-    to: mpsc::Sender<Result<Piece, RecordError>>,
+pub(super) struct PieceOutlet {
+    to: mpsc::Sender<Result<BodyPiece, RecordError>>,
     unread: Duration,
 }
 
-impl Outlet {
-    pub(super) fn new(to: mpsc::Sender<Result<Piece, RecordError>>, unread: Duration) -> Self {
+impl PieceOutlet {
+    pub(super) fn new(to: mpsc::Sender<Result<BodyPiece, RecordError>>, unread: Duration) -> Self {
         Self { to, unread }
     }
 
     /// Sends a piece, and waits for the client as long as the limit says.
-    fn send(&self, piece: Piece) -> Result<(), RecordError> {
+    fn send(&self, piece: BodyPiece) -> Result<(), RecordError> {
         let sending = self.to.send_timeout(Ok(piece), self.unread);
         Handle::current()
             .block_on(sending)
@@ -115,9 +115,9 @@ impl Outlet {
 /// Reads a record: answers `opened`, then sends the range that is `planned` for, if the body is long.
 pub(super) fn read(
     input: ArchiveInput,
-    opened: oneshot::Sender<Result<Opening, RecordError>>,
+    opened: oneshot::Sender<Result<RecordOpening, RecordError>>,
     planned: oneshot::Receiver<Range<u64>>,
-    outlet: &Outlet,
+    outlet: &PieceOutlet,
 ) {
     let mut reader = Reader::new(input);
     let mut record = match reader.next_record() {
@@ -151,8 +151,8 @@ pub(super) fn read(
 }
 
 /// The two ends of the talk about a record: what was found, and what of it is wanted.
-type Talk = (
-    oneshot::Sender<Result<Opening, RecordError>>,
+type RecordChannels = (
+    oneshot::Sender<Result<RecordOpening, RecordError>>,
     oneshot::Receiver<Range<u64>>,
 );
 
@@ -160,8 +160,8 @@ fn body<R: Read>(
     mut record: Record<'_, R>,
     header: Header,
     message: StoredMessage,
-    (opened, planned): Talk,
-    outlet: &Outlet,
+    (opened, planned): RecordChannels,
+    outlet: &PieceOutlet,
 ) -> Result<(), RecordError> {
     let kind = record.kind();
     // The payload of a revisit is elsewhere.
@@ -181,7 +181,7 @@ fn body<R: Read>(
         }
     };
     let mut at = prefix.len() as u64;
-    let answer = |rest| Opening {
+    let answer = |rest| RecordOpening {
         kind,
         header,
         message,
@@ -191,11 +191,11 @@ fn body<R: Read>(
     if at <= WHOLE as u64 {
         let audit = body.finish().map_err(failure);
         let ended = audit.and_then(|audit| finish(record).map(|()| verdict(&audit)));
-        let opening = ended.map(|verdict| answer(Rest::Nothing { verdict, fault }));
+        let opening = ended.map(|verdict| answer(BodyRest::Nothing { verdict, fault }));
         drop(opened.send(opening));
         return Ok(());
     }
-    if opened.send(Ok(answer(Rest::More { length }))).is_err() {
+    if opened.send(Ok(answer(BodyRest::More { length }))).is_err() {
         return Ok(());
     }
     // Only the head was wanted.
@@ -210,7 +210,7 @@ fn body<R: Read>(
         let wanted = within(&piece, at, &range);
         at += piece.len() as u64;
         if !wanted.is_empty() {
-            outlet.send(Piece::Bytes(wanted))?;
+            outlet.send(BodyPiece::Bytes(wanted))?;
         }
         if let Some(fault) = fault {
             return Err(RecordError::Broken(fault));
@@ -220,11 +220,11 @@ fn body<R: Read>(
         }
     }
     if range.start > 0 || length.is_some_and(|length| range.end < length) {
-        return outlet.send(Piece::End(PayloadVerdict::Unchecked));
+        return outlet.send(BodyPiece::End(PayloadVerdict::Unchecked));
     }
     let audit = body.finish().map_err(failure)?;
     finish(record)?;
-    outlet.send(Piece::End(verdict(&audit)))
+    outlet.send(BodyPiece::End(verdict(&audit)))
 }
 
 fn verdict(audit: &PayloadAudit) -> PayloadVerdict {

@@ -16,7 +16,7 @@ use viewer_replay::cdx_server::{
     PageRequest, Refusal,
 };
 
-use super::{Refused, Server, Visit, index_failed};
+use super::{Server, Visit, index_failed};
 use crate::answer::{Notice, put};
 
 /// How soon a client may come again for what can be answered later, in seconds.
@@ -26,7 +26,7 @@ const AGAIN_AFTER: u32 = 1;
 const PIECE: usize = 32 * 1024;
 
 /// An answer that is being written.
-struct Rows {
+struct RowStream {
     captures: CaptureStream,
     /// `None` once it is finished.
     writer: Option<AnswerWriter<Vec<u8>>>,
@@ -40,7 +40,7 @@ impl Server {
         &self,
         head: &request::Parts,
         body: Body,
-    ) -> Result<Option<Vec<u8>>, Refused> {
+    ) -> Result<Option<Vec<u8>>, Notice> {
         if head.method != Method::POST {
             return Ok(None);
         }
@@ -76,7 +76,7 @@ impl Server {
         dialect: Dialect,
         query: &str,
         form: Option<&[u8]>,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, Notice> {
         let parsed = CdxRequest::parse(dialect, query.as_bytes(), form, &DEFAULT_PAGE_SIZES);
         let request = match parsed {
             Ok(request) => request,
@@ -118,7 +118,7 @@ impl Server {
         visit: &Visit,
         request: &CdxRequest,
         place: Option<PagePlace>,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, Notice> {
         let mut query = request.index_query();
         let context = AnswerContext {
             memento_prefix: visit.addresses.time_gate(""),
@@ -141,7 +141,7 @@ impl Server {
             .query(&query)
             .await
             .map_err(|error| index_failed(&error))?;
-        let mut rows = Rows {
+        let mut rows = RowStream {
             captures,
             writer: Some(writer),
             visit: visit.clone(),
@@ -210,7 +210,7 @@ impl RowsError {
     }
 }
 
-impl Rows {
+impl RowStream {
     /// The next piece; `None` after the last one.
     async fn next(&mut self) -> Result<Option<Bytes>, RowsError> {
         let failed =

@@ -10,25 +10,25 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, request};
 use url::Url;
-use viewer_replay::banner::Problem;
+use viewer_replay::banner::CaptureFault;
 use viewer_replay::content::{ContentKind, document_type, is_told};
 use viewer_replay::delivery::{Delivery, FetchFacts};
 use viewer_replay::memento::Field;
-use viewer_replay::policy::{self, Surroundings};
+use viewer_replay::policy::{self, HostFacts};
 use viewer_replay::request::{Addresses, Modifier, Target};
-use viewer_replay::response::{Method, Redirects, Reply, ReplyOptions};
+use viewer_replay::response::{Redirects, Reply, ReplyMethod, ReplyOptions};
 use viewer_replay::rewrite::refresh_value;
 
 use super::document::{self, DocumentForm, DocumentPlan, DocumentStart};
 use super::raw::{RawRequest, add_verdict, response};
-use super::shown::Shown;
-use super::{Refused, Server, Visit, record_failed};
+use super::shown::CaptureContent;
+use super::{Server, Visit, record_failed};
 use crate::answer::{Notice, escape};
 use crate::records::{PayloadVerdict, RecordBody};
 
 /// Marks an answer whose bytes a browser may look at to learn their type, as it did when they were live.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MaySniff;
+pub(super) struct SniffMarker;
 
 /// The request for a capture, as far as it decides about the form of the answer.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub(super) async fn requested(
     target: Target,
     head: &request::Parts,
     body: Body,
-) -> Result<Target, Refused> {
+) -> Result<Target, Notice> {
     let read = axum::body::to_bytes(body, post::MAX_BODY).await;
     let body = read.map_err(|_too_large| {
         let words = format!("The body is cut, or larger than {} bytes.", post::MAX_BODY);
@@ -78,10 +78,10 @@ impl Server {
         &self,
         visit: &Visit,
         asked: &CaptureRequest<'_>,
-        shown: Shown,
+        shown: CaptureContent,
         url: &str,
         fields: Vec<Field>,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, Notice> {
         let delivery = asked.delivery();
         let content_type = content_type(&shown);
         let kind = ContentKind::read(content_type.as_deref(), b"");
@@ -119,7 +119,7 @@ impl Server {
         &self,
         visit: &Visit,
         asked: &CaptureRequest<'_>,
-        shown: Shown,
+        shown: CaptureContent,
         url: &str,
         fields: Vec<Field>,
     ) -> Response<Body> {
@@ -161,7 +161,7 @@ impl Server {
         let is_for_other = delivery == Delivery::Raw && !self.parts.worker.is_own();
         let is_for_worker = matches!(delivery, Delivery::WorkerResource { .. });
         if is_for_worker || is_for_other || is_redirect(&response) {
-            response.extensions_mut().insert(MaySniff);
+            response.extensions_mut().insert(SniffMarker);
         }
         response
     }
@@ -171,14 +171,14 @@ impl Server {
         &self,
         visit: &Visit,
         asked: &CaptureRequest<'_>,
-        shown: Shown,
+        shown: CaptureContent,
         (form, base): (DocumentForm, Url),
         fields: Vec<Field>,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, Notice> {
         let content_type = content_type(&shown);
         let is_framed = matches!(form, DocumentForm::Framed);
         let is_sheet = matches!(form, DocumentForm::Sheet);
-        let Shown {
+        let CaptureContent {
             capture,
             message,
             payload,
@@ -204,12 +204,12 @@ impl Server {
         if let RecordBody::Whole(whole) = &payload.body {
             add_verdict(&mut reply, whole);
             if whole.verdict == PayloadVerdict::Differs {
-                problems.push(Problem::Digest);
+                problems.push(CaptureFault::Digest);
             }
-            problems.extend(whole.fault.clone().map(Problem::Cut));
+            problems.extend(whole.fault.clone().map(CaptureFault::Cut));
         }
         if capture.is_self_redirect && !is_framed {
-            problems.push(Problem::SelfRedirect);
+            problems.push(CaptureFault::SelfRedirect);
         }
         if let Some(value) = message.head().and_then(|head| head.get("refresh")) {
             let modifier = is_framed.then_some(Modifier::Main);
@@ -268,7 +268,7 @@ impl Server {
     }
 
     /// A page around a drawing: in it, nothing of the drawing acts.
-    fn drawing(&self, visit: &Visit, shown: &Shown) -> Response<Body> {
+    fn drawing(&self, visit: &Visit, shown: &CaptureContent) -> Response<Body> {
         let capture = &shown.capture.capture;
         let url = capture.original.as_deref().unwrap_or_default();
         let addresses = Addresses::new("", visit.collection.name());
@@ -280,8 +280,8 @@ impl Server {
             title = escape(url)
         );
         let mut response = Response::new(match visit.method {
-            Method::Get => Body::from(html),
-            Method::Head => Body::empty(),
+            ReplyMethod::Get => Body::from(html),
+            ReplyMethod::Head => Body::empty(),
         });
         let headers = response.headers_mut();
         set(headers, CONTENT_TYPE, "text/html; charset=utf-8");
@@ -295,8 +295,8 @@ impl Server {
     }
 
     /// The hosts around this one.
-    pub(super) fn surroundings(&self) -> Surroundings<'_> {
-        Surroundings {
+    pub(super) fn surroundings(&self) -> HostFacts<'_> {
+        HostFacts {
             page_host: self.parts.page_host.as_deref(),
             is_encrypted: self.settings.certificate.is_some()
                 || self
@@ -318,7 +318,7 @@ impl Server {
 }
 
 /// The `Content-Type` of a capture, from its head or from its WARC header.
-fn content_type(shown: &Shown) -> Option<Vec<u8>> {
+fn content_type(shown: &CaptureContent) -> Option<Vec<u8>> {
     let named = |message: &viewer_replay::response::StoredMessage| {
         let field = message.head().and_then(|head| head.get("content-type"));
         field.or(message.media()).map(<[u8]>::to_vec)

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use url::Url;
-use viewer_replay::banner::{Banner, Problem, note};
+use viewer_replay::banner::{Banner, CaptureFault, note};
 use viewer_replay::content::ContentKind;
 use viewer_replay::request::Addresses;
 use viewer_replay::response::decoded_entity;
@@ -81,7 +81,7 @@ pub(super) struct DocumentPlan {
     pub(super) time: Stamp,
     pub(super) url: Url,
     /// The problems that are known before the bytes are read.
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<CaptureFault>,
 }
 
 /// The beginning of a document: what its bytes are.
@@ -94,17 +94,17 @@ pub(super) struct DocumentStart {
 
 /// A document as it leaves the thread. Dropping it ends the work.
 pub(super) struct DocumentBody {
-    feed: Option<Feed>,
+    feed: Option<FeedTask>,
     from: mpsc::Receiver<Result<Bytes, RecordError>>,
     verdict: Option<oneshot::Receiver<Option<PayloadVerdict>>>,
     /// The worth of the digest, once the whole body was read.
     pub(super) known_verdict: Option<PayloadVerdict>,
 }
 
-type Feed = Pin<Box<dyn Future<Output = ()> + Send>>;
+type FeedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A part of the stored bytes on their way to the thread.
-enum Stored {
+enum StoredPiece {
     Bytes(Bytes),
     Failed(RecordError),
     End(Option<PayloadVerdict>),
@@ -120,15 +120,15 @@ pub(super) async fn begin(
     let (to_client, from) = mpsc::channel(QUEUED);
     let (started, mut starting) = oneshot::channel();
     let (judged, verdict) = oneshot::channel();
-    let mut feed: Feed = Box::pin(feed(slice, to_thread));
+    let mut feed: FeedTask = Box::pin(feed(slice, to_thread));
     drop(spawn_blocking(move || {
-        let mut input = Input {
+        let mut input = StoredReader {
             from: input,
             current: Bytes::new(),
             verdict: None,
             is_ended: false,
         };
-        let outlet = Outlet {
+        let outlet = DocumentOutlet {
             to: to_client,
             unread,
         };
@@ -164,14 +164,14 @@ pub(super) async fn begin(
 }
 
 /// Hands the stored bytes to the thread.
-async fn feed(mut slice: BodySlice, to: mpsc::Sender<Stored>) {
+async fn feed(mut slice: BodySlice, to: mpsc::Sender<StoredPiece>) {
     loop {
         let stored = match poll_fn(|cx| slice.poll_bytes(cx)).await {
-            Some(Ok(bytes)) => Stored::Bytes(bytes),
-            Some(Err(error)) => Stored::Failed(error),
-            None => Stored::End(slice.verdict.take()),
+            Some(Ok(bytes)) => StoredPiece::Bytes(bytes),
+            Some(Err(error)) => StoredPiece::Failed(error),
+            None => StoredPiece::End(slice.verdict.take()),
         };
-        let is_last = !matches!(stored, Stored::Bytes(_));
+        let is_last = !matches!(stored, StoredPiece::Bytes(_));
         if to.send(stored).await.is_err() || is_last {
             return;
         }
@@ -179,23 +179,23 @@ async fn feed(mut slice: BodySlice, to: mpsc::Sender<Stored>) {
 }
 
 /// The stored bytes, as a reader takes them.
-struct Input {
-    from: mpsc::Receiver<Stored>,
+struct StoredReader {
+    from: mpsc::Receiver<StoredPiece>,
     current: Bytes,
     verdict: Option<PayloadVerdict>,
     is_ended: bool,
 }
 
-impl Read for Input {
+impl Read for StoredReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while self.current.is_empty() && !self.is_ended {
             match self.from.blocking_recv() {
-                Some(Stored::Bytes(bytes)) => self.current = bytes,
-                Some(Stored::End(verdict)) => {
+                Some(StoredPiece::Bytes(bytes)) => self.current = bytes,
+                Some(StoredPiece::End(verdict)) => {
                     self.verdict = verdict;
                     self.is_ended = true;
                 }
-                Some(Stored::Failed(error)) => return Err(io::Error::other(error)),
+                Some(StoredPiece::Failed(error)) => return Err(io::Error::other(error)),
                 // Without its end the document would look whole.
                 None => return Err(io::Error::other(RecordError::Stopped)),
             }
@@ -209,12 +209,12 @@ impl Read for Input {
 }
 
 /// The way to the client.
-struct Outlet {
+struct DocumentOutlet {
     to: mpsc::Sender<Result<Bytes, RecordError>>,
     unread: Duration,
 }
 
-impl Outlet {
+impl DocumentOutlet {
     fn send(&self, bytes: Vec<u8>) -> Result<(), RecordError> {
         if bytes.is_empty() {
             return Ok(());
@@ -243,9 +243,9 @@ impl DocumentPlan {
     /// Reads, rewrites and sends the document.
     fn write(
         mut self,
-        input: &mut Input,
+        input: &mut StoredReader,
         starter: &mut Starter,
-        outlet: &Outlet,
+        outlet: &DocumentOutlet,
     ) -> Result<(), RecordError> {
         let head = self.head.clone();
         let stored = BufReader::with_capacity(PIECE, &mut *input);
@@ -265,8 +265,10 @@ impl DocumentPlan {
                     return Err(RecordError::Unfit(words));
                 }
                 let known = self.problems.into_iter().find_map(|problem| match problem {
-                    Problem::Cut(fault) => Some(fault),
-                    Problem::Digest | Problem::Encoded(_) | Problem::SelfRedirect => None,
+                    CaptureFault::Cut(fault) => Some(fault),
+                    CaptureFault::Digest
+                    | CaptureFault::Encoded(_)
+                    | CaptureFault::SelfRedirect => None,
                 });
                 if let Some(fault) = fault.or(known) {
                     return Err(RecordError::Broken(fault));
@@ -283,12 +285,13 @@ impl DocumentPlan {
                 let fault = fill(&mut decoded, &mut bytes, START_OF_PAGE)?;
                 let kind = ContentKind::read(self.content_type.as_deref(), &bytes);
                 if kind == ContentKind::Page {
-                    self.problems.extend(left_encoded.map(Problem::Encoded));
-                    let is_known = self.problems.contains(&Problem::Digest);
+                    self.problems
+                        .extend(left_encoded.map(CaptureFault::Encoded));
+                    let is_known = self.problems.contains(&CaptureFault::Digest);
                     let mut problems = self.write_page(decoded, (bytes, fault), starter, outlet)?;
                     drain(input)?;
                     if input.verdict == Some(PayloadVerdict::Differs) && !is_known {
-                        problems.push(Problem::Digest);
+                        problems.push(CaptureFault::Digest);
                     }
                     let notes: String = problems.iter().map(note).collect();
                     if notes.is_empty() {
@@ -311,8 +314,8 @@ impl DocumentPlan {
         mut decoded: Box<dyn Read + '_>,
         (mut bytes, mut fault): (Vec<u8>, Option<String>),
         starter: &mut Starter,
-        outlet: &Outlet,
-    ) -> Result<Vec<Problem>, RecordError> {
+        outlet: &DocumentOutlet,
+    ) -> Result<Vec<CaptureFault>, RecordError> {
         let encoding = page_encoding(self.content_type.as_deref(), &bytes);
         let mut late_problems = Vec::new();
         let mode = match &self.form {
@@ -366,7 +369,7 @@ impl DocumentPlan {
             fault = fill(&mut decoded, &mut bytes, PIECE)?;
         }
         let refused = refused.map(|error| error.to_string());
-        late_problems.extend(fault.or(refused).map(Problem::Cut));
+        late_problems.extend(fault.or(refused).map(CaptureFault::Cut));
         Ok(late_problems)
     }
 }
@@ -375,7 +378,7 @@ impl DocumentPlan {
 fn copy(
     decoded: &mut dyn Read,
     (mut bytes, mut fault): (Vec<u8>, Option<String>),
-    outlet: &Outlet,
+    outlet: &DocumentOutlet,
 ) -> Result<(), RecordError> {
     loop {
         let is_end = bytes.is_empty();
@@ -391,7 +394,7 @@ fn copy(
 }
 
 /// Reads what is left, so that the digest is known.
-fn drain(input: &mut Input) -> Result<(), RecordError> {
+fn drain(input: &mut StoredReader) -> Result<(), RecordError> {
     match io::copy(input, &mut io::sink()) {
         Ok(_) => Ok(()),
         Err(error) => Err(failure(error)),

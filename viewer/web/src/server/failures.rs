@@ -5,12 +5,11 @@ use archive_rpc::Kind;
 use axum::http::StatusCode;
 use index_client::IndexError;
 
-use super::Refused;
 use crate::answer::Notice;
 use crate::records::RecordError;
 
 /// The notice for a visitor when the index does not answer. Its own words are for the log.
-pub(super) fn index_failed(error: &IndexError) -> Refused {
+pub(super) fn index_failed(error: &IndexError) -> Notice {
     tracing::warn!(%error, "the index does not answer");
     match error.kind {
         Kind::Invalid => Notice::bad_request(error.message.clone()),
@@ -33,7 +32,7 @@ pub(super) fn index_failed(error: &IndexError) -> Refused {
 }
 
 /// The notice for a visitor when a record or file cannot be had.
-pub(super) fn record_failed(error: &RecordError) -> Refused {
+pub(super) fn record_failed(error: &RecordError) -> Notice {
     let again = "try again in a moment";
     match error {
         RecordError::Archive(error) => {

@@ -21,7 +21,7 @@ use viewer_replay::access::{Decision, Verdict};
 use viewer_replay::response::Reply;
 
 use super::raw::response;
-use super::{Refused, Server, Visit, record_failed};
+use super::{Server, Visit, record_failed};
 use crate::answer::Notice;
 use crate::records::{RecordError, RecordPlace};
 
@@ -35,7 +35,7 @@ impl Server {
         visit: &Visit,
         file: &str,
         headers: &HeaderMap,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, Notice> {
         let name = file_name(file)?;
         refuse(
             &visit
@@ -61,7 +61,9 @@ impl Server {
         let (reply, extent) = reply.with_extent(visit.method, &ranges, Some(length));
         let body = match extent.take {
             Some(0) => Body::empty(),
-            _ if extent.is_whole(Some(length)) => begun_body(HeldReading(reading, turn)).await?,
+            _ if extent.is_whole(Some(length)) => {
+                begun_body(PermittedReading(reading, turn)).await?
+            }
             take => {
                 drop(reading);
                 let part = Wanted {
@@ -70,7 +72,7 @@ impl Server {
                     ..whole
                 };
                 let reading = archive.get(&part).await.map_err(file_failed)?;
-                begun_body(HeldReading(reading, turn)).await?
+                begun_body(PermittedReading(reading, turn)).await?
             }
         };
         Ok(response(&reply, body))
@@ -82,7 +84,7 @@ impl Server {
         visit: &Visit,
         file: &str,
         offset: u64,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, Notice> {
         let place = RecordPlace {
             file: file_name(file)?,
             offset,
@@ -99,7 +101,7 @@ impl Server {
                 .collection
                 .decide_file(&visit.visitor, file, visit.now),
         })?;
-        let stored = self.parts.records.stored(&place).await;
+        let stored = self.parts.records.open_stored(&place).await;
         let stored = stored.map_err(|error| record_failed(&error))?;
         let mut reply = Reply {
             status: 200,
@@ -118,7 +120,7 @@ impl Server {
         &self,
         visit: &Visit,
         job: &str,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, Notice> {
         if job.is_empty() || job.len() > 18 || !job.bytes().all(|byte| byte.is_ascii_digit()) {
             let words = "`jobID` is the number of a harvest job.";
             return Err(Notice::bad_request(words));
@@ -174,7 +176,7 @@ impl Server {
         Ok(response(&reply, begun_body(pieces).await?))
     }
 
-    async fn metadata_files(&self, job: &str) -> Result<Vec<FileName>, Refused> {
+    async fn metadata_files(&self, job: &str) -> Result<Vec<FileName>, Notice> {
         let selection = Selection {
             matching: Some(format!(r"{job}-metadata-[0-9]+\.w?arc(\.gz)?")),
             ..Selection::default()
@@ -199,7 +201,7 @@ impl Server {
         Ok(names)
     }
 
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, Refused> {
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, Notice> {
         let turn = self.parts.records.turn().await;
         turn.map_err(|error| record_failed(&error))
     }
@@ -231,12 +233,12 @@ impl FilesInTurn {
 }
 
 /// A reading that holds its turn.
-struct HeldReading(
+struct PermittedReading(
     Reading,
     #[expect(dead_code, reason = "held until the reading ends")] OwnedSemaphorePermit,
 );
 
-impl Stream for HeldReading {
+impl Stream for PermittedReading {
     type Item = Result<Bytes, ClientError>;
 
     fn poll_next(
@@ -251,7 +253,7 @@ impl Stream for HeldReading {
 /// off.
 async fn begun_body(
     pieces: impl Stream<Item = Result<Bytes, ClientError>> + Send + 'static,
-) -> Result<Body, Refused> {
+) -> Result<Body, Notice> {
     let mut pieces = Box::pin(pieces.fuse());
     let first = pieces.try_next().await.map_err(file_failed)?;
     let first = stream::iter(first.map(Ok));
@@ -270,11 +272,11 @@ fn capture(header: &Header, file: &str) -> Option<Capture> {
     Some(capture)
 }
 
-fn file_name(file: &str) -> Result<FileName, Refused> {
+fn file_name(file: &str) -> Result<FileName, Notice> {
     FileName::new(file).map_err(|error| Notice::bad_request(format!("`arcFile`: {error}.")))
 }
 
-fn refuse(decision: &Decision) -> Result<(), Refused> {
+fn refuse(decision: &Decision) -> Result<(), Notice> {
     match decision.verdict {
         Verdict::Allow => Ok(()),
         Verdict::Block => Err(Notice::blocked()),
@@ -286,7 +288,7 @@ fn no_file() -> Notice {
     Notice::not_found("The archive has no such file or record in this collection.")
 }
 
-fn file_failed(error: ClientError) -> Refused {
+fn file_failed(error: ClientError) -> Notice {
     if matches!(error, ClientError::NotFound(_)) {
         return no_file();
     }

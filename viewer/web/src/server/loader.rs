@@ -18,7 +18,7 @@ use viewer_replay::policy;
 use viewer_replay::request::{Addresses, Modifier, RequestedTime, Target, header_safe};
 
 use super::delivered::{facts, secure, set};
-use super::{Refused, Server, Visit};
+use super::{Server, Visit};
 use crate::answer::{Notice, escape};
 
 /// The path of the worker.
@@ -106,7 +106,7 @@ impl Server {
         &self,
         target: &str,
         headers: &HeaderMap,
-    ) -> Option<Result<Response<Body>, Refused>> {
+    ) -> Option<Result<Response<Body>, Notice>> {
         let path = target.split('?').next().unwrap_or_default();
         if path == WORKER {
             return Some(Ok(self.own_worker()));
@@ -144,7 +144,7 @@ impl Server {
         delivery: Delivery,
         time: Option<&RequestedTime>,
         (modifier, target): (Option<Modifier>, &Target),
-    ) -> Option<Result<Response<Body>, Refused>> {
+    ) -> Option<Result<Response<Body>, Notice>> {
         match delivery {
             Delivery::Loader => Some(Ok(self.loader(visit, time, modifier, target))),
             Delivery::FramePage => Some(self.frame_page(visit, time, target)),
@@ -178,7 +178,7 @@ impl Server {
         visit: &Visit,
         time: Option<&RequestedTime>,
         target: &Target,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, Notice> {
         let Some(address) = self.frame_address(visit, time, target) else {
             let addresses = Addresses::new("", visit.collection.name());
             let plain = match time {
@@ -252,7 +252,7 @@ impl Server {
 }
 
 /// Archived service workers are not run.
-fn archived_worker() -> Refused {
+fn archived_worker() -> Notice {
     let words = "Archived service workers are not run: the archive's own one takes their place.";
     Notice::new(StatusCode::FORBIDDEN, "Not run", words)
 }

@@ -22,7 +22,7 @@ const MOST_BUSTED: u64 = 2_000;
 
 /// Captures near to a time, the nearest first.
 #[derive(Clone, Debug)]
-pub(super) struct Near {
+pub(super) struct NearbyCaptures {
     pub(super) captures: Vec<Capture>,
     /// Whether there are no others.
     pub(super) is_all: bool,
@@ -49,7 +49,7 @@ impl Server {
         visit: &Visit,
         key: &UrlKey,
         time: Stamp,
-    ) -> Result<Near, IndexError> {
+    ) -> Result<NearbyCaptures, IndexError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(key.clone()));
         query.order = Order::Closest(time);
         let query = Self::in_collection(visit, query);
@@ -63,7 +63,7 @@ impl Server {
         visit: &Visit,
         target: &Target,
         time: Stamp,
-    ) -> Result<Near, IndexError> {
+    ) -> Result<NearbyCaptures, IndexError> {
         let near = self.near(visit, target.key(), time).await?;
         let may_be_busted = target.is_of_get() && near.captures.is_empty();
         let busted = BustedUrl::read(target.url()).filter(|_| may_be_busted);
@@ -83,7 +83,7 @@ impl Server {
         visit: &Visit,
         busted: &BustedUrl,
         time: Stamp,
-    ) -> Result<Near, IndexError> {
+    ) -> Result<NearbyCaptures, IndexError> {
         let mut query = CaptureQuery::new(busted.keys());
         query.limit = Some(Limit::First(MOST_BUSTED));
         let query = Self::in_collection(visit, query);
@@ -103,7 +103,7 @@ impl Server {
         let key = nearest.map(|capture| capture.key.clone());
         captures.retain(|capture| Some(&capture.key) == key.as_ref());
         captures.truncate(MOST_NEAR);
-        Ok(Near {
+        Ok(NearbyCaptures {
             captures,
             is_all: false,
         })
@@ -115,7 +115,7 @@ impl Server {
         visit: &Visit,
         key: &UrlKey,
         time: Stamp,
-    ) -> Result<Near, IndexError> {
+    ) -> Result<NearbyCaptures, IndexError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(key.clone()));
         query.order = Order::Closest(time);
         self.collect(&query, |capture| visit.decide_anywhere(capture))
@@ -127,7 +127,7 @@ impl Server {
         &self,
         query: &CaptureQuery,
         decide: impl Fn(&Capture) -> Decision,
-    ) -> Result<Near, IndexError> {
+    ) -> Result<NearbyCaptures, IndexError> {
         let mut stream = self.parts.index.query(query).await?;
         let mut captures = Vec::new();
         while let Some(capture) = stream.next().await? {
@@ -135,14 +135,14 @@ impl Server {
                 continue;
             }
             if captures.len() == MOST_NEAR {
-                return Ok(Near {
+                return Ok(NearbyCaptures {
                     captures,
                     is_all: false,
                 });
             }
             captures.push(capture);
         }
-        Ok(Near {
+        Ok(NearbyCaptures {
             captures,
             is_all: true,
         })
@@ -153,7 +153,7 @@ impl Server {
         &self,
         visit: &Visit,
         shown: &Capture,
-        near: &Near,
+        near: &NearbyCaptures,
     ) -> Result<Neighbours, IndexError> {
         let mut times: Vec<Stamp> = near
             .captures

@@ -10,7 +10,7 @@ use viewer_replay::request::{Modifier, RequestedTime, Target};
 
 use super::delivered::CaptureRequest;
 use super::shown::no_capture_of;
-use super::{Refused, Server, Visit, index_failed};
+use super::{Server, Visit, index_failed};
 use crate::answer::{Notice, put};
 use crate::settings::TimeGateAnswer;
 
@@ -22,8 +22,8 @@ impl Server {
         modifier: Option<Modifier>,
         target: &Target,
         headers: &HeaderMap,
-    ) -> Result<Response<Body>, Refused> {
-        let nothing = |notice: Refused| {
+    ) -> Result<Response<Body>, Notice> {
+        let nothing = |notice: Notice| {
             let fields = empty_time_gate(&visit.addresses, target.url());
             notice.with_fields(fields)
         };
@@ -70,7 +70,7 @@ impl Server {
         modifier: Option<Modifier>,
         target: &Target,
         headers: &HeaderMap,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, Notice> {
         let is_negotiable = modifier.is_none();
         let (modifier, applied) = preferred(modifier, headers);
         let asked = CaptureRequest::new(modifier, headers);

@@ -130,7 +130,7 @@ impl PayloadWatch {
         self.capture.original.as_deref().unwrap_or_default()
     }
 
-    fn ended(&self, verdict: Option<PayloadVerdict>) {
+    fn finish(&self, verdict: Option<PayloadVerdict>) {
         match verdict {
             Some(PayloadVerdict::Matches) => {
                 self.right.inc();
@@ -194,7 +194,7 @@ impl Stream for WatchedBody {
                 self.watch.broken.inc();
                 tracing::warn!(url = self.watch.url(), %error, "an answer broke off");
             }
-            None => self.watch.ended(verdict),
+            None => self.watch.finish(verdict),
         }
         Poll::Ready(next)
     }

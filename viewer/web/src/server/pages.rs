@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use viewer_replay::access::Group;
 use viewer_replay::cdx_server::{CdxRequest, DEFAULT_PAGE_SIZES, PageMarks};
 
-use super::{Refused, Server, Visit, index_failed};
+use super::{Server, Visit, index_failed};
 use crate::answer::Notice;
 
 /// How many questions' pages are remembered.
@@ -46,7 +46,7 @@ impl Server {
         visit: &Visit,
         request: &CdxRequest,
         captures: u64,
-    ) -> Result<PageMarks, Refused> {
+    ) -> Result<PageMarks, Notice> {
         let groups: Vec<&str> = visit.visitor.groups().map(Group::as_str).collect();
         let collection = visit.collection.name();
         let question = format!("{collection} {groups:?} {}", request.page_key());
@@ -123,7 +123,7 @@ impl Server {
         &self,
         status: StatusCode,
         path: &str,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, Notice> {
         let words = "This server hands out captures and their indexes; pages for people are on another host.";
         let location = self.parts.page_host.as_ref();
         let location = location.map(|host| HeaderValue::from_str(&format!("{host}{path}")));

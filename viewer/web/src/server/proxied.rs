@@ -21,13 +21,13 @@ use viewer_proxy::{CaptureAnswer, CaptureRequest, NoAnswer, ProxiedArchive, Stor
 use viewer_replay::access::PeerFacts;
 use viewer_replay::memento::proxied_memento;
 use viewer_replay::request::Addresses;
-use viewer_replay::response::{Method as ReplyMethod, Reply};
+use viewer_replay::response::{Reply, ReplyMethod};
 
-use super::look_up::Near;
+use super::look_up::NearbyCaptures;
 use super::raw::{add_faults, body, plain_response};
-use super::shown::{Shown, no_capture_of};
-use super::under_way::{GuardedBody, UnderWay};
-use super::{NO_ROOM, Refused, Server, Visit, index_failed, record_failed};
+use super::request_guard::{GuardedBody, RequestGuard};
+use super::shown::{CaptureContent, no_capture_of};
+use super::{NO_ROOM, Server, Visit, index_failed, record_failed};
 use crate::answer::Notice;
 use crate::collections::{Collection, job_of, outside};
 use crate::records::RecordError;
@@ -44,18 +44,18 @@ impl ProxiedArchive for Server {
             let notice = Notice::unavailable(words).again_after(NO_ROOM);
             return CaptureAnswer::Answered(notice.response(request.headers));
         };
-        let guard = UnderWay::begin(instruments.under_way.clone(), permit);
+        let guard = RequestGuard::begin(instruments.under_way.clone(), permit);
         let begun = self.parts.clock.instant();
         let limit = self.settings.answer_time.duration();
         let answered = self
             .parts
             .clock
-            .timeout(limit, self.proxied(&request))
+            .timeout(limit, self.find_capture(&request))
             .await;
         let response = match answered {
             Ok(Ok(response)) => response,
             Ok(Err(notice)) if notice.status() == StatusCode::NOT_FOUND => {
-                instruments.answered(404);
+                instruments.count_answer(404);
                 return CaptureAnswer::Missing(notice.words());
             }
             Ok(Err(notice)) => notice.response(request.headers),
@@ -64,14 +64,14 @@ impl ProxiedArchive for Server {
                 Notice::unavailable(words).response(request.headers)
             }
         };
-        instruments.answered(response.status().as_u16());
+        instruments.count_answer(response.status().as_u16());
         let taken = self.parts.clock.instant().saturating_duration_since(begun);
         instruments.first_byte.observe(taken.as_secs_f64());
         CaptureAnswer::Answered(response.map(|body| Body::new(GuardedBody::new(body, guard))))
     }
 
-    async fn stored(&self, request: StoredRequest<'_>) -> Response<Body> {
-        let collection = match self.named(request.collection) {
+    async fn serve_stored(&self, request: StoredRequest<'_>) -> Response<Body> {
+        let collection = match self.find_collection(request.collection) {
             Ok(collection) => collection,
             Err(notice) => return notice.response(request.headers),
         };
@@ -100,11 +100,11 @@ impl ProxiedArchive for Server {
         collection: Option<&str>,
         jobs: &BTreeSet<u64>,
     ) -> Result<BTreeSet<u64>, NoAnswer> {
-        let notice = |notice: Refused| match notice.status() {
+        let notice = |notice: Notice| match notice.status() {
             StatusCode::CONFLICT => NoAnswer::Collection(notice.words().concat()),
             _ => NoAnswer::Unavailable(notice.words().concat()),
         };
-        let collection = self.named(collection).map_err(notice)?;
+        let collection = self.find_collection(collection).map_err(notice)?;
         let limit = self.settings.answer_time.duration();
         let listed = self
             .parts
@@ -124,15 +124,15 @@ impl ProxiedArchive for Server {
         names.map(str::to_owned).collect()
     }
 
-    fn unnamed(&self) -> Option<String> {
-        let unnamed = self.parts.collections.unnamed();
+    fn sole_collection(&self) -> Option<String> {
+        let unnamed = self.parts.collections.sole_collection();
         unnamed.map(|collection| collection.name().to_owned())
     }
 }
 
 impl Server {
     /// Answers with a capture as the archived server answered.
-    async fn proxied(&self, request: &CaptureRequest<'_>) -> Result<Response<Body>, Refused> {
+    async fn find_capture(&self, request: &CaptureRequest<'_>) -> Result<Response<Body>, Notice> {
         let visit = self.proxy_visit(request)?;
         let time = request.time.unwrap_or_else(|| Stamp::from_time(visit.now));
         let near = match request.jobs {
@@ -150,10 +150,10 @@ impl Server {
     fn as_archived(
         &self,
         visit: &Visit,
-        shown: Shown,
+        shown: CaptureContent,
         request: &CaptureRequest<'_>,
     ) -> Response<Body> {
-        let Shown {
+        let CaptureContent {
             capture,
             message,
             payload,
@@ -178,10 +178,10 @@ impl Server {
         plain_response(&reply, body(payload.body, extent, watch))
     }
 
-    fn named(&self, collection: Option<&str>) -> Result<&Arc<Collection>, Refused> {
+    fn find_collection(&self, collection: Option<&str>) -> Result<&Arc<Collection>, Notice> {
         let found = match collection {
             Some(name) => self.parts.collections.find(name),
-            None => self.parts.collections.unnamed(),
+            None => self.parts.collections.sole_collection(),
         };
         found.ok_or_else(|| {
             let words = "No collection was chosen, or one that is not there any more; choose one at http://viewerproxy.invalid/.";
@@ -189,8 +189,8 @@ impl Server {
         })
     }
 
-    fn proxy_visit(&self, request: &CaptureRequest<'_>) -> Result<Visit, Refused> {
-        let collection = self.named(request.collection)?;
+    fn proxy_visit(&self, request: &CaptureRequest<'_>) -> Result<Visit, Notice> {
+        let collection = self.find_collection(request.collection)?;
         Ok(Visit {
             addresses: Addresses::new("", collection.name()),
             collection: Arc::clone(collection),
@@ -207,7 +207,7 @@ impl Server {
         request: &CaptureRequest<'_>,
         time: Stamp,
         jobs: &BTreeSet<u64>,
-    ) -> Result<Near, index_client::IndexError> {
+    ) -> Result<NearbyCaptures, index_client::IndexError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(request.target.key().clone()));
         query.order = Order::Closest(time);
         query.filters.extend(job_filter(jobs));
@@ -231,7 +231,7 @@ impl Server {
         &self,
         collection: &Collection,
         jobs: &BTreeSet<u64>,
-    ) -> Result<BTreeSet<u64>, Refused> {
+    ) -> Result<BTreeSet<u64>, Notice> {
         let failed = |error| record_failed(&RecordError::Archive(error));
         let selection = Selection {
             matching: Some(format!("{}.*", of_jobs(jobs))),

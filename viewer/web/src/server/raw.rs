@@ -7,11 +7,11 @@ use axum::http::header::RANGE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use viewer_replay::memento::Field;
 use viewer_replay::request::{Addresses, Modifier};
-use viewer_replay::response::{Extent, Method, Redirects, Reply, ReplyOptions};
+use viewer_replay::response::{Extent, Redirects, Reply, ReplyMethod, ReplyOptions};
 
 use super::delivered::facts;
 use super::mismatches::PayloadWatch;
-use super::shown::Shown;
+use super::shown::CaptureContent;
 use super::{Server, Visit};
 use crate::answer::put;
 use crate::records::{PayloadVerdict, RecordBody, WholeBody};
@@ -25,7 +25,7 @@ pub(super) struct RawRequest<'a> {
     modifier: Option<Modifier>,
     addresses: &'a Addresses,
     headers: &'a HeaderMap,
-    method: Method,
+    method: ReplyMethod,
 }
 
 impl<'a> RawRequest<'a> {
@@ -52,7 +52,7 @@ impl<'a> RawRequest<'a> {
             return Redirects::ToWorker;
         }
         match self.modifier {
-            Some(Modifier::Identity) => Redirects::Told,
+            Some(Modifier::Identity) => Redirects::Reported,
             modifier => Redirects::InArchive {
                 addresses: self.addresses,
                 modifier,
@@ -66,12 +66,12 @@ impl Server {
     pub(super) fn raw(
         &self,
         visit: &Visit,
-        shown: Shown,
+        shown: CaptureContent,
         asked: &RawRequest<'_>,
         url: &str,
         fields: Vec<Field>,
     ) -> Response<Body> {
-        let Shown {
+        let CaptureContent {
             capture,
             message,
             payload,

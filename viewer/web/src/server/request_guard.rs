@@ -12,12 +12,12 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// Counts a request as under way until its answer has ended or was dropped.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(super) struct RequestGuard {
     gauge: Gauge,
     _permit: OwnedSemaphorePermit,
 }
 
-impl UnderWay {
+impl RequestGuard {
     /// Begins to count.
     pub(super) fn begin(gauge: Gauge, permit: OwnedSemaphorePermit) -> Self {
         gauge.inc();
@@ -28,7 +28,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.gauge.dec();
     }
@@ -37,11 +37,11 @@ impl Drop for UnderWay {
 /// A body that keeps its request counted.
 pub(super) struct GuardedBody {
     body: Body,
-    _guard: UnderWay,
+    _guard: RequestGuard,
 }
 
 impl GuardedBody {
-    pub(super) const fn new(body: Body, guard: UnderWay) -> Self {
+    pub(super) const fn new(body: Body, guard: RequestGuard) -> Self {
         Self {
             body,
             _guard: guard,

@@ -11,12 +11,13 @@ use archive_model::FileName;
 use std::time::Duration;
 use viewer_replay::request::Target;
 use viewer_replay::resolve::{
-    Answer, HeadSource, NotFoundReason, Outcome, RecordFacts, Resolver, ShownCapture, Step,
+    HeadSource, NotFoundReason, Outcome, RecordFacts, ResolveStep, Resolver, ShownCapture,
+    StepAnswer,
 };
 use viewer_replay::response::StoredMessage;
 
-use super::look_up::Near;
-use super::{Refused, Server, Visit, gone, index_failed, record_failed};
+use super::look_up::NearbyCaptures;
+use super::{Server, Visit, gone, index_failed, record_failed};
 use crate::answer::Notice;
 use crate::records::{OpenRecord, RecordError, RecordPlace};
 
@@ -28,7 +29,7 @@ const DIGEST_CAPTURES: u64 = 5;
 
 /// A capture that is shown, and the record with its payload.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct CaptureContent {
     pub(super) capture: ShownCapture,
     /// The message whose head is shown.
     pub(super) message: StoredMessage,
@@ -37,16 +38,20 @@ pub(super) struct Shown {
 
 impl Server {
     /// Finds what is shown of captures near a time.
-    pub(super) async fn show(&self, visit: &Visit, near: &Near) -> Result<Shown, Refused> {
+    pub(super) async fn show(
+        &self,
+        visit: &Visit,
+        near: &NearbyCaptures,
+    ) -> Result<CaptureContent, Notice> {
         let access = |capture: &Capture| visit.decide_anywhere(capture);
         let mut resolver = Resolver::new();
-        let mut step = resolver.answer(Answer::Captures(near.captures.clone()), &access);
+        let mut step = resolver.answer(StepAnswer::Captures(near.captures.clone()), &access);
         let mut heads: Vec<(Capture, StoredMessage)> = Vec::new();
         let mut last: Option<OpenRecord> = None;
         let mut failure: Option<RecordError> = None;
         loop {
             let answer = match step {
-                Step::Read(capture) => {
+                ResolveStep::Read(capture) => {
                     // Its turn is given back before another one is asked for.
                     drop(last.take());
                     match self.read(&capture).await {
@@ -55,28 +60,30 @@ impl Server {
                             let facts = RecordFacts::read(record.kind, &record.header, head);
                             heads.push((*capture, record.message.clone()));
                             last = Some(record);
-                            Answer::Record(facts)
+                            StepAnswer::Record(facts)
                         }
                         Err(error) => {
                             let is_passing = error.is_passing();
                             failure = Some(main_failure(failure.take(), error));
                             if is_passing {
-                                Answer::Unavailable
+                                StepAnswer::Unavailable
                             } else {
-                                Answer::Missing
+                                StepAnswer::Missing
                             }
                         }
                     }
                 }
-                Step::FindByUrl { key, time, .. } => {
+                ResolveStep::FindByUrl { key, time, .. } => {
                     let found = self.near_anywhere(visit, &key, time).await;
-                    Answer::Captures(found.map_err(|error| index_failed(&error))?.captures)
+                    StepAnswer::Captures(found.map_err(|error| index_failed(&error))?.captures)
                 }
-                Step::FindByDigest { digest } => {
+                ResolveStep::FindByDigest { digest } => {
                     let found = self.by_digest(near, &digest).await?;
-                    found.map_or(Answer::Unavailable, Answer::Captures)
+                    found.map_or(StepAnswer::Unavailable, StepAnswer::Captures)
                 }
-                Step::Finished(outcome) => return finish(outcome, heads, last, failure.as_ref()),
+                ResolveStep::Finished(outcome) => {
+                    return finish(outcome, heads, last, failure.as_ref());
+                }
             };
             step = resolver.answer(answer, &access);
         }
@@ -101,7 +108,11 @@ impl Server {
 
     /// Captures of the same host with a digest. The index has no order of digests, so that other hosts are not searched, and the
     /// search has a limit of time. Returns `None` if it was not over by then.
-    async fn by_digest(&self, near: &Near, digest: &str) -> Result<Option<Vec<Capture>>, Refused> {
+    async fn by_digest(
+        &self,
+        near: &NearbyCaptures,
+        digest: &str,
+    ) -> Result<Option<Vec<Capture>>, Notice> {
         let url = near
             .captures
             .first()
@@ -158,7 +169,7 @@ fn finish(
     heads: Vec<(Capture, StoredMessage)>,
     last: Option<OpenRecord>,
     failure: Option<&RecordError>,
-) -> Result<Shown, Refused> {
+) -> Result<CaptureContent, Notice> {
     let shown = match outcome {
         Outcome::Shown(shown) => *shown,
         Outcome::Refused(decision) => {
@@ -187,14 +198,14 @@ fn finish(
         (HeadSource::Capture, Some((_, message))) => message,
         (HeadSource::Capture, None) | (HeadSource::Original, _) => payload.message.clone(),
     };
-    Ok(Shown {
+    Ok(CaptureContent {
         capture: shown,
         message,
         payload,
     })
 }
 
-fn not_found(reason: NotFoundReason, failure: Option<&RecordError>) -> Refused {
+fn not_found(reason: NotFoundReason, failure: Option<&RecordError>) -> Notice {
     let is_of_record = matches!(
         reason,
         NotFoundReason::NoRecord | NotFoundReason::NoOriginal | NotFoundReason::UnnamedOriginal

@@ -7,10 +7,10 @@ mod framed;
 mod hostile;
 mod proxied;
 mod revisits;
+mod test_archive;
 mod worker;
-mod world;
 
-use world::{OK, TestArchive, Warc};
+use test_archive::{OK, TestArchive, Warc};
 
 const PAGE: &str = "http://example.org/page";
 const FIRST: &str = "2020-01-01T00:00:00Z";
@@ -259,9 +259,9 @@ async fn one_rule_blocks_on_every_route() {
         .response(PAGE, FIRST, OK, b"blocked")
         .response("http://example.org/secret", FIRST, OK, b"excluded")
         .response("http://example.org/open", FIRST, OK, b"open");
-    let world = TestArchive::new().with("a.warc.gz", warc).await;
+    let archive = TestArchive::new().with("a.warc.gz", warc).await;
     let offset = |key: &str| {
-        let mut captures = world.captures.iter();
+        let mut captures = archive.captures.iter();
         captures
             .find(|capture| capture.key == key)
             .unwrap()
@@ -273,7 +273,7 @@ async fn one_rule_blocks_on_every_route() {
         offset("org,example)/secret"),
         offset("org,example)/open"),
     );
-    let served = world
+    let served = archive
         .set(format!(
             "collection=[{{ name = \"all\", rules = [\"{}\"], file_groups = [\"staff\"] }}]",
             rules.display()
@@ -381,20 +381,20 @@ async fn wrong_digest_is_said() {
 /// Fails if a capture whose file is gone looks as if the server were down, or the other way round.
 #[tokio::test]
 async fn missing_file_is_404_and_damaged_record_502() {
-    let mut world = three_pages().await;
-    let mut lost = world.captures[0].clone();
+    let mut archive = three_pages().await;
+    let mut lost = archive.captures[0].clone();
     lost.key = "org,example)/lost".to_owned();
     lost.file = Some("lost.warc.gz".to_owned());
     let mut odd = lost.clone();
     odd.key = "org,example)/odd".to_owned();
     odd.file = Some("odd.warc.gz".to_owned());
     odd.offset = Some(0);
-    world.captures.extend([lost, odd]);
+    archive.captures.extend([lost, odd]);
     let cut = Warc::new().response(PAGE, FIRST, OK, b"cut").bytes();
-    world
+    archive
         .store("odd.warc.gz", cut[..cut.len() - 9].to_vec())
         .await;
-    let served = world.serve().await;
+    let served = archive.serve().await;
     let answer = served.get("/all/2020id_/http://example.org/lost").await;
     assert_eq!(answer.status, 404);
     assert!(

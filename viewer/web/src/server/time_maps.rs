@@ -16,7 +16,7 @@ use viewer_replay::memento::{TimeMapPage, TimeMapScope, TimeMapWriter, pages};
 use viewer_replay::request::{Target, TimeMapFormat};
 
 use super::shown::no_capture;
-use super::{Refused, Server, Visit, index_failed};
+use super::{Server, Visit, index_failed};
 use crate::answer::Notice;
 
 /// How many captures are on one page of a `TimeMap`.
@@ -26,13 +26,13 @@ pub(super) const PAGE: u64 = 5_000;
 const MOST: usize = 2_000_000;
 
 /// The visible captures of a URL, as they come.
-struct Visible<'a> {
+struct VisibleStream<'a> {
     stream: CaptureStream,
     visit: &'a Visit,
     has_blocked: bool,
 }
 
-impl Visible<'_> {
+impl VisibleStream<'_> {
     async fn next(&mut self) -> Result<Option<Capture>, IndexError> {
         while let Some(capture) = self.stream.next().await? {
             match self.visit.decide(&capture).verdict {
@@ -53,7 +53,7 @@ impl Server {
         format: TimeMapFormat,
         page: Option<NonZeroU32>,
         target: &Target,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, Notice> {
         let failed = |error: IndexError| index_failed(&error);
         let mut visible = self.visible(visit, target).await.map_err(failed)?;
         let skip = page.map_or(0, |page| u64::from(page.get() - 1).saturating_mul(PAGE));
@@ -120,11 +120,11 @@ impl Server {
         &self,
         visit: &'a Visit,
         target: &Target,
-    ) -> Result<Visible<'a>, IndexError> {
+    ) -> Result<VisibleStream<'a>, IndexError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(target.key().clone()));
         query.order = Order::Ascending;
         let query = Self::in_collection(visit, query);
-        Ok(Visible {
+        Ok(VisibleStream {
             stream: self.parts.index.query(&query).await?,
             visit,
             has_blocked: false,
@@ -144,7 +144,7 @@ impl Server {
         let state = Some((stream, visit, target));
         let lines = futures_util::stream::unfold(state, move |state| async move {
             let (stream, visit, target) = state?;
-            let mut visible = Visible {
+            let mut visible = VisibleStream {
                 stream,
                 visit: &visit,
                 has_blocked: false,

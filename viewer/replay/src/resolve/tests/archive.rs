@@ -145,33 +145,33 @@ impl TestArchive {
             .decide(&Visitor::anonymous(), subject, stamp("2026").time())
     }
 
-    fn answer(&self, step: &Step) -> Answer {
+    fn answer(&self, step: &ResolveStep) -> StepAnswer {
         match step {
-            Step::Read(capture) => {
+            ResolveStep::Read(capture) => {
                 let at = usize::try_from(capture.offset.unwrap_or(u64::MAX)).unwrap();
                 self.steps.borrow_mut().push(format!("read {at}"));
                 match self.records.get(at) {
-                    None if at == 404 => Answer::Missing,
-                    None => Answer::Unavailable,
+                    None if at == 404 => StepAnswer::Missing,
+                    None => StepAnswer::Unavailable,
                     Some((header, head)) => {
                         let kind = Kind::from_bytes(&header.get("WARC-Type").unwrap());
-                        Answer::Record(RecordFacts::read(kind, header, head.as_ref()))
+                        StepAnswer::Record(RecordFacts::read(kind, header, head.as_ref()))
                     }
                 }
             }
-            Step::FindByUrl { key, time, .. } => {
+            ResolveStep::FindByUrl { key, time, .. } => {
                 self.steps.borrow_mut().push(format!("url {key}"));
-                Answer::Captures(self.nearest(key.as_str(), *time))
+                StepAnswer::Captures(self.nearest(key.as_str(), *time))
             }
-            Step::FindByDigest { digest } => {
+            ResolveStep::FindByDigest { digest } => {
                 self.steps.borrow_mut().push("digest".to_owned());
                 if self.is_digest_search_slow {
-                    return Answer::Unavailable;
+                    return StepAnswer::Unavailable;
                 }
                 let same = |c: &&Capture| c.digest.as_ref() == Some(digest);
-                Answer::Captures(self.captures.iter().filter(same).cloned().collect())
+                StepAnswer::Captures(self.captures.iter().filter(same).cloned().collect())
             }
-            Step::Finished(outcome) => panic!("nothing answers {outcome:?}"),
+            ResolveStep::Finished(outcome) => panic!("nothing answers {outcome:?}"),
         }
     }
 
@@ -179,12 +179,12 @@ impl TestArchive {
         let access = |capture: &Capture| self.access(capture);
         let mut resolver = Resolver::new();
         let captures = self.nearest(UrlKey::of(url).as_str(), stamp(time));
-        let mut step = resolver.answer(Answer::Captures(captures), &access);
+        let mut step = resolver.answer(StepAnswer::Captures(captures), &access);
         for _ in 0..100 {
-            if let Step::Finished(outcome) = step {
+            if let ResolveStep::Finished(outcome) = step {
                 // The end stays the end.
-                let again = resolver.answer(Answer::Missing, &access);
-                assert_eq!(again, Step::Finished(outcome.clone()));
+                let again = resolver.answer(StepAnswer::Missing, &access);
+                assert_eq!(again, ResolveStep::Finished(outcome.clone()));
                 return outcome;
             }
             step = resolver.answer(self.answer(&step), &access);

@@ -13,7 +13,7 @@ use super::super::texts::{WEEKDAYS, Words, machine_time, time};
 use super::super::{PageAddress, PageVisit};
 use super::days::{CaptureDays, GridDay};
 use super::timeline::{Bar, Timeline};
-use super::{Counted, LISTED, MOST, Scope};
+use super::{CalendarScope, CaptureCounts, LISTED, MOST};
 
 /// A year, as a bar that leads to it.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ struct Weekday {
 
 /// The captures of a month, a day, or less.
 #[derive(Debug)]
-struct Listing {
+struct CaptureListing {
     title: String,
     rows: Vec<ListedCapture>,
     /// Where in the list they stand, if there are others.
@@ -107,7 +107,7 @@ pub(super) struct CalendarPage {
     shown_count: String,
     weekdays: Vec<Weekday>,
     months: Vec<MonthView>,
-    listing: Option<Listing>,
+    listing: Option<CaptureListing>,
     /// The words and the link for captures before those that were counted.
     earlier: Option<(String, String)>,
     /// The words and the link for captures behind those that were counted.
@@ -115,7 +115,7 @@ pub(super) struct CalendarPage {
 }
 
 /// Makes the parts of a page.
-pub(super) struct View<'a> {
+pub(super) struct CalendarView<'a> {
     pub(super) visit: &'a PageVisit,
     pub(super) words: &'a Words,
     pub(super) span: &'a RequestedSpan,
@@ -123,7 +123,7 @@ pub(super) struct View<'a> {
     pub(super) from: Option<Stamp>,
 }
 
-impl View<'_> {
+impl CalendarView<'_> {
     /// The address of a part of the calendar, in the captures that are counted here.
     pub(super) fn address(&self, digits: &str) -> PageAddress {
         let address = self.visit.calendar(digits, self.url, TargetMatch::Exact);
@@ -141,8 +141,8 @@ impl View<'_> {
         &self,
         layout: Layout,
         target: &Target,
-        counted: &Counted,
-        (scope, page, pages): (&Scope, u64, u64),
+        counted: &CaptureCounts,
+        (scope, page, pages): (&CalendarScope, u64, u64),
     ) -> CalendarPage {
         let words = self.words;
         let days = &counted.days;
@@ -165,11 +165,11 @@ impl View<'_> {
         };
         let later = counted.stopped.map(|stamp| {
             let until = words.moment(stamp);
-            let text = words.count_and_fill("calendar-later", MOST, &[("moment", &until)]);
+            let text = words.count_with("calendar-later", MOST, &[("moment", &until)]);
             (text, beside(stamp))
         });
         let earlier = self.from.map(|from| {
-            let text = words.fill("calendar-earlier", &[("moment", &words.moment(from))]);
+            let text = words.text_with("calendar-earlier", &[("moment", &words.moment(from))]);
             let all = self.visit.calendar("", self.url, TargetMatch::Exact);
             (text, self.visit.link(&all))
         });
@@ -190,7 +190,7 @@ impl View<'_> {
                 let first = timeline.first_year.to_string();
                 let last = timeline.last_year.to_string();
                 let values = [("first", first.as_str()), ("last", last.as_str())];
-                words.fill("timeline", &values)
+                words.text_with("timeline", &values)
             }),
             timeline,
             years: self.years(days, shown_year),
@@ -221,7 +221,7 @@ impl View<'_> {
         bars.collect()
     }
 
-    fn months(&self, days: &CaptureDays, year: i16, scope: &Scope) -> Vec<MonthView> {
+    fn months(&self, days: &CaptureDays, year: i16, scope: &CalendarScope) -> Vec<MonthView> {
         let only = scope.listed.map(|_| scope.first.month());
         let months = (1..=12).filter(|month| only.is_none_or(|only| only == *month));
         let views = months.map(|month| {
@@ -256,7 +256,7 @@ impl View<'_> {
                 href,
                 label: self
                     .words
-                    .count_and_fill("day-captures", captures.count, &[("day", &day)]),
+                    .count_with("day-captures", captures.count, &[("day", &day)]),
                 level: match captures.count {
                     0 | 1 => 1,
                     2..=4 => 2,
@@ -274,15 +274,15 @@ impl View<'_> {
     fn listing(
         &self,
         target: &Target,
-        counted: &Counted,
-        (scope, page, pages): (&Scope, u64, u64),
-    ) -> Listing {
+        counted: &CaptureCounts,
+        (scope, page, pages): (&CalendarScope, u64, u64),
+    ) -> CaptureListing {
         let words = self.words;
         let title = if scope.is_one_day() {
             words.date(scope.first)
         } else {
             let (month, year) = (words.month(scope.first.month()), scope.first.year());
-            words.fill("month", &[("month", &month), ("year", &year.to_string())])
+            words.text_with("month", &[("month", &month), ("year", &year.to_string())])
         };
         let to_page = |number: u64| {
             let address = self.address(self.span.digits());
@@ -304,10 +304,10 @@ impl View<'_> {
         let last = first + (counted.listed.len() as u64).saturating_sub(1);
         let (first, last) = (words.number(first), words.number(last));
         let place = [("first", first.as_str()), ("last", last.as_str())];
-        Listing {
+        CaptureListing {
             title,
             rows: rows.collect(),
-            place: (pages > 1).then(|| words.count_and_fill("list-place", counted.in_list, &place)),
+            place: (pages > 1).then(|| words.count_with("list-place", counted.in_list, &place)),
             previous: (page > 1).then(|| to_page(page - 1)),
             next: (page < pages).then(|| to_page(page + 1)),
         }
@@ -316,8 +316,8 @@ impl View<'_> {
 
 fn weekdays(words: &Words) -> Vec<Weekday> {
     let days = WEEKDAYS.into_iter().map(|(name, short)| Weekday {
-        name: words.say(name),
-        short: words.say(short),
+        name: words.text(name),
+        short: words.text(short),
     });
     days.collect()
 }

@@ -110,7 +110,7 @@ fn every_text_that_is_asked_for_exists() {
     ]
     .concat();
     let mut count = 0;
-    for call in ["say(\"", "fill(\"", "count(\"", "count_and_fill(\""] {
+    for call in ["text(\"", "text_with(\"", "count(\"", "count_with(\""] {
         for (at, _) in used.match_indices(call) {
             let key = &used[at + call.len()..];
             let key = &key[..key.find('"').unwrap()];

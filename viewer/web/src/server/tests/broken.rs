@@ -7,8 +7,8 @@ use archive_formats::cdx::query::CaptureQuery;
 use archive_rpc::Kind as ErrorKind;
 use index_client::{Answer as IndexAnswer, CaptureStream, Captures, IndexError};
 
+use super::test_archive::TestArchive;
 use super::three_pages;
-use super::world::TestArchive;
 
 /// An index that answers with some captures, and then breaks.
 pub(super) struct BrokenIndex(pub(super) Vec<Capture>);

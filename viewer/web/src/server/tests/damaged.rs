@@ -1,6 +1,6 @@
 //! Documents that are encoded, cut, huge, or not what their digest says.
 
-use super::world::{OK, TestArchive, Warc};
+use super::test_archive::{OK, TestArchive, Warc};
 use super::{FIRST, PAGE};
 
 const OF_WORKER: (&str, &str) = ("X-Replay-Worker", "iframe");

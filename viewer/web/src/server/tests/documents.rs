@@ -2,7 +2,7 @@
 
 use archive_formats::warc::Kind;
 
-use super::world::{OK, TestArchive, Warc};
+use super::test_archive::{OK, TestArchive, Warc};
 use super::{FIRST, PAGE, SECOND, three_pages};
 
 const OF_WORKER: (&str, &str) = ("X-Replay-Worker", "iframe");

@@ -1,6 +1,6 @@
 //! Framed replay: who gets archived pages, and with which walls around them.
 
-use super::world::{Answer, OK, TestArchive, Warc};
+use super::test_archive::{Answer, OK, TestArchive, Warc};
 use super::{FIRST, PAGE, SECOND, three_pages};
 
 const FRAMED: &str = "/all/20210101000000mp_/http://example.org/page";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archive_formats::cdx::query::CaptureQuery;
 use index_client::{Answer as IndexAnswer, CaptureStream, Captures};
 
-use super::world::{OK, TestArchive, Warc};
+use super::test_archive::{OK, TestArchive, Warc};
 use super::{FIRST, three_pages};
 
 /// Fails if nonsense is answered with anything but words about it.
@@ -181,11 +181,11 @@ impl Captures for SilentIndex {
 /// Fails if a request waits without a limit, or requests beyond the limit wait instead of being told.
 #[tokio::test]
 async fn requests_have_limits_of_time_and_number() {
-    let world = TestArchive {
+    let archive = TestArchive {
         index: Some(Arc::new(SilentIndex)),
         ..TestArchive::new()
     };
-    let served = world
+    let served = archive
         .set("replay.answer_time=300 ms")
         .set("replay.requests=1")
         .serve()

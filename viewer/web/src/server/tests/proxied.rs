@@ -12,12 +12,12 @@ use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
 use super::broken::BrokenIndex;
-use super::world::{Answer, OK, Served, TestArchive, Warc};
+use super::test_archive::{Answer, OK, TestArchive, TestServer, Warc};
 use super::{FIRST, PAGE, SECOND, three_pages};
 
 /// A proxy, and the directory of its authority.
 struct Proxy {
-    served: Served,
+    served: TestServer,
     directory: tempfile::TempDir,
 }
 

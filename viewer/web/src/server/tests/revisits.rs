@@ -1,6 +1,6 @@
 //! Revisits: where their originals are looked for, and what is said if they are not there.
 
-use super::world::{OK, TestArchive, Warc};
+use super::test_archive::{OK, TestArchive, Warc};
 use super::{FIRST, SECOND};
 
 /// Fails if a revisit shows its own empty body, or one that leads nowhere shows anything.

@@ -20,7 +20,7 @@ use crate::collections::Collections;
 use crate::listener::{self, ConnectionLimits};
 use crate::metrics::Instruments;
 use crate::records::Records;
-use crate::server::{Parts, Server, WorkerScript};
+use crate::server::{Server, ServerParts, WorkerScript};
 use crate::settings::Settings;
 
 /// Archive files in the making.
@@ -143,12 +143,12 @@ pub(super) struct TestArchive {
 }
 
 /// A server that listens.
-pub(super) struct Served {
+pub(super) struct TestServer {
     pub(super) address: SocketAddr,
     daemon: Daemon,
 }
 
-impl Drop for Served {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.daemon.tasks.stop_all();
     }
@@ -197,7 +197,7 @@ impl TestArchive {
     }
 
     /// The settings and the parts of a server.
-    fn parts(self, daemon: &Daemon) -> (Settings, Parts) {
+    fn parts(self, daemon: &Daemon) -> (Settings, ServerParts) {
         let least = [
             "rpc.listen=127.0.0.1:0",
             "rpc.certificate=c.pem",
@@ -218,7 +218,7 @@ impl TestArchive {
         let index = self
             .index
             .unwrap_or_else(|| Arc::new(FakeIndex::new(self.captures)));
-        let parts = Parts {
+        let parts = ServerParts {
             index,
             records: Records::new(
                 Arc::new(self.archive),
@@ -236,7 +236,7 @@ impl TestArchive {
     }
 
     /// Listens.
-    pub(super) async fn serve(self) -> Served {
+    pub(super) async fn serve(self) -> TestServer {
         let daemon = Daemon::new(Clock::system(), Chance::system());
         let (settings, parts) = self.parts(&daemon);
         let replay = settings.replay;
@@ -252,18 +252,18 @@ impl TestArchive {
         let server = Arc::new(Server::new(parts, replay, address));
         let serving = listener::serve(listener, None, server, limits, daemon.tasks.stop());
         daemon.tasks.spawn("replay", serving);
-        Served { address, daemon }
+        TestServer { address, daemon }
     }
 
     /// Listens as a proxy, whose settings are in the section `[proxy]`.
-    pub(super) async fn serve_proxy(self) -> Served {
+    pub(super) async fn serve_proxy(self) -> TestServer {
         let daemon = Daemon::new(Clock::system(), Chance::system());
         let (settings, parts) = self.parts(&daemon);
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         let server = Arc::new(Server::new(parts, settings.replay, nowhere));
         let drain = Duration::from_secs(1);
         let begun = viewer_proxy::serve(settings.proxy.unwrap(), server, drain, &daemon);
-        Served {
+        TestServer {
             address: begun.await.unwrap(),
             daemon,
         }
@@ -360,7 +360,7 @@ fn unchunk(mut bytes: &[u8]) -> (Vec<u8>, bool) {
     (body, false)
 }
 
-impl Served {
+impl TestServer {
     /// Sends bytes, and reads until the server closes.
     pub(super) async fn exchange(&self, request: &[u8]) -> io::Result<Vec<u8>> {
         in_time(async {

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use super::test_archive::TestArchive;
 use super::three_pages;
-use super::world::TestArchive;
 
 /// Fails if a test of the worker fails; they are in `worker/worker_test.js`.
 #[test]
@@ -48,7 +48,7 @@ async fn worker_asks_its_own_host() {
 async fn archived_service_workers_are_refused() {
     let script =
         "HTTP/1.1 200 OK\r\nContent-Type: text/javascript\r\nService-Worker-Allowed: /\r\n\r\n";
-    let warc = super::world::Warc::new().response(
+    let warc = super::test_archive::Warc::new().response(
         "http://example.org/sw.js",
         super::FIRST,
         script,

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use tokio::task::spawn_blocking;
 
-use super::super::world::{OK, TestArchive, Warc};
+use super::super::test_archive::{OK, TestArchive, Warc};
 use super::super::{FIRST, SECOND};
 use super::Proxy;
 

@@ -1,6 +1,6 @@
 //! The control hosts: what programs and people can change, and archived pages cannot.
 
-use super::super::world::{OK, TestArchive, Warc};
+use super::super::test_archive::{OK, TestArchive, Warc};
 use super::super::{FIRST, PAGE, SECOND, three_pages};
 use super::Proxy;
 

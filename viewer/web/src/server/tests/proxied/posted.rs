@@ -2,7 +2,7 @@
 
 use archive_formats::post::MAX_BODY;
 
-use super::super::world::{Answer, OK, TestArchive, Warc};
+use super::super::test_archive::{Answer, OK, TestArchive, Warc};
 use super::super::{FIRST, SECOND};
 use super::Proxy;
 

@@ -3,7 +3,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::super::world::{OK, TestArchive, Warc};
+use super::super::test_archive::{OK, TestArchive, Warc};
 use super::super::{FIRST, three_pages};
 use super::Proxy;
 use testing::in_time;
