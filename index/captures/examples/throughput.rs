@@ -24,11 +24,11 @@ use index_captures::{Captures, OpenOptions};
 
 type Failure = Box<dyn Error>;
 
-/// How many captures the URLs have, by turns.
+/// The numbers of captures that the URLs have, by turns.
 const CAPTURES: [u64; 7] = [1, 1, 2, 3, 5, 8, 15];
-/// How many captures that is.
+/// The number of captures in one turn.
 const ROUND: u64 = 35;
-/// How many URLs a host has.
+/// The number of URLs of a host.
 const HOST: u64 = 100;
 
 const SECTIONS: [&str; 5] = ["Artikel", "billeder", "js", "kalender", "nyheder"];
@@ -76,7 +76,7 @@ fn pick<T: Copy + Default>(from: &[T], number: u64) -> T {
     from.get(at).copied().unwrap_or_default()
 }
 
-/// The URL of a number. Keys of URLs sort as their numbers do.
+/// Returns the URL of a number. Keys of URLs sort as their numbers do.
 fn url(number: u64) -> String {
     let (host, page) = (number / HOST, number % HOST);
     let mix = mixed(number);
@@ -100,12 +100,12 @@ fn url(number: u64) -> String {
     )
 }
 
-/// How many URLs have that many captures.
+/// Returns how many URLs have that many captures.
 const fn urls(count: u64) -> u64 {
     count / ROUND * 7
 }
 
-/// A capture of a URL.
+/// Returns a capture of a URL.
 fn capture(count: u64, number: u64, nth: u64) -> Result<Capture, Failure> {
     let url = url(number);
     let mix = mixed(number ^ (nth << 40));
@@ -149,7 +149,7 @@ fn lines(count: u64, out: &mut impl Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The numbers of URLs to look up, scattered over all of them.
+/// Returns the numbers of URLs to look up, scattered over all of them.
 fn scattered(count: u64, lookups: u64) -> impl Iterator<Item = u64> {
     let end = urls(count).max(1);
     (0..lookups).map(move |number| mixed(number + 1) % end)
@@ -202,7 +202,7 @@ fn ingest(directory: &Path, file: &str, out: &mut impl Write) -> Result<(), Fail
     Ok(())
 }
 
-/// The most memory that this process has had, in KiB.
+/// Returns the most memory that this process has had, in KiB.
 fn most_memory() -> Result<u64, Failure> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -210,7 +210,7 @@ fn most_memory() -> Result<u64, Failure> {
     Ok(number.ok_or("the system does not tell")?.parse()?)
 }
 
-/// Times one thing after the other, and says how many captures there were.
+/// Returns times one thing after the other, and says how many captures there were.
 fn timed(
     out: &mut impl Write,
     what: &str,
@@ -271,7 +271,7 @@ fn look_up(
     Ok(())
 }
 
-/// The byte behind the line that `at` lies in; the lines of an answer are read from there.
+/// Returns the byte behind the line that `at` lies in; the lines of an answer are read from there.
 fn next_line(file: &File, at: u64, buffer: &mut [u8]) -> io::Result<u64> {
     let read = file.read_at(buffer, at)?;
     let buffer = buffer.get(..read).unwrap_or_default();

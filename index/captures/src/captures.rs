@@ -27,20 +27,20 @@ impl Captures {
         self.shared.database.sync()
     }
 
-    /// How far the index has come: grows with each change. One that is opened with less than was made durable has lost
-    /// rows; see [`OpenOptions::at_least`](crate::OpenOptions::at_least).
+    /// Returns how far the index has come, a number that grows with each change. An index that is opened with less than was
+    /// made durable has lost rows; see [`OpenOptions::at_least`](crate::OpenOptions::at_least).
     pub fn sequence(&self) -> u64 {
         self.shared.database.sequence()
     }
 
-    /// How many files and captures there are.
+    /// Returns how many files and captures there are.
     pub fn counts(&self) -> Counts {
         self.shared.ledger().counts
     }
 
-    /// The capture that the index has of a file of the archive at the place where this one is: same URL, time and offset.
-    /// `line` says how many captures of the file were before it, which counts where it has no offset. For comparisons of the
-    /// index with its files; also of a withdrawn file.
+    /// Returns the capture that the index has of a file of the archive at the place where this one is: same URL, time and
+    /// offset. `line` says how many captures of the file were before it, which counts where it has no offset. For
+    /// comparisons of the index with its files; also of a withdrawn file.
     pub fn stored(
         &self,
         file: &str,

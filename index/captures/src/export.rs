@@ -12,31 +12,31 @@ use crate::Captures;
 use crate::names::Source;
 use crate::query::{MatchingRows, SourceTest};
 
-/// How much memory sorting takes before it uses temporary files.
+/// The memory that sorting takes before it uses temporary files, in bytes.
 const MEMORY: usize = 32 << 20;
 
-/// Which captures are exported, and in which form.
+/// An export: its captures, and the form of its lines.
 #[derive(Clone, Debug)]
 pub struct Export {
     /// The form of the lines.
     pub format: Format,
-    /// Which captures.
+    /// The captures that are exported.
     pub scope: ExportScope,
     /// Whether equal lines are written once.
     pub is_unique: bool,
-    /// How many bytes a part has at most, its header included; none: all is one part. A line that is longer is a part alone.
+    /// The most bytes of a part, its header included; `None` for one part. A line that is longer is a part alone.
     pub part_size: Option<u64>,
 }
 
-/// Which captures are exported.
+/// The captures that are exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ExportScope {
-    /// All that are shown.
+    /// All captures that are shown.
     #[default]
     All,
-    /// Those of the files of the archive.
+    /// The captures of the files of the archive.
     Archive,
-    /// Those of one imported set.
+    /// The captures of one imported set.
     Set(String),
 }
 
@@ -63,15 +63,15 @@ pub trait ExportParts {
 /// The outcome of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportReport {
-    /// How many lines were written, headers not counted.
+    /// The number of lines that were written, headers not counted.
     pub lines: u64,
-    /// How many parts; an export without captures has one.
+    /// The number of parts; an export without captures has one.
     pub parts: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
-/// Why an export stops.
+/// The reason why an export stops.
 #[derive(Debug, Error)]
 pub enum ExportError {
     /// A set that was never imported, or was deleted.
@@ -152,7 +152,7 @@ fn sorter(export: &Export, temporary: &Path) -> Sorter {
     }
 }
 
-/// Whether lines of a form are sorted by key and time, so that only those of one key and time have to be sorted.
+/// Returns whether lines of a form are sorted by key and time, so that only those of one key and time have to be sorted.
 fn is_in_key_order(format: &Format) -> bool {
     let Format::Cdx(legend) = format else {
         return true;

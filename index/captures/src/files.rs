@@ -9,12 +9,12 @@ use archive_db::DbError;
 use crate::Captures;
 use crate::rows::{FileRow, FollowRow, ProgressRow};
 
-/// How far a file of the archive is on its way into the index.
+/// The progress of a file of the archive on its way into the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileProgress {
     /// Its captures have to be extracted, for the first time or again.
     Pending {
-        /// How many attempts have failed.
+        /// The number of attempts that have failed.
         attempts: u32,
         /// The reason of the last failure.
         reason: Option<String>,
@@ -25,7 +25,7 @@ pub enum FileProgress {
     NothingToIndex,
     /// It failed too often, and waits for a person.
     Parked {
-        /// How many attempts have failed.
+        /// The number of attempts that have failed.
         attempts: u32,
         /// The reason of the last failure.
         reason: String,
@@ -45,12 +45,12 @@ impl FileProgress {
 pub struct FileEntry {
     /// Its name.
     pub name: String,
-    /// How far it is.
+    /// Its progress.
     pub progress: FileProgress,
     /// Whether the archive has withdrawn it: its captures are kept and not shown.
     pub is_withdrawn: bool,
-    /// How many captures the index has of it, those of a withdrawn file included. A pending file may have captures of an
-    /// earlier reading, which are shown until they are replaced.
+    /// The number of captures that the index has of it, those of a withdrawn file included. A pending file may have
+    /// captures of an earlier reading, which are shown until they are replaced.
     pub captures: u64,
     /// Text of the part that follows the archive, such as the root of the bytes that were read.
     pub note: Option<String>,
@@ -68,10 +68,10 @@ impl FileEntry {
     }
 }
 
-/// How far the archive was followed: kept in the same batch as the changes that it tells of.
+/// The position up to which the archive was followed: kept in the same batch as the changes that it tells of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FollowPosition {
-    /// Which feed: another one numbers its changes anew.
+    /// The feed: another one numbers its changes anew.
     pub feed: String,
     /// The number of the last change that the index has heard of.
     pub position: u64,
@@ -103,7 +103,7 @@ pub struct Counts {
 pub struct SetEntry {
     /// Its name.
     pub name: String,
-    /// How many captures were imported; lines that name one record twice count twice.
+    /// The number of captures that were imported; lines that name one record twice count twice.
     pub captures: u64,
 }
 
@@ -128,12 +128,12 @@ pub(crate) enum FileChange {
 }
 
 impl FileUpdate {
-    /// Says how far a file is. A file that the index did not know is known from then on.
+    /// Sets the progress of a file. A file that the index did not know is known from then on.
     pub fn progress(&mut self, name: &str, progress: FileProgress) -> &mut Self {
         self.add(name, FileChange::Progress(progress))
     }
 
-    /// Keeps text with a file. A file that the index did not know is pending from then on.
+    /// Stores a note with a file. A file that the index did not know is pending from then on.
     pub fn note(&mut self, name: &str, note: Option<String>) -> &mut Self {
         self.add(name, FileChange::Note(note))
     }
@@ -153,7 +153,7 @@ impl FileUpdate {
         self.add(name, FileChange::Delete)
     }
 
-    /// Keeps how far the archive was followed.
+    /// Stores the position up to which the archive was followed.
     pub fn follow(&mut self, state: FollowPosition) -> &mut Self {
         self.follow = Some(state);
         self
@@ -174,7 +174,7 @@ impl FileUpdate {
 }
 
 impl Captures {
-    /// Begins changes of files.
+    /// Begins an update of files.
     pub fn update(&self) -> FileUpdate {
         FileUpdate {
             captures: self.clone(),
@@ -204,14 +204,14 @@ impl Captures {
         update.commit()
     }
 
-    /// One file.
+    /// Returns the entry of a file, if the index knows it.
     pub fn file_entry(&self, name: &str) -> Result<Option<FileEntry>, DbError> {
         let name = name.to_owned();
         let row = self.shared.tables.files.get(&name)?;
         Ok(row.map(|row| FileEntry::from_row(name, row)))
     }
 
-    /// The files in the order of their names, behind a name.
+    /// Returns the files in the order of their names, behind a name.
     pub fn files(
         &self,
         after: Option<&str>,
@@ -222,12 +222,12 @@ impl Captures {
         Ok(rows.map(|row| row.map(|(name, row)| FileEntry::from_row(name, row))))
     }
 
-    /// The names of pending files that are not withdrawn, in order.
+    /// Returns the names of pending files that are not withdrawn, in order.
     pub fn pending(&self) -> Result<impl Iterator<Item = Result<String, DbError>> + '_, DbError> {
         self.queued(PENDING)
     }
 
-    /// The names of parked files that are not withdrawn, in order.
+    /// Returns the names of parked files that are not withdrawn, in order.
     pub fn parked(&self) -> Result<impl Iterator<Item = Result<String, DbError>> + '_, DbError> {
         self.queued(PARKED)
     }
@@ -240,7 +240,7 @@ impl Captures {
         Ok(rows.map(|row| row.map(|((_, name), ())| name)))
     }
 
-    /// The imported sets in the order of their names.
+    /// Returns the imported sets in the order of their names.
     pub fn sets(&self) -> Result<impl Iterator<Item = Result<SetEntry, DbError>> + '_, DbError> {
         let rows = self.shared.tables.sets.range(..)?;
         Ok(rows.map(|row| {
@@ -251,7 +251,7 @@ impl Captures {
         }))
     }
 
-    /// How far the archive was followed; none: it was not.
+    /// Returns how far the archive was followed; none: it was not.
     pub fn follow_position(&self) -> Result<Option<FollowPosition>, DbError> {
         let row = self.shared.tables.follow.get(&0)?;
         Ok(row.map(|FollowRow { feed, position }| FollowPosition { feed, position }))
@@ -264,7 +264,7 @@ pub(crate) const PENDING: u8 = 0;
 pub(crate) const PARKED: u8 = 1;
 
 impl FileRow {
-    /// A file of which nothing is known yet.
+    /// Returns a file of which nothing is known yet.
     pub(crate) const fn new() -> Self {
         Self {
             progress: ProgressRow::Pending {
@@ -277,7 +277,7 @@ impl FileRow {
         }
     }
 
-    /// The queue that it waits in.
+    /// Returns the queue that it waits in.
     pub(crate) const fn queue(&self) -> Option<u8> {
         match self.progress {
             _ if self.is_withdrawn => None,
@@ -287,7 +287,7 @@ impl FileRow {
         }
     }
 
-    /// The number of the captures that are shown.
+    /// Returns the number of the captures that are shown.
     pub(crate) const fn shown(&self) -> Option<u32> {
         match self.captures {
             Some((number, _)) if !self.is_withdrawn => Some(number),

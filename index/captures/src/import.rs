@@ -1,4 +1,4 @@
-//! Takes the captures of indexes that others made: CDX with any legend, and CDXJ.
+//! Imports the captures of indexes that others made: CDX with any legend, and CDXJ.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead};
@@ -26,13 +26,13 @@ pub const MAX_NAMED: usize = 100;
 /// Captures are handed over when they take this many bytes.
 const CHUNK: usize = 256 << 10;
 
-/// How many of these may wait: as many as are read while those before them become a file.
+/// The most chunks that wait: as many as are read while those before them become a file.
 const CHUNKS: usize = 48;
 
 /// Captures are written when they take this many bytes.
 const GATHERED: usize = 16 << 20;
 
-/// How many names of files an import keeps at hand.
+/// The most names of files that an import keeps at hand.
 const ROOM: usize = 1 << 16;
 
 /// A line of an input that could not be read.
@@ -48,19 +48,19 @@ pub struct DamagedLine {
 /// The outcome of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
-    /// How many captures were read; those that name one record of one URL and time twice stand in the index once.
+    /// The number of captures that were read; those that name one record of one URL and time twice stand in the index once.
     pub captures: u64,
-    /// How many of them have no URL, and keep the key that they had.
+    /// The number of those that have no URL, and keep the key that they had.
     pub without_url: u64,
-    /// How many lines could not be read.
+    /// The number of lines that could not be read.
     pub damaged: u64,
     /// The first of them.
     pub damaged_lines: Vec<DamagedLine>,
-    /// How many captures the set had before, if there was one.
+    /// The number of captures that the set had before, if there was one.
     pub replaced: Option<u64>,
 }
 
-/// Why an import stops.
+/// The reason why an import stops.
 #[derive(Debug, Error)]
 pub enum ImportError {
     /// The input cannot be read.
@@ -79,7 +79,7 @@ pub enum ImportError {
     Database(#[from] DbError),
 }
 
-/// Takes the captures of one set, from one input or several.
+/// The import of one set, from one input or several.
 ///
 /// Nobody sees them before [`Importer::complete`], which puts them in the place of those that the set had. Captures of an
 /// import that was dropped or cut off are never seen, and [`Captures::sweep`] takes them away.
@@ -155,7 +155,7 @@ impl Captures {
         Ok(Some(row.captures))
     }
 
-    /// The numbers of the files of an import.
+    /// Returns the numbers of the files of an import.
     fn numbers_of(&self, import: u32) -> Result<Vec<u32>, DbError> {
         let rows = self.shared.tables.import_files.prefix(&import)?;
         rows.map(|row| row.map(|(_, number)| file_number(number)))
@@ -291,7 +291,7 @@ impl Importer {
         Ok(std::mem::take(&mut self.report))
     }
 
-    /// Names a damaged line, if there is room.
+    /// Records a damaged line, if there is room.
     fn note(&mut self, input: &str, line: BadLine) {
         if self.report.damaged_lines.len() < MAX_NAMED {
             self.report.damaged_lines.push(DamagedLine {
@@ -301,7 +301,7 @@ impl Importer {
         }
     }
 
-    /// The number of a file of this import.
+    /// Returns the number of a file of this import.
     fn number(&mut self, file: &str) -> Result<u32, DbError> {
         if let Some(number) = self.numbers.get(file) {
             return Ok(*number);
@@ -335,19 +335,19 @@ struct PreparedChunk {
     rows: Vec<PreparedRow>,
     /// The files of the rows, each as often as it follows another one.
     files: Vec<String>,
-    /// How many bytes their names have.
+    /// The number of bytes of their names.
     names: usize,
 }
 
 /// A row of a [`PreparedChunk`].
 #[derive(Debug)]
 struct PreparedRow {
-    /// Where its key and its fields end.
+    /// The ends of its key and of its fields.
     ends: (usize, usize),
     time: Moment,
     /// Its place among the files.
     file: usize,
-    /// Where its record begins in its file; none if one of them is not known.
+    /// The offset of its record in its file; `None` if one of them is not known.
     offset: Option<u64>,
     is_without_url: bool,
 }
@@ -379,7 +379,7 @@ impl PreparedChunk {
         });
     }
 
-    /// The rows with their keys and their packed fields.
+    /// Returns the rows with their keys and their packed fields.
     fn iter(&self) -> impl Iterator<Item = (&PreparedRow, &str, &[u8])> {
         let mut begin = (0, 0);
         self.rows.iter().map(move |row| {
@@ -390,7 +390,7 @@ impl PreparedChunk {
         })
     }
 
-    /// About how much memory it takes.
+    /// Returns about how much memory it takes.
     fn size(&self) -> usize {
         let rows = self.rows.len() * size_of::<PreparedRow>();
         self.keys.len() + self.packed.len() + self.names + rows
@@ -429,7 +429,7 @@ impl Drop for Importer {
 
 #[cfg(test)]
 impl Importer {
-    /// The same import, which writes its captures often, and as files.
+    /// Makes the import write its captures often, and as files.
     pub(crate) fn in_small_files(mut self) -> Self {
         let shared = &self.captures.shared;
         let rows = shared.database.ingestion(&shared.tables.captures);

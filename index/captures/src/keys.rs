@@ -13,8 +13,8 @@ pub(crate) struct KeyRules {
 }
 
 impl KeyRules {
-    /// The key of a capture: of its URL and of the body that was posted to it. A capture without a URL keeps the key that it
-    /// has.
+    /// Returns the key of a capture: of its URL and of the body that was posted to it. A capture without a URL keeps the
+    /// key that it has.
     pub(crate) fn key_of(&self, capture: &Capture) -> String {
         let key = match &capture.original {
             Some(url) => (self.key)(&asked_url(capture, url)),
@@ -24,7 +24,7 @@ impl KeyRules {
     }
 }
 
-/// The URL that a capture is asked for by: the method and the body of a request other than GET are in it.
+/// Returns the URL that a capture is asked for by: the method and the body of a request other than GET are in it.
 fn asked_url<'a>(capture: &Capture, url: &'a str) -> Cow<'a, str> {
     let method = capture.extra("method").map(str::trim);
     let Some(method) = method.filter(|m| !m.is_empty() && !m.eq_ignore_ascii_case("GET")) else {
@@ -41,7 +41,7 @@ fn asked_url<'a>(capture: &Capture, url: &'a str) -> Cow<'a, str> {
     Cow::Owned(asked)
 }
 
-/// A key without blanks and control characters: they are escaped.
+/// Returns a key without blanks and control characters: they are escaped.
 fn clean(key: String) -> String {
     if key.is_empty() {
         return "-".to_owned();

@@ -2,7 +2,7 @@
 
 use archive_formats::date::Stamp;
 
-/// How many bytes a moment has in a key.
+/// The number of bytes that a moment has in a key.
 pub(crate) const BYTES: usize = 7;
 
 /// A [`Stamp`] as a number: year, month, day, hour, minute, second and millisecond in bits, then whether it is written with
@@ -19,7 +19,7 @@ impl Moment {
     /// Behind every capture: the bits of a date end before, and the next moment fits into a key, too.
     pub(crate) const LAST: Self = Self(1 << 52);
 
-    /// The moment of a timestamp.
+    /// Returns the moment of a timestamp.
     pub(crate) fn from_stamp(stamp: Stamp) -> Self {
         let [year, parts @ ..] = stamp.parts();
         let bits = PARTS
@@ -31,24 +31,24 @@ impl Moment {
         Self(bits << 1 | u64::from(stamp.has_millis()))
     }
 
-    /// The first moment of the second or millisecond that a timestamp names.
+    /// Returns the first moment of the second or millisecond that a timestamp names.
     pub(crate) fn start_of(stamp: Stamp) -> Self {
         Self(Self::from_stamp(stamp).0 & !1)
     }
 
-    /// The last moment of the second or millisecond that a timestamp names.
+    /// Returns the last moment of the second or millisecond that a timestamp names.
     pub(crate) fn end_of(stamp: Stamp) -> Self {
         let first = Self::from_stamp(stamp);
         let unit = if stamp.has_millis() { 1 } else { 11 };
         Self(first.0 | ((1 << unit) - 1))
     }
 
-    /// The next possible moment.
+    /// Returns the next possible moment.
     pub(crate) const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// The timestamp; none if the bits are those of no date.
+    /// Returns the timestamp; none if the bits are those of no date.
     pub(crate) fn stamp(self) -> Option<Stamp> {
         let mut bits = self.0 >> 1;
         let mut parts = [0; 7];
@@ -61,7 +61,7 @@ impl Moment {
         Stamp::from_parts(parts, self.0 & 1 == 1).ok()
     }
 
-    /// Milliseconds since 1970.
+    /// Returns the milliseconds since 1970.
     pub(crate) fn millis(self) -> Option<i64> {
         Some(self.stamp()?.time().as_millisecond())
     }

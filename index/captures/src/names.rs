@@ -7,7 +7,7 @@ use archive_db::DbError;
 
 use crate::shared::SharedState;
 
-/// How many are kept at hand.
+/// The most sources that are kept at hand.
 const ROOM: usize = 1 << 14;
 
 /// The file that a capture stands in, and how it came into the index.
@@ -47,7 +47,7 @@ impl FileNames {
 }
 
 impl SharedState {
-    /// The source of a number that a capture has.
+    /// Returns the source of a number that a capture has.
     ///
     /// # Errors
     ///

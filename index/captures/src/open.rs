@@ -20,7 +20,7 @@ use crate::visible::NumberSet;
 /// The version of the tables.
 const VERSION: u32 = 1;
 
-/// How an index is opened.
+/// The options for opening an index.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     memory: usize,
@@ -42,14 +42,14 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// About how many bytes to use for cached blocks and unwritten rows together; 256 MiB unless said otherwise.
+    /// Sets the memory for cached blocks and unwritten rows together, in bytes; 256 MiB by default.
     #[must_use]
     pub const fn memory(mut self, bytes: usize) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// How far the index has come at least ([`Captures::sequence`]): one that has not is damaged.
+    /// Sets how far the index must have come ([`Captures::sequence`]): one that has not come so far is damaged.
     #[must_use]
     pub const fn at_least(mut self, sequence: u64) -> Self {
         self.at_least = sequence;
@@ -79,7 +79,7 @@ pub struct OpenedIndex {
     pub rekeyed: Option<KeyChange>,
 }
 
-/// Why an index was not opened.
+/// The reason why an index was not opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// Its files contradict each other, or a part of them is gone.
@@ -124,7 +124,7 @@ impl OpenError {
         }
     }
 
-    /// Whether the index has to be deleted and built anew.
+    /// Returns whether the index has to be deleted and built anew.
     pub const fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. })
     }

@@ -105,7 +105,7 @@ fn more(place: &Place, capture: &Capture) -> u8 {
         | bit(!capture.extra.is_empty(), EXTRA)
 }
 
-/// The capture at a place, in a file; says why it cannot be read.
+/// Returns the capture at a place, in a file; says why it cannot be read.
 pub(crate) fn unpack(
     place: &Place,
     packed: &PackedCapture,

@@ -15,15 +15,15 @@ const END: u8 = 0;
 pub(crate) struct Place {
     /// The key of the URL: no byte below 0x21.
     pub(crate) key: String,
-    /// When the capture was made.
+    /// The time of the capture.
     pub(crate) time: Moment,
     /// The number of its file.
     pub(crate) file: u32,
-    /// Where it is in the file.
+    /// Its position in the file.
     pub(crate) position: Position,
 }
 
-/// Where a capture is in its file, or in the input of an import.
+/// The position of a capture in its file, or in the input of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Position {
     /// The offset of its record.
@@ -36,7 +36,7 @@ pub(crate) enum Position {
 const LINE: u8 = 0x10;
 
 impl Place {
-    /// Before every capture of this key from this moment on.
+    /// Returns the place before every capture of this key from this moment on.
     pub(crate) fn before(key: &str, time: Moment) -> Self {
         Self {
             key: key.to_owned(),
@@ -46,7 +46,7 @@ impl Place {
         }
     }
 
-    /// The bytes of the key.
+    /// Returns the bytes of the key.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.key.len() + 21);
         self.encode(&mut bytes);

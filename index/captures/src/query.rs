@@ -10,7 +10,7 @@ use thiserror::Error;
 pub use matches::Matches;
 pub(crate) use matches::{MatchingRows, SourceTest};
 
-/// Why a query is not answered.
+/// The reason why a query is not answered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum QueryError {
     /// The query breaks a rule.
@@ -22,7 +22,7 @@ pub enum QueryError {
 }
 
 impl QueryError {
-    /// Whether the query itself is wrong, and would be wrong tomorrow.
+    /// Returns whether the query itself breaks a rule, so that it is of no use to repeat it.
     pub const fn is_invalid(&self) -> bool {
         matches!(self, Self::Invalid(_))
     }

@@ -18,9 +18,9 @@ pub struct KeyChange {
     pub from: u16,
     /// The version that they are made by now.
     pub to: u16,
-    /// How many captures were written again.
+    /// The number of captures that were written again.
     pub captures: u64,
-    /// How many of them have another key than before.
+    /// The number of those that have another key than before.
     pub changed: u64,
 }
 

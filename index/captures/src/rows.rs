@@ -52,7 +52,7 @@ pub(crate) struct Tables {
     pub(crate) imports: Table<u32, String>,
     /// The files of each import, and their numbers.
     pub(crate) import_files: Table<(u32, String), u64>,
-    /// How far the archive was followed.
+    /// The position up to which the archive was followed.
     pub(crate) follow: Table<u8, FollowRow>,
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct FileRow {
 
 impl Value for FileRow {}
 
-/// How far a file is.
+/// The progress of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ProgressRow {
     Pending {
@@ -150,7 +150,7 @@ pub(crate) struct SetRow {
 
 impl Value for SetRow {}
 
-/// How far the archive was followed.
+/// The position up to which the archive was followed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FollowRow {
     pub(crate) feed: String,
@@ -170,13 +170,13 @@ pub(crate) struct AboutRow {
 impl Value for AboutRow {}
 
 impl AboutRow {
-    /// The table of captures in use.
+    /// Returns the table of captures in use.
     pub(crate) const fn table_name(&self) -> &'static str {
         let [first, second] = CAPTURES;
         if self.is_second { second } else { first }
     }
 
-    /// The other one.
+    /// Returns the row that puts the other table in use, for keys of this version.
     pub(crate) const fn other(&self, key_version: u16) -> Self {
         Self {
             key_version,

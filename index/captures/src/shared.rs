@@ -26,11 +26,11 @@ pub(crate) struct SharedState {
     pub(crate) names: FileNames,
 }
 
-/// Which files a query sees.
+/// The files that a query sees.
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) shown: NumberSet,
-    /// How many views were before it.
+    /// The number of views before it.
     pub(crate) generation: u64,
 }
 
@@ -50,19 +50,19 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// A number that no file has.
+    /// Returns a number that no file has.
     pub(crate) fn next_number(&mut self) -> u32 {
         self.last_number = self.last_number.saturating_add(1);
         self.last_number
     }
 
-    /// A number that no import has.
+    /// Returns a number that no import has.
     pub(crate) fn next_import(&mut self) -> u32 {
         self.last_import = self.last_import.saturating_add(1);
         self.last_import
     }
 
-    /// The generation of the oldest view that a query still uses, up to the current one.
+    /// Returns the generation of the oldest view that a query still uses, up to the current one.
     pub(crate) fn oldest_generation(&mut self, current: u64) -> u64 {
         self.earlier.retain(|view| view.strong_count() > 0);
         let views = self.earlier.iter().filter_map(Weak::upgrade);
@@ -76,7 +76,7 @@ impl SharedState {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The error of a row that cannot be read.
+    /// Returns the error of a row that cannot be read.
     pub(crate) fn unreadable(&self, table: &str, key: String, why: impl Into<String>) -> DbError {
         DbError::Unreadable {
             path: self.database.path().to_path_buf(),
@@ -86,7 +86,7 @@ impl SharedState {
         }
     }
 
-    /// Looks at the view and reads under it: no change takes effect in between.
+    /// Reads under the current view: no change takes effect in between.
     pub(crate) fn with_view<T>(&self, read: impl FnOnce(&Arc<View>) -> T) -> T {
         read(&self.view.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Takes away the rows of captures that nobody can see any more.
+//! Removes the rows of captures that nobody can see any more.
 //!
 //! Captures of a replaced or deleted file, of a replaced set, and of a writer that did not complete, are out of sight at
 //! once. Their rows stay until a sweep meets them: it reads all captures, a bounded number in each call.
@@ -16,7 +16,7 @@ use crate::writer::BATCH;
 pub(crate) struct Sweep {
     /// The numbers whose rows go.
     dead: NumberSet,
-    /// How many these are, without those of imports.
+    /// The numbers of files among these, without those of imports.
     numbers: Vec<u32>,
     /// The imports whose rows go.
     imports: Vec<u32>,
@@ -30,16 +30,16 @@ pub(crate) struct Sweep {
 /// The outcome of a part of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweepReport {
-    /// How many captures were read.
+    /// The number of captures that were read.
     pub read: u64,
-    /// How many of them were taken away.
+    /// The number of those that were removed.
     pub removed: u64,
     /// Whether nothing is left to do; else the caller goes on.
     pub is_complete: bool,
 }
 
 impl Captures {
-    /// Goes on taking away rows that nobody can see, and reads up to `limit` captures for it. A sweep that nobody needs
+    /// Removes rows that nobody can see; reads up to `limit` captures in one call. A sweep that nobody needs
     /// reads none.
     ///
     /// While a query that began before the sweep still runs, there is nothing to do, and the sweep is not complete.
@@ -187,7 +187,7 @@ impl SharedState {
     }
 }
 
-/// A number of a file, from its row.
+/// Returns a number of a file, from its row.
 pub(crate) fn file_number(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

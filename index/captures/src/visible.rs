@@ -1,8 +1,8 @@
-//! Which numbers of files are shown: bits in pages that versions share.
+//! The numbers of the files that are shown: bits in pages that versions share.
 
 use std::sync::Arc;
 
-/// How many numbers a page has.
+/// The number of numbers on a page.
 const PAGE: u32 = 64 * 64;
 
 type Page = [u64; 64];
@@ -14,7 +14,7 @@ pub(crate) struct NumberSet {
 }
 
 impl NumberSet {
-    /// Whether a number is in it.
+    /// Returns whether a number is in it.
     pub(crate) fn has(&self, number: u32) -> bool {
         let (page, word, bit) = split(number);
         let page = self.pages.get(page).and_then(Option::as_deref);
@@ -22,7 +22,7 @@ impl NumberSet {
             .is_some_and(|word| word & bit != 0)
     }
 
-    /// Puts a number in, or takes it out.
+    /// Adds or removes a number.
     pub(crate) fn set(&mut self, number: u32, is_in: bool) {
         let (page, word, bit) = split(number);
         if self.pages.len() <= page {
@@ -41,7 +41,7 @@ impl NumberSet {
     }
 }
 
-/// The page, the word in it and the bit in that.
+/// Returns the page, the word in it and the bit in that.
 fn split(number: u32) -> (usize, usize, u64) {
     let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
     (

@@ -1,4 +1,4 @@
-//! Adds the captures of one file, all at once for those who look.
+//! Writes the captures of one file; queries see all of them at once.
 
 use archive_db::{Batch, DbError};
 use archive_formats::cdx::Capture;
@@ -13,7 +13,7 @@ use crate::rows::NumberRow;
 /// A batch is written when it has this many bytes.
 pub(crate) const BATCH: usize = 1 << 20;
 
-/// Takes the captures of one file of the archive.
+/// The writer of the captures of one file of the archive.
 ///
 /// Nobody sees them before [`FileWriter::complete`], which puts them in the place of those that the file had. Captures of a
 /// writer that was dropped, or whose process was killed, are never seen, and [`Captures::sweep`] takes them away.
@@ -88,13 +88,13 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Keeps text with the file once the writer is completed.
+    /// Stores a note with the file once the writer is completed.
     pub fn note(&mut self, note: Option<String>) {
         self.note = Some(FileChange::Note(note));
     }
 
     /// Shows the captures in the place of those that the file had, and says that it is indexed, or that it has nothing to
-    /// index; keeps how far the archive was followed in the same batch, if that is given. Gives the number of captures.
+    /// index; keeps how far the archive was followed in the same batch, if that is given. Returns the number of captures.
     ///
     /// The change is logged, and durable with the next [`Captures::sync`].
     ///

@@ -5,9 +5,9 @@ use super::text::{put_text, take_text};
 
 /// The whole URL follows.
 const WHOLE: u8 = 0;
-/// From here on, the URL is made from the key, with some of the marks below added.
+/// The first of the numbers for a URL that is made from its key: some of the marks below are added.
 const DERIVED: u8 = 0x10;
-/// From here on, scheme and host are made from the key, and the text from the path on follows.
+/// The first of the numbers for a URL whose scheme and host are made from its key; the text from the path on follows.
 const HOST: u8 = 0x20;
 
 /// It begins with `https://`, and else with `http://`.
@@ -51,7 +51,7 @@ pub(super) fn put(out: &mut Vec<u8>, key: &str, url: &str) {
     put_text(out, rest);
 }
 
-/// The text behind the host that is that of a key.
+/// Returns the text behind the host that is that of a key.
 fn behind_host<'a>(key: &str, text: &'a str) -> Option<&'a str> {
     let (labels, port) = host(key)?;
     let mut rest = text;
@@ -89,7 +89,7 @@ pub(super) fn take(rest: &mut &[u8], key: &str) -> Option<String> {
     Some(url)
 }
 
-/// The scheme as marks, and the URL from its host on.
+/// Returns the scheme as marks, and the URL from its host on.
 fn scheme(url: &str) -> Option<(u8, &str)> {
     if let Some(rest) = url.strip_prefix("http://") {
         return Some((0, rest));
@@ -97,18 +97,18 @@ fn scheme(url: &str) -> Option<(u8, &str)> {
     url.strip_prefix("https://").map(|rest| (HTTPS, rest))
 }
 
-/// The path and the query of a key.
+/// Returns the path and the query of a key.
 fn path(key: &str) -> Option<&str> {
     key.split_once(')').map(|(_, path)| path)
 }
 
-/// The labels of the host of a key, turned round, and its port with the colon.
+/// Returns the labels of the host of a key, turned round, and its port with the colon.
 fn host(key: &str) -> Option<(&str, &str)> {
     let (host, _) = key.split_once(')')?;
     Some(host.find(':').map_or((host, ""), |at| host.split_at(at)))
 }
 
-/// Scheme and host of a key; none if it has no host that is turned round.
+/// Returns scheme and host of a key; none if it has no host that is turned round.
 fn push_host(url: &mut String, key: &str, marks: u8) -> Option<()> {
     let (labels, port) = host(key)?;
     url.push_str(if marks & HTTPS == 0 {

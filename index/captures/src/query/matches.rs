@@ -25,10 +25,10 @@ use crate::shared::{SharedState, View};
 /// After this many rows of one key at times that are not asked for, the rest of them is skipped.
 const PATIENCE: u32 = 16;
 
-/// For how many files it is kept whether their captures are wanted.
+/// The most files of which it is remembered whether their captures are asked for.
 const TESTED: usize = 1 << 14;
 
-/// Says of a source whether its captures are given; asked once for each file that is met.
+/// Decides whether the captures of a source are given; called once for each file that is met.
 pub(crate) type SourceTest = Box<dyn Fn(&Source) -> bool + Send + Sync>;
 
 /// The captures that answer a query, as they were when it was asked.
@@ -84,8 +84,8 @@ impl Captures {
         Ok(Matches(Answer::Last(last.into_iter())))
     }
 
-    /// The captures of a query before they are thinned out, as they were given to the index; of some sources only, if there is
-    /// a test.
+    /// Returns the captures of a query before they are thinned out, as they were given to the index; of some sources only,
+    /// if there is a test.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl Captures {
     }
 }
 
-/// The query for the last captures in the opposite order, where these are the first ones of that.
+/// Returns the query for the last captures in the opposite order, where these are the first ones of that.
 fn from_the_end(query: &CaptureQuery) -> Option<CaptureQuery> {
     let Some(Limit::Last(count)) = query.limit else {
         return None;
@@ -163,13 +163,13 @@ impl Iterator for MatchingRows<'_> {
 }
 
 impl MatchingRows<'_> {
-    /// Lets each capture name where it comes from.
+    /// Makes each capture name its source.
     fn naming_sources(mut self) -> Self {
         self.names_sources = true;
         self
     }
 
-    /// The next row that all conditions hold for.
+    /// Returns the next row that all conditions hold for.
     fn find(&mut self) -> Result<Option<Capture>, DbError> {
         while let Some((place, packed)) = self.walk.next().transpose()? {
             if place.time < self.from || place.time > self.to {
@@ -197,7 +197,7 @@ impl MatchingRows<'_> {
         Ok(None)
     }
 
-    /// Whether captures of a file are asked for, and may be shown.
+    /// Returns whether captures of a file are asked for, and may be shown.
     fn is_wanted(&mut self, file: u32) -> Result<bool, DbError> {
         if let Some(is_wanted) = self.tested.get(&file) {
             return Ok(*is_wanted);
@@ -222,8 +222,8 @@ impl fmt::Debug for MatchingRows<'_> {
     }
 }
 
-/// Lets a capture name its set, if it was imported, and its line, if that says no place. Two captures of one key and time are
-/// then never alike: neither in these fields nor in file and offset.
+/// Writes into a capture its set, if it was imported, and its line, if that says no place. Two captures of one key and time
+/// are then never alike: neither in these fields nor in file and offset.
 fn name_source(capture: &mut Capture, position: Position, source: &Source) {
     let is_free = |name: &str| name != SET_FIELD && name != LINE_FIELD;
     capture.extra.retain(|(name, _)| is_free(name));
@@ -239,8 +239,8 @@ fn name_source(capture: &mut Capture, position: Position, source: &Source) {
     }
 }
 
-/// A capture that a file only tells of has no record of its own: it is shown where the record lies that has its content.
-/// Says whether it is such a capture.
+/// Returns a capture that a file only tells of has no record of its own: it is shown where the record lies that has its
+/// content. Returns whether it is such a capture.
 fn show_original(capture: &mut Capture) -> bool {
     if capture.offset.is_some() {
         return false;
@@ -258,7 +258,7 @@ fn show_original(capture: &mut Capture) -> bool {
 }
 
 impl SharedState {
-    /// Whether a file is in the archive, and not withdrawn: a record in it can be shown.
+    /// Returns whether a file is in the archive, and not withdrawn: a record in it can be shown.
     fn has_file(&self, file: Option<&str>) -> Result<bool, DbError> {
         let Some(file) = file else {
             return Ok(false);
@@ -267,8 +267,8 @@ impl SharedState {
         Ok(row.is_some_and(|row| !row.is_withdrawn))
     }
 
-    /// Whether a source is a set, and the archive has withdrawn the file that the set names. A file that the archive never had
-    /// is not withdrawn.
+    /// Returns whether a source is a set, and the archive has withdrawn the file that the set names. A file that the
+    /// archive never had is not withdrawn.
     fn is_withdrawn_import(&self, source: &Source) -> Result<bool, DbError> {
         let file = source.file.as_deref().filter(|_| source.set.is_some());
         let Some(file) = file else {
@@ -278,7 +278,7 @@ impl SharedState {
         Ok(row.is_some_and(|row| row.is_withdrawn))
     }
 
-    /// The capture of a row, and its source.
+    /// Returns the capture of a row, and its source.
     pub(crate) fn unpack(
         &self,
         place: &Place,
@@ -293,8 +293,8 @@ impl SharedState {
         Ok((capture, source))
     }
 
-    /// The capture of a row as answers show it, and its source. A capture that a file only tells of is shown if the file with
-    /// its record is.
+    /// Returns the capture of a row as answers show it, and its source. A capture that a file only tells of is shown if the
+    /// file with its record is.
     fn shown(
         &self,
         place: &Place,
@@ -308,8 +308,8 @@ impl SharedState {
         Ok(Some((capture, source)))
     }
 
-    /// The place behind which an answer goes on: that of the row which is shown as the capture of a cursor, or, if there is
-    /// no such row any more, the one before the second of the cursor, so that no capture is left out.
+    /// Returns the place behind which an answer goes on: that of the row which is shown as the capture of a cursor, or, if
+    /// there is no such row any more, the one before the second of the cursor, so that no capture is left out.
     fn place_behind(&self, view: &View, cursor: &Cursor, order: Order) -> Result<Place, DbError> {
         let second = second_of(cursor);
         for row in self.tables.captures.range(second.clone())? {

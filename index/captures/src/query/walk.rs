@@ -13,7 +13,7 @@ use crate::rows::PackedCapture;
 type Row = (Place, PackedCapture);
 type CaptureTable = Table<Place, PackedCapture>;
 
-/// Which way rows are read.
+/// The direction in which rows are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Forwards,
@@ -49,7 +49,7 @@ struct Side<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// The rows of a query; only those behind a place, if there is one.
+    /// Returns the rows of a query; only those behind a place, if there is one.
     pub(crate) fn new(
         captures: &'a CaptureTable,
         query: &CaptureQuery,
@@ -88,7 +88,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next row.
+    /// Returns the next row.
     pub(crate) fn next(&mut self) -> Option<Result<Row, DbError>> {
         match self {
             Self::Straight { rows, .. } => rows.next(),
@@ -130,7 +130,7 @@ impl Closest<'_> {
 }
 
 impl Side<'_> {
-    /// The distance of the next row.
+    /// Returns the distance of the next row.
     fn peek(&mut self, at: i64) -> Result<Option<u64>, DbError> {
         if self.next.is_none()
             && let Some(row) = self.rows.next().transpose()?
@@ -142,7 +142,7 @@ impl Side<'_> {
     }
 }
 
-/// The places that a query asks for. Of several keys they are those of all times.
+/// Returns the places that a query asks for. Of several keys they are those of all times.
 fn bounds(query: &CaptureQuery) -> Range<Place> {
     match &query.keys {
         KeyMatch::Exact(key) => {
@@ -158,7 +158,7 @@ fn bounds(query: &CaptureQuery) -> Range<Place> {
     }
 }
 
-/// The places of the key and second of a cursor.
+/// Returns the places of the key and second of a cursor.
 pub(crate) fn second_of(cursor: &Cursor) -> Range<Place> {
     let second = Stamp::from_time(cursor.timestamp.time());
     let place = |time| Place::before(&cursor.key, time);
