@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use crate::report::BuildReport;
 
-/// Why no index was built.
+/// The reason why no index was built.
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// The temporary files cannot be written or read.
@@ -81,12 +81,12 @@ pub fn build<R: Read>(
 }
 
 impl<'a> Workspace<'a> {
-    /// A sorter that leaves out repeated lines. At most four are in use at once.
+    /// Returns a sorter that leaves out repeated lines. At most four are in use at once.
     fn sorter(self) -> Sorter {
         Sorter::new(self.directory, self.memory / 4).unique()
     }
 
-    /// Sorts, into a temporary file.
+    /// Sorts lines into a temporary file.
     fn sorted(self, sorter: Sorter) -> Result<SortedLines<'a>, BuildError> {
         let file = tempfile::tempfile_in(self.directory);
         let mut file = file.map_err(|source| self.failed(source))?;
@@ -120,7 +120,7 @@ struct SortedLines<'a> {
 }
 
 impl SortedLines<'_> {
-    /// The lines from the first one.
+    /// Returns the lines from the first one.
     fn lines(&mut self) -> Result<impl Iterator<Item = Result<String, BuildError>>, BuildError> {
         let workspace = self.workspace;
         self.file

@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::layout::{self, FOOTER_LENGTH, Footer, HEADER, MAGIC, SEAL_LENGTH};
 use crate::search::{Line, SearchedFile};
 
-/// Why an index cannot be used.
+/// The reason why an index cannot be used.
 #[derive(Debug, Error)]
 pub enum DedupError {
     /// The file cannot be read.
@@ -160,12 +160,12 @@ impl DedupIndex {
         Ok(())
     }
 
-    /// The number of captures: of lines in the section by URL.
+    /// Returns the number of captures: of lines in the section by URL.
     pub fn captures(&self) -> u64 {
         self.footer.urls
     }
 
-    /// The jobs whose metadata was read, in rising order, each once: those of other organisations, too.
+    /// Returns the jobs whose metadata was read, in rising order, each once: those of other organisations, too.
     ///
     /// # Errors
     ///
@@ -187,7 +187,8 @@ impl DedupIndex {
         Ok(jobs.into_iter().collect())
     }
 
-    /// The latest capture of exactly this URL, for a conditional request. It may have neither `etag` nor `last_modified`.
+    /// Returns the latest capture of exactly this URL, for a conditional request. It may have neither `etag` nor
+    /// `last_modified`.
     ///
     /// # Errors
     ///
@@ -204,7 +205,7 @@ impl DedupIndex {
         line.map(|line| self.capture(&line)).transpose()
     }
 
-    /// The first capture of this content under exactly this URL.
+    /// Returns the first capture of this content under exactly this URL.
     ///
     /// # Errors
     ///
@@ -219,7 +220,7 @@ impl DedupIndex {
         self.first_of_digest(&prefix, |line| has_key(line, &key))
     }
 
-    /// A first capture of this content under any URL; always the same one.
+    /// Returns a first capture of this content under any URL; always the same one.
     ///
     /// # Errors
     ///
@@ -228,7 +229,7 @@ impl DedupIndex {
         self.first_of_digest(&format!("{digest} "), |_| true)
     }
 
-    /// The first line of the section by digest that begins with `prefix`, and whose capture is `wanted`.
+    /// Returns the first line of the section by digest that begins with `prefix`, and whose capture is `wanted`.
     fn first_of_digest(
         &self,
         prefix: &str,
@@ -258,7 +259,7 @@ impl DedupIndex {
         Ok(None)
     }
 
-    /// The line of the section by URL that a line of the section by digest leads to.
+    /// Returns the line of the section by URL that a line of the section by digest leads to.
     fn target(&self, line: &Line, by_url: &Range<u64>) -> Result<Line, DedupError> {
         let offset = str::from_utf8(&line.text).ok();
         let offset = offset.and_then(|text| text.split(' ').nth(3)?.parse::<u64>().ok());
@@ -303,7 +304,7 @@ impl DedupIndex {
 }
 
 impl EarlierCapture {
-    /// `None` if the line lacks what every line has.
+    /// Takes the fields of a line; `None` if it lacks what every line has.
     fn from_capture(capture: Capture) -> Option<Self> {
         let extra = |name| capture.extra(name).map(str::to_owned);
         Some(Self {
@@ -321,13 +322,13 @@ impl EarlierCapture {
     }
 }
 
-/// Whether a line of the section by URL has this key.
+/// Returns whether a line of the section by URL has this key.
 fn has_key(line: &Line, key: &str) -> bool {
     let rest = line.text.strip_prefix(key.as_bytes());
     rest.is_some_and(|rest| rest.starts_with(b" "))
 }
 
-/// Why a file with this beginning is refused.
+/// Returns why a file with this beginning is refused.
 fn refused_header(path: &Path, header: &[u8]) -> DedupError {
     let path = path.to_owned();
     if HEADER.as_bytes().starts_with(header) {

@@ -26,15 +26,15 @@ pub(crate) const SEAL_LENGTH: usize = 73;
 /// The last lines of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
-    /// Where the section by URL lies.
+    /// The range of the section by URL.
     pub(crate) by_url: Range<u64>,
     /// The lines of the section by URL.
     pub(crate) urls: u64,
-    /// Where the section by digest lies.
+    /// The range of the section by digest.
     pub(crate) by_digest: Range<u64>,
     /// The lines of the section by digest.
     pub(crate) digests: u64,
-    /// Where the section of jobs lies.
+    /// The range of the section of jobs.
     pub(crate) jobs: Range<u64>,
     /// The lines of the section of jobs.
     pub(crate) job_count: u64,
@@ -69,7 +69,7 @@ impl Footer {
         (is_sound && footer.to_string() == text).then_some(footer)
     }
 
-    /// The lines of the footer but for the last one, which the seal covers.
+    /// Returns the lines of the footer but for the last one, which the seal covers.
     pub(crate) fn sealed(&self) -> String {
         let length = self.jobs.end.saturating_add(FOOTER_LENGTH as u64);
         format!(
@@ -90,7 +90,7 @@ impl fmt::Display for Footer {
     }
 }
 
-/// The text with everything escaped that would end a key: ASCII control characters, blanks and DEL.
+/// Returns the text with everything escaped that would end a key: ASCII control characters, blanks and DEL.
 pub(crate) fn key(text: &str) -> String {
     let ends_key = |letter: char| letter == ' ' || letter.is_ascii_control();
     let mut key = String::with_capacity(text.len());
@@ -105,7 +105,7 @@ pub(crate) fn key(text: &str) -> String {
     key
 }
 
-/// The beginning of the line of a digest under a URL, in the section by digest.
+/// Returns the beginning of the line of a digest under a URL, in the section by digest.
 pub(crate) fn digest_prefix(digest: &str, key: &str) -> String {
     let hash = blake3::hash(key.as_bytes()).to_hex();
     format!("{digest} {} ", hash.get(..16).unwrap_or_default())

@@ -10,7 +10,8 @@ const NAMED: usize = 1000;
 /// The most characters of a URI, a name or a reason in a problem.
 const SHOWN: usize = 300;
 
-/// A text from a metadata file as it is shown to people: in one line, without what steers a terminal, and not endless.
+/// Returns a text from a metadata file as it is shown to people: in one line, without what steers a terminal, and not
+/// endless.
 pub(crate) fn shown(text: &str) -> String {
     let mut shown = String::new();
     for letter in text.chars().take(SHOWN) {

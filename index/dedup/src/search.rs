@@ -32,7 +32,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// The offset behind its line end.
+    /// Returns the offset behind its line end.
     pub(crate) fn end(&self) -> u64 {
         self.start
             .saturating_add(self.text.len() as u64)
@@ -59,7 +59,7 @@ impl SearchedFile {
         &self.file
     }
 
-    /// The first line of a section that is not less than `target`, or `None` if all are less.
+    /// Returns the first line of a section that is not less than `target`, or `None` if all are less.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl SearchedFile {
             .transpose()
     }
 
-    /// The last line of a section that is less than `target`, or `None` if none is.
+    /// Returns the last line of a section that is less than `target`, or `None` if none is.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl SearchedFile {
             .transpose()
     }
 
-    /// The offset of the first line that is not less than `target`: a begin of a line, or the end of the section.
+    /// Returns the offset of the first line that is not less than `target`: a begin of a line, or the end of the section.
     fn lower_bound(&self, section: &Range<u64>, target: &[u8]) -> io::Result<u64> {
         let (mut low, mut high) = (section.start, section.end);
         let mut step = 0;
@@ -133,7 +133,7 @@ impl SearchedFile {
         Ok(judged)
     }
 
-    /// The line in which an offset of a section lies.
+    /// Returns the line in which an offset of a section lies.
     ///
     /// # Errors
     ///

@@ -26,22 +26,22 @@ pub(super) struct Graph<'a> {
     pub(super) duplicates: Sorter,
 }
 
-/// The name of a capture by its place.
+/// Returns the name of a capture by its place.
 fn place(file: &str, offset: u64) -> String {
     format!("p {} {offset:020}", layout::key(file))
 }
 
-/// The name of a capture by its URL and second.
+/// Returns the name of a capture by its URL and second.
 fn moment(key: &str, time: Stamp) -> String {
     format!("u {key} {}", second(time))
 }
 
-/// The name of a capture by the id of its record.
+/// Returns the name of a capture by the id of its record.
 fn record(id: &str) -> String {
     format!("r {}", layout::key(id))
 }
 
-/// The names under which the origin of a capture with this key is sought, the surest first.
+/// Returns the names under which the origin of a capture with this key is sought, the surest first.
 fn names_of_origin(origin: &Origin, key: &str) -> Vec<String> {
     match origin {
         Origin::Place(DuplicateOrigin { file, offset, time }) => {
@@ -55,8 +55,8 @@ fn names_of_origin(origin: &Origin, key: &str) -> Vec<String> {
     }
 }
 
-/// The lines of a capture, one for each of its names, each followed by how much is said of the one of that name: what makes
-/// it a revisit comes first, because a revisit must not be taken for a response.
+/// Returns the lines of a capture, one for each of its names, each followed by how much is said of the one of that name:
+/// what makes it a revisit comes first, because a revisit must not be taken for a response.
 pub(super) fn node_lines(capture: &Capture) -> Vec<String> {
     let rank = match (fact::is_revisit(capture), fact::origin(capture)) {
         (true, Some(_)) => 0,
@@ -111,7 +111,7 @@ pub(super) struct Duplicate {
 }
 
 impl Duplicate {
-    /// A duplicate whose origin is known.
+    /// Returns a duplicate whose origin is known.
     pub(super) fn new(capture: &Capture) -> Self {
         let mut duplicate = Self {
             name: String::new(),
@@ -125,14 +125,14 @@ impl Duplicate {
         duplicate
     }
 
-    /// Leads to the origin of a capture with this key.
+    /// Points a duplicate to the origin of a capture with this key.
     fn lead_to(&mut self, origin: &Origin, key: &str) {
         let mut names = names_of_origin(origin, key).into_iter();
         self.name = names.next().unwrap_or_default();
         self.otherwise = names.next();
     }
 
-    /// The line.
+    /// Returns its line.
     pub(super) fn write(&self) -> String {
         let capture = Format::Cdxj.write(&self.capture);
         let otherwise = self.otherwise.as_deref().unwrap_or_default();
@@ -192,7 +192,7 @@ struct ChainFollower<'a> {
 }
 
 impl ChainFollower<'_> {
-    /// Takes every duplicate one step further. The first pass takes all first captures as well.
+    /// Moves every duplicate one step further. The first pass takes all first captures as well.
     fn pass(
         &mut self,
         nodes: &mut SortedLines<'_>,
@@ -246,7 +246,7 @@ impl ChainFollower<'_> {
         }
     }
 
-    /// A duplicate has met its origin.
+    /// Moves a duplicate on from its origin.
     fn step(&mut self, mut duplicate: Duplicate, origin: &Capture) -> Result<(), BuildError> {
         if !fact::is_revisit(origin) {
             return self.first_capture(&duplicate, origin);
@@ -268,7 +268,7 @@ impl ChainFollower<'_> {
         Ok(())
     }
 
-    /// No capture has the name: the other one is tried, if there is one.
+    /// Tries the other name of a duplicate, if there is one: no capture has this one.
     fn seek_otherwise(&mut self, mut duplicate: Duplicate) -> Result<(), BuildError> {
         if let Some(name) = duplicate.otherwise.take() {
             duplicate.name = name;
@@ -283,7 +283,7 @@ impl ChainFollower<'_> {
         Ok(())
     }
 
-    /// A duplicate has come to its first capture: that content is found under its URL, too.
+    /// Ends a duplicate at its first capture: that content is found under its URL, too.
     fn first_capture(&mut self, duplicate: &Duplicate, first: &Capture) -> Result<(), BuildError> {
         let line = &duplicate.capture;
         let is_other = |(one, other): (&String, &String)| one != other;
@@ -309,7 +309,7 @@ impl ChainFollower<'_> {
         self.push_capture(&capture)
     }
 
-    /// Takes a line of the section by URL.
+    /// Adds a line of the section by URL.
     fn push_capture(&mut self, capture: &Capture) -> Result<(), BuildError> {
         if capture.digest.is_none() || capture.file.is_none() {
             return Ok(());

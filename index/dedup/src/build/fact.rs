@@ -34,9 +34,9 @@ const EXTRA: [(&str, &str); 3] = [
 /// The capture that a revisit repeats, as its source names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// By its place in an archive file: the annotation of a crawl log.
+    /// The place in an archive file: the annotation of a crawl log.
     Place(DuplicateOrigin),
-    /// By its record: the fields of a revisit record.
+    /// The record itself: the fields of a revisit record.
     Record {
         /// The id of the record.
         id: Option<String>,
@@ -81,11 +81,11 @@ pub(super) struct Fact {
 /// The kind of a line of a metadata file, in the order in which lines of one time are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactKind {
-    /// Of our own index of captures: complete.
+    /// A line of our own index of captures: complete.
     Capture,
-    /// Of an index of records: a place without a digest.
+    /// A line of an index of records: a place without a digest.
     Index,
-    /// Of a crawl log: a digest without a place.
+    /// A line of a crawl log: a digest without a place.
     Log,
 }
 
@@ -102,7 +102,8 @@ impl FactKind {
 }
 
 impl Fact {
-    /// The line. The number of the record comes last: it depends on the order in which files are read, and no result may.
+    /// Returns the line. The number of the record comes last: it depends on the order in which files are read, and no
+    /// result may.
     pub(super) fn write(&self) -> String {
         format!(
             "{}\t{}\t{}\t{}\t{}\t{:020}",
@@ -130,12 +131,12 @@ impl Fact {
     }
 }
 
-/// The second of a time, with 14 digits.
+/// Returns the second of a time, with 14 digits.
 pub(super) fn second(time: Stamp) -> Stamp {
     Stamp::from_time(time.time())
 }
 
-/// Whether pages of the web lie under this URL.
+/// Returns whether pages of the web lie under this URL.
 fn is_web(url: &str) -> bool {
     let begins = |scheme: &str| {
         let start = url.get(..scheme.len());
@@ -144,7 +145,7 @@ fn is_web(url: &str) -> bool {
     begins("http://") || begins("https://")
 }
 
-/// Why a line gives no capture.
+/// The reason why a line gives no capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoCapture {
     /// It is about something that is never deduplicated.
@@ -213,7 +214,7 @@ pub(super) fn from_index(line: &str) -> Result<Capture, NoCapture> {
     Ok(capture)
 }
 
-/// With its key, and everything that says where it lies.
+/// Completes a capture with its key; refuses one that does not say where it lies.
 fn normal(mut capture: Capture) -> Result<Capture, NoCapture> {
     let missing = |what: &str| NoCapture::Bad(format!("it has no {what}"));
     let url = capture.original.as_deref().ok_or_else(|| missing("URL"))?;
@@ -258,12 +259,12 @@ pub(super) fn from_log(line: &str) -> Result<Capture, NoCapture> {
     Ok(capture)
 }
 
-/// Whether the capture is a revisit, so that nothing may refer to it.
+/// Returns whether the capture is a revisit, so that nothing may refer to it.
 pub(super) fn is_revisit(capture: &Capture) -> bool {
     capture.extra(REVISIT).is_some()
 }
 
-/// The origin of a revisit, where it is known.
+/// Returns the origin of a revisit, where it is known.
 pub(super) fn origin(capture: &Capture) -> Option<Origin> {
     let time = capture.extra(REVISIT)?.parse().ok();
     if let Some(place) = &capture.original_record {

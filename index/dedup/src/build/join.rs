@@ -95,7 +95,7 @@ impl Joiner {
         records.try_for_each(|record| self.push_node(&record))
     }
 
-    /// Takes a line of a log with its record.
+    /// Adds a line of a log with its record.
     fn push_line(&mut self, mut line: Capture, record: Option<Capture>) -> Result<(), BuildError> {
         if let Some(record) = record {
             if fact::is_revisit(&record) && !fact::is_revisit(&line) {
@@ -111,7 +111,7 @@ impl Joiner {
         self.push_capture(&line)
     }
 
-    /// Takes a capture, and sends one that repeats another on its way.
+    /// Adds a capture; one that repeats another becomes a duplicate to follow.
     fn push_capture(&mut self, capture: &Capture) -> Result<(), BuildError> {
         if fact::origin(capture).is_some() {
             let duplicate = Duplicate::new(capture);

@@ -22,7 +22,7 @@ pub(super) enum BlockLine {
     Unusable(String),
 }
 
-/// Reads lines, and hashes all that is read.
+/// A reader of lines that hashes all bytes that it reads.
 #[derive(Debug)]
 pub(super) struct LineReader<R> {
     block: R,
@@ -34,7 +34,7 @@ impl<R: BufRead> LineReader<R> {
         Self { block, hashers }
     }
 
-    /// The next line; `None` at the end of the block. A line that is too long is passed over without being held.
+    /// Returns the next line; `None` at the end of the block. A line that is too long is passed over without being held.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl<R: BufRead> LineReader<R> {
         }))
     }
 
-    /// The hashers, which have seen the lines that were read.
+    /// Returns the hashers, which have seen the lines that were read.
     pub(super) fn into_hashers(self) -> Hashers {
         self.hashers
     }

@@ -38,7 +38,7 @@ struct CaptureIndexes {
 }
 
 impl TrustedLines {
-    /// Whether a line is used. The log and the CDX of a job are not, where all its captures are there.
+    /// Returns whether a line is used. The log and the CDX of a job are not, where all its captures are there.
     pub(super) fn accept(&self, fact: &Fact) -> bool {
         let captures = self.captures.get(&fact.job);
         let is_complete = captures.is_some_and(|captures| captures.begun == captures.whole);
@@ -47,7 +47,7 @@ impl TrustedLines {
     }
 }
 
-/// Reads files one after another.
+/// The reader of metadata files, one after another.
 #[derive(Debug)]
 pub(super) struct Collector {
     facts: Sorter,
@@ -67,7 +67,7 @@ pub(super) struct Collector {
 struct MetadataRecord {
     file: String,
     uri: String,
-    /// Where the record begins in the file.
+    /// The offset of the record in the file.
     offset: u64,
     kind: FactKind,
     job: String,
@@ -76,7 +76,7 @@ struct MetadataRecord {
 }
 
 impl MetadataRecord {
-    /// `None` for all other records of a metadata file.
+    /// Recognizes a record by its URI; `None` for all records that are not read.
     fn from_uri(uri: &str, file: &str, offset: u64) -> Option<Self> {
         let (organization, path) = uri.strip_prefix("metadata://")?.split_once('/')?;
         let kinds = [
@@ -161,7 +161,7 @@ impl Collector {
         }
     }
 
-    /// The facts, to be sorted, which of them are believed, and the jobs that they are of.
+    /// Returns the facts, to be sorted, which of them are believed, and the jobs that they are of.
     pub(super) fn finish(self) -> (Sorter, TrustedLines, BTreeSet<String>) {
         (self.facts, self.trusted, self.all_jobs)
     }
@@ -301,7 +301,7 @@ impl Collector {
         self.trusted.captures.entry(job.to_owned()).or_default()
     }
 
-    /// Takes a line, or names it.
+    /// Adds the capture of a line, or reports the line.
     fn line(
         &mut self,
         source: &MetadataRecord,
@@ -329,7 +329,7 @@ impl Collector {
     }
 }
 
-/// Whether a record lacks its end, and nothing else is wrong with it.
+/// Returns whether a record lacks its end, and nothing else is wrong with it.
 fn is_cut(end: &End) -> bool {
     let mut costly = end
         .defects
