@@ -1,4 +1,4 @@
-//! Looking captures up.
+//! Queries for captures, as one trait.
 
 use std::fmt;
 use std::pin::Pin;

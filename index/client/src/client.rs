@@ -31,10 +31,10 @@ use crate::error::IndexError;
 /// The largest message that is read, in bytes.
 const LARGEST_MESSAGE: usize = 8 << 20;
 
-/// How many bytes of an import are sent in one message.
+/// The number of bytes of an import that are sent in one message.
 const CHUNK: usize = 256 << 10;
 
-/// How long this end waits.
+/// The longest waits of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexLimits {
     /// The longest wait for an answer, or for the next message of one.
@@ -67,13 +67,13 @@ pub struct ExportStream {
 }
 
 impl IndexClient {
-    /// Takes a channel to an index.
+    /// Makes a client over a channel to an index.
     pub fn new(channel: Channel, limits: IndexLimits) -> Self {
         let client = CapturesClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
         Self { client, limits }
     }
 
-    /// Asks how the index stands. Parked files are named after `parked_after` only.
+    /// Asks for the status of the index. Only parked files after `parked_after` are named.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl IndexClient {
         Ok(IndexStatus::try_from(answer)?)
     }
 
-    /// Lets parked files be tried again: those that are named, or all. Says how many.
+    /// Tries parked files again: those that are named, or all. Returns how many.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl IndexClient {
         Ok(answer.files)
     }
 
-    /// Deletes the captures that came from files, and lets the index follow the archive from a full listing. Says how many
+    /// Deletes the captures that came from files, and lets the index follow the archive from a full listing. Returns how many
     /// were deleted.
     ///
     /// # Errors
@@ -246,7 +246,7 @@ impl<S> CaptureReader<S> {
         }
     }
 
-    /// Takes a message apart.
+    /// Decodes a message.
     fn take(&mut self, message: wire::QueryResponse) -> Result<(), IndexError> {
         let came = u64::try_from(message.captures.len()).unwrap_or(u64::MAX);
         self.count = self.count.saturating_add(came);

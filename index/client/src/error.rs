@@ -1,4 +1,4 @@
-//! Why the index did not do as it was asked, by what the caller does next.
+//! The error of a call to the index, sorted by what the caller does next.
 
 use archive_rpc::{ConnectError, InvalidMessage, Kind};
 use tonic::{Code, Status};
@@ -6,7 +6,7 @@ use tonic::{Code, Status};
 /// The most characters that are repeated of a text from the other end.
 const LONGEST_TEXT: usize = 2000;
 
-/// Why there is no answer, or no answer that counts.
+/// The reason why there is no answer, or no answer that counts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct IndexError {
@@ -23,7 +23,7 @@ impl IndexError {
         Self { kind, message }
     }
 
-    /// Whether the same request may succeed in a moment.
+    /// Returns whether the same request may succeed in a moment.
     pub const fn is_passing(&self) -> bool {
         matches!(self.kind, Kind::Busy | Kind::Unavailable | Kind::TimedOut)
     }
@@ -60,7 +60,7 @@ impl IndexError {
         Self::new(kind, format!("{said}{advice}"))
     }
 
-    /// An answer that was cut.
+    /// Makes the error for an answer that was cut.
     pub(crate) fn cut() -> Self {
         Self::new(
             Kind::Unavailable,
@@ -68,7 +68,7 @@ impl IndexError {
         )
     }
 
-    /// A limit that passed.
+    /// Makes the error for a limit that passed.
     pub(crate) fn silent(limit: std::time::Duration) -> Self {
         Self::new(
             Kind::TimedOut,

@@ -56,7 +56,7 @@ pub fn write(query: &CaptureQuery) -> wire::QueryRequest {
     }
 }
 
-/// A part of the source of a cursor; empty: it has none.
+/// Returns a part of the source of a cursor; empty: it has none.
 fn source(cursor: &Cursor, part: impl Fn(&CursorSource) -> &String) -> String {
     let source = cursor.source.as_deref();
     source.map(part).cloned().unwrap_or_default()

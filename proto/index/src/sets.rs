@@ -19,7 +19,7 @@ pub const MOST_BAD_LINES: usize = 1000;
 #[serde(transparent)]
 pub struct SetName(String);
 
-/// Why a text is no name of a set.
+/// The reason why a text is no name of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidSetName(String);
 
@@ -37,7 +37,7 @@ impl fmt::Display for InvalidSetName {
 impl std::error::Error for InvalidSetName {}
 
 impl SetName {
-    /// Accepts the name of a set.
+    /// Makes the name of a set.
     ///
     /// # Errors
     ///
@@ -109,9 +109,9 @@ pub struct ImportFault {
     pub input: String,
     /// The number of the line, counted from 1.
     pub number: u64,
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// What is wrong with it.
+    /// The fault.
     pub reason: String,
 }
 

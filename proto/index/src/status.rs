@@ -1,4 +1,4 @@
-//! How an index stands, in the nouns that its users and the wire share.
+//! The status of an index, in the nouns that its users and the wire share.
 
 use archive_model::FileName;
 use archive_rpc::InvalidMessage;
@@ -12,7 +12,7 @@ use crate::wire::status_response as message;
 /// The most parked files of one answer.
 pub const MOST_PARKED: usize = 1000;
 
-/// How the index follows the archive.
+/// The way in which the index follows the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FollowState {
@@ -38,12 +38,12 @@ impl FollowState {
     }
 }
 
-/// How an index stands.
+/// The status of an index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IndexStatus {
-    /// How it follows the archive.
+    /// The way in which it follows the archive.
     pub state: FollowState,
-    /// Why it does not, or not yet.
+    /// The reason why it does not, or not yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The number of the last change of the archive that was taken.
@@ -70,7 +70,7 @@ pub struct IndexStatus {
     pub compared: u64,
     /// The number of those that differed.
     pub differed: u64,
-    /// Why the database of captures was begun anew at the start.
+    /// The reason why the database of captures was begun anew at the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rebuilt: Option<String>,
     /// The version of the programme.
@@ -91,18 +91,18 @@ pub struct SetStatus {
 pub struct ParkedFile {
     /// The file.
     pub name: FileName,
-    /// Why its last attempt failed.
+    /// The reason why its last attempt failed.
     pub reason: String,
-    /// How many attempts failed.
+    /// The number of attempts that failed.
     pub failures: u32,
-    /// Since when.
+    /// The time at which it was parked.
     pub since: Timestamp,
 }
 
 /// A file that was read again, beside what the index had of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Comparison {
-    /// When.
+    /// The time of the comparison.
     pub time: Timestamp,
     /// The file.
     pub name: FileName,
