@@ -13,19 +13,19 @@ pub(crate) struct StatusBoard {
 /// One state of the board.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkStatus {
-    /// How the archive is followed.
+    /// The way in which the archive is followed.
     pub(crate) state: FollowState,
-    /// Why the feed does not come.
+    /// The reason why the feed does not come.
     pub(crate) feed_problem: Option<String>,
-    /// Why files are not read.
+    /// The reason why files are not read.
     pub(crate) job_problem: Option<String>,
     /// The last file that was compared.
     pub(crate) comparison: Option<Comparison>,
-    /// How many files were compared since the start.
+    /// The number of files that were compared since the start.
     pub(crate) compared: u64,
-    /// How many of them differed.
+    /// The number of those that differed.
     pub(crate) differed: u64,
-    /// Why the database was begun anew.
+    /// The reason why the database was begun anew.
     pub(crate) rebuilt: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl StatusBoard {
         self.lock().clone()
     }
 
-    /// Says that the feed comes, and how.
+    /// Notes that the feed comes, and in which way.
     pub(crate) fn follows(&self, is_listing: bool) {
         let mut notes = self.lock();
         notes.feed_problem = None;
@@ -60,7 +60,7 @@ impl StatusBoard {
         };
     }
 
-    /// Says why the feed does not come. Says so in the log, if it is news.
+    /// Notes why the feed does not come, and logs a reason that is new.
     pub(crate) fn waits(&self, problem: String) {
         let mut notes = self.lock();
         if notes.feed_problem.as_ref() != Some(&problem) {
@@ -75,7 +75,7 @@ impl StatusBoard {
         }
     }
 
-    /// Says why files are not read, or that they are.
+    /// Notes why files are not read, or that they are.
     pub(crate) fn reads(&self, problem: Option<String>) {
         let mut notes = self.lock();
         if let Some(problem) = &problem

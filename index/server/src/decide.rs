@@ -77,22 +77,22 @@ fn stands(known: Option<KnownFile>, content: FileContent) -> FileAction {
     }
 }
 
-/// Whether a file may have the captures of an earlier crawl in its logs: it is a metadata file of a harvest job.
+/// Returns whether a file may have the captures of an earlier crawl in its logs: it is a metadata file of a harvest job.
 pub(crate) fn is_metadata(name: &str) -> bool {
     name.contains("-metadata-") && is_archive_name(name)
 }
 
-/// Whether a file is an archive file by its name: one that turns out not to be is a failure.
+/// Returns whether a file is an archive file by its name: one that turns out not to be is a failure.
 pub(crate) fn is_archive_name(name: &str) -> bool {
     matches!(kind_of_name(name).as_deref(), Some("warc" | "arc"))
 }
 
-/// Whether a file is an ARC file by its name.
+/// Returns whether a file is an ARC file by its name.
 pub(crate) fn is_arc_name(name: &str) -> bool {
     kind_of_name(name).as_deref() == Some("arc")
 }
 
-/// The last word of a name, but for that of a compression.
+/// Returns the last word of a name, but for that of a compression.
 fn kind_of_name(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase();
     let mut words = name.rsplit('.');
@@ -111,7 +111,7 @@ impl From<&FeedFile> for FileContent {
     }
 }
 
-/// As it is kept with a file: `SIZE ROOT`.
+/// The form in which it is kept with a file: `SIZE ROOT`.
 impl fmt::Display for FileContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.size, self.root)
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Where a file stands in a small archive, beside what an index that follows it shows.
+    /// The state of a file in a small archive, beside what an index that follows it shows.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     struct ArchivedFile {
         content: Option<u8>,

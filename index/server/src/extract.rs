@@ -35,10 +35,10 @@ const LINES: usize = 64;
 /// The most lines that are handed over at once.
 const LINES_TOGETHER: usize = 512;
 
-/// In how many replicas a file is tried before it is settled.
+/// The number of replicas in which a file is tried before it is settled.
 const PASSES: usize = 3;
 
-/// Why a batch was not read to its end. Its files wait again.
+/// The reason why a batch was not read to its end. Its files wait again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BatchError {
     /// The archive does not answer, or refuses.
@@ -64,7 +64,7 @@ pub(crate) struct Extractor {
 struct EndedJob {
     status: JobStatus,
     reports: BTreeMap<FileName, FileReport>,
-    /// Why it has no result.
+    /// The reason why it has no result.
     problem: Option<String>,
 }
 
@@ -132,7 +132,7 @@ impl Extractor {
         Ok(())
     }
 
-    /// Hands over what a job found, then what logs tell of. Each result is read as soon as it is there.
+    /// Sends the captures that a job found, then those that only logs tell of. Each result is read as soon as it is there.
     async fn send_results(
         &self,
         job: &JobStatus,
@@ -249,7 +249,7 @@ impl Extractor {
     }
 }
 
-/// Hands the lines of a result over.
+/// Sends the lines of a result.
 async fn send_lines(mut lines: Lines, sender: &mpsc::Sender<LineStep>) -> Result<(), ClientError> {
     let mut together = Vec::new();
     while let Some(line) = lines.next().await? {
@@ -301,7 +301,7 @@ pub(crate) fn read_line(line: &[u8]) -> Result<ResultLine, ClientError> {
 }
 
 impl ResultLine {
-    /// Whether it belongs into the index. Crawls that wrote WARC files wrote a record of each duplicate, too.
+    /// Returns whether it belongs into the index. Crawls that wrote WARC files wrote a record of each duplicate, too.
     pub(crate) fn is_indexed(&self) -> bool {
         let record = self.capture.original_record.as_ref();
         let told_of = record.filter(|_| self.capture.offset.is_none());

@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// The most steps of the feed that are taken at once.
 const STEPS: usize = 1000;
 
-/// Why a loop ends: the part then ends, too.
+/// The reason why a loop ends: the part then ends, too.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FollowError {
     /// The database fails.
@@ -40,7 +40,7 @@ pub(crate) enum FollowError {
 }
 
 impl FollowError {
-    /// Has the health of the database looked at, if that has failed.
+    /// Reports an error of the database to its health.
     pub(crate) fn look_at(&self, health: &Health) {
         match self {
             Self::Database(error) => health.look_at(error),
@@ -49,7 +49,7 @@ impl FollowError {
     }
 }
 
-/// Why one reading of the feed ended.
+/// The reason why one reading of the feed ended.
 enum FeedEnd {
     Archive(ClientError),
     Fatal(FollowError),
@@ -155,7 +155,7 @@ pub(crate) struct DispatchTask {
 }
 
 impl DispatchTask {
-    /// Has waiting files read until the stop. A batch is made of what waits as soon as there is room for one.
+    /// Dispatches waiting files until the stop. A batch is made of what waits as soon as there is room for one.
     pub(crate) async fn run(self) -> Result<(), FollowError> {
         let mut under_way = FuturesUnordered::new();
         // Nothing is begun before `pause_end`, however often it is looked.

@@ -23,7 +23,7 @@ use index_captures::{Captures, Counts, FileEntry, FileProgress, FileWriter};
 use crate::decide::FileContent;
 use crate::queue::{Attempt, BatchNumber, FileBatch, Queue, QueueLimits, Verdict, WaitingFile};
 
-/// How many waiting files the queue holds; the others wait in the database.
+/// The most waiting files that the queue holds; the others wait in the database.
 const WINDOW: usize = 20_000;
 
 /// The index as it follows the archive.
@@ -94,7 +94,7 @@ impl Follower {
         Ok(state.queue.next_batch(now))
     }
 
-    /// Records how the attempt to read a file of a batch ended. Says what becomes of it.
+    /// Records how the attempt to read a file of a batch ended. Returns the verdict on the file.
     pub(crate) fn settle(
         &self,
         batch: BatchNumber,
@@ -157,7 +157,7 @@ impl Follower {
         self.lock().queue.next_turn(now)
     }
 
-    /// Lets files be tried again that are parked, with fresh attempts: those that are named, or all. Says how many, or which
+    /// Lets files be tried again that are parked, with fresh attempts: those that are named, or all. Returns how many, or which
     /// name is not parked.
     pub(crate) fn retry(&self, names: &[FileName]) -> Result<Result<u64, FileName>, DbError> {
         let mut state = self.lock();
@@ -190,7 +190,7 @@ impl Follower {
         Ok(Ok(u64::try_from(files.len()).unwrap_or(u64::MAX)))
     }
 
-    /// Lets a file be read again whose captures are not those that it has.
+    /// Puts a file back into the queue: its captures in the index are not those of its bytes.
     pub(crate) fn read_again(&self, name: &FileName) -> Result<(), DbError> {
         let mut state = self.lock();
         let entry = self.captures.file_entry(name.as_str())?;
@@ -209,7 +209,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Forgets all files and their captures, and how far the archive was followed. Says how many captures went.
+    /// Forgets all files and their captures, and how far the archive was followed. Returns the number of captures that went.
     pub(crate) fn forget_files(&self) -> Result<u64, DbError> {
         let mut state = self.lock();
         let captures = self.captures.counts().captures;
@@ -225,7 +225,7 @@ impl Follower {
         self.captures.counts()
     }
 
-    /// The reason of a parked file begins with the time at which it was parked.
+    /// Splits the reason of a parked file from the time at which it was parked, which comes first.
     fn parked_reason(&self, reason: &str) -> String {
         format!("{} {reason}", self.clock.now())
     }
@@ -234,7 +234,7 @@ impl Follower {
         self.clock.instant().saturating_duration_since(self.origin)
     }
 
-    /// Nothing panics while it holds the lock, so what is inside is whole even then.
+    /// Locks the state. Nothing panics while it holds the lock, so that what is inside is whole even then.
     fn lock(&self) -> MutexGuard<'_, FollowerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -251,12 +251,12 @@ pub(crate) fn split_reason(reason: &str) -> (Option<jiff::Timestamp>, &str) {
     }
 }
 
-/// The content of a file, as the index keeps it.
+/// Returns the content of a file, as the index keeps it.
 pub(crate) fn content_of(entry: &FileEntry) -> Option<FileContent> {
     entry.note.as_deref().and_then(|note| note.parse().ok())
 }
 
-/// A file that waits, if it does.
+/// Returns a file that waits, if it does.
 fn waiting_file(entry: &FileEntry) -> Option<WaitingFile> {
     let FileProgress::Pending { attempts, .. } = entry.progress else {
         return None;

@@ -37,13 +37,13 @@ use crate::work::{CheckWorker, CompareWorker, TidyWorker};
 /// A part whose database is damaged more often than this within [`SPAN`] ends.
 const MOST_DAMAGES: usize = 3;
 
-/// See [`MOST_DAMAGES`].
+/// The time within which damages are counted: see [`MOST_DAMAGES`].
 const SPAN: Duration = Duration::from_hours(1);
 
 /// The names of the tasks.
 const PART: &str = "index";
 
-/// How long the damaged database may stay open: queries that run end at their next capture.
+/// The longest time that the damaged database may stay open: queries that run end at their next capture.
 const CLOSING: Duration = Duration::from_mins(1);
 
 /// The pause before it is looked again whether it is closed.
@@ -57,12 +57,12 @@ pub(crate) struct Generations {
     pub(crate) batch: Arc<dyn Batch>,
     pub(crate) client_limits: ClientLimits,
     pub(crate) credentials: Credentials,
-    /// Of the door.
+    /// The limits of the service.
     pub(crate) limits: Limits,
     pub(crate) instruments: Instruments,
-    /// Where the door is.
+    /// The address of the service.
     pub(crate) address: SocketAddr,
-    /// How long the tasks of one may take to end.
+    /// The longest time that the tasks of a generation may take to end.
     pub(crate) drain: Duration,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Generation {
     health: Health,
 }
 
-/// Why the part ends before it is asked to.
+/// The reason why the part ends before it is asked to.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EndError {
     /// A task failed for another reason than damage, or damage comes again and again.
@@ -201,7 +201,7 @@ impl Generations {
         Ok(Generation { tasks, health })
     }
 
-    /// Lives until the stop, one generation after the other.
+    /// Runs one generation after the other until the stop.
     pub(crate) async fn run(
         self,
         first: Generation,
@@ -251,7 +251,7 @@ impl Generations {
     }
 }
 
-/// Whether somebody still has the database open.
+/// Returns whether somebody still has the database open.
 fn is_open(error: &StartError) -> bool {
     let is_busy = |error: &DbError| matches!(error, DbError::Busy { .. });
     match error {

@@ -29,13 +29,13 @@ pub(crate) struct DamagedDatabase(String);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct DatabaseRecord {
-    /// How far it had come at least.
+    /// The sequence that it had reached at least.
     sequence: u64,
     /// The sets that it has.
     sets: BTreeSet<String>,
     /// Sets that went with an earlier database, and were not imported again.
     lost_sets: BTreeSet<String>,
-    /// Why it cannot be used any more.
+    /// The reason why it cannot be used any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     damage: Option<String>,
 }
@@ -52,11 +52,11 @@ pub(crate) struct Health {
 pub(crate) struct OpenedDatabase {
     pub(crate) captures: Captures,
     pub(crate) health: Health,
-    /// Why it was begun anew, if it was.
+    /// The reason why it was begun anew, if it was.
     pub(crate) rebuilt: Option<String>,
 }
 
-/// Opens the database; one that is damaged, or of another form, is deleted and begun anew. Says why, if so.
+/// Opens the database; one that is damaged, or of another form, is deleted and begun anew. The result names the reason.
 pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartError> {
     let path = record_path(data);
     let mut record = match read_state(&path)? {
@@ -137,12 +137,13 @@ impl Health {
         Ok(())
     }
 
-    /// The sets that went with an earlier database, and were not imported again.
+    /// Returns the sets that went with an earlier database, and were not imported again.
     pub(crate) fn lost_sets(&self) -> BTreeSet<String> {
         self.lock().lost_sets.clone()
     }
 
-    /// Looks at an error of the database. Damage ends all that works on it: an answer from what is left would lack captures.
+    /// Checks an error of the database for damage. Damage ends all that works on it: an answer from what is left would lack
+    /// captures.
     pub(crate) fn look_at(&self, error: &DbError) {
         if !error.is_damage() {
             return;
@@ -158,7 +159,7 @@ impl Health {
         self.ends.cancel();
     }
 
-    /// Whether it was found damaged.
+    /// Returns whether it was found damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         self.ends.is_cancelled()
     }
@@ -174,13 +175,13 @@ impl Health {
         }
     }
 
-    /// Nothing panics while it holds the lock, so what is inside is whole even then.
+    /// Locks the state. Nothing panics while it holds the lock, so that what is inside is whole even then.
     fn lock(&self) -> MutexGuard<'_, DatabaseRecord> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Why it was not noted how far the database has come.
+/// The reason why it was not noted how far the database has come.
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
     /// The database fails.

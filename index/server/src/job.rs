@@ -15,19 +15,20 @@ use archive_model::{FileName, JobId, NameList, ReplicaId};
 use crate::extract::BatchError;
 use crate::metrics::Instruments;
 
-/// How long the archive keeps the result of a job. It is read at once; if that is cut off, the files are read again.
+/// The time for which the archive keeps the result of a job. It is read at once; if that is cut off, the files are read
+/// again.
 const KEEP: Duration = Duration::from_mins(10);
 
-/// How long a job may take once it has begun: so long that only one that hangs meets it.
+/// The longest time that a job may take once it has begun: long enough that only a job that hangs meets it.
 const TIME: Duration = Duration::from_hours(6);
 
-/// How long a job may stand still before it is given to another replica. Nodes at work say so every second.
+/// The longest time that a job may stand still before it is given to another replica. Nodes at work report every second.
 const STILL: Duration = Duration::from_secs(2);
 
-/// How long a replica that stood still is the last one to be asked.
+/// The time for which a replica that stood still is the last one to be asked.
 const AVOID: Duration = Duration::from_secs(30);
 
-/// How often a job is given to another replica.
+/// The most times that a job is given to another replica.
 const MOVES: usize = 3;
 
 /// The jobs that the index runs.
@@ -77,7 +78,7 @@ impl SlowReplicas {
         all.insert(replica, now + AVOID);
     }
 
-    /// Those that are avoided now.
+    /// Returns those that are avoided now.
     fn at(&self, now: Instant) -> BTreeSet<ReplicaId> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, until| *until > now);
@@ -187,7 +188,7 @@ impl StallWatch {
         }
     }
 
-    /// Whether the job is waited for any longer.
+    /// Returns whether to wait for the job any longer.
     fn goes_on(&mut self, status: &JobStatus, now: Instant) -> bool {
         let signs = JobProgress {
             state: status.state,

@@ -13,13 +13,13 @@ use crate::decide::is_archive_name;
 pub(crate) struct FileReport {
     /// The root of the bytes that were read; absent: no node has read the file.
     pub(crate) root: Option<Root>,
-    /// Why no node has read it whole.
+    /// The reason why no node has read it whole.
     pub(crate) unread: Option<String>,
     /// The first damage in its bytes.
     pub(crate) damaged: Option<String>,
-    /// Why it is not an archive file.
+    /// The reason why it is not an archive file.
     pub(crate) foreign: Option<String>,
-    /// How many records, or parts of the file, were left out.
+    /// The number of records, or parts of the file, that were left out.
     pub(crate) defects: u64,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct FileReport {
 pub(crate) enum Judgement {
     /// Its captures are those that came.
     Extracted {
-        /// How many records, or parts of it, were left out.
+        /// The number of records, or parts of it, that were left out.
         defects: u64,
     },
     /// No node has read it whole, and why. It has not failed.

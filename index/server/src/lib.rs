@@ -49,7 +49,7 @@ use metrics::Instruments;
 pub use settings::{IndexSettings, InvalidSettings, Settings};
 use work::ReloadWorker;
 
-/// Why an index does not start.
+/// The reason why an index does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The settings cannot work.
@@ -93,7 +93,7 @@ pub enum StartError {
     Join(#[from] JoinError),
 }
 
-/// Brings an index up and returns the address it listens on. It lives in the daemon's tasks until their stop.
+/// Starts an index and returns the address it listens on. It runs in the daemon's tasks until their stop.
 ///
 /// # Errors
 ///

@@ -68,7 +68,7 @@ impl Instruments {
         })
     }
 
-    /// Shows how many files and captures there are.
+    /// Sets the gauges of files and captures.
     pub(crate) fn show(&self, counts: &Counts) {
         let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         self.files_behind.set(number(counts.pending));

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use archive_model::FileName;
 
-/// How many failures park a file.
+/// The number of failures that park a file.
 pub const MOST_FAILURES: u32 = 3;
 
 /// After how many failures the pause is the longest one.
 const LAST_PAUSE: u32 = MOST_FAILURES - 1;
 
-/// How much is read at once.
+/// The limits of what is read at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
     /// The most batches at the same time.
@@ -45,20 +45,20 @@ pub struct WaitingFile {
     pub name: FileName,
     /// Its size in bytes.
     pub size: u64,
-    /// How many attempts have failed.
+    /// The number of attempts that have failed.
     pub failures: u32,
 }
 
 /// Files that are to be read together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileBatch {
-    /// Which batch.
+    /// The number of the batch.
     pub number: BatchNumber,
     /// The files, sorted by name.
     pub files: Vec<WaitingFile>,
 }
 
-/// How the attempt to read a file ended.
+/// The end of an attempt to read a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// Its captures are in the database.
@@ -76,16 +76,16 @@ pub enum Verdict {
     Indexed,
     /// It waits for its next attempt.
     Retry {
-        /// How many attempts have failed.
+        /// The number of attempts that have failed.
         failures: u32,
-        /// Why the last one did, or could not be made.
+        /// The reason of the last one, or the reason why it could not be made.
         reason: String,
     },
     /// It waits until an operator lets it be tried again.
     Parked {
-        /// How many attempts have failed.
+        /// The number of attempts that have failed.
         failures: u32,
-        /// Why the last one did.
+        /// The reason of the last one.
         reason: String,
     },
     /// It is no business of that attempt any more: nothing is recorded.
@@ -130,14 +130,14 @@ impl Queue {
         }
     }
 
-    /// Puts a file at the end of the queue, as it is now: what it was before does not count.
+    /// Adds a file at the end of the queue. An earlier entry of the file no longer counts.
     pub fn put(&mut self, file: WaitingFile, now: Duration) {
         self.drop_file(&file.name);
         let turn = now.saturating_add(self.pause(file.failures));
         self.wait(file.name, file.size, file.failures, turn);
     }
 
-    /// Puts a file that the database says waits, unless the queue has it.
+    /// Adds a file that waits in the database, unless the queue has it.
     pub fn refill(&mut self, file: WaitingFile, now: Duration) {
         let is_read = self
             .reading
@@ -160,7 +160,7 @@ impl Queue {
         }
     }
 
-    /// Drops everything.
+    /// Empties the queue.
     pub fn clear(&mut self) {
         self.waiting.clear();
         self.turns.clear();
@@ -225,7 +225,7 @@ impl Queue {
         Some(FileBatch { number, files })
     }
 
-    /// Whether what comes of a file in a batch counts.
+    /// Returns whether the outcome of a file in a batch still counts.
     pub fn counts(&self, batch: BatchNumber, name: &FileName) -> bool {
         let files = self.reading.get(&batch);
         files
@@ -233,7 +233,7 @@ impl Queue {
             .is_some_and(|entry| !entry.is_stale)
     }
 
-    /// Decides what becomes of a file of a batch. A file that is tried again is back in the queue.
+    /// Returns the verdict on a file of a batch. A file that is tried again is back in the queue.
     pub fn settle(
         &mut self,
         batch: BatchNumber,
@@ -277,17 +277,17 @@ impl Queue {
         }
     }
 
-    /// How many files wait in the queue.
+    /// Returns how many files wait in the queue.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// How many batches are being read.
+    /// Returns how many batches are being read.
     pub fn batches(&self) -> usize {
         self.reading.len()
     }
 
-    /// How long until the next turn, if there is room for another batch and a file waits.
+    /// Returns how long until the next turn, if there is room for another batch and a file waits.
     pub fn next_turn(&self, now: Duration) -> Option<Duration> {
         if self.reading.len() >= self.limits.batches {
             return None;

@@ -58,7 +58,7 @@ pub(crate) struct Door {
 pub(crate) struct DoorLimits {
     /// Queries at once.
     pub(crate) queries: usize,
-    /// Where exports sort.
+    /// The directory for the temporary files of exports.
     pub(crate) temporary: std::path::PathBuf,
 }
 
@@ -239,7 +239,7 @@ struct CaptureMessage {
     captures: Vec<wire::Capture>,
     size: usize,
     count: u64,
-    /// Why nobody takes them any more.
+    /// The reason why nobody takes them any more.
     ended: Option<Status>,
 }
 

@@ -18,7 +18,7 @@ pub struct Settings {
     /// Logs, metrics, stop.
     #[serde(default)]
     pub daemon: DaemonSettings,
-    /// Where it listens, and its certificate: `index/<name>`.
+    /// The address that it listens on, and its certificate: `index/<name>`.
     pub rpc: RpcSettings,
     /// The index itself.
     pub index: IndexSettings,
@@ -28,7 +28,7 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IndexSettings {
-    /// Where its database is. All of it but imported sets comes back from the archive by itself.
+    /// The directory of its database. All of it but imported sets comes back from the archive by itself.
     pub data: PathBuf,
     /// The address of the repository, `host:port`.
     pub repository: String,
@@ -37,7 +37,7 @@ pub struct IndexSettings {
     /// About how much memory the database takes.
     #[serde(default = "memory")]
     pub memory: ByteSize,
-    /// How many batch jobs it has at once. More than the nodes have places for in its lane (2) only wait.
+    /// The most batch jobs that it has at once. More than the nodes have places for in its lane (2) only wait.
     #[serde(default = "jobs")]
     pub jobs: NonZeroUsize,
     /// The most files of one job.
@@ -50,10 +50,10 @@ pub struct IndexSettings {
     /// that no node has read has not failed, and is tried again after the tenfold pause.
     #[serde(default = "retry")]
     pub retry: Period,
-    /// How often a file is taken at random, read again, and compared with what is in the index.
+    /// The pause between two files that are taken at random, read again, and compared with what is in the index.
     #[serde(default = "compare")]
     pub compare: Period,
-    /// How many queries are answered at once. Another one is told to come again.
+    /// The most queries that are answered at once. Another one is told to come again.
     #[serde(default = "queries")]
     pub queries: NonZeroUsize,
 }

@@ -21,16 +21,16 @@ use crate::follower::Follower;
 use crate::health::{Health, NoteError};
 use crate::metrics::Instruments;
 
-/// How many rows one turn of the sweep reads.
+/// The number of rows that one turn of the sweep reads.
 const ROWS: u64 = 100_000;
 
-/// How often it is looked whether there is something to sweep or to sync.
+/// The pause before the next look for something to sweep or to sync.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// The most names that are looked at to take one at random.
 const MOST_NAMES: usize = 1000;
 
-/// Takes away rows that nobody can see, and makes changes durable.
+/// The job that removes rows that nobody can see, and makes changes durable.
 pub(crate) struct TidyWorker {
     pub(crate) captures: Captures,
     pub(crate) health: Health,
@@ -55,16 +55,16 @@ impl Worker for TidyWorker {
     }
 }
 
-/// How many captures one turn of a check reads.
+/// The number of captures that one turn of a check reads.
 const CHECKED: u64 = 50_000;
 
 /// The pause between two turns of a check, which is to disturb nobody.
 const CHECK_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often all captures are read.
+/// The time in which all captures are read once.
 const CHECK_PERIOD: Duration = Duration::from_hours(24);
 
-/// Reads all captures now and then: damage is met before somebody asks for what it lies in.
+/// The job that reads all captures from time to time: damage is found before somebody asks for the captures in it.
 pub(crate) struct CheckWorker {
     pub(crate) captures: Captures,
     pub(crate) health: Health,
@@ -88,14 +88,14 @@ impl Worker for CheckWorker {
     }
 }
 
-/// Takes up certificates that were exchanged on disk, and new lists of revoked ones.
+/// The job that reloads certificates that were exchanged on disk, and lists of revoked ones.
 pub(crate) struct ReloadWorker {
     pub(crate) credentials: Credentials,
     pub(crate) clock: Clock,
     pub(crate) thread: OwnThread,
 }
 
-/// How long an exchange may take to be noticed.
+/// The longest time until an exchange is noticed.
 const RELOAD: Duration = Duration::from_mins(1);
 
 impl Worker for ReloadWorker {
@@ -109,7 +109,7 @@ impl Worker for ReloadWorker {
     }
 }
 
-/// Reads a file taken at random again, and compares its captures with those in the index.
+/// The job that reads a random file again, and compares its captures with those in the index.
 pub(crate) struct CompareWorker {
     pub(crate) extractor: Extractor,
     pub(crate) follower: Arc<Follower>,
@@ -173,7 +173,7 @@ impl CompareWorker {
     }
 }
 
-/// Takes an indexed file at random: one of some that follow a random name.
+/// Picks an indexed file at random: one of some that follow a random name.
 fn pick(captures: &Captures, random: u64) -> Result<Option<FileName>, DbError> {
     let fits = |progress: &FileProgress, is_withdrawn: bool| {
         let is_read = matches!(
@@ -245,7 +245,7 @@ fn differences(
     Ok(Some((read, wrong.saturating_add(surplus))))
 }
 
-/// Whether the index has what was read. Its key may be of other rules, and is made from the URL.
+/// Returns whether the index has what was read. Its key may be of other rules, and is made from the URL.
 fn is_same(stored: &Capture, read: &Capture) -> bool {
     let mut read = read.clone();
     read.key.clone_from(&stored.key);

@@ -30,7 +30,7 @@ pub(super) struct Extraction {
     pub(super) names: Vec<FileName>,
     /// The reports of the jobs on each file.
     pub(super) reports: BTreeMap<FileName, FileReport>,
-    /// Why nothing came of the job.
+    /// The reason why nothing came of the job.
     pub(super) problem: Option<String>,
     /// Whether no other replica is tried.
     pub(super) is_last: bool,
@@ -42,12 +42,12 @@ pub(super) struct Extraction {
 #[derive(Default)]
 pub(super) struct UnsettledFiles {
     pub(super) names: Vec<FileName>,
-    /// Those that no node of the replicas so far has read, and why.
+    /// The files that no node of the replicas so far has read, and the reasons.
     pub(super) unread: BTreeMap<FileName, String>,
 }
 
 impl Extraction {
-    /// Writes what comes, and settles the files. Gives those that another replica may have: nothing of them is seen.
+    /// Writes what comes, and settles the files. Returns those that another replica may have: nothing of them is seen.
     pub(super) fn write(
         mut self,
         mut lines: mpsc::Receiver<LineStep>,
@@ -109,7 +109,7 @@ impl Extraction {
         })
     }
 
-    /// Settles a file; or says that it is not settled, and to be read in another replica.
+    /// Settles a file, or returns that it is to be read in another replica.
     fn settle(
         &mut self,
         name: &FileName,
@@ -165,7 +165,7 @@ impl Extraction {
     }
 }
 
-/// A failure; the captures that could be read are shown if the file is parked for it.
+/// Returns a failure; the captures that could be read are shown if the file is parked for it.
 fn failed(reason: String, writer: FileWriter, count: u64) -> FileOutcome {
     FileOutcome::Failed(reason, Some(writer).filter(|_| count > 0))
 }

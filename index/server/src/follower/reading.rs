@@ -27,14 +27,14 @@ pub(crate) struct ListingComparison {
 /// The place of one reading of the feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FeedReading {
-    /// How often everything had been forgotten when it began.
+    /// The number of times that everything had been forgotten when it began.
     epoch: u64,
     /// The listing that is compared; absent: changes are followed.
     listing: Option<ListingComparison>,
 }
 
 impl FeedReading {
-    /// Whether a listing is compared.
+    /// Returns whether a listing is compared.
     pub(crate) const fn is_listing(&self) -> bool {
         self.listing.is_some()
     }
@@ -60,8 +60,8 @@ impl Follower {
         }))
     }
 
-    /// Takes steps of the feed, in their order. `false`: everything was forgotten meanwhile, and the feed has to be begun
-    /// anew; nothing of a reading that was begun before counts.
+    /// Applies steps of the feed, in their order. Returns `false` if everything was forgotten meanwhile, and the feed has
+    /// to be begun anew; nothing of a reading that was begun before counts.
     pub(crate) fn apply(
         &self,
         steps: Vec<FeedStep>,
@@ -92,7 +92,7 @@ impl Follower {
         Ok(self.lock().epoch == reading.epoch)
     }
 
-    /// Takes changes, and keeps how far they go in the same batch.
+    /// Applies changes, and records the position of the last one in the same batch.
     fn change(&self, changes: &[FeedChange], reading: &FeedReading) -> Result<(), DbError> {
         let Some(last) = changes.last() else {
             return Ok(());
@@ -258,7 +258,7 @@ struct FileChanges {
     all: Vec<PlannedChange>,
 }
 
-/// No change is about a file.
+/// The error that no planned change is about a file.
 struct UnplannedFile;
 
 #[derive(Debug)]
@@ -279,7 +279,7 @@ impl FileChanges {
         }
     }
 
-    /// The file as it will be, if a change is about it; `Err`: no change is.
+    /// Returns the file as it will be, if a change is about it; `Err`: no change is.
     fn known(&self, name: &str) -> Result<Option<KnownFile>, UnplannedFile> {
         let last = self
             .all

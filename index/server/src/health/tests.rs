@@ -34,7 +34,7 @@ fn fill(data: &Path) {
     opened.health.note(&opened.captures).unwrap();
 }
 
-/// How many captures a query gives, all of them read.
+/// Returns the number of captures that a query gives, all of them read.
 fn count(captures: &Captures) -> Result<usize, DbError> {
     let found = captures
         .query(&CaptureQuery::new(KeyMatch::Within(KeyRange::all())))

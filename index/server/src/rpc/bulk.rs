@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use tokio_stream::StreamExt;
 use tonic::{Status, Streaming};
 
-/// How long the sender of an import may be silent.
+/// The longest time that the sender of an import may be silent.
 const SILENCE: std::time::Duration = std::time::Duration::from_mins(2);
 
 /// Steps on their way from the wire to the database.
@@ -36,7 +36,7 @@ enum InputStep {
     End,
 }
 
-/// Takes an import, to its end or not at all.
+/// Imports a set, to its end or not at all.
 pub(super) async fn import(
     captures: Captures,
     health: Health,
@@ -65,7 +65,7 @@ pub(super) async fn import(
     written
 }
 
-/// Hands the steps over until the last one.
+/// Sends the steps to the writing thread until the last one.
 async fn feed(
     steps: &mut Idle<Streaming<wire::ImportRequest>>,
     sender: mpsc::Sender<InputStep>,
@@ -146,9 +146,9 @@ struct Inputs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InputState {
-    /// In an input.
+    /// The reader is within an input.
     Within,
-    /// Behind an input, or before the first one.
+    /// The reader is behind an input, or before the first one.
     Between,
     /// The last step has come.
     Ended,
@@ -157,7 +157,7 @@ enum InputState {
 }
 
 impl Inputs {
-    /// The name of the next input; `None`: there are no more, or the import was cut.
+    /// Returns the name of the next input; `None`: there are no more, or the import was cut.
     fn next_input(&mut self) -> Option<String> {
         if self.name.is_none() && self.state == InputState::Between {
             self.receive();
@@ -279,10 +279,10 @@ pub(super) fn export(
     )
 }
 
-/// One part: the answer.
+/// The only part of an export over the wire: the answer.
 struct AnswerParts<'a> {
     answers: &'a Answers<wire::ExportResponse>,
-    /// Why nobody takes it any more.
+    /// The reason why nobody takes it any more.
     ended: Option<Status>,
 }
 
