@@ -100,7 +100,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The status of a refusal; `None` if nothing is refused.
+    /// Returns the status of a refusal; `None` if nothing is refused.
     pub const fn status(self) -> Option<u16> {
         match self {
             Self::Allow => None,
@@ -109,7 +109,7 @@ impl Verdict {
         }
     }
 
-    /// Whether it is shown.
+    /// Returns whether it is shown.
     pub const fn is_allowed(self) -> bool {
         matches!(self, Self::Allow)
     }
@@ -140,7 +140,7 @@ impl fmt::Display for RulePlace {
     }
 }
 
-/// Why a decision is as it is. This is for logs: a visitor is not told which rule refuses.
+/// The reason for a decision. This is for logs: a visitor is not told which rule refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// No rule applies: the default of the collection decided.
@@ -172,12 +172,12 @@ impl fmt::Display for Reason {
 pub struct Decision {
     /// The answer.
     pub verdict: Verdict,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
 impl Decision {
-    /// Whether it is shown.
+    /// Returns whether it is shown.
     pub const fn is_allowed(&self) -> bool {
         self.verdict.is_allowed()
     }
@@ -196,7 +196,7 @@ pub enum Subject<'a> {
     Capture {
         /// The key of its URL: [`UrlKey`](archive_formats::surt::UrlKey).
         key: &'a str,
-        /// When it was captured.
+        /// The time of the capture.
         time: Stamp,
     },
     /// A whole archive file, or a record that is no capture and so has no key, such as `warcinfo`.
@@ -217,7 +217,7 @@ pub struct Policy {
 }
 
 impl Default for Policy {
-    /// Everything is allowed, except whole files.
+    /// Returns the policy that allows everything except whole files.
     fn default() -> Self {
         Self {
             rules: RuleSet::default(),

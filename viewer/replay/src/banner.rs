@@ -21,7 +21,7 @@ pub enum CaptureFault {
 }
 
 impl CaptureFault {
-    /// The problem in a sentence.
+    /// Returns the problem in a sentence.
     pub fn sentence(&self) -> String {
         match self {
             Self::Digest => "The bytes of this capture do not have the digest that was noted when it was captured: they may \
@@ -55,7 +55,7 @@ const BOX: &str = "all:initial;display:block;box-sizing:border-box;width:100%;pa
                    overflow-wrap:anywhere";
 
 impl Banner<'_> {
-    /// The banner in HTML.
+    /// Returns the banner in HTML.
     pub fn html(&self, problems: &[CaptureFault]) -> String {
         let url = escape(self.url);
         let calendar = escape(&header_safe(self.calendar));
@@ -73,13 +73,13 @@ impl Banner<'_> {
     }
 }
 
-/// A note about a problem, in HTML: for a banner, and for the end of a page.
+/// Returns a note about a problem, in HTML: for a banner, and for the end of a page.
 pub fn note(problem: &CaptureFault) -> String {
     let sentence = escape(&problem.sentence());
     format!("<div role=\"alert\" style=\"{BOX};background:#7a1f1f;color:#fff\">{sentence}</div>")
 }
 
-/// A time as ISO 8601 has it.
+/// Returns a time as ISO 8601 has it.
 fn iso(time: Stamp) -> String {
     let digits = time.to_string();
     let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
@@ -94,7 +94,7 @@ fn iso(time: Stamp) -> String {
     )
 }
 
-/// A text as it stands in HTML, attributes included; control characters become blanks.
+/// Returns a text as it stands in HTML, attributes included; control characters become blanks.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -97,17 +97,17 @@ impl BustedUrl {
         })
     }
 
-    /// The key of the URL without its busters, which may have been captured as well.
+    /// Returns the key of the URL without its busters, which may have been captured as well.
     pub fn key(&self) -> &UrlKey {
         &self.key
     }
 
-    /// The keys among which captures with other busters are.
+    /// Returns the keys among which captures with other busters are.
     pub fn keys(&self) -> KeyMatch {
         KeyMatch::Within(self.range.clone())
     }
 
-    /// Whether another URL is the same but for busters.
+    /// Returns whether another URL is the same but for busters.
     pub fn is_same(&self, url: &str) -> bool {
         let key = match Self::read(url) {
             Some(other) => other.key,
@@ -117,7 +117,7 @@ impl BustedUrl {
     }
 }
 
-/// The URL in front of its query, and the query.
+/// Returns the URL in front of its query, and the query.
 fn split(url: &str) -> Option<(&str, &str)> {
     let url = url.split('#').next().unwrap_or_default();
     url.split_once('?').filter(|(_, query)| !query.is_empty())
@@ -131,7 +131,8 @@ fn joined(path: &str, parameters: &[&str]) -> String {
     }
 }
 
-/// The beginning of keys that have the path of `key`, and the parameters that it shares with `whole` before any buster.
+/// Returns the beginning of keys that have the path of `key`, and the parameters that it shares with `whole` before any
+/// buster.
 fn shared(key: &str, whole: &str) -> String {
     let path = key.split('?').next().unwrap_or_default();
     let parameters = |text: &str| -> Vec<String> {
@@ -151,7 +152,7 @@ fn shared(key: &str, whole: &str) -> String {
     beginning
 }
 
-/// Whether a parameter is a buster.
+/// Returns whether a parameter is a buster.
 fn is_buster(parameter: &str) -> bool {
     let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
     let name = name.to_ascii_lowercase();
@@ -167,13 +168,13 @@ fn is_moment(value: &str) -> bool {
     value.len() >= MOMENT && value.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether a value is what `Math.random()` returns.
+/// Returns whether a value is what `Math.random()` returns.
 fn is_fraction(value: &str) -> bool {
     let digits = value.strip_prefix("0.").unwrap_or_default();
     digits.len() >= MOMENT && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether a value is a callback that a library has made up: a known beginning, then digits and underscores.
+/// Returns whether a value is a callback that a library has made up: a known beginning, then digits and underscores.
 fn is_made_up(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
     MADE_UP.iter().any(|beginning| {

@@ -48,7 +48,7 @@ const BEGINNINGS: [&[u8]; 17] = [
 ];
 
 impl ContentKind {
-    /// The kind of a document with this `Content-Type` that begins with these bytes.
+    /// Returns the kind of a document with this `Content-Type` that begins with these bytes.
     pub fn read(content_type: Option<&[u8]>, start: &[u8]) -> Self {
         let essence = essence(content_type);
         if PAGES.contains(&essence.as_str()) {
@@ -76,12 +76,12 @@ impl ContentKind {
     }
 }
 
-/// Whether a `Content-Type` tells the kind of a document, so that its bytes need not be looked at.
+/// Returns whether a `Content-Type` tells the kind of a document, so that its bytes need not be looked at.
 pub fn is_told(content_type: Option<&[u8]>) -> bool {
     !UNKNOWN.contains(&essence(content_type).as_str())
 }
 
-/// The `Content-Type` with which a document that is no page of ours is shown: one that can be read in one way.
+/// Returns the `Content-Type` with which a document that is no page of ours is shown: one that can be read in one way.
 pub fn document_type(kind: ContentKind, content_type: Option<&[u8]>) -> String {
     let media = content_type.and_then(MediaType::read);
     let charset = media.and_then(|media| media.charset);
@@ -106,7 +106,7 @@ fn essence(content_type: Option<&[u8]>) -> String {
     })
 }
 
-/// Whether a media type is two tokens with a slash between them.
+/// Returns whether a media type is two tokens with a slash between them.
 fn is_plain(essence: &str) -> bool {
     essence
         .split_once('/')
@@ -120,7 +120,7 @@ fn is_token(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"!#$&^_.+-:".contains(&b))
 }
 
-/// Whether bytes begin as pages do.
+/// Returns whether bytes begin as pages do.
 fn is_like_page(start: &[u8]) -> bool {
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
     let start = start.trim_ascii_start();

@@ -78,7 +78,7 @@ impl<'a> FetchFacts<'a> {
         }
     }
 
-    /// The form of the answer to a request with a modifier.
+    /// Returns the form of the answer to a request with a modifier.
     pub fn delivery(&self, modifier: Option<Modifier>) -> Delivery {
         if self.is_service_worker() || modifier == Some(Modifier::ServiceWorker) {
             return Delivery::ServiceWorker;
@@ -115,23 +115,23 @@ impl<'a> FetchFacts<'a> {
         }
     }
 
-    /// Whether our worker asks.
+    /// Returns whether our worker asks.
     pub fn is_of_worker(&self) -> bool {
         self.worker_destination().is_some()
     }
 
-    /// Whether the request is for the script of a service worker.
+    /// Returns whether the request is for the script of a service worker.
     pub fn is_service_worker(&self) -> bool {
         self.service_worker.is_some() || is(self.destination, b"serviceworker")
     }
 
-    /// Whether a browser shows the answer as a page.
+    /// Returns whether a browser shows the answer as a page.
     pub fn is_navigation(&self) -> bool {
         is(self.mode, b"navigate")
     }
 
-    /// The destination that our worker names. A navigation is never the worker's, and neither is a request of another site:
-    /// the worker asks for itself, at its own host.
+    /// Returns the destination that our worker names. A navigation is never the worker's, and neither is a request of
+    /// another site: the worker asks for itself, at its own host.
     fn worker_destination(&self) -> Option<&'a [u8]> {
         let is_own = self.site.is_none() || is(self.site, b"same-origin");
         self.worker.filter(|_| is_own && !self.is_navigation())

@@ -50,7 +50,7 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// A capture of whose neighbours nothing is said.
+    /// Returns a capture of whose neighbours nothing is said.
     pub const fn alone(this: Stamp) -> Self {
         Self {
             this,
@@ -61,7 +61,7 @@ impl Neighbours {
         }
     }
 
-    /// The captures with their relations; a capture with several relations is named once.
+    /// Returns the captures with their relations; a capture with several relations is named once.
     fn relations(&self) -> Vec<(Stamp, String)> {
         let named = [
             (self.first, "first "),
@@ -88,7 +88,7 @@ impl Neighbours {
     }
 }
 
-/// How a TimeGate answers.
+/// The answer of a TimeGate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeGateStyle {
     /// With the capture itself, and its address in `Content-Location` (RFC 7089, pattern 2.2; pywb's default).
@@ -99,7 +99,7 @@ pub enum TimeGateStyle {
 }
 
 impl TimeGateStyle {
-    /// The status of the answer; `None` if it is that of the capture.
+    /// Returns the status of the answer; `None` if it is that of the capture.
     pub const fn status(self) -> Option<u16> {
         match self {
             Self::Direct => None,
@@ -108,7 +108,8 @@ impl TimeGateStyle {
     }
 }
 
-/// The fields of a TimeGate's answer that finds a capture: where it is, `Vary`, `Link`, and with the capture itself its date.
+/// Returns the fields of a TimeGate's answer that finds a capture: where it is, `Vary`, `Link`, and with the capture itself
+/// its date.
 pub fn time_gate(
     addresses: &Addresses,
     url: &str,
@@ -131,7 +132,7 @@ pub fn time_gate(
     fields
 }
 
-/// The fields of a TimeGate's answer that finds nothing, or that refuses the date.
+/// Returns the fields of a TimeGate's answer that finds nothing, or that refuses the date.
 pub fn empty_time_gate(addresses: &Addresses, url: &str) -> Vec<Field> {
     vec![
         ("Vary", "accept-datetime, prefer".to_owned()),
@@ -139,7 +140,7 @@ pub fn empty_time_gate(addresses: &Addresses, url: &str) -> Vec<Field> {
     ]
 }
 
-/// The fields of a capture at its own address: its date, and `Link`.
+/// Returns the fields of a capture at its own address: its date, and `Link`.
 pub fn memento(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> Vec<Field> {
     vec![
         ("Memento-Datetime", http_date(neighbours.this)),
@@ -147,8 +148,8 @@ pub fn memento(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> Vec
     ]
 }
 
-/// The fields of a capture at the address of its original, as a proxy serves it (RFC 7089, pattern 1.3): the original is its own
-/// TimeGate, and captures have no addresses of their own.
+/// Returns the fields of a capture at the address of its original, as a proxy serves it (RFC 7089, pattern 1.3): the
+/// original is its own TimeGate, and captures have no addresses of their own.
 pub fn proxied_memento(url: &str, time: Stamp) -> Vec<Field> {
     let link = format!("<{}>; rel=\"original timegate\"", header_safe(url));
     vec![
@@ -165,7 +166,8 @@ const LONGEST_LINK: usize = 32 << 10;
 /// The most bytes of `Link`. A URL whose bytes are all escaped has 30,000.
 const MOST_LINK: usize = 60 << 10;
 
-/// The value of `Link` for a capture: original, TimeGate, TimeMap and the captures around it, as far as they have room.
+/// Returns the value of `Link` for a capture: original, TimeGate, TimeMap and the captures around it, as far as they have
+/// room.
 fn link(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> String {
     let link = whole_link(addresses, url, neighbours);
     if link.len() <= LONGEST_LINK {
@@ -189,7 +191,7 @@ fn whole_link(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> Stri
     link
 }
 
-/// The part of `Link` that does not depend on captures; of a very long URL the original alone.
+/// Returns the part of `Link` that does not depend on captures; of a very long URL the original alone.
 fn context_link(addresses: &Addresses, url: &str) -> String {
     let original = format!("<{}>; rel=\"original\"", header_safe(url));
     let link = format!(

@@ -36,7 +36,7 @@ pub struct HostFacts<'a> {
 }
 
 impl HostFacts<'_> {
-    /// The policy of an archived page with its scripts.
+    /// Returns the policy of an archived page with its scripts.
     pub fn framed_page(&self) -> String {
         let upgrade = if self.is_encrypted {
             // Plain URLs would be stopped as mixed content before the worker sees them.
@@ -53,7 +53,8 @@ impl HostFacts<'_> {
         )
     }
 
-    /// The policy of a page without scripts. Its origin is kept, so that its images count as those of the same host.
+    /// Returns the policy of a page without scripts. Its origin is kept, so that its images count as those of the same
+    /// host.
     pub fn no_script(&self) -> String {
         format!(
             "sandbox allow-same-origin allow-forms allow-popups allow-top-navigation-by-user-activation; \
@@ -64,7 +65,7 @@ impl HostFacts<'_> {
         )
     }
 
-    /// The policy of something in a frame that is no page: an image, a text.
+    /// Returns the policy of something in a frame that is no page: an image, a text.
     pub fn framed_resource(&self) -> String {
         format!(
             "sandbox allow-same-origin; default-src 'none'; img-src 'self' data:; media-src 'self' data:; \
@@ -73,7 +74,7 @@ impl HostFacts<'_> {
         )
     }
 
-    /// The policy of a page of ours that has one script, with the Base64 of its SHA-256.
+    /// Returns the policy of a page of ours that has one script, with the Base64 of its SHA-256.
     pub fn loader(&self, script: &str) -> String {
         format!(
             "default-src 'none'; script-src 'sha256-{script}'; connect-src 'self'; worker-src 'self'; \
@@ -94,7 +95,7 @@ impl HostFacts<'_> {
 mod tests {
     use super::*;
 
-    /// The sources of a directive.
+    /// Returns the sources of a directive.
     fn sources<'a>(policy: &'a str, name: &str) -> Option<Vec<&'a str>> {
         policy.split(';').find_map(|directive| {
             let mut words = directive.split_ascii_whitespace();

@@ -89,7 +89,7 @@ pub enum Request {
     TimeGate {
         /// The collection.
         collection: String,
-        /// How the capture is shown.
+        /// The form in which the capture is shown.
         modifier: Option<Modifier>,
         /// The URL.
         target: Target,
@@ -100,7 +100,7 @@ pub enum Request {
         collection: String,
         /// The time.
         time: RequestedTime,
-        /// How the capture is shown.
+        /// The form in which the capture is shown.
         modifier: Option<Modifier>,
         /// The URL.
         target: Target,
@@ -113,7 +113,7 @@ pub enum Request {
         span: RequestedSpan,
         /// The URL, or the beginning of some.
         target: Target,
-        /// Which URLs are meant.
+        /// The URLs that are meant.
         matching: TargetMatch,
     },
     /// The page that frames a capture.
@@ -138,7 +138,7 @@ pub enum Request {
         collection: String,
         /// The name of the file (`arcFile`).
         file: String,
-        /// Where the record begins (`arcOffset`).
+        /// The offset of the record (`arcOffset`).
         offset: u64,
     },
     /// The captures whose payload was seen not to have the digest of its record.
@@ -178,7 +178,7 @@ pub enum TimeMapFormat {
 }
 
 impl TimeMapFormat {
-    /// Its name in paths.
+    /// Returns its name in paths.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Link => "link",
@@ -233,7 +233,7 @@ impl Request {
     }
 }
 
-/// A request of the pages: what is behind `/replay/`.
+/// Returns a request of the pages: what is behind `/replay/`.
 fn page_request(rest: &str) -> Result<Request, InvalidRequest> {
     let (name, rest) = rest.split_once('/').ok_or(InvalidRequest::NoSuchPath)?;
     let collection = collection(name)?;
@@ -251,7 +251,7 @@ fn page_request(rest: &str) -> Result<Request, InvalidRequest> {
     })
 }
 
-/// A request within a collection: what is behind `/<coll>/`.
+/// Returns a request within a collection: what is behind `/<coll>/`.
 fn in_collection(collection: String, rest: &str) -> Result<Request, InvalidRequest> {
     let (path, query) = split_query(rest);
     let query = query.unwrap_or_default();
@@ -407,7 +407,7 @@ fn split_query(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The name of a collection, if it can be one.
+/// Returns the name of a collection, if it can be one.
 fn collection(name: &str) -> Result<String, InvalidRequest> {
     let is_sound = (1..=LONGEST_NAME).contains(&name.len())
         && !name.starts_with('.')
@@ -422,7 +422,7 @@ fn collection(name: &str) -> Result<String, InvalidRequest> {
     }
 }
 
-/// The value of a parameter that has to be there once.
+/// Returns the value of a parameter that has to be there once.
 fn parameter<'a>(query: &'a str, name: &'static str) -> Result<Cow<'a, str>, InvalidRequest> {
     let mut values = form_urlencoded::parse(query.as_bytes())
         .filter(|(found, _)| found == name)

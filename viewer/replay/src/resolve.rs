@@ -1,4 +1,4 @@
-//! Which capture is shown, and where its payload lies.
+//! The choice of the capture that is shown, and the place of its payload.
 //!
 //! Owns the choice among captures that are near in time, and the way from a revisit to its original, both as a state machine
 //! that asks for one look-up after the other: a shell does them, and brings the answers. Access is asked about each capture whose
@@ -91,7 +91,7 @@ pub enum StepAnswer {
     Unavailable,
 }
 
-/// How a request ends.
+/// The end of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// A capture is shown.
@@ -120,13 +120,13 @@ pub struct ShownCapture {
 /// The record whose HTTP head is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadSource {
-    /// That of the capture.
+    /// The head of the capture.
     Capture,
-    /// That of the original: the capture has no head, or one that only says "not modified".
+    /// The head of the original: the capture has no head, or one that only says "not modified".
     Original,
 }
 
-/// Why there is nothing to show.
+/// The reason why there is nothing to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotFoundReason {
     /// There are no captures that the visitor may know of.
@@ -144,7 +144,7 @@ pub enum NotFoundReason {
     Circle,
 }
 
-/// Finds the capture that is shown.
+/// The search for the capture that is shown.
 ///
 /// [`answer`](Self::answer) is called with the captures of the request first, and then with what each step asked for.
 #[derive(Clone, Debug)]
@@ -174,14 +174,14 @@ impl Default for Resolver {
 }
 
 impl Resolver {
-    /// Before the captures of the request are known.
+    /// Makes a resolver that awaits the captures of the request.
     pub const fn new() -> Self {
         Self {
             state: ResolverState::Beginning,
         }
     }
 
-    /// Takes an answer, and says what comes next. An answer that was not asked for ends the request as unavailable; behind
+    /// Takes an answer, and returns the next step. An answer that was not asked for ends the request as unavailable; behind
     /// the end the outcome is told once more.
     pub fn answer(
         &mut self,
@@ -245,7 +245,7 @@ fn read_next(
     }
 }
 
-/// Goes on behind the head of the chosen capture.
+/// Decides the next step once the head of the chosen capture is read.
 fn read(
     chosen: Capture,
     mut candidates: Candidates,

@@ -55,17 +55,17 @@ const LONGEST_TOLD: usize = 4 * 1024;
 /// The name that tells of an archived field.
 const TOLD: &str = "X-Archive-Orig-";
 
-/// Where redirects lead.
+/// The target of redirects.
 #[derive(Clone, Copy, Debug)]
 pub enum Redirects<'a> {
-    /// Nowhere (`id_`): the status says that there is one, and `X-Archive-Orig-Location` where it went. A `Location` would lead
-    /// a browser to the live web.
+    /// No target (`id_`): the status says that there is one, and `X-Archive-Orig-Location` where it went. A `Location`
+    /// would lead a browser to the live web.
     Reported,
-    /// To the capture of the new URL at the same time (`ir_`, pages).
+    /// The capture of the new URL at the same time (`ir_`, pages).
     InArchive {
         /// The addresses of the collection.
         addresses: &'a Addresses,
-        /// How that capture is shown.
+        /// The form in which that capture is shown.
         modifier: Option<Modifier>,
     },
     /// Into the hands of a service worker: the status is 200, and `x-redirect-status`, `x-redirect-statusText` and
@@ -73,7 +73,7 @@ pub enum Redirects<'a> {
     ToWorker,
 }
 
-/// How a record is answered.
+/// The options of an answer with a record.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplyOptions<'a> {
     /// The URL of the capture.
@@ -82,7 +82,7 @@ pub struct ReplyOptions<'a> {
     pub time: Stamp,
     /// The media type of a record without an HTTP head, from its WARC header.
     pub media: Option<&'a [u8]>,
-    /// Where redirects lead.
+    /// The target of redirects.
     pub redirects: Redirects<'a>,
     /// Whether content encodings are undone before the bytes are sent.
     pub is_decoded: bool,
@@ -98,7 +98,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The answer with a stored head; `None` for a record without one.
+    /// Returns the answer with a stored head; `None` for a record without one.
     pub fn new(head: Option<&Head>, options: &ReplyOptions<'_>) -> Self {
         let mut reply = Self {
             status: head.and_then(Head::status).map_or(200, final_status),
@@ -132,7 +132,7 @@ impl Reply {
         reply
     }
 
-    /// The first value of a field of this name, in any case.
+    /// Returns the first value of a field of this name, in any case.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.get_bytes(name.as_bytes())
     }
@@ -156,13 +156,13 @@ impl Reply {
         self.add(name, value);
     }
 
-    /// Takes the fields of a name away.
+    /// Removes the fields of a name.
     pub fn remove(&mut self, name: &str) {
         self.fields
             .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
     }
 
-    /// Takes a field as it was archived.
+    /// Adds a field as it was archived.
     fn pass(&mut self, field: &HeaderField) {
         if let (true, Ok(name)) = (is_token(&field.name), str::from_utf8(&field.name)) {
             self.add(name, &field.value);
@@ -229,7 +229,7 @@ impl ReplyFields {
     }
 }
 
-/// A status that ends an exchange: interim ones and those that HTTP does not have become 200.
+/// Returns a status that ends an exchange: interim ones and those that HTTP does not have become 200.
 const fn final_status(status: u16) -> u16 {
     match status {
         200..=999 => status,
@@ -237,7 +237,7 @@ const fn final_status(status: u16) -> u16 {
     }
 }
 
-/// The words behind the status.
+/// Returns the words behind the status.
 fn reason(head: &Head) -> &[u8] {
     match head.start() {
         Start::Status { reason, .. } => reason,
@@ -245,7 +245,7 @@ fn reason(head: &Head) -> &[u8] {
     }
 }
 
-/// Where a `Location` leads from a URL; `None` if that is not a URL of the web.
+/// Returns where a `Location` leads from a URL; `None` if that is not a URL of the web.
 fn resolve(url: &str, location: &[u8]) -> Option<String> {
     let location = match str::from_utf8(location) {
         Ok(location) => location.to_owned(),
@@ -262,7 +262,7 @@ fn resolve(url: &str, location: &[u8]) -> Option<String> {
     })
 }
 
-/// Bytes that are no UTF-8, with what is not ASCII escaped.
+/// Returns bytes that are no UTF-8, with what is not ASCII escaped.
 fn escape_bytes(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {

@@ -58,15 +58,15 @@ pub use charset::{START_OF_PAGE, page_encoding, sheet_text};
 /// The least memory that a page is read with.
 const LEAST_MEMORY: usize = 16 * 1024;
 
-/// How a page is rewritten.
+/// The way in which a page is rewritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageMode {
-    /// Without scripts; the banner is HTML that is put in front of the body.
+    /// The page loses its scripts; the banner is HTML that is put in front of the body.
     NoScript {
         /// The banner, already escaped.
         banner: String,
     },
-    /// For the service worker of the replay host.
+    /// The page keeps its scripts, for the service worker of the replay host.
     Guided {
         /// HTML that is put before everything else of the page: a script element.
         first: String,
@@ -84,13 +84,13 @@ pub struct PageOptions {
     pub url: Url,
     /// The charset of the page; [`page_encoding`] finds it.
     pub encoding: &'static Encoding,
-    /// How.
+    /// The way in which it is rewritten.
     pub mode: PageMode,
     /// The most bytes that are held at once: a tag, a style sheet within the page.
     pub memory: usize,
 }
 
-/// Why the rest of a page cannot be rewritten. The page ends there: what was not rewritten is not shown.
+/// The reason why the rest of a page cannot be rewritten. The page ends there: what was not rewritten is not shown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RewriteError {
     /// A tag needs more memory than was allowed.
@@ -101,12 +101,12 @@ pub enum RewriteError {
     Ended,
 }
 
-/// Rewrites a page piece by piece.
+/// A rewriter that takes a page piece by piece.
 pub struct PageRewriter {
     rewriter: Option<page::Rewriter>,
     /// The output since it was taken the last time.
     output: Arc<Mutex<Vec<u8>>>,
-    /// For charsets in which a tag is not ASCII: the page becomes UTF-8.
+    /// The decoder for charsets in which a tag is not ASCII: the page becomes UTF-8.
     decoder: Option<Decoder>,
     encoding: &'static Encoding,
     memory: usize,
@@ -143,8 +143,8 @@ impl PageRewriter {
         }
     }
 
-    /// The charset of the output: that of the page, or UTF-8 if that cannot hold tags (UTF-16, ISO-2022-JP). The answer then has
-    /// to name it, because the page names another.
+    /// Returns the charset of the output: that of the page, or UTF-8 if that cannot hold tags (UTF-16, ISO-2022-JP). The
+    /// answer then has to name it, because the page names another.
     pub fn encoding(&self) -> &'static Encoding {
         self.encoding
     }

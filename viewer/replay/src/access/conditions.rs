@@ -20,7 +20,7 @@ use super::Access;
 #[serde(try_from = "PeriodFields")]
 pub struct Period(SpanFieldwise);
 
-/// Why a period cannot be used.
+/// The reason why a period cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InvalidPeriod {
     /// Nothing is named, or everything is 0.
@@ -50,7 +50,7 @@ impl TryFrom<PeriodFields> for Period {
 }
 
 impl Period {
-    /// A period of these lengths together.
+    /// Returns a period of these lengths together.
     ///
     /// # Errors
     /// Fails if all are 0, or if they exceed the calendar.
@@ -67,7 +67,7 @@ impl Period {
         Ok(Self(span.fieldwise()))
     }
 
-    /// The moment that lies this long before another; the first one of the calendar if it reaches further back.
+    /// Returns the moment that lies this long before another; the first one of the calendar if it reaches further back.
     fn before(self, now: Timestamp) -> Timestamp {
         let start = now
             .to_zoned(TimeZone::UTC)
@@ -102,7 +102,7 @@ impl Conditions {
         *self == Self::default()
     }
 
-    /// The conditions that there are, and whether each of them holds.
+    /// Returns the conditions that are set, and whether each of them holds.
     fn each(&self, time: Timestamp, now: Timestamp) -> impl Iterator<Item = (Condition, bool)> {
         let before = self.before.map(|limit| (Condition::Before, time < limit.0));
         let after = self.after.map(|limit| (Condition::After, time >= limit.0));
@@ -115,7 +115,7 @@ impl Conditions {
         [before, after, newer, older].into_iter().flatten()
     }
 
-    /// Whether all of them hold; an empty set holds.
+    /// Returns whether all of them hold; an empty set holds.
     pub(super) fn hold(&self, time: Timestamp, now: Timestamp) -> bool {
         self.is_empty() || self.each(time, now).all(|(_, holds)| holds)
     }
@@ -156,7 +156,7 @@ impl From<EmbargoFields> for Embargo {
 }
 
 impl Default for Embargo {
-    /// No embargo.
+    /// Returns an embargo that holds nothing back.
     fn default() -> Self {
         EmbargoFields::default().into()
     }
@@ -174,7 +174,7 @@ impl Embargo {
         }
     }
 
-    /// The first condition that holds for a capture.
+    /// Returns the first condition that holds for a capture.
     pub(super) fn condition(&self, time: Timestamp, now: Timestamp) -> Option<Condition> {
         self.conditions
             .each(time, now)

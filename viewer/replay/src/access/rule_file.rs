@@ -37,7 +37,7 @@ pub enum RuleFault {
     /// The line is no text.
     #[error("the line is not UTF-8")]
     NotUtf8,
-    /// Not the three parts of a rule.
+    /// The line does not have the three parts of a rule.
     #[error("a rule is written: KEY - {{\"access\": \"block\"}}")]
     Shape,
     /// A key with bytes that no key has: blanks, control characters, a byte order mark.
@@ -65,9 +65,9 @@ pub enum RuleFault {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{place}: {fault}")]
 pub struct InvalidRule {
-    /// Where.
+    /// The place of the rule.
     pub place: RulePlace,
-    /// Why.
+    /// The reason.
     pub fault: RuleFault,
 }
 

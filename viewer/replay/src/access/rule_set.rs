@@ -59,7 +59,7 @@ impl RuleSet {
         Ok(set)
     }
 
-    /// Takes the rules of these files in place of the present ones. If they cannot be read, the present ones stay.
+    /// Replaces the rules with those of these files. If the files cannot be read, the present rules stay.
     ///
     /// # Errors
     /// Fails with all lines that are no rules.
@@ -71,17 +71,17 @@ impl RuleSet {
         Ok(())
     }
 
-    /// The number of rules.
+    /// Returns the number of rules.
     pub fn len(&self) -> usize {
         self.rules.len()
     }
 
-    /// Whether there are no rules.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// The rule that decides for a visitor about a capture; `None` if none applies.
+    /// Returns the rule that decides for a visitor about a capture; `None` if none applies.
     pub(super) fn find(
         &self,
         visitor: &Visitor,
@@ -104,7 +104,7 @@ impl RuleSet {
         })
     }
 
-    /// The levels that reach a key, the most specific one first.
+    /// Returns the levels that reach a key, the most specific one first.
     fn levels<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Level> {
         let exact = self.exact.binary_search_by(|level| (*level.key).cmp(key));
         let exact = exact.ok().and_then(|at| self.exact.get(at));

@@ -22,7 +22,7 @@ pub struct Group(Box<str>);
 pub struct InvalidGroup(String);
 
 impl Group {
-    /// As text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -65,24 +65,24 @@ pub struct Visitor {
 }
 
 impl Visitor {
-    /// A visitor of whom nothing is known.
+    /// Returns a visitor of whom nothing is known.
     pub fn anonymous() -> Self {
         Self::default()
     }
 
-    /// A visitor in these groups.
+    /// Returns a visitor in these groups.
     pub fn of_groups(groups: impl IntoIterator<Item = Group>) -> Self {
         Self {
             groups: groups.into_iter().collect(),
         }
     }
 
-    /// Whether nothing is known of the visitor.
+    /// Returns whether nothing is known of the visitor.
     pub fn is_anonymous(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// The groups, sorted.
+    /// Returns the groups, sorted.
     pub fn groups(&self) -> impl Iterator<Item = &Group> {
         self.groups.iter()
     }
@@ -97,10 +97,10 @@ pub struct Network {
     is_v4: bool,
 }
 
-/// Why a text is no network.
+/// The reason why a text is no network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidNetwork {
-    /// No address, or no number behind the slash.
+    /// The text has no address, or no number behind the slash.
     #[error("`{0}` is no network; write 192.0.2.0/24, 2001:db8::/32 or one address")]
     Syntax(String),
     /// More bits than an address has.
@@ -115,7 +115,7 @@ pub enum InvalidNetwork {
 }
 
 impl Network {
-    /// Whether an address lies in it. An IPv4 address within IPv6 (`::ffff:192.0.2.1`) is the IPv4 address.
+    /// Returns whether an address lies in it. An IPv4 address within IPv6 (`::ffff:192.0.2.1`) is the IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let (bits, is_v4) = bits(address.to_canonical());
         is_v4 == self.is_v4 && (self.first..=self.last).contains(&bits)
@@ -191,7 +191,7 @@ pub struct PeerFacts<'a> {
     pub forwarded_for: &'a [&'a [u8]],
 }
 
-/// How visitors get their groups.
+/// The settings that give visitors their groups.
 #[derive(Clone, Debug, Default)]
 pub struct VisitorSettings {
     /// Groups by network: a reading room, an office.
@@ -201,7 +201,7 @@ pub struct VisitorSettings {
 }
 
 impl VisitorSettings {
-    /// The visitor behind a request.
+    /// Returns the visitor behind a request.
     ///
     /// A trusted proxy speaks for the client: `X-Pywb-ACL-User` names a group, and the last address of `X-Forwarded-For` that
     /// is no trusted proxy is the client's. Where the proxy does not say it, no network is assumed: the proxy stands in the
@@ -235,7 +235,7 @@ impl VisitorSettings {
         inside.map(|(_, group)| group.clone())
     }
 
-    /// The address of the client: the last one that is no trusted proxy, if nothing unreadable stands behind it.
+    /// Returns the address of the client: the last one that is no trusted proxy, if nothing unreadable stands behind it.
     fn client(&self, forwarded_for: &[&[u8]]) -> Option<IpAddr> {
         let lines = forwarded_for.iter().rev();
         for member in lines.flat_map(|line| line.rsplit(|byte| *byte == b',')) {
@@ -249,7 +249,7 @@ impl VisitorSettings {
     }
 }
 
-/// An address, also in brackets or with a port, as proxies write them.
+/// Returns an address, also in brackets or with a port, as proxies write them.
 fn address_of(text: &str) -> Option<IpAddr> {
     let direct = text.parse().ok();
     let with_port = || {

@@ -21,7 +21,7 @@ pub struct AnswerContext {
     pub now: Stamp,
 }
 
-/// Why an answer cannot be finished.
+/// The reason why an answer cannot be finished.
 #[derive(Debug, Error)]
 pub enum AnswerError {
     /// The output failed.
@@ -34,7 +34,7 @@ pub enum AnswerError {
     TooManyDigests,
 }
 
-/// Why an answer that is made of an iterator broke off.
+/// The reason why an answer that is made of an iterator broke off.
 #[derive(Debug, Error)]
 pub enum BrokenAnswer<E> {
     /// The captures ended with an error.
@@ -54,7 +54,7 @@ pub struct AnswerSummary {
     pub captures: u64,
 }
 
-/// Writes an answer. Dropped before [`AnswerWriter::finish`], it leaves an answer that is not whole.
+/// A writer of answers. Dropped before [`AnswerWriter::finish`], it leaves an answer that is not whole.
 #[derive(Debug)]
 pub struct AnswerWriter<W> {
     output: W,
@@ -71,7 +71,7 @@ pub struct AnswerWriter<W> {
     is_page_over: bool,
 }
 
-/// Where the page ends that is written.
+/// The end of the page that is written.
 #[derive(Debug, Default)]
 struct PageEnd {
     order: Order,
@@ -129,7 +129,7 @@ impl<W: Write> AnswerWriter<W> {
         self
     }
 
-    /// Takes the next capture that the client may see, in the order of [`CdxRequest::index_query`].
+    /// Adds the next capture that the client may see, in the order of [`CdxRequest::index_query`].
     ///
     /// # Errors
     ///
@@ -152,17 +152,17 @@ impl<W: Write> AnswerWriter<W> {
         }
     }
 
-    /// Whether further captures change nothing.
+    /// Returns whether further captures change nothing.
     pub fn is_complete(&self) -> bool {
         self.is_page_over || self.thinner.is_complete() || self.rows.is_complete()
     }
 
-    /// The output, for those who take from it what has been written.
+    /// Returns the output, for those who take from it what has been written.
     pub fn output_mut(&mut self) -> &mut W {
         &mut self.output
     }
 
-    /// Rows that were written so far.
+    /// Returns the number of rows that were written so far.
     pub fn rows(&self) -> u64 {
         self.rows.count()
     }
@@ -201,7 +201,7 @@ impl<W: Write> AnswerWriter<W> {
         Ok(())
     }
 
-    /// Whether the page has ended before a capture: the one that it should end with is gone from the index.
+    /// Returns whether the page has ended before a capture: the one that it should end with is gone from the index.
     fn page_ends_before(&mut self, capture: &Capture) -> bool {
         let Some(until) = &self.page.until else {
             return false;

@@ -15,16 +15,16 @@ pub(super) const DUPE_COUNT: &str = "dupecount";
 pub struct Column {
     /// Its name, as the client spelled it.
     pub name: String,
-    /// Where its values come from.
+    /// The source of its values.
     pub value: ColumnValue,
 }
 
-/// Where the values of a column come from.
+/// The source of the values of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ColumnValue {
     /// A field of the capture.
     Field(CaptureField),
-    /// How many captures were left out for this one.
+    /// The number of captures that were left out for this one.
     SkipCount,
     /// The time of the last of them.
     EndTimestamp,
@@ -102,7 +102,7 @@ impl Column {
         }
     }
 
-    /// The value for a row, if it has one.
+    /// Returns the value for a row, if it has one.
     pub(super) fn value<'a>(&self, run: &'a CollapsedRun, to_second: bool) -> Option<Cow<'a, str>> {
         let value = match &self.value {
             ColumnValue::Field(CaptureField::Timestamp) => {

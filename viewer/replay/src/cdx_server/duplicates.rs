@@ -40,7 +40,8 @@ impl Duplicates {
         }
     }
 
-    /// Notes the next capture, and writes into it what is known of its digest. False when there are too many digests.
+    /// Records the next capture, and writes into it the facts that are known of its digest. Returns `false` if there are
+    /// too many digests.
     pub(super) fn note(&mut self, capture: &mut Capture) -> bool {
         if !self.counts && !self.resolves {
             return true;

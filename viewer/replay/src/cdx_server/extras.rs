@@ -25,7 +25,7 @@ pub enum Extra {
 pub struct Extras(u16);
 
 impl Extras {
-    /// Whether it has one.
+    /// Returns whether it has one.
     pub fn contains(self, extra: Extra) -> bool {
         self.0 & Self::bit(extra) != 0
     }

@@ -17,7 +17,7 @@ use archive_formats::cdx::query::{Anchoring, CaptureField, Filter, FilterTest, P
 use super::request_error::shown;
 use super::{Dialect, RequestError};
 
-/// How the text of a filter is meant.
+/// The notation of the text of a filter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notation {
     Contains,
@@ -58,7 +58,7 @@ pub(super) fn read(dialect: Dialect, text: &str) -> Result<Filter, RequestError>
     })
 }
 
-/// The signs before a field: whether the filter is negated, and how its text is meant.
+/// Returns the signs before a field: whether the filter is negated, and how its text is meant.
 fn prefix(dialect: Dialect, text: &str) -> (bool, Notation, &str) {
     let (negate, rest) = match text.strip_prefix('!') {
         Some(rest) => (true, rest),

@@ -24,7 +24,7 @@ pub(super) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Writes the members of an object one by one.
+/// A writer of the members of an object, one by one.
 #[derive(Debug)]
 pub(super) struct Object<'a> {
     out: &'a mut Vec<u8>,

@@ -28,7 +28,7 @@ use super::{CdxRequest, Dialect, Refusal, RequestError};
 /// The most marks of one question. With blocks of 3,000 captures they reach as far as 300 million captures.
 const MAX_MARKS: usize = 100_000;
 
-/// How large pages are.
+/// The sizes of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSizes {
     /// Captures in a block.
@@ -108,7 +108,7 @@ impl PageRequest {
     }
 }
 
-/// How far one request walks.
+/// The limit of the walk of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalkLimit {
     /// The number of captures.
@@ -116,7 +116,7 @@ pub struct WalkLimit {
 }
 
 impl Default for WalkLimit {
-    /// A few seconds of an index that gives a million captures in one.
+    /// Returns a limit of a few seconds, for an index that gives a million captures in one second.
     fn default() -> Self {
         Self {
             captures: const { NonZeroU64::new(3_000_000).unwrap() },
@@ -124,7 +124,7 @@ impl Default for WalkLimit {
     }
 }
 
-/// Where a page lies.
+/// The place of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PagePlace {
     /// It can be read.
@@ -141,17 +141,17 @@ pub enum PagePlace {
     },
     /// Behind the end of the answer.
     Beyond {
-        /// How many pages there are.
+        /// The number of pages.
         pages: u64,
     },
     /// Further on than the walk has come: walk this number of captures more, then ask again.
     NotWalked {
-        /// How many captures.
+        /// The number of captures.
         captures: u64,
     },
 }
 
-/// How many pages there are.
+/// The number of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageCount {
     /// Pages; at least 1.
@@ -174,7 +174,7 @@ pub struct PageMarks {
 }
 
 impl PageMarks {
-    /// Nothing is known yet.
+    /// Returns the marks of a walk that has not begun.
     pub fn new(sizes: &PageSizes) -> Self {
         Self {
             block: sizes.block.max(1),
@@ -185,17 +185,17 @@ impl PageMarks {
         }
     }
 
-    /// The place at which the walk goes on; `None` at the beginning.
+    /// Returns the place at which the walk goes on; `None` at the beginning.
     pub fn walked_to(&self) -> Option<&Cursor> {
         self.last.as_ref()
     }
 
-    /// Whether the walk has reached the end.
+    /// Returns whether the walk has reached the end.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// Whether there is no room for further marks. Such a question has to be narrowed down, or resumed by key.
+    /// Returns whether there is no room for further marks. Such a question has to be narrowed down, or resumed by key.
     pub fn is_full(&self) -> bool {
         self.marks.len() >= MAX_MARKS
     }
@@ -205,14 +205,14 @@ impl PageMarks {
         self.is_whole = false;
     }
 
-    /// Notes a capture of the walk that is not part of the answer, so that the walk does not begin before it again.
+    /// Records a capture of the walk that is not part of the answer, so that the walk does not begin before it again.
     pub fn pass_over(&mut self, capture: &Capture) {
         if !self.is_whole && !self.is_full() {
             self.last = Some(Cursor::of(capture));
         }
     }
 
-    /// Notes the next capture of the walk.
+    /// Records the next capture of the walk.
     pub fn push(&mut self, capture: &Capture) {
         if self.is_whole || self.is_full() {
             return;
@@ -226,19 +226,19 @@ impl PageMarks {
         self.last = Some(place);
     }
 
-    /// Notes that no capture follows.
+    /// Records that no capture follows.
     pub fn finish(&mut self) {
         self.is_whole = true;
     }
 
-    /// Captures that were walked.
+    /// Returns the number of captures that were walked.
     pub fn walked(&self) -> u64 {
         self.full_blocks()
             .saturating_mul(self.block)
             .saturating_add(self.behind)
     }
 
-    /// Where a page lies.
+    /// Returns where a page lies.
     pub fn place(&self, number: u64, size: u64) -> PagePlace {
         let size = size.max(1);
         let first = number.saturating_mul(size);
@@ -276,7 +276,7 @@ impl PageMarks {
         }
     }
 
-    /// How many pages there are; `None` while the walk has not reached the end: see [`PageMarks::unfinished`].
+    /// Returns how many pages there are; `None` while the walk has not reached the end: see [`PageMarks::unfinished`].
     pub fn count(&self, size: u64) -> Option<PageCount> {
         let size = size.max(1);
         let blocks = self.blocks();
@@ -287,7 +287,7 @@ impl PageMarks {
         })
     }
 
-    /// The error of a request that a walk would have to go further for.
+    /// Returns the error of a request that a walk would have to go further for.
     pub fn unfinished(&self) -> RequestError {
         let walked = self.walked();
         if self.is_full() {
@@ -306,7 +306,7 @@ impl PageMarks {
             .saturating_add(u64::from(self.behind > 0))
     }
 
-    /// The end of this number of blocks, if it is known and something follows it.
+    /// Returns the end of this number of blocks, if it is known and something follows it.
     fn mark(&self, blocks: u64) -> Option<Cursor> {
         let at = usize::try_from(blocks.checked_sub(1)?).ok()?;
         if self.is_whole && blocks >= self.blocks() {
@@ -317,7 +317,7 @@ impl PageMarks {
 }
 
 impl PageCount {
-    /// The answer to `showNumPages`: an object for pywb's clients, a number for the others.
+    /// Returns the answer to `showNumPages`: an object for pywb's clients, a number for the others.
     pub fn answer(&self, dialect: Dialect) -> Refusal {
         let (content_type, body) = match dialect {
             Dialect::Pywb => (
@@ -340,7 +340,7 @@ impl PageCount {
 }
 
 impl CdxRequest {
-    /// The error for a page behind the last one: pywb's servers refuse it, and Wayback's answer without rows.
+    /// Returns the error for a page behind the last one: pywb's servers refuse it, and Wayback's answer without rows.
     pub fn page_beyond(&self, pages: u64) -> Option<RequestError> {
         match (self.dialect, self.pages) {
             (Dialect::Pywb, PageRequest::Page { number, .. }) => Some(RequestError::Page {
@@ -351,7 +351,8 @@ impl CdxRequest {
         }
     }
 
-    /// The name of the question whose pages are asked for: equal for requests with equal pages. Who asks is not in it.
+    /// Returns the name of the question whose pages are asked for: equal for requests with equal pages. Who asks is not in
+    /// it.
     pub fn page_key(&self) -> String {
         let query = &self.query;
         format!(

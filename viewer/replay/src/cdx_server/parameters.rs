@@ -40,12 +40,12 @@ impl Parameters {
         Ok(Self { pairs })
     }
 
-    /// The first value of a parameter.
+    /// Returns the first value of a parameter.
     pub(super) fn first(&self, name: &str) -> Option<&[u8]> {
         self.all(name).next()
     }
 
-    /// All values of a parameter.
+    /// Returns all values of a parameter.
     pub(super) fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         let wanted = move |(n, _): &&(Vec<u8>, Vec<u8>)| n == name.as_bytes();
         self.pairs
@@ -54,7 +54,7 @@ impl Parameters {
             .map(|(_, value)| value.as_slice())
     }
 
-    /// The first value as text; `None` where it is absent or empty.
+    /// Returns the first value as text; `None` where it is absent or empty.
     pub(super) fn text(&self, name: &'static str) -> Result<Option<&str>, RequestError> {
         let value = self
             .first(name)
@@ -63,13 +63,13 @@ impl Parameters {
         Ok(value.filter(|value| !value.is_empty()))
     }
 
-    /// All values as text, without the empty ones.
+    /// Returns all values as text, without the empty ones.
     pub(super) fn texts(&self, name: &'static str) -> Result<Vec<&str>, RequestError> {
         let values = self.all(name).filter(|value| !value.is_empty());
         values.map(|value| text(name, value)).collect()
     }
 
-    /// A switch: `None` where it is absent.
+    /// Returns the value of a switch: `None` where it is absent.
     pub(super) fn switch(&self, name: &'static str) -> Result<Option<bool>, RequestError> {
         let Some(value) = self.text(name)? else {
             return Ok(None);
@@ -81,7 +81,7 @@ impl Parameters {
         }
     }
 
-    /// A whole number, which may be negative.
+    /// Returns a whole number, which may be negative.
     pub(super) fn number(&self, name: &'static str) -> Result<Option<i64>, RequestError> {
         let Some(value) = self.text(name)? else {
             return Ok(None);

@@ -4,7 +4,7 @@ use archive_formats::cdx::Capture;
 use archive_formats::surt::UrlKey;
 use url::Url;
 
-/// Whether a capture is a redirect to its own key.
+/// Returns whether a capture is a redirect to its own key.
 pub(super) fn is_self_redirect(capture: &Capture) -> bool {
     if !capture.status.is_some_and(|s| (300..400).contains(&s)) {
         return false;

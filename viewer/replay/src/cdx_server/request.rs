@@ -15,7 +15,7 @@ use super::target::Target;
 use super::xml_query::XmlQuery;
 use super::{Column, Dialect, Refusal, RequestError, filters};
 
-/// How the rows of an answer are written.
+/// The form of the rows of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerForm {
     /// `key timestamp {json}`.
@@ -41,13 +41,13 @@ pub struct CdxRequest {
     pub dialect: Dialect,
     /// The URL, without what widened it.
     pub url: Vec<u8>,
-    /// How the URL selects keys.
+    /// The way in which the URL selects keys.
     pub kind: MatchKind,
     /// The question, with all that was asked for. [`CdxRequest::index_query`] has the part that an index answers.
     pub query: CaptureQuery,
-    /// How many rows to leave out at the beginning.
+    /// The number of rows to leave out at the beginning.
     pub skip: u64,
-    /// How the rows are written.
+    /// The form of the rows.
     pub form: AnswerForm,
     /// The columns; `None` means that each capture shows all fields that it has.
     pub columns: Option<Vec<Column>>,
@@ -79,7 +79,7 @@ impl CdxRequest {
         Ok(request)
     }
 
-    /// The part of the question that an index answers: keys, span, filters, order and cursor.
+    /// Returns the part of the question that an index answers: keys, span, filters, order and cursor.
     ///
     /// Its order is [`Order::Descending`] where only the last rows are wanted, which the writer turns round.
     pub fn index_query(&self) -> CaptureQuery {
@@ -98,7 +98,8 @@ impl CdxRequest {
         query
     }
 
-    /// How many captures the answer will take from the index, if the limit alone decides that: a hint for its first batch.
+    /// Returns how many captures the answer will take from the index, if the limit alone decides that: a hint for its first
+    /// batch.
     pub fn row_hint(&self) -> Option<u64> {
         let is_simple = self.query.collapse.is_empty() && !self.counts_skipped();
         match self.query.limit {
@@ -109,8 +110,8 @@ impl CdxRequest {
         }
     }
 
-    /// The response to an answer without rows, where that is not an answer without rows: pywb's servers say 404 for a page
-    /// on which nothing was found.
+    /// Returns the response to an answer without rows, where that is not an answer without rows: pywb's servers say 404 for
+    /// a page on which nothing was found.
     pub fn empty_refusal(&self) -> Option<Refusal> {
         let is_page = matches!(self.pages, PageRequest::Page { .. });
         (self.dialect == Dialect::Pywb && is_page).then(|| {
@@ -119,7 +120,7 @@ impl CdxRequest {
         })
     }
 
-    /// The key that OutbackCDX names in the header field `outbackcdx-urlkey`.
+    /// Returns the key that OutbackCDX names in the header field `outbackcdx-urlkey`.
     pub fn url_key(&self) -> &str {
         match &self.query.keys {
             KeyMatch::Exact(key) => key.as_str(),
@@ -127,7 +128,7 @@ impl CdxRequest {
         }
     }
 
-    /// Whether the last rows are wanted, and can be read from the end.
+    /// Returns whether the last rows are wanted, and can be read from the end.
     pub(super) fn reads_backwards(&self) -> bool {
         matches!(self.query.limit, Some(Limit::Last(_)))
             && self.query.order == Order::Ascending
@@ -236,7 +237,7 @@ pub(super) fn bound(
     stamp.map_err(|why| RequestError::Date { parameter, why })
 }
 
-/// A number that is not negative.
+/// Returns a number that is not negative.
 pub(super) fn count(
     parameters: &Parameters,
     parameter: &'static str,

@@ -1,4 +1,4 @@
-//! Why a request to a CDX server is refused, and how each dialect says so.
+//! Refusals of a request to a CDX server, in the words of each dialect.
 
 use archive_formats::cdx::query::{InvalidCursor, InvalidPattern, InvalidQuery, NoHost};
 use archive_formats::date::InvalidDate;
@@ -9,7 +9,7 @@ use super::Dialect;
 /// The most characters of a refused value that a message repeats.
 const SHOWN: usize = 80;
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// The parameter without which there is no question.
@@ -78,7 +78,7 @@ pub enum RequestError {
     Page {
         /// The page that was asked for.
         page: u64,
-        /// How many there are.
+        /// The number of pages that there are.
         pages: u64,
     },
     /// The number of pages, or a page, for which more captures have to be counted than one request may.
@@ -86,7 +86,7 @@ pub enum RequestError {
         "the pages are being counted, and {walked} captures have been so far; ask again, and the count goes on"
     )]
     NotWalked {
-        /// How many captures were counted.
+        /// The number of captures that were counted.
         walked: u64,
     },
     /// More captures than pages are made of.
@@ -94,7 +94,7 @@ pub enum RequestError {
         "there are more than {walked} captures, too many for pages; ask for fewer, or use resume keys"
     )]
     TooManyPages {
-        /// How many captures were counted.
+        /// The number of captures that were counted.
         walked: u64,
     },
     /// A secondary index was asked for.
@@ -129,8 +129,8 @@ impl RequestError {
         }
     }
 
-    /// The status of the response: 414 for a request that is too long, 503 for one that can be answered later, 400 for all
-    /// others.
+    /// Returns the status of the response: 414 for a request that is too long, 503 for one that can be answered later, 400
+    /// for all others.
     pub fn status(&self) -> u16 {
         match self {
             Self::TooLong(_) => 414,
@@ -153,13 +153,13 @@ impl RequestError {
         }
     }
 
-    /// The refusal in a dialect: JSON with a message from pywb, plain text from the others.
+    /// Returns the refusal in a dialect: JSON with a message from pywb, plain text from the others.
     pub fn refusal(&self, dialect: Dialect) -> Refusal {
         refusal(dialect, self.status(), &self.to_string())
     }
 }
 
-/// An answer of words only.
+/// Returns an answer of words only.
 pub(super) fn refusal(dialect: Dialect, status: u16, message: &str) -> Refusal {
     match dialect {
         Dialect::Pywb => {
@@ -181,7 +181,7 @@ pub(super) fn refusal(dialect: Dialect, status: u16, message: &str) -> Refusal {
     }
 }
 
-/// As much of a text as a message repeats.
+/// Returns as much of a text as a message repeats.
 pub(super) fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

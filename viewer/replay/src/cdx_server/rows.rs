@@ -27,7 +27,7 @@ const CDXJ: [(&str, CaptureField); 12] = [
     ("orig.filename", CaptureField::OriginalFile),
 ];
 
-/// Writes rows in one form.
+/// A writer of rows in one form.
 #[derive(Debug)]
 pub(super) struct RowWriter {
     form: AnswerForm,
@@ -139,7 +139,7 @@ impl RowWriter {
         out.push(b'\n');
     }
 
-    /// The fields of a capture as an object of strings; fields that it lacks are left out.
+    /// Writes the fields of a capture as an object of strings; fields that it lacks are left out.
     fn object(&self, run: &CollapsedRun, with_key: bool, out: &mut Vec<u8>) {
         let mut object = Object::begin(out);
         match &self.columns {
@@ -182,7 +182,7 @@ impl RowWriter {
         self.columns.as_deref().unwrap_or_default()
     }
 
-    /// Values with blanks between them; `-` for those that are absent.
+    /// Writes values with blanks between them; `-` for those that are absent.
     fn text(&self, run: &CollapsedRun, out: &mut Vec<u8>) {
         let to_second = self.dialect != Dialect::Pywb;
         for (n, column) in self.columns().iter().enumerate() {
@@ -197,7 +197,7 @@ impl RowWriter {
         out.push(b'\n');
     }
 
-    /// The value as lines of CDX have it: without the name of the usual algorithm.
+    /// Returns the value as lines of CDX have it: without the name of the usual algorithm.
     fn shown<'a>(&self, column: &Column, value: &'a str) -> &'a str {
         let is_digest = column.value == ColumnValue::Field(CaptureField::Digest);
         if is_digest && self.dialect != Dialect::Pywb {
@@ -253,7 +253,7 @@ impl RowWriter {
         object.end();
     }
 
-    /// A value as OutbackCDX has it: numbers are numbers, a status that is absent is 0, other numbers are null.
+    /// Writes a value as OutbackCDX has it: numbers are numbers, a status that is absent is 0, other numbers are null.
     fn number_or_text(&self, column: &Column, run: &CollapsedRun, out: &mut Vec<u8>) {
         let value = column.value(run, true);
         let (is_number, absent) = match &column.value {
@@ -303,7 +303,7 @@ impl RowWriter {
     }
 }
 
-/// A value without what would end it, or its line.
+/// Writes a value without what would end it, or its line.
 fn put_value(out: &mut Vec<u8>, value: &str) {
     for byte in value.bytes() {
         if byte.is_ascii_whitespace() || byte.is_ascii_control() {
@@ -314,7 +314,7 @@ fn put_value(out: &mut Vec<u8>, value: &str) {
     }
 }
 
-/// A URL that can stand between `<` and `>`.
+/// Returns a URL that can stand between `<` and `>`.
 fn link_target(url: &[u8]) -> String {
     let mut target = String::with_capacity(url.len());
     for &byte in url {
@@ -328,7 +328,7 @@ fn link_target(url: &[u8]) -> String {
     target
 }
 
-/// A date as HTTP has it.
+/// Returns a date as HTTP has it.
 fn http_date(stamp: Stamp) -> String {
     stamp
         .time()

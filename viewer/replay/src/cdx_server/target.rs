@@ -77,7 +77,7 @@ fn match_kind(
     }
 }
 
-/// The match that a star asks for, and the URL without it.
+/// Returns the match that a star asks for, and the URL without it.
 fn widened(url: &[u8]) -> Option<(MatchKind, &[u8])> {
     if let Some(rest) = url.strip_prefix(b"*.") {
         return Some((MatchKind::Domain, rest.strip_suffix(b"*").unwrap_or(rest)));

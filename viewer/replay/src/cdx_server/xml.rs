@@ -7,7 +7,7 @@ use archive_formats::date::Stamp;
 
 use super::{XmlQuery, XmlQueryKind};
 
-/// Writes the results of one question.
+/// A writer of the results of one question.
 #[derive(Debug)]
 pub(super) struct XmlWriter {
     query: XmlQuery,
@@ -43,12 +43,12 @@ impl XmlWriter {
         }
     }
 
-    /// Whether further captures would not even be counted.
+    /// Returns whether further captures would not even be counted.
     pub(super) fn is_complete(&self) -> bool {
         matches!(self.query.kind, XmlQueryKind::Unknown(_)) || self.results >= self.query.counted
     }
 
-    /// Takes a capture.
+    /// Adds a capture.
     pub(super) fn row(&mut self, capture: &Capture, out: &mut Vec<u8>) {
         match self.query.kind {
             XmlQueryKind::Url => {
@@ -198,7 +198,7 @@ fn result_of_capture(capture: &Capture, out: &mut Vec<u8>) {
     out.extend_from_slice(b"</result>\n");
 }
 
-/// The 14 digits of a timestamp.
+/// Returns the 14 digits of a timestamp.
 fn digits(stamp: Stamp) -> String {
     let mut text = stamp.to_string();
     text.truncate(14);

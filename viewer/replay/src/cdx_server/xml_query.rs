@@ -9,7 +9,7 @@ use super::parameters::{Parameters, decode};
 use super::request::count;
 use super::{AnswerForm, CdxRequest, Dialect, RequestError};
 
-/// How many results come without `count`, and how far results are counted.
+/// The number of results without `count`, and the most results that are counted.
 const RESULTS: u64 = 10_000;
 
 /// A question in the notation of Wayback's remote collections.
@@ -17,11 +17,11 @@ const RESULTS: u64 = 10_000;
 pub struct XmlQuery {
     /// Its type.
     pub kind: XmlQueryKind,
-    /// How many results to leave out at the beginning.
+    /// The number of results to leave out at the beginning.
     pub skip: u64,
-    /// How many results to give.
+    /// The number of results to give.
     pub results: u64,
-    /// How many results are counted at most.
+    /// The most results that are counted.
     pub counted: u64,
 }
 

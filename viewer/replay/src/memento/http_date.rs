@@ -14,7 +14,7 @@ const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 /// The longest date that is looked at.
 const LONGEST: usize = 64;
 
-/// Why a value of `Accept-Datetime` is no date. The answer is 400.
+/// The reason why a value of `Accept-Datetime` is no date. The answer is 400.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidDatetime {
     /// Another form.
@@ -28,7 +28,7 @@ pub enum InvalidDatetime {
     Several,
 }
 
-/// A date as HTTP writes it: `Thu, 31 May 2007 20:35:00 GMT`. Milliseconds are cut off.
+/// Returns a date as HTTP writes it: `Thu, 31 May 2007 20:35:00 GMT`. Milliseconds are cut off.
 pub fn http_date(stamp: Stamp) -> String {
     let time = stamp.time().to_zoned(TimeZone::UTC).datetime();
     let weekday = match time.weekday() {
@@ -52,7 +52,7 @@ pub fn http_date(stamp: Stamp) -> String {
     )
 }
 
-/// The date of `Accept-Datetime`, from all fields of this name; `None` if there are none.
+/// Returns the date of `Accept-Datetime`, from all fields of this name; `None` if there are none.
 ///
 /// The weekday has to be one, and may be a wrong one: people write these by hand.
 ///
@@ -80,7 +80,7 @@ fn parse(value: &[u8]) -> Result<Stamp, InvalidDatetime> {
     digits.parse().map_err(InvalidDatetime::Calendar)
 }
 
-/// The 14 digits of a date.
+/// Returns the 14 digits of a date.
 fn digits(value: &[u8]) -> Option<String> {
     let value = value.trim_ascii();
     if value.len() > LONGEST {
@@ -111,7 +111,7 @@ fn digits(value: &[u8]) -> Option<String> {
     ))
 }
 
-/// A number with this many digits.
+/// Returns a number with this many digits.
 fn number(text: &str, least: usize, most: usize) -> Option<u16> {
     let is_number =
         (least..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());

@@ -28,7 +28,7 @@ impl Preference {
         Self::Rewritten,
     ];
 
-    /// The first preference that is known, of all `Prefer` fields; the others are ignored, as RFC 7240 says.
+    /// Returns the first preference that is known, of all `Prefer` fields; the others are ignored, as RFC 7240 says.
     pub fn read<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
         values
             .into_iter()
@@ -43,7 +43,7 @@ impl Preference {
             })
     }
 
-    /// Its name in headers.
+    /// Returns its name in headers.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -54,7 +54,7 @@ impl Preference {
         }
     }
 
-    /// The modifier of what is preferred.
+    /// Returns the modifier of what is preferred.
     pub const fn modifier(self) -> Modifier {
         match self {
             Self::Raw | Self::OriginalContent | Self::OriginalLinks => Modifier::Identity,
@@ -63,7 +63,7 @@ impl Preference {
         }
     }
 
-    /// The field that tells the client that its preference was met.
+    /// Returns the field that tells the client that its preference was met.
     pub fn applied(self) -> Field {
         ("Preference-Applied", self.name().to_owned())
     }

@@ -35,7 +35,7 @@ pub struct TimeMapPage {
     pub captures: u64,
 }
 
-/// The pages of a TimeMap with at most `size` captures each, from the times of all captures in their order.
+/// Returns the pages of a TimeMap with at most `size` captures each, from the times of all captures in their order.
 pub fn pages(times: impl IntoIterator<Item = Stamp>, size: u64) -> Vec<TimeMapPage> {
     let size = size.max(1);
     let mut pages: Vec<TimeMapPage> = Vec::new();
@@ -59,7 +59,7 @@ pub fn pages(times: impl IntoIterator<Item = Stamp>, size: u64) -> Vec<TimeMapPa
     pages
 }
 
-/// Writes a TimeMap.
+/// A writer of TimeMaps.
 ///
 /// [`begin`](Self::begin), then each capture, or each page of one that is only an index of its pages, then
 /// [`end`](Self::end). What is written is appended to a text that the caller empties when it likes.
@@ -75,7 +75,7 @@ pub struct TimeMapWriter<'a> {
 }
 
 impl<'a> TimeMapWriter<'a> {
-    /// A TimeMap of a URL, in a form.
+    /// Returns a TimeMap of a URL, in a form.
     pub const fn new(
         addresses: &'a Addresses,
         collection: &'a str,
@@ -93,7 +93,7 @@ impl<'a> TimeMapWriter<'a> {
         }
     }
 
-    /// The value of `Content-Type`.
+    /// Returns the value of `Content-Type`.
     pub const fn content_type(&self) -> &'static str {
         match self.format {
             TimeMapFormat::Link => "application/link-format",
@@ -199,7 +199,7 @@ impl<'a> TimeMapWriter<'a> {
     }
 }
 
-/// A capture as pywb's index says it in JSON: every value is a text, in pywb's order.
+/// Returns a capture as pywb's index says it in JSON: every value is a text, in pywb's order.
 fn json(capture: &Capture, collection: &str) -> String {
     let number = |number: Option<u64>| number.map(|number| number.to_string());
     let original = capture.original_record.clone().unwrap_or_default();

@@ -15,25 +15,25 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// The addresses of a collection at an origin such as `http://127.0.0.1:8091`; with an empty one, paths.
+    /// Returns the addresses of a collection at an origin such as `http://127.0.0.1:8091`; with an empty one, paths.
     pub fn new(origin: &str, collection: &str) -> Self {
         Self {
             base: format!("{}/{collection}", origin.trim_end_matches('/')),
         }
     }
 
-    /// The address of a capture (URI-M).
+    /// Returns the address of a capture (URI-M).
     pub fn memento(&self, time: Stamp, modifier: Option<Modifier>, url: &str) -> String {
         let modifier = modifier.map_or("", Modifier::name);
         self.with_url(&format!("{time}{modifier}/"), url)
     }
 
-    /// The address of the TimeGate (URI-G).
+    /// Returns the address of the TimeGate (URI-G).
     pub fn time_gate(&self, url: &str) -> String {
         self.with_url("", url)
     }
 
-    /// The address of a TimeMap (URI-T), or of one of its pages.
+    /// Returns the address of a TimeMap (URI-T), or of one of its pages.
     pub fn time_map(&self, format: TimeMapFormat, page: Option<u32>, url: &str) -> String {
         let mut path = format!("timemap/{}/", format.name());
         if let Some(page) = page {
@@ -50,7 +50,8 @@ impl Addresses {
     }
 }
 
-/// A URL as it can stand in a header and between `<` and `>`: what is not visible ASCII, or could end it there, is escaped.
+/// Returns a URL as it can stand in a header and between `<` and `>`: what is not visible ASCII, or could end it there, is
+/// escaped.
 pub fn header_safe(url: &str) -> String {
     let mut safe = String::with_capacity(url.len());
     push_safe(&mut safe, url.as_bytes());

@@ -19,7 +19,7 @@ pub enum InvalidRequest {
     Time {
         /// The digits.
         digits: String,
-        /// Why.
+        /// The reason.
         reason: InvalidDate,
     },
     /// Letters behind a time that are no modifier.
@@ -48,7 +48,7 @@ pub enum InvalidRequest {
 }
 
 impl InvalidRequest {
-    /// The status of the answer.
+    /// Returns the status of the answer.
     pub const fn status(&self) -> u16 {
         match self {
             Self::NoSuchPath | Self::Collection(_) => 404,

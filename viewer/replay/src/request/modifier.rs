@@ -1,6 +1,6 @@
 //! Modifiers: the two letters behind a time that say how a capture is shown.
 
-/// How a capture is shown.
+/// The form in which a capture is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Modifier {
     /// `id_`: the bytes of the payload, unchanged.
@@ -47,7 +47,7 @@ impl Modifier {
         "id_", "ir_", "mp_", "if_", "js_", "cs_", "im_", "oe_", "fr_", "sw_", "bn_",
     ];
 
-    /// As it stands in a path.
+    /// Returns its name, as it stands in a path.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Identity => "id_",
@@ -64,12 +64,12 @@ impl Modifier {
         }
     }
 
-    /// By its name.
+    /// Returns the modifier of a name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.name() == name)
     }
 
-    /// Whether the bytes of the payload are given unchanged.
+    /// Returns whether the bytes of the payload are given unchanged.
     pub const fn is_raw(self) -> bool {
         matches!(self, Self::Identity | Self::IdentityRedirect)
     }

@@ -13,10 +13,10 @@ pub const LONGEST_URL: usize = 10_000;
 /// The schemes whose URLs have a host behind two slashes.
 const WITH_HOST: [&str; 5] = ["http", "https", "ftp", "ws", "wss"];
 
-/// Why a text is no URL of a request.
+/// The reason why a text is no URL of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InvalidTarget {
-    /// Nothing is there.
+    /// The text is empty.
     #[error("there is no URL; write it at the end of the path")]
     Empty,
     /// Longer than [`LONGEST_URL`].
@@ -34,7 +34,7 @@ pub struct Target {
     key: UrlKey,
 }
 
-/// Which URLs a pattern means.
+/// The URLs that a pattern means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetMatch {
     /// The URL.
@@ -80,7 +80,8 @@ impl Target {
         Ok((Self::parse(raw)?, matching))
     }
 
-    /// The same URL as another method than GET asks for it: method and body are in the key, as in the keys of captures.
+    /// Returns the same URL as another method than GET asks for it: method and body are in the key, as in the keys of
+    /// captures.
     #[must_use]
     pub fn with_request(self, method: &str, content_type: Option<&[u8]>, body: &[u8]) -> Self {
         match post::append(&self.url, method, content_type, body) {
@@ -92,36 +93,37 @@ impl Target {
         }
     }
 
-    /// Whether the key is that of a GET: nothing of a request is in it.
+    /// Returns whether the key is that of a GET: nothing of a request is in it.
     pub fn is_of_get(&self) -> bool {
         self.key == UrlKey::of(&self.url)
     }
 
-    /// The URL, with its scheme. It may have characters beyond ASCII.
+    /// Returns the URL, with its scheme. It may have characters beyond ASCII.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Its key.
+    /// Returns its key.
     pub fn key(&self) -> &UrlKey {
         &self.key
     }
 }
 
-/// The number of bytes of a URL, of which an escape is one.
+/// Returns the number of bytes of a URL, of which an escape is one.
 fn length(url: &str) -> usize {
     let triples = url.as_bytes().windows(3);
     let escapes = triples.filter(|bytes| is_escape(bytes)).count();
     url.len().saturating_sub(escapes.saturating_mul(2))
 }
 
-/// Whether some bytes are a percent sign with hexadecimal digits.
+/// Returns whether some bytes are a percent sign with hexadecimal digits.
 fn is_escape(bytes: &[u8]) -> bool {
     let digits = bytes.strip_prefix(b"%");
     digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Whether the whole URL was escaped, as programs do that put it into a path as one segment. A name with a dot is a host.
+/// Returns whether the whole URL was escaped, as programs do that put it into a path as one segment. A name with a dot is a
+/// host.
 fn is_escaped_whole(raw: &str) -> bool {
     let Some((name, rest)) = raw.split_once('%') else {
         return false;
@@ -154,7 +156,8 @@ fn unescape_ascii(raw: &str) -> String {
     url
 }
 
-/// The URL with its scheme: `http` where it has no scheme, and two slashes where a proxy or browser has taken one away.
+/// Returns the URL with its scheme: `http` where it has no scheme, and two slashes where a proxy or browser has taken one
+/// away.
 fn with_scheme(raw: &str) -> Result<String, InvalidTarget> {
     let (scheme, rest) = match raw.split_once(':') {
         Some((name, rest)) if is_scheme(name) && !is_host_and_port(name, rest) => {
@@ -184,7 +187,7 @@ fn is_scheme(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
 }
 
-/// Whether what looks like a scheme is a host with its port: `localhost:8080/`.
+/// Returns whether what looks like a scheme is a host with its port: `localhost:8080/`.
 fn is_host_and_port(name: &str, rest: &str) -> bool {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let is_port = (1..=5).contains(&digits)

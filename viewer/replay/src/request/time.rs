@@ -21,17 +21,18 @@ impl RequestedTime {
         })
     }
 
-    /// The digits.
+    /// Returns the digits.
     pub fn digits(&self) -> &str {
         &self.digits
     }
 
-    /// The end of what the digits name: `2020` asks for the capture that is nearest to the end of that year, as in pywb.
+    /// Returns the end of what the digits name: `2020` asks for the capture that is nearest to the end of that year, as in
+    /// pywb.
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
-    /// Whether the digits name a second, so that they can be the time of a capture.
+    /// Returns whether the digits name a second, so that they can be the time of a capture.
     pub fn is_complete(&self) -> bool {
         self.digits.len() >= 14
     }
@@ -51,12 +52,12 @@ impl RequestedSpan {
         Ok(Self(Some((digits.into(), first, last))))
     }
 
-    /// The digits; empty for all time.
+    /// Returns the digits; empty for all time.
     pub fn digits(&self) -> &str {
         self.0.as_ref().map_or("", |(digits, _, _)| digits)
     }
 
-    /// The first and the last second; `None` for all time.
+    /// Returns the first and the last second; `None` for all time.
     pub fn bounds(&self) -> Option<(Stamp, Stamp)> {
         self.0.as_ref().map(|(_, first, last)| (*first, *last))
     }

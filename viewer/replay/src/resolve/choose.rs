@@ -28,7 +28,7 @@ impl Candidates {
         }
     }
 
-    /// The next capture to read, or how the request ends without one.
+    /// Returns the next capture to read, or how the request ends without one.
     pub(super) fn next(
         &mut self,
         access: &impl Fn(&Capture) -> Decision,
@@ -49,8 +49,8 @@ impl Candidates {
         self.second_choice.pop_front().ok_or(nothing)
     }
 
-    /// The next capture of the same key and second, or how the request ends without one: it is the same capture as it lies in
-    /// another file, or as somebody else has listed it.
+    /// Returns the next capture of the same key and second, or how the request ends without one: it is the same capture as
+    /// it lies in another file, or as somebody else has listed it.
     pub(super) fn next_twin(
         &mut self,
         capture: &Capture,
@@ -72,7 +72,7 @@ impl Candidates {
         Err(Outcome::NotFound(NotFoundReason::NoRecord))
     }
 
-    /// Keeps a capture for the case that there is nothing else, and says whether to go on with the next one.
+    /// Keeps a capture for the case that there is nothing else, and returns whether to go on with the next one.
     pub(super) fn put_aside(&mut self, capture: &Capture) -> bool {
         if self.is_second_choice {
             return false;
@@ -90,7 +90,7 @@ fn take_first(
     captures.remove(at)
 }
 
-/// Whether a capture is shown only where there is nothing else: a part, or a redirect to its own URL.
+/// Returns whether a capture is shown only where there is nothing else: a part, or a redirect to its own URL.
 pub fn is_second_choice(capture: &Capture) -> bool {
     let is_revisit = capture.mime.as_deref() == Some("warc/revisit");
     let is_poor = match capture.status {
@@ -102,7 +102,7 @@ pub fn is_second_choice(capture: &Capture) -> bool {
     is_poor || leads_to_itself(capture, capture.status, capture.redirect.as_deref())
 }
 
-/// Whether a capture is a redirect to its own key: following it would lead to it again.
+/// Returns whether a capture is a redirect to its own key: following it would lead to it again.
 pub(super) fn leads_to_itself(
     capture: &Capture,
     status: Option<u16>,

@@ -22,7 +22,7 @@ pub struct RecordFacts {
 }
 
 impl RecordFacts {
-    /// A record of a type of which nothing else is known.
+    /// Returns a record of a type of which nothing else is known.
     pub const fn new(kind: Kind) -> Self {
         Self {
             kind,
@@ -33,7 +33,7 @@ impl RecordFacts {
         }
     }
 
-    /// The facts in the header of a record and in the HTTP head of its block, if it has one.
+    /// Returns the facts in the header of a record and in the HTTP head of its block, if it has one.
     pub fn read(kind: Kind, header: &Header, head: Option<&Head>) -> Self {
         let digest = header.text_of("WARC-Payload-Digest");
         Self {
@@ -49,7 +49,7 @@ impl RecordFacts {
 /// The reference of a revisit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevisitFacts {
-    /// Why there is no payload.
+    /// The reason why there is no payload.
     pub profile: RevisitProfile,
     /// The URL of the original.
     pub target_uri: Option<String>,
@@ -58,7 +58,7 @@ pub struct RevisitFacts {
 }
 
 impl RevisitFacts {
-    /// The reference in the header of a revisit.
+    /// Returns the reference in the header of a revisit.
     pub fn read(header: &Header) -> Self {
         let profile = header.uri("WARC-Profile").unwrap_or_default();
         let date = header.text_of("WARC-Refers-To-Date");
@@ -95,7 +95,7 @@ impl RevisitProfile {
     }
 }
 
-/// A header value as text; bytes that are not UTF-8 are Latin-1, so that different values stay different.
+/// Returns a header value as text; bytes that are not UTF-8 are Latin-1, so that different values stay different.
 fn text(value: &[u8]) -> String {
     match str::from_utf8(value) {
         Ok(text) => text.to_owned(),

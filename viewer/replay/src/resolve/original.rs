@@ -36,7 +36,7 @@ pub(super) struct OriginalSearch {
     waiting: Option<PendingAnswer>,
     /// The places of all records that were read or are the revisit itself.
     visited: HashSet<RecordName>,
-    /// Those of them that are revisits.
+    /// The visited records that are revisits.
     revisits: HashSet<RecordName>,
     reads: usize,
     refusal: Option<Decision>,
@@ -160,7 +160,7 @@ impl OriginalSearch {
         });
     }
 
-    /// Takes an answer, and says what comes next.
+    /// Takes an answer, and returns the next step.
     pub(super) fn answer(
         &mut self,
         answer: StepAnswer,
@@ -183,7 +183,7 @@ impl OriginalSearch {
         self.next(access)
     }
 
-    /// The next read or look-up, or how the search ends.
+    /// Returns the next read or look-up, or how the search ends.
     pub(super) fn next(&mut self, access: &impl Fn(&Capture) -> Decision) -> ResolveStep {
         if self.reads >= MOST_READS {
             self.candidates.clear();
@@ -278,7 +278,7 @@ impl OriginalSearch {
 }
 
 impl OriginalQuery {
-    /// Whether a capture may be the original.
+    /// Returns whether a capture may be the original.
     fn fits(&self, capture: &Capture) -> bool {
         let has_date = self
             .date
@@ -299,7 +299,7 @@ impl OriginalQuery {
         }
     }
 
-    /// Whether a digest is not known to be another one.
+    /// Returns whether a digest is not known to be another one.
     fn has_digest(&self, digest: Option<&str>) -> bool {
         match (self.profile, &self.digest, digest) {
             (RevisitProfile::IdenticalPayload, Some(wanted), Some(found)) => {
@@ -310,7 +310,7 @@ impl OriginalQuery {
     }
 }
 
-/// The original whose place is in the index already, as CDX of 14 fields has it.
+/// Returns the original whose place is in the index already, as CDX of 14 fields has it.
 fn direct(capture: &Capture, key: &UrlKey, url: &str, wanted: &OriginalQuery) -> Option<Candidate> {
     let record = capture.original_record.clone()?;
     let (file, offset) = (record.file?, record.offset?);
@@ -337,7 +337,7 @@ fn place(capture: &Capture) -> RecordName {
     }
 }
 
-/// Revisits refer to a second, and indexes may know milliseconds.
+/// Returns revisits refer to a second, and indexes may know milliseconds.
 fn second(stamp: Stamp) -> Stamp {
     Stamp::from_time(stamp.time())
 }
@@ -346,7 +346,7 @@ fn is_revisit(capture: &Capture) -> bool {
     capture.mime.as_deref() == Some("warc/revisit")
 }
 
-/// Whether two digests say the same: with or without a label, in any spelling.
+/// Returns whether two digests say the same: with or without a label, in any spelling.
 fn are_equal(one: &str, other: &str) -> bool {
     let read = |text: &str| -> Option<Digest> {
         let labelled = text.parse().ok();

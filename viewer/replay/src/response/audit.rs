@@ -15,7 +15,7 @@ use super::StoredMessage;
 pub struct PayloadAudit {
     /// The worth of the digest; `None` if the record has none.
     pub verdict: Option<Verdict>,
-    /// Why the entity ends before its end, if it does.
+    /// The reason why the entity ends before its end, if it does.
     pub damage: Option<BodyError>,
 }
 
@@ -38,7 +38,7 @@ enum Entity<R> {
 }
 
 impl<R: BufRead> AuditedBody<R> {
-    /// The entity behind the head of a message, to be held against a digest.
+    /// Returns the entity behind the head of a message, to be held against a digest.
     pub fn new(message: &StoredMessage, block: R, digest: Option<Digest>) -> Self {
         let hashers = || {
             let algorithm = digest.as_ref()?.algorithm()?;
@@ -136,7 +136,7 @@ impl<R: BufRead> Read for AuditedBody<R> {
     }
 }
 
-/// Hashes what is taken from the input.
+/// A reader that hashes the bytes that are read from its input.
 #[derive(Debug)]
 struct HashingReader<R> {
     input: R,

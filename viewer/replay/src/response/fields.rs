@@ -13,7 +13,7 @@ pub(super) enum FieldUse {
 
 const REPRESENTATION: [&str; 3] = ["content-type", "content-language", "content-disposition"];
 
-/// The use of the field of a name.
+/// Returns the use of the field of a name.
 pub(super) fn use_of(name: &[u8]) -> FieldUse {
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
     if REPRESENTATION.iter().any(|known| is(known)) {
@@ -25,7 +25,7 @@ pub(super) fn use_of(name: &[u8]) -> FieldUse {
     }
 }
 
-/// Whether bytes are a token (RFC 9110): the name of a field.
+/// Returns whether bytes are a token (RFC 9110): the name of a field.
 pub(super) fn is_token(name: &[u8]) -> bool {
     (1..=128).contains(&name.len())
         && name
@@ -33,7 +33,8 @@ pub(super) fn is_token(name: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
 }
 
-/// A value in one line: control characters become blanks, and none stand around it. Bytes beyond ASCII are kept, as HTTP allows.
+/// Returns a value in one line: control characters become blanks, and none stand around it. Bytes beyond ASCII are kept, as
+/// HTTP allows.
 pub(super) fn value_of(value: &[u8]) -> Vec<u8> {
     let clean = |byte: &u8| match byte {
         0..0x20 | 0x7f => b' ',

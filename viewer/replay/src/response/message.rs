@@ -42,19 +42,19 @@ impl StoredMessage {
         })
     }
 
-    /// The head; `None` of a record that has none, and of a block that begins with no status line.
+    /// Returns the head; `None` of a record that has none, and of a block that begins with no status line.
     pub fn head(&self) -> Option<&Head> {
         self.head
             .as_ref()
             .filter(|head| matches!(head.start(), Start::Status { .. }))
     }
 
-    /// The media type of a record that is not HTTP, such as a `resource`.
+    /// Returns the media type of a record that is not HTTP, such as a `resource`.
     pub fn media(&self) -> Option<&[u8]> {
         self.media.as_deref()
     }
 
-    /// The bytes behind the head without the framing of chunks, and with content encodings kept.
+    /// Returns the bytes behind the head without the framing of chunks, and with content encodings kept.
     pub fn entity<'a>(&self, block: impl BufRead + 'a) -> Box<dyn Read + 'a> {
         match &self.head {
             Some(head) => Box::new(Body::entity(head, block)),
@@ -62,7 +62,7 @@ impl StoredMessage {
         }
     }
 
-    /// The bytes behind the head with all encodings undone, within limits.
+    /// Returns the bytes behind the head with all encodings undone, within limits.
     pub fn decoded<'a>(&self, block: impl BufRead + 'a, limits: Limits) -> Box<dyn Read + 'a> {
         match &self.head {
             Some(head) => Box::new(Body::decoded(head, block, limits)),
@@ -70,7 +70,8 @@ impl StoredMessage {
         }
     }
 
-    /// The length of the entity, from that of the block. `None` if it has to be [measured](measure), because it is chunked.
+    /// Returns the length of the entity, from that of the block. `None` if it has to be [measured](measure), because it is
+    /// chunked.
     pub fn entity_length(&self, block_length: u64) -> Option<u64> {
         match &self.head {
             Some(head) if head.is_chunked() => None,
@@ -138,7 +139,7 @@ fn left_codings(note: Note) -> Option<String> {
 pub struct EntityMeasure {
     /// The number of bytes that can be read.
     pub length: u64,
-    /// Why they end before their end, if they do.
+    /// The reason why they end before their end, if they do.
     pub damage: Option<BodyError>,
 }
 

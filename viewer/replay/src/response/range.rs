@@ -29,7 +29,7 @@ impl Extent {
         take: Some(0),
     };
 
-    /// Whether all bytes are sent, so that they can be held against their digest.
+    /// Returns whether all bytes are sent, so that they can be held against their digest.
     pub fn is_whole(&self, length: Option<u64>) -> bool {
         self.skip == 0 && (self.take.is_none() || self.take == length)
     }
@@ -108,7 +108,7 @@ fn wanted(range: &[u8], length: u64) -> WantedBytes {
     }
 }
 
-/// The first and last byte, or a suffix as last without a first; `None` if the range is to be ignored.
+/// Returns the first and last byte, or a suffix as last without a first; `None` if the range is to be ignored.
 fn parse(range: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
     let text = str::from_utf8(range).ok()?;
     let (unit, ranges) = text.split_once('=')?;

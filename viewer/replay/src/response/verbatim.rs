@@ -54,7 +54,8 @@ const OF_SITE: [&str; 11] = [
 ];
 
 impl Reply {
-    /// The answer with a stored head as it was archived; `None` for a record without one, whose media type is `media`.
+    /// Returns the answer with a stored head as it was archived; `None` for a record without one, whose media type is
+    /// `media`.
     ///
     /// The status and the fields are the archived ones, `Location` and policies included. What a connection, a cache or the
     /// memory of a browser would act on is told of only (`X-Archive-Orig-…`).
@@ -90,7 +91,7 @@ impl Reply {
     }
 }
 
-/// The fields that `Connection` names as those of the connection.
+/// Returns the fields that `Connection` names as those of the connection.
 fn connection_options(fields: &[HeaderField]) -> Vec<Vec<u8>> {
     let named = fields
         .iter()

@@ -8,7 +8,7 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFI
 /// The number of bytes at the beginning of a page that are looked at.
 pub const START_OF_PAGE: usize = 1024;
 
-/// The charset of a page, from its `Content-Type` and its first bytes; a guess if neither names one.
+/// Returns the charset of a page, from its `Content-Type` and its first bytes; a guess if neither names one.
 ///
 /// References of a page depend on it where they have characters beyond ASCII; the bytes of the page are not changed by it.
 pub fn page_encoding(content_type: Option<&[u8]>, start: &[u8]) -> &'static Encoding {
@@ -31,7 +31,8 @@ pub fn page_encoding(content_type: Option<&[u8]>, start: &[u8]) -> &'static Enco
         })
 }
 
-/// The text of a style sheet: its charset is that of the byte order mark, of HTTP, or of its `@charset` (CSS Syntax Level 3).
+/// Returns the text of a style sheet: its charset is that of the byte order mark, of HTTP, or of its `@charset` (CSS Syntax
+/// Level 3).
 pub fn sheet_text<'a>(content_type: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, str> {
     const RULE: &[u8] = b"@charset \"";
     let header = content_type
@@ -55,7 +56,7 @@ pub fn sheet_text<'a>(content_type: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, s
     encoding.decode(bytes).0
 }
 
-/// The charset that a `meta` element names. One that can be read in ASCII is not UTF-16.
+/// Returns the charset that a `meta` element names. One that can be read in ASCII is not UTF-16.
 fn declared(start: &[u8]) -> Option<&'static Encoding> {
     const NAME: &[u8] = b"charset";
     let mut rest = start;

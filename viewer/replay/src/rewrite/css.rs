@@ -32,7 +32,7 @@ struct Sheet<'a> {
     rest: &'a str,
     out: String,
     rule: Rule,
-    /// For each open parenthesis, whether strings in it are URLs.
+    /// One entry for each open parenthesis: whether strings in it are URLs.
     functions: Vec<bool>,
     rewrite: &'a dyn Fn(&str, Purpose) -> LinkRewrite,
 }
@@ -93,7 +93,7 @@ impl Sheet<'_> {
         self.rest = rest;
     }
 
-    /// A name, and the function that it may begin.
+    /// Reads a name, and the function that it may begin.
     fn name(&mut self) {
         let (name, length) = name(self.rest);
         if length == 0 {
@@ -119,7 +119,7 @@ impl Sheet<'_> {
         self.functions.push(has_urls);
     }
 
-    /// A string, which is a URL in some places.
+    /// Reads a string, which is a URL in some places.
     fn string(&mut self, quote: char) {
         let (value, length) = string(self.rest, quote);
         let is_url = self.rule == Rule::Import || self.functions.last() == Some(&true);
@@ -134,7 +134,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// `url(…)`, whose parenthesis ends at `begin`.
+    /// Reads `url(…)`, whose parenthesis ends at `begin`.
     fn url(&mut self, begin: usize) {
         let inner = self.rest.get(begin..).unwrap_or_default();
         let trimmed = inner.trim_start_matches(is_blank);
@@ -209,7 +209,7 @@ const fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_') || !c.is_ascii()
 }
 
-/// A name with its escapes undone, and the number of its bytes.
+/// Returns a name with its escapes undone, and the number of its bytes.
 fn name(text: &str) -> (String, usize) {
     let mut value = String::new();
     let mut rest = text;
@@ -227,7 +227,7 @@ fn name(text: &str) -> (String, usize) {
     (value, text.len() - rest.len())
 }
 
-/// The character of an escape, and what follows it; `None` if there is no escape.
+/// Returns the character of an escape, and what follows it; `None` if there is no escape.
 fn escape(text: &str) -> Option<(char, &str)> {
     let rest = text.strip_prefix('\\')?;
     let digits = rest
@@ -248,7 +248,8 @@ fn escape(text: &str) -> Option<(char, &str)> {
     Some((c.unwrap_or(char::REPLACEMENT_CHARACTER), behind))
 }
 
-/// The value of a string that begins with this quote, and the number of its bytes; no value if a line end breaks it.
+/// Returns the value of a string that begins with this quote, and the number of its bytes; no value if a line end breaks
+/// it.
 fn string(text: &str, quote: char) -> (Option<String>, usize) {
     let mut value = String::new();
     let mut rest = text.get(1..).unwrap_or_default();
@@ -279,7 +280,8 @@ fn string(text: &str, quote: char) -> (Option<String>, usize) {
     (Some(value), text.len())
 }
 
-/// The value of a URL without quotes, and the number of bytes up to and with its parenthesis; no value of a bad one.
+/// Returns the value of a URL without quotes, and the number of bytes up to and with its parenthesis; no value of a bad
+/// one.
 fn unquoted(text: &str) -> (Option<String>, usize) {
     let mut value = String::new();
     let mut is_bad = false;

@@ -50,7 +50,7 @@ const OTHERS: [(&str, char); 26] = [
 /// The longest name that is looked up, and a bit more.
 const LONGEST_NAME: usize = 12;
 
-/// The value that an attribute has, from the bytes that stand for it.
+/// Returns the value that an attribute has, from the bytes that stand for it.
 pub(super) fn decode(raw: &str) -> Cow<'_, str> {
     if memchr::memchr(b'&', raw.as_bytes()).is_none() {
         return Cow::Borrowed(raw);
@@ -71,12 +71,12 @@ pub(super) fn decode(raw: &str) -> Cow<'_, str> {
     Cow::Owned(value)
 }
 
-/// The value as it stands in an attribute. The one who writes the attribute escapes its quotes.
+/// Returns the value as it stands in an attribute. The one who writes the attribute escapes its quotes.
 pub(super) fn encode(value: &str) -> String {
     value.replace('&', "&amp;")
 }
 
-/// The character of a reference, and what follows it; `None` if there is no reference.
+/// Returns the character of a reference, and what follows it; `None` if there is no reference.
 fn reference(text: &str) -> Option<(char, &str)> {
     if let Some(number) = text.strip_prefix('#') {
         return numeric(number);

@@ -66,7 +66,7 @@ impl Links {
         }
     }
 
-    /// Takes the base that a page names, which is relative to the page, and says what it is replaced with.
+    /// Takes the base that a page names, which is relative to the page, and returns its replacement.
     pub(super) fn set_base(&mut self, reference: &str) -> LinkRewrite {
         self.base = self.url.clone();
         if let Some(base) = self.resolve(reference).filter(is_of_the_web) {

@@ -146,7 +146,7 @@ impl Page {
         }
     }
 
-    /// Puts what comes first into the page: the banner into the body, a script before everything.
+    /// Inserts the beginning of the page: the banner into the body, a script before everything.
     fn begin(&mut self, name: &str, element: &mut Element<'_, '_>) {
         if self.has_begun {
             return;
@@ -169,7 +169,7 @@ impl Page {
         }
     }
 
-    /// Puts it at the end of a page that has nothing to put it before.
+    /// Inserts it at the end of a page that has no element to put it before.
     fn end(&mut self, end: &mut DocumentEnd<'_>) {
         if !self.has_begun {
             let (PageMode::NoScript { banner: text } | PageMode::Guided { first: text }) =
@@ -295,7 +295,7 @@ impl Page {
         }
     }
 
-    /// Gathers the text of a style sheet or of `noscript`, and puts it back rewritten.
+    /// Collects the text of a style sheet or of `noscript`, and rewrites it.
     fn raw_text(&mut self, chunk: &mut TextChunk<'_>) {
         let Some(raw) = self.raw else {
             return;
@@ -324,7 +324,7 @@ impl Page {
         chunk.replace(&rewritten, ContentType::Html);
     }
 
-    /// A page within this one; `None` if it is too deep or too large.
+    /// Returns a page within this one; `None` if it is too deep or too large.
     fn inner_page(&self, text: &str) -> Option<String> {
         if self.depth >= DEEPEST {
             return None;
@@ -351,13 +351,13 @@ impl Page {
     }
 }
 
-/// The value of an attribute.
+/// Returns the value of an attribute.
 fn attribute(element: &Element<'_, '_>, name: &str) -> Option<String> {
     let raw = element.get_attribute(name)?;
     Some(entities::decode(&raw).into_owned())
 }
 
-/// Whether a reference is a script, as a browser reads it.
+/// Returns whether a reference is a script, as a browser reads it.
 fn is_script(reference: &str) -> bool {
     let visible = reference
         .chars()

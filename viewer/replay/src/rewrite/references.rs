@@ -2,8 +2,8 @@
 
 use super::links::{LinkRewrite, Purpose};
 
-/// The value of a `srcset` with its URLs rewritten (HTML Standard, "parse a srcset attribute"); candidates that are dropped
-/// leave it.
+/// Returns the value of a `srcset` with its URLs rewritten (HTML Standard, "parse a srcset attribute"); candidates that are
+/// dropped leave it.
 pub(super) fn srcset(set: &str, rewrite: &dyn Fn(&str, Purpose) -> LinkRewrite) -> String {
     let mut candidates: Vec<String> = Vec::new();
     let mut rest = set;
@@ -40,7 +40,7 @@ pub(super) fn srcset(set: &str, rewrite: &dyn Fn(&str, Purpose) -> LinkRewrite) 
     }
 }
 
-/// The descriptors up to the comma that ends them, and what follows it; commas in parentheses do not end them.
+/// Returns the descriptors up to the comma that ends them, and what follows it; commas in parentheses do not end them.
 fn split_descriptors(text: &str) -> (&str, &str) {
     let mut is_inside = false;
     for (at, c) in text.char_indices() {
@@ -57,8 +57,8 @@ fn split_descriptors(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// The value of a refresh (`5; url=…`) with its URL rewritten; `None` if that is dropped (HTML Standard, "shared declarative
-/// refresh steps").
+/// Returns the value of a refresh (`5; url=…`) with its URL rewritten; `None` if that is dropped (HTML Standard, "shared
+/// declarative refresh steps").
 pub(super) fn refresh(value: &str, rewrite: &dyn Fn(&str) -> LinkRewrite) -> Option<String> {
     let trimmed = value.trim_start();
     let is_time = |c: char| c.is_ascii_digit() || c == '.';
@@ -78,7 +78,7 @@ pub(super) fn refresh(value: &str, rewrite: &dyn Fn(&str) -> LinkRewrite) -> Opt
     }
 }
 
-/// The URL behind the time of a refresh; empty if there is no URL.
+/// Returns the URL behind the time of a refresh; empty if there is no URL.
 fn target(rest: &str) -> &str {
     let rest = rest.trim_start();
     let rest = rest.strip_prefix([';', ',']).unwrap_or(rest).trim_start();

@@ -20,7 +20,8 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// Whether it has a part in navigation, so that it is rewritten even where a service worker catches what a page loads.
+    /// Returns whether it has a part in navigation, so that it is rewritten even where a service worker catches what a page
+    /// loads.
     pub(super) const fn is_navigation(self) -> bool {
         matches!(
             self,
@@ -29,7 +30,8 @@ impl Role {
     }
 }
 
-/// The role of an attribute of an element; `link`, `meta` and `base` are read elsewhere. Names are in small letters.
+/// Returns the role of an attribute of an element; `link`, `meta` and `base` are read elsewhere. Names are in small
+/// letters.
 pub(super) fn role(element: &str, attribute: &str) -> Option<Role> {
     use Purpose::{Frame, Image, Link, Media};
     let reference = |purpose| Some(Role::Reference(purpose));
@@ -79,7 +81,7 @@ pub(super) enum Relation {
     Preload,
 }
 
-/// The use of a `link` element by its relations.
+/// Returns the use of a `link` element by its relations.
 pub(super) fn relation(relations: &str) -> Relation {
     let relations = relations.to_ascii_lowercase();
     let has = |names: &[&str]| {

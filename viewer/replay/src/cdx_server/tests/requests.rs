@@ -1,4 +1,4 @@
-//! Which captures each dialect selects, in which order; and which requests it refuses.
+//! The captures that each dialect selects, their order, and the requests that it refuses.
 
 use super::*;
 
