@@ -71,13 +71,13 @@ pub trait ProxiedArchive: Send + Sync + 'static {
     /// Finds the capture that a client is shown.
     fn capture(&self, request: CaptureRequest<'_>) -> impl Future<Output = CaptureAnswer> + Send;
 
-    /// Hands out what is stored.
+    /// Serves stored bytes: a file, a record, or metadata.
     fn serve_stored(
         &self,
         request: StoredRequest<'_>,
     ) -> impl Future<Output = Response<Body>> + Send;
 
-    /// The harvest jobs of which the archive has files in a collection, among some.
+    /// Returns the harvest jobs of which the archive has files in a collection, among some.
     ///
     /// # Errors
     ///
@@ -88,9 +88,9 @@ pub trait ProxiedArchive: Send + Sync + 'static {
         jobs: &BTreeSet<u64>,
     ) -> impl Future<Output = Result<BTreeSet<u64>, NoAnswer>> + Send;
 
-    /// The names of the collections, sorted.
+    /// Returns the names of the collections, sorted.
     fn collections(&self) -> Vec<String>;
 
-    /// The collection that is meant where nobody names one.
+    /// Returns the collection that is meant where nobody names one.
     fn sole_collection(&self) -> Option<String>;
 }

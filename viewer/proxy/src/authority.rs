@@ -27,16 +27,16 @@ use x509_parser::pem::parse_x509_pem;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// How long the authority is good.
+/// The time for which the authority is good.
 const AUTHORITY_TERM: Duration = Duration::from_hours(24 * 3650);
 
-/// How long a certificate for a host is good. Browsers take no long ones.
+/// The time for which a certificate for a host is good. Browsers take no long ones.
 const HOST_TERM: Duration = Duration::from_hours(24 * 30);
 
 /// The longest name of a host, as the domain name system has it.
 const LONGEST_HOST: usize = 253;
 
-/// Why there is no authority.
+/// The reason why there is no authority.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
     /// The disk has an error.
@@ -73,7 +73,7 @@ pub(crate) struct ProxyAuthority {
 }
 
 impl ProxyAuthority {
-    /// Takes up the authority in a directory, or makes one where there is nothing.
+    /// Loads the authority from a directory, or makes one if the directory has none.
     pub(crate) fn open(data: &Path, clock: Clock, chance: Chance) -> Result<Self, AuthorityError> {
         directory::make(data)?;
         let (key_path, path) = (data.join("authority.key"), data.join("authority.pem"));
@@ -110,12 +110,12 @@ impl ProxyAuthority {
         })
     }
 
-    /// Its certificate, PEM: to be installed where archived sites are looked at.
+    /// Returns its certificate, PEM: to be installed where archived sites are looked at.
     pub(crate) fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// SHA-256 of its certificate, as browsers show it.
+    /// Returns the SHA-256 of its certificate, as browsers show it.
     pub(crate) fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
@@ -159,7 +159,7 @@ fn self_signed(key: &KeyPair, now: Timestamp, chance: &Chance) -> Result<String,
     Ok(params.self_signed(key).map_err(making)?.pem())
 }
 
-/// Parameters of a certificate that is good from the day before, for clocks that are late.
+/// Returns parameters of a certificate that is good from the day before, for clocks that are late.
 fn params(
     now: Timestamp,
     term: Duration,
@@ -180,7 +180,7 @@ fn serial(chance: &Chance) -> Result<SerialNumber, Box<dyn Error + Send + Sync>>
     Ok(SerialNumber::from(bytes))
 }
 
-/// Whether a certificate is that of the authority of a proxy with this key; returns its fingerprint.
+/// Returns whether a certificate is that of the authority of a proxy with this key; returns its fingerprint.
 fn check(pem: &str, key: &KeyPair, now: Timestamp) -> Result<String, String> {
     let remedy = "delete the files authority.pem and authority.key to have a new authority made, which people have to install again";
     let (_, pem) = parse_x509_pem(pem.as_bytes())
@@ -213,7 +213,7 @@ fn check(pem: &str, key: &KeyPair, now: Timestamp) -> Result<String, String> {
     Ok(pairs.join(":"))
 }
 
-/// Whether it names an environment, as the authorities of `holdfast pki` do.
+/// Returns whether it names an environment, as the authorities of `holdfast pki` do.
 fn names_environment(certificate: &X509Certificate<'_>) -> bool {
     let names = certificate.subject_alternative_name().ok().flatten();
     let names = names.map(|names| names.value.general_names.as_slice());

@@ -9,13 +9,13 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
-/// How long a body may take to come, the wait for its turn included.
+/// The longest time that a body may take to come, the wait for its turn included.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// How many bodies are read at once. Further ones wait for their turn.
+/// The most bodies that are read at once. Further ones wait for their turn.
 const MOST_BODIES: usize = 64;
 
-/// Why a body is refused.
+/// The reason why a body is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidBody {
     #[error("the body broke off, or has more than {0} bytes")]

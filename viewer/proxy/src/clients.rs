@@ -31,7 +31,7 @@ pub(crate) struct ClientLimits {
     pub(crate) urls: usize,
     /// Bytes of missing URLs of all clients.
     pub(crate) bytes: usize,
-    /// How long a client may ask for nothing.
+    /// The longest time that a client may ask for nothing.
     pub(crate) idle: Duration,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct ClientView {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JobChoice {
     pub(crate) jobs: BTreeSet<u64>,
-    /// Those of which the archive had no files when they were chosen.
+    /// The jobs of which the archive had no files when they were chosen.
     pub(crate) without_data: BTreeSet<u64>,
     /// The name that the client has given them.
     pub(crate) label: String,
@@ -96,7 +96,7 @@ impl Clients {
         }
     }
 
-    /// The view of a client, which counts as used now.
+    /// Returns the view of a client, which counts as used now.
     pub(crate) fn view(&self, key: &ClientKey, now: Instant) -> Arc<ClientView> {
         let mut table = self.table();
         table.touch(key, now, self.limits.idle);
@@ -106,7 +106,7 @@ impl Clients {
             .unwrap_or_default()
     }
 
-    /// Looks at a client.
+    /// Returns the report on a client.
     pub(crate) fn report(&self, key: &ClientKey, now: Instant) -> ClientReport {
         let mut table = self.table();
         table.touch(key, now, self.limits.idle);
@@ -120,13 +120,13 @@ impl Clients {
         table.state(key, now, &self.limits).view = Arc::new(view);
     }
 
-    /// Begins or ends to record missing URLs. Those that were recorded stay.
+    /// Starts or stops the recording of missing URLs. Those that were recorded stay.
     pub(crate) fn set_recording(&self, key: &ClientKey, now: Instant, is_recording: bool) {
         let mut table = self.table();
         table.state(key, now, &self.limits).is_recording = is_recording;
     }
 
-    /// Notes that a URL was missing. Does nothing unless the client records. Returns whether the URL is in the list.
+    /// Records that a URL was missing, if the client records. Returns whether the URL is in the list.
     pub(crate) fn record(&self, key: &ClientKey, now: Instant, url: &str) -> bool {
         let mut table = self.table();
         table.touch(key, now, self.limits.idle);
@@ -145,7 +145,7 @@ impl Clients {
         is_listed
     }
 
-    /// The missing URLs of a client, sorted.
+    /// Returns the missing URLs of a client, sorted.
     pub(crate) fn missing(&self, key: &ClientKey, now: Instant) -> Vec<Arc<str>> {
         let mut table = self.table();
         table.touch(key, now, self.limits.idle);
@@ -198,7 +198,7 @@ impl ClientTable {
         }
     }
 
-    /// The state of a client, made where there is nothing.
+    /// Returns the state of a client, and makes it if there is none.
     fn state(&mut self, key: &ClientKey, now: Instant, limits: &ClientLimits) -> &mut ClientState {
         self.touch(key, now, limits.idle);
         if !self.clients.contains_key(key) {

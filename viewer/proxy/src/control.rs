@@ -92,7 +92,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         }
     }
 
-    /// The body of a form.
+    /// Returns the body of a form.
     async fn form(&self, head: &Parts, body: Body) -> Result<Vec<u8>, Box<Page>> {
         if head.method != Method::POST {
             return Ok(Vec::new());
@@ -189,7 +189,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         Ok(())
     }
 
-    /// Looks which jobs have data.
+    /// Chooses jobs, and finds out which of them have data.
     async fn choose(
         &self,
         view: &ClientView,
@@ -209,7 +209,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         }))
     }
 
-    /// The answer to a change: on to the page that was named, or the state in words.
+    /// Returns the answer to a change: on to the page that was named, or the state in words.
     fn after(
         &self,
         key: &ClientKey,
@@ -228,7 +228,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         response
     }
 
-    /// The collection, the date and the jobs of a view, in words.
+    /// Returns the collection, the date and the jobs of a view, in words.
     fn label(&self, view: &ClientView) -> String {
         let collection = self.collection(view);
         let collection = collection.as_deref().unwrap_or("no collection");
@@ -245,7 +245,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         }
     }
 
-    /// The state of a client, in words.
+    /// Returns the state of a client, in words.
     fn status(&self, report: &ClientReport) -> String {
         let recording = if report.is_recording {
             "Missing URLs are being recorded"
@@ -374,7 +374,7 @@ fn attached(mut response: Response<Body>, disposition: &'static str) -> Response
     response
 }
 
-/// A page that asks a person whether a change is meant, with the change as a form.
+/// Returns a page that asks a person whether a change is meant, with the change as a form.
 fn confirmation(path: &str, parameters: &CommandParameters, change: &Change) -> Page {
     let inputs = parameters.iter().map(|(name, value)| FormInput::Hidden {
         name: name.to_owned(),

@@ -49,10 +49,10 @@ use listener::{ConnectionLimits, ProxyListener};
 use server::{ProxyServer, ServerParts};
 pub use settings::{InvalidProxySettings, ProxySettings};
 
-/// How often idle clients are looked for.
+/// The pause between two searches for idle clients.
 const EXPIRY: Duration = Duration::from_mins(5);
 
-/// Why a proxy does not start.
+/// The reason why a proxy does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
     /// The settings make no sense.
@@ -80,7 +80,7 @@ pub enum ProxyError {
     Duplicate(#[from] DuplicateWorker),
 }
 
-/// Brings a proxy up and returns its address. It lives in the daemon's tasks until their stop; answers under way may take
+/// Starts a proxy and returns its address. It runs in the daemon's tasks until their stop; answers under way may take
 /// `drain` then.
 ///
 /// # Errors
@@ -162,7 +162,7 @@ pub async fn serve<A: ProxiedArchive>(
     Ok(address)
 }
 
-/// Forgets clients that have asked for nothing for long.
+/// The job that forgets idle clients.
 struct ExpiryWorker {
     clients: Arc<Clients>,
     clock: archive_daemon::Clock,

@@ -35,7 +35,7 @@ use crate::server::ProxyServer;
 /// The most fields of the head of a request.
 const MOST_FIELDS: usize = 100;
 
-/// How much larger than the longest URL the head of a request may be, in bytes.
+/// The room in the head of a request beside the longest URL, in bytes.
 const FIELDS_ROOM: usize = 48 * 1024;
 
 /// The pause after an error of the system that would come back at once.
@@ -99,7 +99,7 @@ impl<A: ProxiedArchive> ProxyListener<A> {
     }
 }
 
-/// The next connection, once there is room for it.
+/// Returns the next connection, once there is room for it.
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
@@ -235,7 +235,7 @@ impl<A: ProxiedArchive> Connection<A> {
     }
 }
 
-/// Why a tunnel ended before anything was asked in it.
+/// The reason why a tunnel ended before anything was asked in it.
 #[derive(Debug, thiserror::Error)]
 enum TunnelError {
     #[error("{0}")]

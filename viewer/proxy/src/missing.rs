@@ -32,23 +32,23 @@ impl MissingUrls {
         true
     }
 
-    /// The URLs, sorted.
+    /// Returns the URLs, sorted.
     pub(crate) fn urls(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {
         self.urls.iter()
     }
 
-    /// The memory that it takes, roughly.
+    /// Returns roughly the memory that it takes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How often a URL was missing and found no room.
+    /// Returns how often a URL was missing and found no room.
     pub(crate) const fn omitted(&self) -> u64 {
         self.omitted
     }
 }
 
-/// URLs as text, one in a line.
+/// Returns URLs as text, one in a line.
 pub(crate) fn lines(urls: &[Arc<str>]) -> String {
     let mut text = String::new();
     for url in urls {
@@ -58,8 +58,8 @@ pub(crate) fn lines(urls: &[Arc<str>]) -> String {
     text
 }
 
-/// URLs as a list of seeds: those that can be harvested, one in a line, below a line that says what they are. Lines that
-/// begin with `#` are no seeds.
+/// Returns URLs as a list of seeds: those that can be harvested, one in a line, below a line that says what they are. Lines
+/// that begin with `#` are no seeds.
 pub(crate) fn seeds(urls: &[Arc<str>], label: &str) -> String {
     let label: String = label.chars().filter(|c| !c.is_control()).collect();
     let mut text = format!("# Missing in the archive: {label}\n");

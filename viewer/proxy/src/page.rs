@@ -67,7 +67,7 @@ pub(crate) enum FormInput {
 }
 
 impl Page {
-    /// A page that stands where an archived one would.
+    /// Returns a page that stands where an archived one would.
     pub(crate) fn new(status: StatusCode, title: &str) -> Self {
         Self {
             status,
@@ -78,7 +78,7 @@ impl Page {
         }
     }
 
-    /// A page of a control host.
+    /// Returns a page of a control host.
     pub(crate) fn control(status: StatusCode, title: &str) -> Self {
         Self {
             is_control: true,
@@ -103,7 +103,7 @@ impl Page {
         self
     }
 
-    /// The response, in the form that the client likes.
+    /// Returns the response, in the form that the client likes.
     pub(crate) fn response(&self, asked: &HeaderMap) -> Response<Body> {
         let (content_type, text) = if wants_html(asked) {
             ("text/html; charset=utf-8", self.html())
@@ -218,7 +218,7 @@ impl FormInput {
     }
 }
 
-/// An answer that is not kept, not framed, and read as what it is.
+/// Returns an answer that is not kept, not framed, and read as what it is.
 pub(crate) fn plain(
     status: StatusCode,
     content_type: &'static str,
@@ -247,7 +247,7 @@ pub(crate) fn plain(
     response
 }
 
-/// Whether a client says that it shows HTML.
+/// Returns whether a client says that it shows HTML.
 fn wants_html(asked: &HeaderMap) -> bool {
     let values = asked.get_all(ACCEPT).iter();
     let mut members = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
@@ -258,13 +258,13 @@ fn wants_html(asked: &HeaderMap) -> bool {
     })
 }
 
-/// A text without control characters, which terminals obey.
+/// Returns a text without control characters, which terminals obey.
 fn tame(text: &str) -> String {
     let visible = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(visible).collect()
 }
 
-/// A text as it stands in HTML, attributes included.
+/// Returns a text as it stands in HTML, attributes included.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in tame(text).chars() {

@@ -16,7 +16,7 @@ pub(crate) struct PrefixedStream<S> {
 }
 
 impl<S> PrefixedStream<S> {
-    /// The stream of which `first` was read.
+    /// Returns the stream of which `first` was read.
     pub(crate) const fn new(first: u8, stream: S) -> Self {
         Self {
             first: Some(first),
@@ -24,7 +24,7 @@ impl<S> PrefixedStream<S> {
         }
     }
 
-    /// The byte, while it was not read again.
+    /// Returns the byte, while it was not read again.
     pub(crate) const fn first(&self) -> Option<u8> {
         self.first
     }

@@ -56,7 +56,7 @@ pub struct CaptureQuestion {
     pub date: Option<Stamp>,
 }
 
-/// Why a request is refused before anything is looked up.
+/// The reason why a request is refused before anything is looked up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidProxyRequest {
     /// Its target has no meaning.
@@ -80,7 +80,7 @@ pub enum InvalidProxyRequest {
 }
 
 impl InvalidProxyRequest {
-    /// The status of the answer.
+    /// Returns the status of the answer.
     pub const fn status(&self) -> StatusCode {
         match self {
             Self::Target(error) => error.status(),
@@ -94,7 +94,7 @@ impl InvalidProxyRequest {
     }
 }
 
-/// Puts a head together from what a client has written. Returns `None` if HTTP has no such head.
+/// Builds a head from the bytes of a client. Returns `None` if HTTP has no such head.
 ///
 /// The server has its heads from hyper; tests and fuzzers, which play clients, have them from here.
 pub fn build_head<'a>(
@@ -158,7 +158,7 @@ pub fn read_request(
     }))
 }
 
-/// The user name that a client gives its proxy. It proves nothing, and no password is asked for.
+/// Returns the user name that a client gives its proxy. It proves nothing, and no password is asked for.
 pub fn user(headers: &HeaderMap) -> Option<Box<str>> {
     let value = headers.get(PROXY_AUTHORIZATION)?.to_str().ok()?;
     let (scheme, credentials) = value.split_once(' ')?;
@@ -173,7 +173,7 @@ pub fn user(headers: &HeaderMap) -> Option<Box<str>> {
     is_plain.then(|| user.into())
 }
 
-/// The values of all fields of a name.
+/// Returns the values of all fields of a name.
 fn values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     headers.get_all(name).into_iter().map(HeaderValue::as_bytes)
 }

@@ -55,7 +55,7 @@ impl fmt::Display for Scheme {
 /// A host and a port, as a client would connect to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostAndPort {
-    /// In lower case; an address of version 6 in brackets.
+    /// The host, in lower case; an address of version 6 in brackets.
     pub host: String,
     /// Never 0.
     pub port: u16,
@@ -80,7 +80,7 @@ impl HostAndPort {
         Ok(read)
     }
 
-    /// The host as certificates name it.
+    /// Returns the host as certificates name it.
     pub fn certificate_name(&self) -> &str {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
@@ -104,9 +104,9 @@ fn read_port(named: &str) -> Option<u16> {
 /// The way by which a request came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestChannel {
-    /// At the port of the proxy.
+    /// The request came at the port of the proxy.
     Open,
-    /// Through a tunnel to a host.
+    /// The request came through a tunnel to a host.
     Tunnel(Tunnel),
 }
 
@@ -124,7 +124,7 @@ pub struct Tunnel {
 /// The URL of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteUrl {
-    /// As it is looked up.
+    /// The URL as it is looked up.
     pub url: String,
     /// Its scheme, host and port, as browsers write it into `Origin`.
     pub origin: String,
@@ -150,7 +150,7 @@ impl SiteUrl {
         }
     }
 
-    /// Whether it is of the proxy itself. No archived page has such an origin, at no port.
+    /// Returns whether it is of the proxy itself. No archived page has such an origin, at no port.
     pub fn is_control(&self) -> bool {
         CONTROL_HOSTS.contains(&self.host.trim_end_matches('.'))
     }
@@ -167,7 +167,7 @@ pub(crate) enum TargetMeaning {
     Itself,
 }
 
-/// Why the target of a request has no meaning.
+/// The reason why the target of a request has no meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidProxyTarget {
     /// Neither a target nor a tunnel names a host.
@@ -197,7 +197,7 @@ pub enum InvalidProxyTarget {
 }
 
 impl InvalidProxyTarget {
-    /// The status of the answer.
+    /// Returns the status of the answer.
     pub const fn status(self) -> StatusCode {
         match self {
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,

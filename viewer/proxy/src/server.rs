@@ -26,7 +26,7 @@ use crate::requested::{HostAndPort, RequestChannel};
 /// The address of the page that controls the proxy.
 const CONTROL_PAGE: &str = "http://viewerproxy.invalid/";
 
-/// Everything that answers need.
+/// The state of the proxy, shared by all its connections.
 pub(crate) struct ProxyServer<A> {
     parts: ServerParts<A>,
     bodies: BodyReader,
@@ -59,7 +59,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         }
     }
 
-    /// How many connections are open.
+    /// Returns the gauge of open connections.
     pub(crate) const fn connections(&self) -> &Gauge {
         &self.parts.connections
     }
@@ -85,7 +85,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         self.parts.clock.instant()
     }
 
-    /// The collection of a view.
+    /// Returns the collection of a view.
     pub(crate) fn collection(&self, view: &ClientView) -> Option<String> {
         let chosen = view.collection.clone();
         chosen
@@ -174,7 +174,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
     }
 }
 
-/// Says yes to a question of the browser before a request across origins. Whether a page may read the answer to the request
+/// Allows what a browser asks before a request across origins (a preflight). Whether a page may read the answer to the request
 /// itself is what the archived header says.
 fn preflight(asked: &HeaderMap) -> Response<Body> {
     let mut response = Response::new(Body::empty());
@@ -224,7 +224,7 @@ fn missing(url: String, is_read: bool, words: Vec<String>, is_listed: bool) -> P
     })
 }
 
-/// The answer to a client that takes the proxy for a web server.
+/// Returns the answer to a client that takes the proxy for a web server.
 fn itself() -> Page {
     Page::new(StatusCode::BAD_REQUEST, "This is a proxy")
         .words(
@@ -234,7 +234,7 @@ fn itself() -> Page {
         .with(Block::Quote(CONTROL_PAGE.to_owned()))
 }
 
-/// The answer to a request that is refused before anything is looked up.
+/// Returns the answer to a request that is refused before anything is looked up.
 fn refusal(error: &InvalidProxyRequest) -> Page {
     let page = |title: &str| Page::new(error.status(), title);
     match error {
@@ -260,7 +260,7 @@ fn refusal(error: &InvalidProxyRequest) -> Page {
     }
 }
 
-/// The answer to a request whose key would have its body in it.
+/// Returns the answer to a request whose key would have its body in it.
 fn unread(error: InvalidBody, url: String) -> Page {
     Page::new(error.status(), "This request cannot be looked up")
         .words(format!(

@@ -11,29 +11,29 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxySettings {
-    /// Where it listens. Port 0 takes a free one, which is logged.
+    /// The address that it listens on. Port 0 takes a free one, which is logged.
     pub listen: SocketAddr,
     /// The directory of its authority, which is made at the first start. Its parent has to be there.
     pub data: PathBuf,
     /// The collection of clients that have chosen no other; without it `all`, or the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collection: Option<String>,
-    /// How many connections are open at once. Further ones wait to be accepted.
+    /// The most connections that are open at once. Further ones wait to be accepted.
     #[serde(default = "default_connections")]
     pub connections: NonZeroUsize,
     /// The longest URL of a request, in bytes. Escapes make one of 10,000 bytes three times as long.
     #[serde(default = "default_longest_url")]
     pub longest_url: ByteSize,
-    /// How long a client may take to send the head of a request, and a handshake may last.
+    /// The longest time that a client may take to send the head of a request, and that a handshake may last.
     #[serde(default = "default_head_time")]
     pub head_time: Period,
-    /// How long a client may leave an answer unread.
+    /// The longest time that a client may leave an answer unread.
     #[serde(default = "default_unread_time")]
     pub unread_time: Period,
-    /// How many clients' choices and lists of missing URLs are remembered; the longest unused go first.
+    /// The most clients whose choices and lists of missing URLs are remembered; the longest unused go first.
     #[serde(default = "default_clients")]
     pub clients: NonZeroUsize,
-    /// How long the choices and the list of a client that asks for nothing are remembered.
+    /// The time for which the choices and the list of a client that asks for nothing are remembered.
     #[serde(default = "default_idle")]
     pub idle: Period,
     /// The most missing URLs that are recorded of one client.
@@ -64,7 +64,7 @@ pub enum InvalidProxySettings {
 }
 
 impl ProxySettings {
-    /// Settings with all defaults.
+    /// Returns settings with all defaults.
     pub fn new(listen: SocketAddr, data: PathBuf) -> Self {
         Self {
             listen,

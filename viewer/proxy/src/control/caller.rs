@@ -8,7 +8,7 @@ use axum::http::header::{ACCEPT_LANGUAGE, COOKIE, ORIGIN, REFERER, USER_AGENT};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-/// Where a request comes from.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// A form or a link of the proxy's own pages.
@@ -72,7 +72,7 @@ pub(crate) fn caller(own: &str, headers: &HeaderMap) -> Caller {
     }
 }
 
-/// Whether a browser has sent it. Browsers call themselves Mozilla, and pages cannot change that for other origins.
+/// Returns whether a browser has sent it. Browsers call themselves Mozilla, and pages cannot change that for other origins.
 fn is_browser(headers: &HeaderMap) -> bool {
     let mut agents = headers.get_all(USER_AGENT).iter();
     let is_mozilla = agents.any(|agent| {

@@ -71,7 +71,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The change, as a person is asked for it.
+    /// Returns the change, as a person is asked for it.
     pub const fn words(&self) -> &'static str {
         match self {
             Self::Start => "Record missing URLs from now on?",
@@ -83,7 +83,7 @@ impl Change {
     }
 }
 
-/// Why a command is refused.
+/// The reason why a command is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCommand {
     /// A path that is no command.
@@ -140,14 +140,14 @@ impl CommandParameters {
             .map(|(_, value)| value)
     }
 
-    /// The first value of a name that says anything.
+    /// Returns the first value of a name that says anything.
     fn first<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name)
             .map(str::trim)
             .find(|value| !value.is_empty())
     }
 
-    /// The path that is shown after a command; `None` where no page of the proxy is named.
+    /// Returns the path that is shown after a command; `None` where no page of the proxy is named.
     pub fn return_path(&self) -> Option<&'static str> {
         let named = self.first("returnURL")?;
         let base = Url::parse("http://viewerproxy.invalid/").ok()?;
