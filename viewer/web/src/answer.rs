@@ -9,7 +9,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
-/// How soon a client may come again when something is down, in seconds.
+/// The wait before a client may ask again when something is down, in seconds.
 const SOON: u32 = 5;
 
 /// An answer in words.
@@ -23,7 +23,7 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// A notice with a title and the words below it.
+    /// Returns a notice with a title and the words below it.
     pub(crate) fn new(status: StatusCode, title: &str, words: impl Into<String>) -> Self {
         Self {
             status,
@@ -34,7 +34,7 @@ impl Notice {
         }
     }
 
-    /// The request makes no sense.
+    /// Makes the notice that the request makes no sense.
     pub(crate) fn bad_request(words: impl Into<String>) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
@@ -43,12 +43,12 @@ impl Notice {
         )
     }
 
-    /// There is no such thing.
+    /// Makes the notice that there is no such thing.
     pub(crate) fn not_found(words: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "Not in the archive", words)
     }
 
-    /// It exists, and this visitor may not see it.
+    /// Makes the notice that it exists, and this visitor may not see it.
     pub(crate) fn blocked() -> Self {
         Self::new(
             StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
@@ -58,23 +58,23 @@ impl Notice {
         )
     }
 
-    /// Something that this needs does not answer.
+    /// Makes the notice that something which this needs does not answer.
     pub(crate) fn unavailable(words: impl Into<String>) -> Self {
         let notice = Self::new(StatusCode::SERVICE_UNAVAILABLE, "Not available now", words);
         notice.again_after(SOON)
     }
 
-    /// Bytes that cannot be had intact.
+    /// Makes the notice that the bytes cannot be had intact.
     pub(crate) fn damaged(words: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_GATEWAY, "This record cannot be read", words)
     }
 
-    /// Its status.
+    /// Returns its status.
     pub(crate) const fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// Its paragraphs.
+    /// Returns its paragraphs.
     pub(crate) fn words(self) -> Vec<String> {
         self.words
     }
@@ -86,7 +86,7 @@ impl Notice {
         self
     }
 
-    /// Says after how many seconds the same request may succeed.
+    /// Names the number of seconds after which the same request may succeed.
     #[must_use]
     pub(crate) const fn again_after(mut self, seconds: u32) -> Self {
         self.retry_after = Some(seconds);
@@ -103,7 +103,7 @@ impl Notice {
         self
     }
 
-    /// The response, in the form that the client likes.
+    /// Returns the response, in the form that the client likes.
     pub(crate) fn response(&self, asked: &HeaderMap) -> Response<Body> {
         let (content_type, text) = if wants_html(asked) {
             ("text/html; charset=utf-8", self.html())
@@ -159,7 +159,7 @@ impl Notice {
     }
 }
 
-/// Puts a field into a header. A value that cannot stand there is left out: it is made of what came from outside.
+/// Sets a field of a header. A value that cannot stand there is left out: it is made of what came from outside.
 pub(crate) fn put(headers: &mut HeaderMap, name: &str, value: &str) {
     let name = HeaderName::from_bytes(name.as_bytes());
     if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value.as_bytes())) {
@@ -171,7 +171,7 @@ pub(crate) fn put(headers: &mut HeaderMap, name: &str, value: &str) {
     }
 }
 
-/// Whether a client says that it shows HTML.
+/// Returns whether a client says that it shows HTML.
 fn wants_html(asked: &HeaderMap) -> bool {
     let members = asked
         .get_all(ACCEPT)
@@ -186,13 +186,13 @@ fn wants_html(asked: &HeaderMap) -> bool {
     })
 }
 
-/// A text without control characters, which terminals obey.
+/// Returns a text without control characters, which terminals obey.
 fn tame(text: &str) -> String {
     let visible = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(visible).collect()
 }
 
-/// A text as it stands in HTML, attributes included.
+/// Returns a text as it stands in HTML, attributes included.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

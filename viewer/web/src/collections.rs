@@ -24,10 +24,10 @@ use crate::settings::CollectionSettings;
 /// The largest file of rules that is read, in bytes.
 const LARGEST_RULES: u64 = 64 << 20;
 
-/// How long a change of a file of rules may take to be noticed.
+/// The longest time until a change of a file of rules is noticed.
 const RELOAD: Duration = Duration::from_secs(2);
 
-/// Why there are no rules.
+/// The reason why there are no rules.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
     /// A file cannot be read.
@@ -80,12 +80,12 @@ impl Collections {
         })
     }
 
-    /// The collection of a name.
+    /// Returns the collection of a name.
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<Collection>> {
         self.all.get(name)
     }
 
-    /// The collection that is meant where a path names none: `all`, or the only one.
+    /// Returns the collection that is meant where a path names none: `all`, or the only one.
     pub(crate) fn sole_collection(&self) -> Option<&Arc<Collection>> {
         let only = || match self.all.len() {
             1 => self.all.values().next(),
@@ -96,12 +96,12 @@ impl Collections {
             .or_else(only)
     }
 
-    /// Their names, sorted.
+    /// Returns their names, sorted.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.all.keys().map(String::as_str)
     }
 
-    /// The job that reads changed rules.
+    /// Returns the job that reads changed rules.
     pub(crate) fn reloading(&self) -> RuleReloadWorker {
         let states = self
             .all
@@ -132,12 +132,12 @@ impl Collection {
         })
     }
 
-    /// Its name.
+    /// Returns its name.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether a file is in it.
+    /// Returns whether a file is in it.
     pub(crate) fn has_file(&self, file: &str) -> bool {
         if self.files.is_none() && self.jobs.is_empty() && self.sets.is_empty() {
             return true;
@@ -149,14 +149,15 @@ impl Collection {
         is_named || job_of(file).is_some_and(|job| self.jobs.contains(&job))
     }
 
-    /// Whether a capture is in it: by its file, or by the set that it was imported with.
+    /// Returns whether a capture is in it: by its file, or by the set that it was imported with.
     fn has_capture(&self, capture: &Capture) -> bool {
         let set = capture.extra(SET_FIELD);
         set.is_some_and(|set| self.sets.contains(set))
             || self.has_file(capture.file.as_deref().unwrap_or_default())
     }
 
-    /// A filter that the index can apply already. It lets through all captures that are in the collection, and maybe others.
+    /// Returns a filter that the index can apply already. It lets through all captures that are in the collection, and
+    /// maybe others.
     pub(crate) fn index_filter(&self) -> Option<Filter> {
         let is_by_file = self.jobs.is_empty() && self.sets.is_empty();
         let files = self.files.clone().filter(|_| is_by_file)?;
@@ -167,7 +168,7 @@ impl Collection {
         })
     }
 
-    /// Whether a visitor sees a capture. A capture of another collection does not exist in this one.
+    /// Returns whether a visitor sees a capture. A capture of another collection does not exist in this one.
     pub(crate) fn decide(&self, visitor: &Visitor, capture: &Capture, now: Timestamp) -> Decision {
         if !self.has_capture(capture) {
             return outside();
@@ -175,8 +176,8 @@ impl Collection {
         self.decide_anywhere(visitor, capture, now)
     }
 
-    /// Whether a visitor sees a capture, whatever file it lies in: the original of a revisit may lie in a file of an earlier
-    /// harvest.
+    /// Returns whether a visitor sees a capture, whatever file it lies in: the original of a revisit may lie in a file of
+    /// an earlier harvest.
     pub(crate) fn decide_anywhere(
         &self,
         visitor: &Visitor,
@@ -190,7 +191,7 @@ impl Collection {
         self.policy().decide(visitor, subject, now)
     }
 
-    /// Whether a visitor may read a whole file.
+    /// Returns whether a visitor may read a whole file.
     pub(crate) fn decide_file(&self, visitor: &Visitor, file: &str, now: Timestamp) -> Decision {
         if !self.has_file(file) {
             return outside();
@@ -216,7 +217,7 @@ impl Collection {
     }
 }
 
-/// The decision about what is not in a collection: it does not exist there.
+/// Returns the decision about what is not in a collection: it does not exist there.
 pub(crate) fn outside() -> Decision {
     Decision {
         verdict: Verdict::Exclude,
@@ -224,7 +225,7 @@ pub(crate) fn outside() -> Decision {
     }
 }
 
-/// The harvest job whose number a file name begins with: `17-4-20260101….warc.gz`.
+/// Returns the harvest job whose number a file name begins with: `17-4-20260101….warc.gz`.
 pub(crate) fn job_of(file: &str) -> Option<u64> {
     let (digits, _) = file.split_once('-')?;
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -268,7 +269,7 @@ fn fingerprints(paths: &[PathBuf]) -> Vec<Fingerprint> {
     paths.iter().map(look).collect()
 }
 
-/// Reads rules again when their files have changed.
+/// The job that reloads rules when their files have changed.
 pub(crate) struct RuleReloadWorker {
     states: Vec<(Arc<Collection>, Vec<Fingerprint>)>,
     thread: OwnThread,

@@ -55,10 +55,10 @@ pub use server::WorkerError as ServiceWorkerError;
 use server::{Server, ServerParts, WorkerScript};
 pub use settings::{InvalidSettings, Settings, WebSettings};
 
-/// How long an exchange of certificates may take to be noticed.
+/// The longest time until an exchange of certificates is noticed.
 const RELOAD: Duration = Duration::from_mins(1);
 
-/// Why a viewer does not start.
+/// The reason why a viewer does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The settings contradict each other.
@@ -122,7 +122,7 @@ pub enum StartError {
     Duplicate(#[from] DuplicateWorker),
 }
 
-/// Brings a viewer up and returns the address of its replay listener. It lives in the daemon's tasks until their stop.
+/// Starts a viewer and returns the address of its replay listener. It runs in the daemon's tasks until their stop.
 ///
 /// # Errors
 ///
@@ -258,7 +258,7 @@ async fn open_pages(
     })
 }
 
-/// The origin under which visitors reach a listener: as it is set, or else by its address.
+/// Returns the origin under which visitors reach a listener: as it is set, or else by its address.
 fn origin(url: Option<&str>, has_tls: bool, address: SocketAddr) -> String {
     let scheme = if has_tls { "https" } else { "http" };
     url.map_or_else(|| format!("{scheme}://{address}"), str::to_owned)
@@ -278,7 +278,7 @@ async fn bind(
     Ok((listener, address))
 }
 
-/// The door for browsers, where there is a certificate for it.
+/// Returns the door for browsers, where there is a certificate for it.
 fn acceptor(
     section: &'static str,
     pair: (&Option<PathBuf>, &Option<PathBuf>),
@@ -338,7 +338,7 @@ async fn watch_health(
     Ok(())
 }
 
-/// Takes up certificates that were exchanged on disk, towards the archive and towards browsers.
+/// The job that reloads certificates that were exchanged on disk, towards the archive and towards browsers.
 struct ReloadWorker {
     credentials: Credentials,
     tls: Vec<Arc<BrowserAcceptor>>,

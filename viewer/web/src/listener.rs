@@ -33,7 +33,7 @@ use crate::server::Server;
 /// The most fields of the head of a request.
 const MOST_FIELDS: usize = 100;
 
-/// How much larger than the longest target the head of a request may be, in bytes.
+/// The room in the head of a request beside the longest target, in bytes.
 const FIELDS_ROOM: usize = 48 * 1024;
 
 /// The pause after an error of the system that would come back at once.
@@ -51,7 +51,7 @@ pub(crate) trait Site: Send + Sync + 'static {
         request: Request<Body>,
     ) -> impl Future<Output = Response<Body>> + Send;
 
-    /// How many connections are open.
+    /// Returns the gauge of open connections.
     fn connections(&self) -> &Gauge;
 }
 
@@ -136,7 +136,7 @@ pub(crate) async fn serve<S: Site>(
     Ok(())
 }
 
-/// The next connection, once there is room for it.
+/// Returns the next connection, once there is room for it.
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
@@ -191,7 +191,8 @@ impl<T: Site> Connection<T> {
         }
     }
 
-    /// Whether a client begins with something else than a TLS handshake. One that says nothing is left to the handshake.
+    /// Returns whether a client begins with something else than a TLS handshake. One that says nothing is left to the
+    /// handshake.
     async fn is_plain(&self, stream: &TcpStream) -> bool {
         let mut first = [HANDSHAKE];
         let peeked = timeout(self.limits.head_time, stream.peek(&mut first)).await;
@@ -237,7 +238,7 @@ impl<T: Site> Connection<T> {
     }
 }
 
-/// The answer to plain HTTP where TLS is spoken.
+/// Returns the answer to plain HTTP where TLS is spoken.
 fn tls_only() -> Notice {
     Notice::new(
         StatusCode::BAD_REQUEST,

@@ -14,7 +14,7 @@ pub(crate) struct Instruments {
     pub(crate) under_way: Gauge,
     /// Requests that were told to come again.
     pub(crate) turned_away: Counter,
-    /// How long answers took to begin.
+    /// The time until the first byte of each answer.
     pub(crate) first_byte: Histogram,
     /// Answers that broke off in the middle.
     pub(crate) broken: Counter,

@@ -132,7 +132,7 @@ impl PageVisit {
         self.collection.decide(&self.visitor, capture, self.now)
     }
 
-    /// The link to a page in the language of this one.
+    /// Returns the link to a page in the language of this one.
     fn link(&self, address: &PageAddress) -> String {
         address.link(self.chosen)
     }
@@ -156,7 +156,7 @@ impl PageVisit {
 }
 
 impl PageHost {
-    /// Puts a page host together.
+    /// Makes a page host from its parts.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl PageHost {
         })
     }
 
-    /// How many connections are open.
+    /// Returns the gauge of open connections.
     pub(crate) fn connections(&self) -> &Gauge {
         &self.parts.instruments.connections
     }
@@ -309,7 +309,7 @@ impl PageHost {
         }
     }
 
-    /// Whether a client has come by the host of the archived pages: whatever a browser keeps for it is theirs.
+    /// Returns whether a client has come by the host of the archived pages: whatever a browser keeps for it is theirs.
     fn is_on_replay_host(&self, headers: &HeaderMap) -> bool {
         let named = headers
             .get(HOST)
@@ -341,13 +341,13 @@ impl PageHost {
         })
     }
 
-    /// The frame of a page: its texts, its search, and the links to itself in other languages.
+    /// Returns the frame of a page: its texts, its search, and the links to itself in other languages.
     fn layout(&self, words: &Words, chosen: Option<Language>, here: &PageAddress) -> Layout {
         Layout::new(words, chosen, here, &self.assets, &self.parts.collections)
     }
 }
 
-/// A page as an answer.
+/// Returns a page as an answer.
 fn page_answer(status: StatusCode, words: &Words, page: &impl askama::Template) -> Response<Body> {
     let html = match page.render() {
         Ok(html) => html,

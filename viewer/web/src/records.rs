@@ -30,10 +30,10 @@ use read::{ArchiveInput, BodyPiece, BodyRest, PieceOutlet, RecordOpening};
 /// The longest body that is held in memory as a whole, in bytes.
 const WHOLE: usize = 256 * 1024;
 
-/// How many pieces wait between the archive and the reader, and between the reader and the client.
+/// The most pieces that wait between the archive and the reader, and between the reader and the client.
 const QUEUED: usize = 4;
 
-/// Why a record cannot be had, or breaks off.
+/// The reason why a record cannot be had, or breaks off.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecordError {
     /// The archive does not hand it out.
@@ -54,7 +54,7 @@ pub(crate) enum RecordError {
 }
 
 impl RecordError {
-    /// Whether the record may be there when it is asked for again.
+    /// Returns whether the record may be there when it is asked for again.
     pub(crate) const fn is_passing(&self) -> bool {
         match self {
             Self::Archive(error) => error.is_passing(),
@@ -75,12 +75,12 @@ pub(crate) enum PayloadVerdict {
     Unchecked,
 }
 
-/// Where a record lies.
+/// The place of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordPlace {
     pub(crate) file: FileName,
     pub(crate) offset: u64,
-    /// How long the index says that it is; it is read as long as it is.
+    /// Its length as the index has it; the record is read to its own end.
     pub(crate) length: Option<u64>,
 }
 
@@ -138,7 +138,7 @@ struct Pieces {
 type FeedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Records {
-    /// The records of `archive`; at most `most` are read at once, and a client may leave one unread for so long.
+    /// Returns the records of `archive`; at most `most` are read at once, and a client may leave one unread for so long.
     pub(crate) fn new(archive: Arc<dyn Access>, most: usize, unread: Duration) -> Self {
         Self {
             archive,
@@ -147,7 +147,7 @@ impl Records {
         }
     }
 
-    /// The archive itself.
+    /// Returns the archive itself.
     pub(crate) fn archive(&self) -> &Arc<dyn Access> {
         &self.archive
     }
@@ -254,7 +254,7 @@ impl Stream for StoredRecord {
     }
 }
 
-/// Hands the proven bytes of a record to its reader, for as long as that takes them.
+/// Sends the proven bytes of a record to its reader, until the reader takes no more.
 async fn feed(
     archive: Arc<dyn Access>,
     place: RecordPlace,
@@ -280,7 +280,7 @@ async fn feed(
 }
 
 impl RecordBody {
-    /// How long it is, if that is known.
+    /// Returns its length, if that is known.
     pub(crate) fn length(&self) -> Option<u64> {
         match self {
             Self::Whole(whole) => Some(whole.bytes.len() as u64),
@@ -288,7 +288,7 @@ impl RecordBody {
         }
     }
 
-    /// Begins to hand out a range of it. With a range that is not the whole body the digest is not checked.
+    /// Streams a range of the body. The digest is checked only if the range is the whole body.
     pub(crate) fn slice(self, range: Range<u64>) -> BodySlice {
         match self {
             Self::Whole(whole) => BodySlice {
@@ -309,13 +309,13 @@ impl RecordBody {
         }
     }
 
-    /// Hands out all of it.
+    /// Streams the whole body.
     pub(crate) fn all(self) -> BodySlice {
         self.slice(0..u64::MAX)
     }
 }
 
-/// The part of the first bytes of a body that lies in a range.
+/// Returns the part of the first bytes of a body that lies in a range.
 fn cut(bytes: &Bytes, range: &Range<u64>) -> Bytes {
     let at = |place: u64| {
         usize::try_from(place)
@@ -335,7 +335,7 @@ pub(crate) struct BodySlice {
 }
 
 impl BodySlice {
-    /// The next bytes.
+    /// Returns the next bytes.
     pub(crate) fn poll_bytes(
         &mut self,
         cx: &mut Context<'_>,

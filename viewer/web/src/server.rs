@@ -51,10 +51,10 @@ use mismatches::Mismatches;
 use pages::PageCache;
 use request_guard::{GuardedBody, RequestGuard};
 
-/// How soon a client may come again when there is no room, in seconds.
+/// The wait before a client may ask again when there is no room, in seconds.
 const NO_ROOM: u32 = 1;
 
-/// Everything that answers need.
+/// The state of the replay host: the parts behind it, its settings, and what it remembers between requests.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) parts: ServerParts,
@@ -114,7 +114,7 @@ impl Server {
         }
     }
 
-    /// How many connections are open.
+    /// Returns the gauge of open connections.
     pub(crate) fn connections(&self) -> &Gauge {
         &self.parts.instruments.connections
     }
@@ -167,7 +167,7 @@ impl Server {
         Response::from_parts(parts, Body::new(GuardedBody::new(body, guard)))
     }
 
-    /// Whether a client has come by the host of the pages: whatever a browser keeps for that is theirs.
+    /// Returns whether a client has come by the host of the pages: whatever a browser keeps for that is theirs.
     fn is_on_page_host(&self, headers: &HeaderMap) -> bool {
         let pages = self.parts.page_host.as_ref();
         let pages = pages.and_then(|origin| origin.split_once("://"));
@@ -332,7 +332,7 @@ impl Server {
         })
     }
 
-    /// The origin under which the client has reached the server.
+    /// Returns the origin under which the client has reached the server.
     fn origin(&self, headers: &HeaderMap) -> String {
         if let Some(url) = &self.settings.url {
             return url.clone();

@@ -31,9 +31,9 @@ pub struct Settings {
     /// Logs, metrics, stop.
     #[serde(default)]
     pub daemon: DaemonSettings,
-    /// Its certificate, `viewer/<name>`, and where it answers questions about its health.
+    /// Its certificate, `viewer/<name>`, and the address that answers questions about its health.
     pub rpc: RpcSettings,
-    /// Where the archive and the index are.
+    /// The addresses of the archive and the index.
     pub viewer: ViewerSettings,
     /// The replay listener.
     #[serde(default)]
@@ -56,9 +56,9 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ViewerSettings {
-    /// Where the repository listens, `host:port`.
+    /// The address of the repository, `host:port`.
     pub repository: String,
-    /// Where the index listens, `host:port`.
+    /// The address of the index, `host:port`.
     pub index: String,
     /// The trust file: whose admissions count.
     pub trust: PathBuf,
@@ -68,7 +68,7 @@ pub struct ViewerSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReplaySettings {
-    /// Where it listens. Port 0 takes a free one, which is logged.
+    /// The address that it listens on. Port 0 takes a free one, which is logged.
     pub listen: SocketAddr,
     /// The URL under which visitors reach it, such as `https://replay.example.org`; without it, each request's own `Host`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ pub struct ReplaySettings {
     /// The private key of that, PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
-    /// How a `TimeGate` answers: with the capture itself, or with a redirect to it.
+    /// The answer of a `TimeGate`: the capture itself, or a redirect to it.
     pub timegate: TimeGateAnswer,
     /// A service worker to serve in place of our own: a file of `wabac.js`, which the operator supplies.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,23 +89,24 @@ pub struct ReplaySettings {
     pub longest_url: ByteSize,
     /// The largest body of a query that comes by POST.
     pub largest_query: ByteSize,
-    /// How many captures one request passes over to count pages. Beyond, it is told to come again, and the count goes on.
+    /// The most captures that one request passes over to count pages. Beyond, it is told to come again, and the count goes
+    /// on.
     pub counted_captures: NonZeroU64,
-    /// How many connections are open at once. Further ones wait to be accepted.
+    /// The most connections that are open at once. Further ones wait to be accepted.
     pub connections: NonZeroUsize,
-    /// How many requests are answered at once. Further ones are told to come again.
+    /// The most requests that are answered at once. Further ones are told to come again.
     pub requests: NonZeroUsize,
-    /// How many records are read at once. Further ones wait for their turn.
+    /// The most records that are read at once. Further ones wait for their turn.
     pub records: NonZeroUsize,
-    /// How long a client may take to send the head of a request, and a handshake may last.
+    /// The longest time that a client may take to send the head of a request, and that a handshake may last.
     pub head_time: Period,
-    /// How long a request may wait for the first byte of its answer.
+    /// The longest time that a request waits for the first byte of its answer.
     pub answer_time: Period,
-    /// How long a client may leave an answer unread.
+    /// The longest time that a client may leave an answer unread.
     pub unread_time: Period,
 }
 
-/// How a `TimeGate` answers.
+/// The answer of a `TimeGate`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeGateAnswer {
@@ -183,7 +184,7 @@ pub enum InvalidSettings {
     NoTls {
         /// The section of the listener.
         section: &'static str,
-        /// Where it listens.
+        /// The address that it listens on.
         listen: SocketAddr,
     },
     /// Nobody decided who may see what.
@@ -194,7 +195,7 @@ pub enum InvalidSettings {
     NoAccess {
         /// The section of the listener.
         section: &'static str,
-        /// Where it listens.
+        /// The address that it listens on.
         listen: SocketAddr,
     },
     /// A collection that has no explicit default.
@@ -204,7 +205,7 @@ pub enum InvalidSettings {
     NoDefault {
         /// The section of the listener.
         section: &'static str,
-        /// Where it listens.
+        /// The address that it listens on.
         listen: SocketAddr,
         /// The collection.
         collection: String,
@@ -220,7 +221,7 @@ pub enum InvalidSettings {
     NoUrl {
         /// The section of the listener.
         section: &'static str,
-        /// Where it listens.
+        /// The address that it listens on.
         listen: SocketAddr,
     },
     /// Archived pages could read what browsers keep for the pages.
@@ -247,7 +248,7 @@ pub enum InvalidSettings {
     /// A text that is no group.
     #[error("{place}: {why}")]
     Group {
-        /// Where it stands.
+        /// The setting.
         place: String,
         /// The fault.
         why: InvalidGroup,
@@ -302,7 +303,7 @@ impl Settings {
         self.check_reach()
     }
 
-    /// The groups of visitors.
+    /// Returns the groups of visitors.
     ///
     /// # Errors
     ///
@@ -327,7 +328,7 @@ impl Settings {
         })
     }
 
-    /// The collections, with the one that there is when none is set.
+    /// Returns the collections, with the one that there is when none is set.
     pub fn all_collections(&self) -> Vec<CollectionSettings> {
         if self.collections.is_empty() {
             vec![CollectionSettings::whole_archive()]
@@ -407,7 +408,7 @@ impl ReplaySettings {
     }
 }
 
-/// Whether a text is a scheme and an authority, and nothing else.
+/// Returns whether a text is a scheme and an authority, and nothing else.
 fn is_origin(url: &str) -> bool {
     let Ok(parsed) = url.parse::<axum::http::Uri>() else {
         return false;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use axum::http::{HeaderMap, HeaderValue};
 use viewer_replay::access::{PeerFacts, Visitor, VisitorSettings};
 
-/// The visitor behind a request.
+/// Returns the visitor behind a request.
 pub(crate) fn visitor(
     settings: &VisitorSettings,
     peer: SocketAddr,

@@ -30,7 +30,7 @@ pub(crate) enum PagePath {
         span: String,
         /// The URL.
         url: String,
-        /// Which URLs are meant.
+        /// The URLs that are meant.
         matching: TargetMatch,
     },
     /// A capture in its frame.
@@ -52,7 +52,7 @@ pub(crate) struct PageAddress {
 }
 
 impl PageAddress {
-    /// The address of a page without parameters.
+    /// Returns the address of a page without parameters.
     pub(crate) const fn new(path: PagePath) -> Self {
         Self {
             path,
@@ -67,7 +67,7 @@ impl PageAddress {
         self
     }
 
-    /// The address as a link has it: visible ASCII. A language that was chosen goes with it.
+    /// Returns the address as a link has it: visible ASCII. A language that was chosen goes with it.
     pub(crate) fn link(&self, language: Option<Language>) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for (name, value) in &self.parameters {
@@ -127,7 +127,7 @@ fn url_in_path(url: &str, is_plain: bool) -> String {
     }
 }
 
-/// Whether a URL comes back from a browser as it was written into a path.
+/// Returns whether a URL comes back from a browser as it was written into a path.
 fn is_plain(url: &str) -> bool {
     let lower = url.to_ascii_lowercase();
     let has_dots = ["/.", "/%2e"].iter().any(|dots| lower.contains(dots));
@@ -136,7 +136,7 @@ fn is_plain(url: &str) -> bool {
         && !url.contains(['\\', '#', '|', '^', '`', '{', '}'])
 }
 
-/// A URL as one segment of a path, with its own escapes escaped, too.
+/// Returns a URL as one segment of a path, with its own escapes escaped, too.
 fn escape_whole(url: &str) -> String {
     let mut escaped = String::with_capacity(url.len() * 2);
     for byte in url.bytes() {
@@ -156,7 +156,7 @@ pub(crate) struct PageParameters {
 }
 
 impl PageParameters {
-    /// Takes the target of a request apart: the path with the archived URL, and the parameters of the page.
+    /// Splits the target of a request: the path with the archived URL, and the parameters of the page.
     pub(crate) fn split(target: &str) -> (Cow<'_, str>, Self) {
         let none = || (Cow::Borrowed(target), Self::default());
         let Some((path, query)) = target.split_once('?') else {
@@ -189,7 +189,7 @@ impl PageParameters {
         }
     }
 
-    /// The value of a parameter; an empty one is absent.
+    /// Returns the value of a parameter; an empty one is absent.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut values = self.values.iter();
         let found = values.find(|(known, _)| known == name);
@@ -198,7 +198,7 @@ impl PageParameters {
             .filter(|value| !value.is_empty())
     }
 
-    /// Whether a parameter is there, be it empty.
+    /// Returns whether a parameter is there, be it empty.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.values.iter().any(|(known, _)| known == name)
     }
@@ -208,7 +208,8 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a segment begins with a scheme and an escaped colon, as [`Target`](viewer_replay::request::Target) has it.
+/// Returns whether a segment begins with a scheme and an escaped colon, as [`Target`](viewer_replay::request::Target) has
+/// it.
 fn is_escaped_whole(segment: &str) -> bool {
     let Some((scheme, rest)) = segment.split_once('%') else {
         return false;
@@ -238,7 +239,7 @@ mod tests {
         })
     }
 
-    /// The key and the match that the server reads from a link.
+    /// Returns the key and the match that the server reads from a link.
     fn read(link: &str) -> (String, Option<TargetMatch>, PageParameters) {
         let (path, parameters) = PageParameters::split(link);
         let request = Request::parse(&path).unwrap();

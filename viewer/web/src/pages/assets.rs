@@ -36,7 +36,7 @@ struct Asset {
 }
 
 impl Assets {
-    /// Names the files.
+    /// Loads the files and names them by their content.
     pub(crate) fn new() -> Self {
         let files = FILES.into_iter().map(|(name, ending, media, content)| {
             let digest = digest(Algorithm::Sha256, content.as_bytes()).to_string();
@@ -58,14 +58,14 @@ impl Assets {
         }
     }
 
-    /// The path of a file.
+    /// Returns the path of a file.
     pub(crate) fn path(&self, name: &str) -> &str {
         let mut files = self.files.iter();
         let found = files.find(|file| file.name == name);
         found.map_or("/static/", |file| &file.path)
     }
 
-    /// The answer at a path, if there is a file.
+    /// Returns the answer at a path, if there is a file.
     pub(crate) fn answer(&self, path: &str) -> Option<Response<Body>> {
         let asset = self.files.iter().find(|file| file.path == path)?;
         let mut response = Response::new(Body::from(asset.content));

@@ -24,19 +24,19 @@ use super::{PageHost, PageVisit, page_answer};
 /// The most captures that are counted for one page.
 const MOST: u64 = 1_000_000;
 
-/// How many captures are on one page of the list.
+/// The number of captures on one page of the list.
 const LISTED: u64 = 200;
 
-/// All that is known of the captures of a URL.
+/// The captures of a URL, counted by days.
 struct CaptureCounts {
     days: CaptureDays,
     first: Capture,
     last: Capture,
     /// The captures of the page of the list.
     listed: Vec<Capture>,
-    /// How many captures the whole list has.
+    /// The number of captures in the whole list.
     in_list: u64,
-    /// Where counting stopped before the end.
+    /// The place where counting stopped before the end.
     stopped: Option<Stamp>,
 }
 
@@ -82,7 +82,7 @@ impl CalendarScope {
 }
 
 impl PageHost {
-    /// The calendar of a URL.
+    /// Returns the calendar of a URL.
     pub(super) async fn calendar(
         &self,
         visit: &PageVisit,

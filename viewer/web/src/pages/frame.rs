@@ -22,7 +22,7 @@ use super::{PageHost, PageVisit, page_answer, redirect};
 #[derive(Debug)]
 struct Neighbour {
     href: String,
-    /// When it was captured.
+    /// The time of the capture.
     moment: String,
     machine: String,
 }
@@ -44,7 +44,7 @@ struct FramePage {
 }
 
 impl PageHost {
-    /// The page that frames a capture. Its address has the time of the capture: others lead there.
+    /// Returns the page that frames a capture. Its address has the time of the capture: others lead there.
     pub(super) async fn frame(
         &self,
         visit: &PageVisit,

@@ -19,7 +19,7 @@ impl Language {
     /// All of them; the first one is for visitors who want none of them.
     pub(crate) const ALL: [Self; 2] = [Self::English, Self::Danish];
 
-    /// Its tag, as in `lang` attributes.
+    /// Returns its tag, as in `lang` attributes.
     pub(crate) const fn tag(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -27,7 +27,7 @@ impl Language {
         }
     }
 
-    /// Its name in itself.
+    /// Returns its name in itself.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::English => "English",
@@ -35,7 +35,7 @@ impl Language {
         }
     }
 
-    /// The language of a tag, regions left aside.
+    /// Returns the language of a tag, regions left aside.
     pub(crate) fn from_tag(tag: &str) -> Option<Self> {
         let primary = tag.trim().split('-').next().unwrap_or_default();
         Self::ALL
@@ -43,7 +43,7 @@ impl Language {
             .find(|language| language.tag().eq_ignore_ascii_case(primary))
     }
 
-    /// The language that a client likes best.
+    /// Returns the language that a client likes best.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         let lines = headers.get_all(ACCEPT_LANGUAGE).iter();
         let members = lines.filter_map(|line| line.to_str().ok());

@@ -93,7 +93,7 @@ impl Layout {
         }
     }
 
-    /// The same with a URL and its collection in the search.
+    /// Returns this layout with a URL and its collection in the search.
     #[must_use]
     pub(super) fn searching(mut self, url: &str, collection: Option<&str>, matching: &str) -> Self {
         url.clone_into(&mut self.search.url);

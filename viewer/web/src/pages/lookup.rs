@@ -20,7 +20,7 @@ const MOST_NEAR: u64 = 40;
 pub(super) struct VisibleCaptures<'a> {
     stream: CaptureStream,
     visit: &'a PageVisit,
-    /// How many were read, those that the visitor may not see included.
+    /// The number of captures that were read, those that the visitor may not see included.
     pub(super) walked: u64,
     /// Whether there was one that exists, and may not be shown.
     pub(super) has_blocked: bool,
@@ -55,7 +55,7 @@ pub(super) enum NearestCapture {
     Nothing,
 }
 
-/// The URL of a capture for links: its own, if that leads to the same key again.
+/// Returns the URL of a capture for links: its own, if that leads to the same key again.
 pub(super) fn url_of<'a>(capture: &'a Capture, target: &'a Target) -> &'a str {
     let own = capture.original.as_deref();
     let leads_here =
@@ -64,7 +64,7 @@ pub(super) fn url_of<'a>(capture: &'a Capture, target: &'a Target) -> &'a str {
 }
 
 impl PageHost {
-    /// Begins to read the captures of a question.
+    /// Begins to read the captures that answer a query.
     pub(super) async fn captures<'a>(
         &self,
         visit: &'a PageVisit,
@@ -81,7 +81,7 @@ impl PageHost {
         })
     }
 
-    /// The capture nearest to a time, or the latest one. Captures are chosen as the replay host chooses
+    /// Returns the capture nearest to a time, or the latest one. Captures are chosen as the replay host chooses
     /// them: one that may not be shown is not passed over for another.
     pub(super) async fn nearest(
         &self,
@@ -112,7 +112,7 @@ impl PageHost {
         })
     }
 
-    /// The times of the captures before and after one.
+    /// Returns the times of the captures before and after one.
     pub(super) async fn times_beside(
         &self,
         visit: &PageVisit,
@@ -127,7 +127,7 @@ impl PageHost {
         })
     }
 
-    /// The time of the nearest other capture in one direction. One that would lead back here is passed over.
+    /// Returns the time of the nearest other capture in one direction. One that would lead back here is passed over.
     async fn beside(
         &self,
         visit: &PageVisit,
@@ -156,7 +156,7 @@ impl PageHost {
         Ok(None)
     }
 
-    /// The time of the last capture of a key.
+    /// Returns the time of the last capture of a key.
     pub(super) async fn last_of(
         &self,
         visit: &PageVisit,

@@ -17,7 +17,7 @@ use super::shown_url::ShownUrl;
 use super::texts::machine_time;
 use super::{PageAddress, PageHost, PageVisit, page_answer};
 
-/// How many URLs are on one page.
+/// The number of URLs on one page.
 const LISTED: usize = 100;
 
 /// The most captures that are looked through for one page.
@@ -71,7 +71,7 @@ struct UrlPage {
 }
 
 impl PageHost {
-    /// A page of the URLs that begin with a text or are in a domain.
+    /// Returns a page of the URLs that begin with a text or are in a domain.
     pub(super) async fn prefix(
         &self,
         visit: &PageVisit,
@@ -170,7 +170,7 @@ impl PageHost {
     }
 }
 
-/// The keys of a range that come behind one of them.
+/// Returns the keys of a range that come behind one of them.
 fn behind(range: &KeyRange, after: &str) -> Result<KeyRange, PageProblem> {
     if !range.contains(after) {
         return Err(PageProblem::NoSuchListPage);
@@ -204,7 +204,7 @@ impl UrlCaptures {
     }
 }
 
-/// Makes a page of the list.
+/// The input from which a page of the list is made.
 struct PrefixView<'a> {
     layout: Layout,
     span: &'a RequestedSpan,

@@ -28,7 +28,7 @@ pub(super) enum PageProblem {
         collection: String,
         /// The URL.
         url: String,
-        /// Which URLs were meant.
+        /// The URLs that were meant.
         matching: TargetMatch,
     },
     /// There are captures, and the visitor may not see them.
@@ -49,7 +49,7 @@ pub(super) enum PageProblem {
     TooMuch,
     /// The request is neither GET nor HEAD.
     Method,
-    /// As many requests are answered as may be.
+    /// The most requests that may be answered at once are under way.
     Busy,
     /// The index did not answer in time.
     OutOfTime,
@@ -177,7 +177,7 @@ impl PageProblem {
 }
 
 impl PageHost {
-    /// The page that says what is the matter.
+    /// Returns the page that says what is the matter.
     pub(super) fn problem_page(
         &self,
         asked: &PageRequest<'_>,
@@ -254,7 +254,7 @@ impl PageHost {
     }
 }
 
-/// The problem of a URL of which nothing may be shown.
+/// Returns the problem of a URL of which nothing may be shown.
 pub(super) fn nothing_visible(
     has_blocked: bool,
     collection: &str,

@@ -19,7 +19,7 @@ struct SearchPage {
 }
 
 impl PageHost {
-    /// The search, or the way to what was searched for.
+    /// Returns the search, or the way to what was searched for.
     pub(super) fn search(
         &self,
         asked: &PageRequest<'_>,
@@ -88,7 +88,7 @@ impl PageHost {
     }
 }
 
-/// The URL of the field. With `*` it says itself which URLs are meant.
+/// Returns the URL of the field. With `*` it says itself which URLs are meant.
 fn read(url: &str, matching: &str) -> Result<(Target, TargetMatch), InvalidTarget> {
     let (target, own) = Target::parse_pattern(url)?;
     let wanted = match matching {

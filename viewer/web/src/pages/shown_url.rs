@@ -1,6 +1,6 @@
 //! URLs as people read them: without characters that deceive, and short where they are long.
 
-/// How many characters of a URL are shown where it is one thing among others.
+/// The number of characters of a URL that are shown where it is one thing among others.
 pub(crate) const SHORT: usize = 120;
 
 /// A URL as a page shows it.
@@ -35,7 +35,7 @@ impl ShownUrl {
     }
 }
 
-/// A URL whose characters are all visible and stand where they are read.
+/// Returns a URL whose characters are all visible and stand where they are read.
 fn readable(url: &str) -> String {
     let mut text = String::with_capacity(url.len());
     for character in url.chars() {
@@ -51,12 +51,12 @@ fn readable(url: &str) -> String {
     text
 }
 
-/// A hexadecimal digit, as escapes have it.
+/// Returns a hexadecimal digit, as escapes have it.
 pub(super) fn hex_digit(nibble: u8) -> char {
     char::from_digit(u32::from(nibble), 16).map_or('0', |digit| digit.to_ascii_uppercase())
 }
 
-/// Whether a character is invisible, or turns the direction of those around it.
+/// Returns whether a character is invisible, or turns the direction of those around it.
 fn is_deceptive(character: char) -> bool {
     character.is_control()
         || character.is_whitespace()

@@ -62,7 +62,7 @@ impl fmt::Debug for Texts {
     }
 }
 
-/// The source of the texts of a language.
+/// Returns the source of the texts of a language.
 pub(super) const fn source(language: Language) -> &'static str {
     match language {
         Language::English => include_str!("../../texts/en.ftl"),
@@ -106,22 +106,22 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// The texts of a language.
+    /// Returns the texts of a language.
     pub(crate) const fn new(texts: Arc<Texts>, language: Language) -> Self {
         Self { texts, language }
     }
 
-    /// The language.
+    /// Returns the language.
     pub(crate) const fn language(&self) -> Language {
         self.language
     }
 
-    /// A text.
+    /// Returns a text.
     pub(crate) fn text(&self, key: &str) -> String {
         self.format(key, &FluentArgs::new())
     }
 
-    /// A text with values in it.
+    /// Returns a text with values in it.
     pub(crate) fn text_with(&self, key: &str, values: &[(&str, &str)]) -> String {
         let mut args = FluentArgs::new();
         for (name, value) in values {
@@ -130,12 +130,12 @@ impl Words {
         self.format(key, &args)
     }
 
-    /// A text about a number, which is `$count` where it decides about the form and `$number` where it is written.
+    /// Returns a text about a number, which is `$count` where it decides about the form and `$number` where it is written.
     pub(crate) fn count(&self, key: &str, count: u64) -> String {
         self.count_with(key, count, &[])
     }
 
-    /// A text about a number, with further values.
+    /// Returns a text about a number, with further values.
     pub(crate) fn count_with(&self, key: &str, count: u64, values: &[(&str, &str)]) -> String {
         let mut args = FluentArgs::new();
         args.set("count", count);
@@ -167,7 +167,7 @@ impl Words {
         })
     }
 
-    /// A number with its digits in groups.
+    /// Returns a number with its digits in groups.
     pub(crate) fn number(&self, number: u64) -> String {
         let digits = number.to_string();
         let separator = match self.language {
@@ -184,13 +184,13 @@ impl Words {
         text
     }
 
-    /// The name of a month, counted from 1.
+    /// Returns the name of a month, counted from 1.
     pub(crate) fn month(&self, month: i8) -> String {
         let at = usize::try_from(month).unwrap_or_default().saturating_sub(1);
         MONTHS.get(at).map(|key| self.text(key)).unwrap_or_default()
     }
 
-    /// A day.
+    /// Returns a day.
     pub(crate) fn date(&self, date: Date) -> String {
         let (day, month, year) = (date.day(), self.month(date.month()), date.year());
         let (day, year) = (day.to_string(), year.to_string());
@@ -202,24 +202,24 @@ impl Words {
         self.text_with("date", &values)
     }
 
-    /// The day of a capture.
+    /// Returns the day of a capture.
     pub(crate) fn day_of(&self, stamp: Stamp) -> String {
         self.date(date(stamp))
     }
 
-    /// Day and time of a capture.
+    /// Returns day and time of a capture.
     pub(crate) fn moment(&self, stamp: Stamp) -> String {
         let (day, time) = (self.day_of(stamp), time(stamp));
         self.text_with("moment", &[("date", day.as_str()), ("time", time.as_str())])
     }
 }
 
-/// The day of a capture, in UTC.
+/// Returns the day of a capture, in UTC.
 pub(crate) fn date(stamp: Stamp) -> Date {
     Offset::UTC.to_datetime(stamp.time()).date()
 }
 
-/// The time of day of a capture, in UTC.
+/// Returns the time of day of a capture, in UTC.
 pub(crate) fn time(stamp: Stamp) -> String {
     Offset::UTC
         .to_datetime(stamp.time())
@@ -227,7 +227,7 @@ pub(crate) fn time(stamp: Stamp) -> String {
         .to_string()
 }
 
-/// The moment of a capture, as in `datetime` attributes.
+/// Returns the moment of a capture, as in `datetime` attributes.
 pub(crate) fn machine_time(stamp: Stamp) -> String {
     let moment = Offset::UTC.to_datetime(stamp.time());
     moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

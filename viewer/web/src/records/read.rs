@@ -22,7 +22,7 @@ use super::{PayloadVerdict, RecordError, WHOLE};
 /// The longest head of an HTTP message that is read, in bytes.
 const LONGEST_HEAD: usize = 1 << 20;
 
-/// How much is handed to a client at once, in bytes.
+/// The number of bytes that are handed to a client at once.
 const PIECE: usize = 64 * 1024;
 
 /// The facts of a record whose head was read.
@@ -84,7 +84,7 @@ impl Read for ArchiveInput {
     }
 }
 
-/// Where the rest of a body goes.
+/// The way of the rest of a body to its client.
 pub(super) struct PieceOutlet {
     to: mpsc::Sender<Result<BodyPiece, RecordError>>,
     unread: Duration,
@@ -106,7 +106,7 @@ impl PieceOutlet {
             })
     }
 
-    /// Says why nothing more comes. A client that is gone, or does not read, is not told.
+    /// Sends the reason why nothing more comes. A client that is gone, or does not read, is not told.
     fn fail(&self, error: RecordError) {
         drop(self.to.try_send(Err(error)));
     }
@@ -250,7 +250,7 @@ fn fill(
     }
 }
 
-/// The part of a piece, which begins at `at`, that lies in a range.
+/// Returns the part of a piece, which begins at `at`, that lies in a range.
 fn within(piece: &Bytes, at: u64, range: &Range<u64>) -> Bytes {
     let place = |wanted: u64| {
         let inside = wanted.saturating_sub(at);
@@ -276,7 +276,7 @@ fn finish<R: Read>(record: Record<'_, R>) -> Result<(), RecordError> {
     )))
 }
 
-/// The meaning of an error of reading: the archive's own words, where they are.
+/// Returns the meaning of an error of reading: the archive's own words, where they are.
 fn failure(error: io::Error) -> RecordError {
     match error.downcast::<ClientError>() {
         Ok(error) => RecordError::Archive(error),

@@ -19,10 +19,10 @@ use viewer_replay::cdx_server::{
 use super::{Server, Visit, index_failed};
 use crate::answer::{Notice, put};
 
-/// How soon a client may come again for what can be answered later, in seconds.
+/// The wait before a client may ask again for what can be answered later, in seconds.
 const AGAIN_AFTER: u32 = 1;
 
-/// How many bytes of rows are sent at once.
+/// The number of bytes of rows that are sent at once.
 const PIECE: usize = 32 * 1024;
 
 /// An answer that is being written.
@@ -195,7 +195,7 @@ impl Server {
     }
 }
 
-/// Why there are no more rows.
+/// The reason why there are no more rows.
 enum RowsError {
     Index(index_client::IndexError),
     Answer(String),
@@ -211,7 +211,7 @@ impl RowsError {
 }
 
 impl RowStream {
-    /// The next piece; `None` after the last one.
+    /// Returns the next piece; `None` after the last one.
     async fn next(&mut self) -> Result<Option<Bytes>, RowsError> {
         let failed =
             |error: viewer_replay::cdx_server::AnswerError| RowsError::Answer(error.to_string());
@@ -240,7 +240,7 @@ impl RowStream {
     }
 }
 
-/// A short answer that is no rows: a refusal, or a number of pages.
+/// Returns a short answer that is no rows: a refusal, or a number of pages.
 fn refused(refusal: &Refusal) -> Response<Body> {
     let mut response = Response::new(Body::from(refusal.body.clone()));
     *response.status_mut() =

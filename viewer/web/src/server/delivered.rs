@@ -26,7 +26,7 @@ use super::{Server, Visit, record_failed};
 use crate::answer::{Notice, escape};
 use crate::records::{PayloadVerdict, RecordBody};
 
-/// Marks an answer whose bytes a browser may look at to learn their type, as it did when they were live.
+/// A mark on an answer whose bytes a browser may look at to learn their type, as it did when they were live.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SniffMarker;
 
@@ -52,12 +52,12 @@ impl<'a> CaptureRequest<'a> {
     }
 }
 
-/// The facts that a header tells.
+/// Returns the facts that a header tells.
 pub(super) fn facts(headers: &HeaderMap) -> FetchFacts<'_> {
     FetchFacts::read(|name| headers.get(name).map(HeaderValue::as_bytes))
 }
 
-/// The target of a request that is no GET: its method and its body are in the key.
+/// Returns the target of a request that is no GET: its method and its body are in the key.
 pub(super) async fn requested(
     target: Target,
     head: &request::Parts,
@@ -267,7 +267,7 @@ impl Server {
         Ok(response)
     }
 
-    /// A page around a drawing: in it, nothing of the drawing acts.
+    /// Returns a page around a drawing: in it, nothing of the drawing acts.
     fn drawing(&self, visit: &Visit, shown: &CaptureContent) -> Response<Body> {
         let capture = &shown.capture.capture;
         let url = capture.original.as_deref().unwrap_or_default();
@@ -294,7 +294,7 @@ impl Server {
         response
     }
 
-    /// The hosts around this one.
+    /// Returns the hosts around this one.
     pub(super) fn surroundings(&self) -> HostFacts<'_> {
         HostFacts {
             page_host: self.parts.page_host.as_deref(),
@@ -307,7 +307,7 @@ impl Server {
         }
     }
 
-    /// The address of the list of all captures of a URL: at the page host, or else the TimeMap.
+    /// Returns the address of the list of all captures of a URL: at the page host, or else the TimeMap.
     fn calendar(&self, visit: &Visit, url: &str) -> String {
         let collection = visit.collection.name();
         match &self.parts.page_host {
@@ -317,7 +317,7 @@ impl Server {
     }
 }
 
-/// The `Content-Type` of a capture, from its head or from its WARC header.
+/// Returns the `Content-Type` of a capture, from its head or from its WARC header.
 fn content_type(shown: &CaptureContent) -> Option<Vec<u8>> {
     let named = |message: &viewer_replay::response::StoredMessage| {
         let field = message.head().and_then(|head| head.get("content-type"));
@@ -329,8 +329,8 @@ fn content_type(shown: &CaptureContent) -> Option<Vec<u8>> {
     }
 }
 
-/// Puts the fields of pages: no feature that a page could misuse, no referrer to others, no cache in which it would lie under
-/// the address of the loader.
+/// Sets the fields of pages: no feature that a page could misuse, no referrer to others, no cache in which it would lie
+/// under the address of the loader.
 pub(super) fn secure(headers: &mut HeaderMap) {
     for (name, value) in [
         ("permissions-policy", policy::PERMISSIONS),

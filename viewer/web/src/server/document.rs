@@ -53,10 +53,10 @@ const LARGEST_SHEET: usize = 4 << 20;
 /// The most memory that the rewriter of a page may take, in bytes.
 const PAGE_MEMORY: usize = 2 << 20;
 
-/// How much is read at once, in bytes.
+/// The number of bytes that are read at once.
 const PIECE: usize = 64 * 1024;
 
-/// How many pieces wait at each end of the thread.
+/// The most pieces that wait at each end of the thread.
 const QUEUED: usize = 4;
 
 /// The form that a document is given.
@@ -110,7 +110,7 @@ enum StoredPiece {
     End(Option<PayloadVerdict>),
 }
 
-/// Begins to rewrite a body; a client may leave it unread for so long.
+/// Begins to rewrite a body, which the client may leave unread for the time `unread`.
 pub(super) async fn begin(
     plan: DocumentPlan,
     slice: BodySlice,
@@ -163,7 +163,7 @@ pub(super) async fn begin(
     Ok((start, body))
 }
 
-/// Hands the stored bytes to the thread.
+/// Sends the stored bytes to the thread.
 async fn feed(mut slice: BodySlice, to: mpsc::Sender<StoredPiece>) {
     loop {
         let stored = match poll_fn(|cx| slice.poll_bytes(cx)).await {
@@ -231,7 +231,7 @@ impl DocumentOutlet {
 
 type Starter = Option<oneshot::Sender<Result<DocumentStart, RecordError>>>;
 
-/// Says what the document is. A client that is gone ends the work.
+/// Sends the facts of the document. A client that is gone ends the work.
 fn start(starter: &mut Starter, start: DocumentStart) -> Result<(), RecordError> {
     let starter = starter.take().ok_or(RecordError::Stopped)?;
     starter
@@ -374,7 +374,7 @@ impl DocumentPlan {
     }
 }
 
-/// Passes bytes on as they are. A fault in them breaks the answer off: nothing in them could tell of it.
+/// Copies bytes unchanged. A fault in them breaks the answer off: the bytes themselves cannot say that they are not whole.
 fn copy(
     decoded: &mut dyn Read,
     (mut bytes, mut fault): (Vec<u8>, Option<String>),
@@ -416,7 +416,7 @@ fn fill(
     }
 }
 
-/// The meaning of an error of reading: the words of the record, where they are.
+/// Returns the meaning of an error of reading: the words of the record, where they are.
 fn failure(error: io::Error) -> RecordError {
     match error.downcast::<RecordError>() {
         Ok(error) => error,

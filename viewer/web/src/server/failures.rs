@@ -8,7 +8,7 @@ use index_client::IndexError;
 use crate::answer::Notice;
 use crate::records::RecordError;
 
-/// The notice for a visitor when the index does not answer. Its own words are for the log.
+/// Returns the notice for a visitor when the index does not answer. Its own words are for the log.
 pub(super) fn index_failed(error: &IndexError) -> Notice {
     tracing::warn!(%error, "the index does not answer");
     match error.kind {
@@ -31,7 +31,7 @@ pub(super) fn index_failed(error: &IndexError) -> Notice {
     }
 }
 
-/// The notice for a visitor when a record or file cannot be had.
+/// Returns the notice for a visitor when a record or file cannot be had.
 pub(super) fn record_failed(error: &RecordError) -> Notice {
     let again = "try again in a moment";
     match error {

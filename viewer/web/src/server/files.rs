@@ -249,8 +249,8 @@ impl Stream for PermittedReading {
     }
 }
 
-/// A body whose first piece is there already: a file that no node can give is refused, instead of an answer begun that breaks
-/// off.
+/// Returns a body whose first piece is there already: a file that no node can give is refused, instead of an answer begun
+/// that breaks off.
 async fn begun_body(
     pieces: impl Stream<Item = Result<Bytes, ClientError>> + Send + 'static,
 ) -> Result<Body, Notice> {
@@ -260,7 +260,7 @@ async fn begun_body(
     Ok(Body::from_stream(first.chain(pieces)))
 }
 
-/// The capture that a record is, as far as rules look: a URL at a time.
+/// Returns the capture that a record is, as far as rules look: a URL at a time.
 fn capture(header: &Header, file: &str) -> Option<Capture> {
     let url = header
         .uri("WARC-Target-URI")
@@ -304,7 +304,8 @@ fn media(file: &str) -> &'static str {
     }
 }
 
-/// The name under which a browser keeps it. Names of archive files have neither quotes nor control characters that are left.
+/// Returns the name under which a browser keeps it. Names of archive files have neither quotes nor control characters that
+/// are left.
 fn attachment(name: &str) -> String {
     let plain = |c: char| match c {
         c if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+' | '=' | '@' | ',') => c,

@@ -44,7 +44,7 @@ pub(crate) struct WorkerScript {
     loader_hash: String,
 }
 
-/// Why the worker of the operator cannot be used.
+/// The reason why the worker of the operator cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// Its file cannot be read.
@@ -61,7 +61,7 @@ pub enum WorkerError {
 }
 
 impl WorkerScript {
-    /// Our worker, or the one in a file.
+    /// Returns our worker, or the one in a file.
     pub(crate) fn open(file: Option<&Path>) -> Result<Self, WorkerError> {
         let Some(path) = file else {
             return Ok(Self::new(Bytes::from_static(OWN_WORKER.as_bytes()), true));
@@ -90,7 +90,7 @@ impl WorkerScript {
         }
     }
 
-    /// Whether it is ours.
+    /// Returns whether it is ours.
     pub(super) const fn is_own(&self) -> bool {
         self.is_own
     }
@@ -158,7 +158,7 @@ impl Server {
         }
     }
 
-    /// The address of the page that frames a capture, at the page host.
+    /// Returns the address of the page that frames a capture, at the page host.
     fn frame_address(
         &self,
         visit: &Visit,
@@ -172,7 +172,7 @@ impl Server {
         Some(format!("{host}/replay/{collection}/{time}{url}"))
     }
 
-    /// Leads a visitor to the page host.
+    /// Redirects a visitor to the page host.
     fn frame_page(
         &self,
         visit: &Visit,
@@ -208,7 +208,7 @@ impl Server {
         Ok(response)
     }
 
-    /// The page that registers the worker and loads itself again.
+    /// Returns the page that registers the worker and loads itself again.
     fn loader(
         &self,
         visit: &Visit,
@@ -251,7 +251,7 @@ impl Server {
     }
 }
 
-/// Archived service workers are not run.
+/// Returns archived service workers are not run.
 fn archived_worker() -> Notice {
     let words = "Archived service workers are not run: the archive's own one takes their place.";
     Notice::new(StatusCode::FORBIDDEN, "Not run", words)

@@ -28,14 +28,14 @@ pub(super) struct NearbyCaptures {
     pub(super) is_all: bool,
 }
 
-/// How far a capture is from a time, in seconds.
+/// Returns how far a capture is from a time, in seconds.
 fn distance(capture: &Capture, time: Stamp) -> u64 {
     let seconds = |stamp: Stamp| stamp.time().as_second();
     seconds(capture.timestamp).abs_diff(seconds(time))
 }
 
 impl Server {
-    /// The query of a visit: what the collection can already say about files goes into it.
+    /// Returns the query of a visit: what the collection can already say about files goes into it.
     pub(super) fn in_collection(visit: &Visit, mut query: CaptureQuery) -> CaptureQuery {
         if query.filters.len() < MAX_FILTERS {
             query.filters.extend(visit.collection.index_filter());
@@ -43,7 +43,7 @@ impl Server {
         query
     }
 
-    /// The captures of a key that are nearest to a time, without those that the visitor may not know of.
+    /// Returns the captures of a key that are nearest to a time, without those that the visitor may not know of.
     pub(super) async fn near(
         &self,
         visit: &Visit,
@@ -56,8 +56,8 @@ impl Server {
         self.collect(&query, |capture| visit.decide(capture)).await
     }
 
-    /// The captures of a URL that are nearest to a time. If there are none, those of URLs that are the same but for cache
-    /// busters: a page asks with a new one each time.
+    /// Returns the captures of a URL that are nearest to a time. If there are none, those of URLs that are the same but for
+    /// cache busters: a page asks with a new one each time.
     pub(super) async fn near_target(
         &self,
         visit: &Visit,
@@ -77,7 +77,7 @@ impl Server {
         self.near_busted(visit, &busted, time).await
     }
 
-    /// The captures nearest to a time of one URL that is the same but for cache busters.
+    /// Returns the captures nearest to a time of one URL that is the same but for cache busters.
     async fn near_busted(
         &self,
         visit: &Visit,
@@ -109,7 +109,7 @@ impl Server {
         })
     }
 
-    /// The same in all files, for the originals of revisits.
+    /// Returns such captures in all files, for the originals of revisits.
     pub(super) async fn near_anywhere(
         &self,
         visit: &Visit,
@@ -122,7 +122,7 @@ impl Server {
             .await
     }
 
-    /// The captures of a query that a decision does not exclude.
+    /// Returns the captures of a query that a decision does not exclude.
     pub(super) async fn collect(
         &self,
         query: &CaptureQuery,
@@ -148,7 +148,8 @@ impl Server {
         })
     }
 
-    /// The capture among the others of its key: which one comes before and after it, which are the first and the last.
+    /// Returns the neighbours of a capture among the others of its key: which one comes before and after it, which are the
+    /// first and the last.
     pub(super) async fn neighbours(
         &self,
         visit: &Visit,
@@ -173,7 +174,7 @@ impl Server {
         Ok(neighbours)
     }
 
-    /// The time of the first capture in an order that the visitor may know of.
+    /// Returns the time of the first capture in an order that the visitor may know of.
     pub(super) async fn end(
         &self,
         visit: &Visit,

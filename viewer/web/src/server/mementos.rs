@@ -106,7 +106,7 @@ impl Server {
     }
 }
 
-/// The modifier of the path, or else the one that is preferred, with the preference that is met by it.
+/// Returns the modifier of the path, or else the one that is preferred, with the preference that is met by it.
 fn preferred(
     modifier: Option<Modifier>,
     headers: &HeaderMap,

@@ -61,7 +61,7 @@ impl Mismatches {
 }
 
 impl Server {
-    /// The mismatches among the captures of a collection that the visitor may see, a line of JSON each.
+    /// Returns the mismatches among the captures of a collection that the visitor may see, a line of JSON each.
     pub(super) fn mismatch_list(&self, visit: &Visit) -> Response<Body> {
         let mut lines = String::new();
         for Mismatch { capture, since } in self.mismatches.all() {
@@ -85,7 +85,7 @@ impl Server {
         response
     }
 
-    /// The watch over the payload of a capture on its way to the client.
+    /// Returns the watch over the payload of a capture on its way to the client.
     pub(super) fn watch(&self, visit: &Visit, capture: &Capture) -> PayloadWatch {
         let instruments = &self.parts.instruments;
         PayloadWatch {
@@ -110,7 +110,7 @@ pub(super) struct PayloadWatch {
 }
 
 impl PayloadWatch {
-    /// A body as it is stored.
+    /// Returns a body as it is stored.
     pub(super) const fn slice(self, slice: BodySlice) -> WatchedBody {
         WatchedBody {
             body: Payload::Slice(slice),
@@ -118,7 +118,7 @@ impl PayloadWatch {
         }
     }
 
-    /// A body that is rewritten.
+    /// Returns a body that is rewritten.
     pub(super) const fn document(self, document: DocumentBody) -> WatchedBody {
         WatchedBody {
             body: Payload::Document(document),

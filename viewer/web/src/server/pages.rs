@@ -13,7 +13,7 @@ use viewer_replay::cdx_server::{CdxRequest, DEFAULT_PAGE_SIZES, PageMarks};
 use super::{Server, Visit, index_failed};
 use crate::answer::Notice;
 
-/// How many questions' pages are remembered.
+/// The most questions whose pages are remembered.
 const REMEMBERED: usize = 16;
 
 /// The pages of the questions that were asked last. A question is that of one collection and one kind of visitor.
@@ -23,7 +23,7 @@ pub(super) struct PageCache {
 }
 
 impl PageCache {
-    /// Takes what is known of a question; another request meanwhile begins anew.
+    /// Takes the marks of a question out of the cache; another request for it meanwhile begins without them.
     fn take(&self, question: &str) -> Option<PageMarks> {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         let at = marks.iter().position(|(known, _)| known == question)?;
@@ -91,7 +91,7 @@ impl Server {
         Ok(marks)
     }
 
-    /// The collections, in words.
+    /// Returns the collections, in words.
     pub(super) fn home(&self, headers: &HeaderMap) -> Response<Body> {
         let names: Vec<&str> = self.parts.collections.names().collect();
         let words = format!("Collections: {}.", names.join(", "));
@@ -105,7 +105,7 @@ impl Server {
     }
 }
 
-/// A collection, in words.
+/// Returns a collection, in words.
 pub(super) fn collection_page(visit: &Visit, headers: &HeaderMap) -> Response<Body> {
     let title = format!("Collection {}", visit.collection.name());
     Notice::new(StatusCode::OK, &title, SERVED).response(headers)
@@ -118,7 +118,7 @@ const SERVED: &str = "Captures are at /<collection>/<time>id_/<url> as they were
                       /<collection>/<time>/<url>.";
 
 impl Server {
-    /// Leads a visitor to the host of the pages, under the same path.
+    /// Redirects a visitor to the host of the pages, under the same path.
     pub(super) fn at_page_host(
         &self,
         status: StatusCode,

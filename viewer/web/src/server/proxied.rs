@@ -200,7 +200,7 @@ impl Server {
         })
     }
 
-    /// The captures nearest to a time, in files of some harvest jobs.
+    /// Returns the captures nearest to a time, in files of some harvest jobs.
     async fn near_of_jobs(
         &self,
         visit: &Visit,
@@ -226,7 +226,7 @@ impl Server {
         self.collect(&query, decide).await
     }
 
-    /// The jobs of which the archive has files that are in a collection.
+    /// Returns the jobs of which the archive has files that are in a collection.
     async fn jobs_with_files(
         &self,
         collection: &Collection,
@@ -261,7 +261,7 @@ impl Server {
     }
 }
 
-/// The facts that decide about a client of the proxy.
+/// Returns the facts that decide about a client of the proxy.
 const fn facts<'a>(client: IpAddr) -> PeerFacts<'a> {
     PeerFacts {
         address: Some(client),
@@ -270,13 +270,13 @@ const fn facts<'a>(client: IpAddr) -> PeerFacts<'a> {
     }
 }
 
-/// An expression for the beginning of the names of the files of jobs.
+/// Returns an expression for the beginning of the names of the files of jobs.
 fn of_jobs(jobs: &BTreeSet<u64>) -> String {
     let numbers: Vec<String> = jobs.iter().map(u64::to_string).collect();
     format!("0*({})-", numbers.join("|"))
 }
 
-/// A filter that the index can apply already; it lets through all captures of the jobs.
+/// Returns a filter that the index can apply already; it lets through all captures of the jobs.
 fn job_filter(jobs: &BTreeSet<u64>) -> Option<Filter> {
     if jobs.len() > FILTERED_JOBS {
         return None;

@@ -19,7 +19,7 @@ use crate::records::{PayloadVerdict, RecordBody, WholeBody};
 /// The field that says that a payload does not have the digest of its record.
 const MISMATCH: (&str, &str) = ("X-Archive-Payload-Digest", "mismatch");
 
-/// How a client asks for raw bytes.
+/// The request for raw bytes.
 #[derive(Debug)]
 pub(super) struct RawRequest<'a> {
     modifier: Option<Modifier>,
@@ -42,7 +42,7 @@ impl<'a> RawRequest<'a> {
         }
     }
 
-    /// Whether it comes from a service worker, which follows redirects on its own.
+    /// Returns whether it comes from a service worker, which follows redirects on its own.
     fn is_of_worker(&self) -> bool {
         self.headers.contains_key("x-serviceworker") || facts(self.headers).is_of_worker()
     }
@@ -104,7 +104,7 @@ impl Server {
     }
 }
 
-/// Says in the head what is wrong with a payload.
+/// Names the faults of a payload in the head.
 pub(super) fn add_verdict(reply: &mut Reply, whole: &WholeBody) {
     if whole.verdict == PayloadVerdict::Differs {
         reply.add(MISMATCH.0, MISMATCH.1);
@@ -114,7 +114,7 @@ pub(super) fn add_verdict(reply: &mut Reply, whole: &WholeBody) {
     }
 }
 
-/// The bytes of a body that are sent, watched to their end.
+/// Returns the bytes of a body that are sent, watched to their end.
 pub(super) fn body(body: RecordBody, extent: Extent, watch: PayloadWatch) -> Body {
     if extent.take == Some(0) {
         return Body::empty();
@@ -131,14 +131,14 @@ pub(super) fn body(body: RecordBody, extent: Extent, watch: PayloadWatch) -> Bod
     Body::from_stream(watch.slice(slice))
 }
 
-/// Says what is known to be wrong with a body.
+/// Names the known faults of a body in the head.
 pub(super) fn add_faults(reply: &mut Reply, body: &RecordBody) {
     if let RecordBody::Whole(whole) = body {
         add_verdict(reply, whole);
     }
 }
 
-/// A response of the replay host with the head that was decided.
+/// Returns a response of the replay host with the head that was decided.
 pub(super) fn response(reply: &Reply, body: Body) -> Response<Body> {
     let mut response = plain_response(reply, body);
     let headers = response.headers_mut();
@@ -146,7 +146,7 @@ pub(super) fn response(reply: &Reply, body: Body) -> Response<Body> {
     response
 }
 
-/// A response with the head that was decided, and nothing else.
+/// Returns a response with the head that was decided, and nothing else.
 pub(super) fn plain_response(reply: &Reply, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);

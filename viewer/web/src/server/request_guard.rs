@@ -10,7 +10,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Counts a request as under way until its answer has ended or was dropped.
+/// A guard that counts a request as in flight until its answer has ended or was dropped.
 #[derive(Debug)]
 pub(super) struct RequestGuard {
     gauge: Gauge,
@@ -18,7 +18,7 @@ pub(super) struct RequestGuard {
 }
 
 impl RequestGuard {
-    /// Begins to count.
+    /// Counts a request from now on.
     pub(super) fn begin(gauge: Gauge, permit: OwnedSemaphorePermit) -> Self {
         gauge.inc();
         Self {

@@ -21,10 +21,10 @@ use super::{Server, Visit, gone, index_failed, record_failed};
 use crate::answer::Notice;
 use crate::records::{OpenRecord, RecordError, RecordPlace};
 
-/// How long captures are searched by their digest, which the index has no order of.
+/// The longest search for captures by their digest, of which the index has no order.
 const DIGEST_TIME: Duration = Duration::from_secs(3);
 
-/// How many captures with one digest are looked at.
+/// The most captures with one digest that are looked at.
 const DIGEST_CAPTURES: u64 = 5;
 
 /// A capture that is shown, and the record with its payload.
@@ -106,8 +106,8 @@ impl Server {
         self.parts.records.open(&place).await
     }
 
-    /// Captures of the same host with a digest. The index has no order of digests, so that other hosts are not searched, and the
-    /// search has a limit of time. Returns `None` if it was not over by then.
+    /// Returns the captures of the same host with a digest. The index has no order of digests, so that other hosts are not
+    /// searched, and the search has a limit of time. Returns `None` if it was not over by then.
     async fn by_digest(
         &self,
         near: &NearbyCaptures,
@@ -155,8 +155,8 @@ impl Server {
     }
 }
 
-/// The failure that the answer tells of: the first one, and a passing one before those that last, because the record that was
-/// not read may have been the right one.
+/// Returns the failure that the answer tells of: the first one, and a passing one before those that last, because the
+/// record that was not read may have been the right one.
 fn main_failure(known: Option<RecordError>, error: RecordError) -> RecordError {
     match known {
         Some(known) if known.is_passing() || !error.is_passing() => known,
@@ -234,13 +234,13 @@ fn not_found(reason: NotFoundReason, failure: Option<&RecordError>) -> Notice {
     }
 }
 
-/// There is nothing that this visitor may know of.
+/// Makes the notice that there is nothing that this visitor may know of.
 pub(super) fn no_capture() -> Notice {
     Notice::not_found("The archive has no capture of this address.")
         .and("Look for others with /<collection>/cdx?url=<url>&matchType=prefix.")
 }
 
-/// There is nothing of a target that this visitor may know of.
+/// Makes the notice that there is nothing of a target that this visitor may know of.
 pub(super) fn no_capture_of(target: &Target) -> Notice {
     if target.is_of_get() {
         return no_capture();

@@ -19,7 +19,7 @@ use super::shown::no_capture;
 use super::{Server, Visit, index_failed};
 use crate::answer::Notice;
 
-/// How many captures are on one page of a `TimeMap`.
+/// The number of captures on one page of a `TimeMap`.
 pub(super) const PAGE: u64 = 5_000;
 
 /// The most captures of one URL whose pages are told.
@@ -131,7 +131,7 @@ impl Server {
         })
     }
 
-    /// All captures in a form that has no pages, as lines that are sent while they come.
+    /// Answers with all captures in a form that has no pages, as lines that are sent while they come.
     async fn long(
         &self,
         visit: &Visit,

@@ -54,7 +54,7 @@ pub enum AccessWord {
     Allow,
     /// Refused with 451.
     Block,
-    /// As if it did not exist.
+    /// The captures do not exist for the visitor.
     Exclude,
 }
 
@@ -94,7 +94,7 @@ pub struct PeriodSettings {
 }
 
 impl CollectionSettings {
-    /// The collection of the whole archive.
+    /// Returns the collection of the whole archive.
     pub fn whole_archive() -> Self {
         Self {
             name: DEFAULT_COLLECTION.to_owned(),
@@ -135,7 +135,7 @@ impl CollectionSettings {
         self.groups().map(drop)
     }
 
-    /// The expression for the names of its files.
+    /// Returns the expression for the names of its files.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl CollectionSettings {
         })
     }
 
-    /// Its embargo.
+    /// Returns its embargo.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ impl CollectionSettings {
         serde_json::from_value(value).map_err(|error| invalid(error.to_string()))
     }
 
-    /// The groups that may read whole files.
+    /// Returns the groups that may read whole files.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ use super::{InvalidSettings, ReplaySettings, is_origin, nonzero};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WebSettings {
-    /// Where it listens. Port 0 takes a free one, which is logged.
+    /// The address that it listens on. Port 0 takes a free one, which is logged.
     pub listen: SocketAddr,
     /// The URL under which visitors reach it, such as `https://archive.example.org`; without it, the address of `listen`. Its
     /// host is another one than that of the replay listener.
@@ -31,15 +31,15 @@ pub struct WebSettings {
     /// The longest target of a request, in bytes. Escapes make an archived URL three times as long as it is, and those of a path
     /// five times.
     pub longest_url: ByteSize,
-    /// How many connections are open at once. Further ones wait to be accepted.
+    /// The most connections that are open at once. Further ones wait to be accepted.
     pub connections: NonZeroUsize,
-    /// How many requests are answered at once. Further ones are told to come again.
+    /// The most requests that are answered at once. Further ones are told to come again.
     pub requests: NonZeroUsize,
-    /// How long a client may take to send the head of a request, and a handshake may last.
+    /// The longest time that a client may take to send the head of a request, and that a handshake may last.
     pub head_time: Period,
-    /// How long a request may wait for its page.
+    /// The longest time that a request waits for its page.
     pub answer_time: Period,
-    /// How long a client may leave a page unread.
+    /// The longest time that a client may leave a page unread.
     pub unread_time: Period,
 }
 
@@ -98,7 +98,7 @@ impl WebSettings {
     }
 }
 
-/// The host under which a listener is reached, so that two of them can be compared: small letters, no port.
+/// Returns the host under which a listener is reached, so that two of them can be compared: small letters, no port.
 fn host(url: Option<&str>, listen: SocketAddr) -> String {
     let authority = url.and_then(|url| url.split_once("://"));
     match authority {
@@ -107,7 +107,8 @@ fn host(url: Option<&str>, listen: SocketAddr) -> String {
     }
 }
 
-/// The host of an authority, as it is compared: small letters, no port, no dot at the end, and addresses in one spelling.
+/// Returns the host of an authority, as it is compared: small letters, no port, no dot at the end, and addresses in one
+/// spelling.
 pub(crate) fn host_name(authority: &str) -> String {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let host = match authority.rsplit_once(':') {

@@ -40,12 +40,12 @@ impl CaptureDays {
         day.count += 1;
     }
 
-    /// How many captures there are.
+    /// Returns how many captures there are.
     pub(super) const fn total(&self) -> u64 {
         self.total
     }
 
-    /// The years with captures, and how many each has.
+    /// Returns the years with captures, and how many each has.
     pub(super) fn years(&self) -> BTreeMap<i16, u64> {
         let mut years = BTreeMap::new();
         for (date, day) in &self.days {
@@ -54,7 +54,7 @@ impl CaptureDays {
         years
     }
 
-    /// The months with captures of all years, and how many each has.
+    /// Returns the months with captures of all years, and how many each has.
     pub(super) fn months(&self) -> BTreeMap<(i16, i8), u64> {
         let mut months = BTreeMap::new();
         for (date, day) in &self.days {
@@ -63,7 +63,7 @@ impl CaptureDays {
         months
     }
 
-    /// How many captures lie between two days, both included.
+    /// Returns how many captures lie between two days, both included.
     pub(super) fn between(&self, first: Date, last: Date) -> u64 {
         if first > last {
             return 0;
@@ -74,7 +74,7 @@ impl CaptureDays {
             .sum()
     }
 
-    /// The last year with captures between two days.
+    /// Returns the last year with captures between two days.
     pub(super) fn last_year(&self, first: Date, last: Date) -> Option<i16> {
         if first > last {
             return None;
@@ -83,7 +83,7 @@ impl CaptureDays {
         days.next_back().map(|(date, _)| date.year())
     }
 
-    /// A month as weeks from Monday to Sunday; the first and the last one may have days that are not of it.
+    /// Returns a month as weeks from Monday to Sunday; the first and the last one may have days that are not of it.
     pub(super) fn grid(&self, year: i16, month: i8) -> Vec<[Option<GridDay>; 7]> {
         let Ok(first) = Date::new(year, month, 1) else {
             return Vec::new();

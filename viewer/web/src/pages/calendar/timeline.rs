@@ -24,15 +24,15 @@ pub(super) struct Bar {
 pub(super) struct Timeline {
     pub(super) first_year: i16,
     pub(super) last_year: i16,
-    /// How many months it is wide.
+    /// Its width in months.
     pub(super) width: u32,
     pub(super) bars: Vec<Bar>,
-    /// Where the year begins that is shown below, in months.
+    /// The begin of the year that is shown below, in months.
     pub(super) shown: Option<u32>,
 }
 
 impl Bar {
-    /// The bar of a number beside the largest one.
+    /// Returns the bar of a number beside the largest one.
     pub(super) fn new(x: u32, count: u64, largest: u64) -> Self {
         let scaled = u128::from(count) * u128::from(HEIGHT) / u128::from(largest.max(1));
         let height = u64::try_from(scaled)
@@ -47,7 +47,7 @@ impl Bar {
 }
 
 impl Timeline {
-    /// The timeline of months; `None` if there are no captures, or more years than can be seen.
+    /// Returns the timeline of months; `None` if there are no captures, or more years than can be seen.
     pub(super) fn new(months: &BTreeMap<(i16, i8), u64>, shown: Option<i16>) -> Option<Self> {
         let ((first_year, _), _) = months.first_key_value()?;
         let ((last_year, _), _) = months.last_key_value()?;

@@ -47,7 +47,7 @@ struct DayView {
 struct DayLink {
     href: String,
     label: String,
-    /// How many there are, from 1 to 4.
+    /// The level of their number, from 1 to 4.
     level: u8,
 }
 
@@ -63,7 +63,7 @@ struct Weekday {
 struct CaptureListing {
     title: String,
     rows: Vec<ListedCapture>,
-    /// Where in the list they stand, if there are others.
+    /// Their place in the list, if there are others.
     place: Option<String>,
     previous: Option<String>,
     next: Option<String>,
@@ -114,7 +114,7 @@ pub(super) struct CalendarPage {
     later: Option<(String, String)>,
 }
 
-/// Makes the parts of a page.
+/// The input from which the parts of a calendar page are made.
 pub(super) struct CalendarView<'a> {
     pub(super) visit: &'a PageVisit,
     pub(super) words: &'a Words,
@@ -124,7 +124,7 @@ pub(super) struct CalendarView<'a> {
 }
 
 impl CalendarView<'_> {
-    /// The address of a part of the calendar, in the captures that are counted here.
+    /// Returns the address of a part of the calendar, in the captures that are counted here.
     pub(super) fn address(&self, digits: &str) -> PageAddress {
         let address = self.visit.calendar(digits, self.url, TargetMatch::Exact);
         match self.from {
