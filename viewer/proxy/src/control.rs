@@ -400,7 +400,7 @@ fn invalid(error: &InvalidCommand) -> Page {
         InvalidCommand::Unknown(_) => StatusCode::NOT_FOUND,
         InvalidCommand::Job(_)
         | InvalidCommand::Jobs
-        | InvalidCommand::CommandParameters
+        | InvalidCommand::Parameters
         | InvalidCommand::Label
         | InvalidCommand::Date(_) => StatusCode::BAD_REQUEST,
     };

@@ -97,7 +97,7 @@ pub enum InvalidCommand {
     Jobs,
     /// Too many parameters.
     #[error("there are more than {MOST_PARAMETERS} parameters")]
-    CommandParameters,
+    Parameters,
     /// Too long a label.
     #[error("`label` has more than {LONGEST_LABEL} characters")]
     Label,
@@ -121,7 +121,7 @@ impl CommandParameters {
         let mut read = Vec::new();
         for (name, value) in all {
             if read.len() == MOST_PARAMETERS {
-                return Err(InvalidCommand::CommandParameters);
+                return Err(InvalidCommand::Parameters);
             }
             read.push((name.into_owned(), value.into_owned()));
         }
