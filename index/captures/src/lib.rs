@@ -4,6 +4,15 @@
 //! those who follow an archive how far they are, and which files wait. Does not read archive files, does not decide who may
 //! see what, and knows no network. It is a cache: what comes from files can be made again from them at any time.
 //!
+//! The rooms, in reading order:
+//! - `captures`: the handle; `open`: opens an index, and `rekey` makes new keys for one of older rules; `shared`: the state
+//!   behind all handles; `visible`: the files that are shown;
+//! - `keys`, `moment`, `place`: the key of a row; `packed`: its value; `rows`: the tables beside the captures; `names`: the
+//!   sources of captures;
+//! - `files`: the progress of files; `writer`: the captures of one file; `import`: those of a set;
+//! - `query`: answers; `export`: all captures as lines;
+//! - `check` and `sweep`: the work in the background.
+//!
 //! Promised:
 //! - the captures of a file, or of an imported set, are seen all together or not at all, by queries that begin afterwards;
 //! - a withdrawn file is out of sight at once, and back at once;

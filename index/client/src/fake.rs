@@ -1,5 +1,22 @@
 //! An index in memory, for the tests of code that asks one: it answers by the shared terms of `archive_formats::cdx::query`
 //! alone, which makes it the model of a real one.
+//!
+//! ```
+//! use archive_formats::cdx::Capture;
+//! use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MatchKind};
+//! use index_client::{Captures, FakeIndex};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let capture = Capture::new("org,example)/", "20260102030405".parse()?);
+//! let index = FakeIndex::new(vec![capture.clone()]);
+//! let query = CaptureQuery::new(KeyMatch::of(MatchKind::Host, "example.org")?);
+//! let mut captures = index.query(&query).await?;
+//! assert_eq!(captures.next().await?, Some(capture));
+//! assert_eq!(captures.next().await?, None);
+//! # Ok(())
+//! # }
+//! ```
 
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureQuery, Cursor, Order};

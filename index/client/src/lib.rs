@@ -3,6 +3,23 @@
 //! Owns this end of `holdfast.index.v1`: programs that look captures up hold a [`Captures`], and [`IndexClient`] is one over
 //! gRPC, with the verbs of operators beside it.
 //!
+//! The rooms, in reading order: [`captures`] is the trait, [`client`] speaks gRPC, [`error`] says what to do about a failure.
+//!
+//! ```
+//! use archive_formats::cdx::query::CaptureQuery;
+//! use index_client::{Captures, IndexError};
+//!
+//! /// Counts captures, of an index far away or of one in a test.
+//! async fn count(index: &dyn Captures, query: &CaptureQuery) -> Result<u64, IndexError> {
+//!     let mut captures = index.query(query).await?;
+//!     let mut count = 0;
+//!     while captures.next().await?.is_some() {
+//!         count += 1;
+//!     }
+//!     Ok(count)
+//! }
+//! ```
+//!
 //! Invariants:
 //! - an answer that was cut is an error, never a shorter answer;
 //! - every wait has a limit, and memory is bounded: what nobody reads is not sent.

@@ -5,6 +5,9 @@
 //! that a revisit never refers to a revisit. Does not decide what is deduplicated, and publishes no file: the builder
 //! writes into a sink.
 //!
+//! The rooms, in reading order: `layout` has the lines of the file, `index` looks them up with `search`, `build` makes the file
+//! in four steps, and `report` names what it had to leave out.
+//!
 //! Memory is bounded at any number of captures. A file that is cut, changed, foreign or of a newer version is refused:
 //! [`DedupIndex::open`] sees all but changed bytes, and [`DedupIndex::verify`] sees these.
 //!

@@ -4,11 +4,15 @@
 //! `holdfast.index.v1`. The captures themselves are `index-captures`'. All that came from files is a cache: it comes back
 //! from a full listing of the archive by itself. Imported sets do not.
 //!
-//! - pure: [`queue`], `decide`, `judge`;
-//! - `follower` is the order of decisions and rows; `follow`, `job`, `extract` and `work` do;
-//! - `health` notices that the database is damaged, and ends all that works on it; `generation` has the database begun anew then,
-//!   and all of that started again, in the same process;
-//! - `rpc` is the door; [`settings`], `metrics`, `board`: as in every part.
+//! The rooms, in reading order:
+//! - [`settings`], `metrics`: as in every part; `board`: the live state that `status` shows;
+//! - pure: `decide` (what a change means for a file), [`queue`] (which files are read next), `judge` (what the report of a job
+//!   is worth);
+//! - `follower`: decisions and rows, in this order; `follow`: the loops that read the feed and dispatch files;
+//! - `extract` and `job`: a batch of files, read where their bytes are; `work`: the jobs in the background;
+//! - `health`: notices that the database is damaged, and ends all that works on it; `generation`: begins the database anew then,
+//!   and starts all of that again, in the same process;
+//! - `rpc`: the service; `answer`: a query of it.
 //!
 //! Not promised: that a capture can be read, or that who may see it was asked. That is the viewer's.
 

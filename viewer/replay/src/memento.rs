@@ -29,7 +29,7 @@ use crate::request::{Addresses, Modifier, TimeMapFormat, header_safe};
 pub use http_date::{InvalidDatetime, accept_datetime, http_date};
 pub use negotiate::{Nearest, nearest};
 pub use preference::Preference;
-pub use time_map::{TimeMapPage, TimeMapScope, TimeMapWriter, pages};
+pub use time_map::{TimeMap, TimeMapPage, TimeMapScope, TimeMapWriter, pages};
 
 /// A header field: its name and its value.
 pub type Field = (&'static str, String);

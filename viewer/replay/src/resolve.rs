@@ -18,7 +18,7 @@
 //! use archive_formats::cdx::Capture;
 //! use archive_formats::warc::Kind;
 //! use viewer_replay::access::{Policy, Subject, Visitor};
-//! use viewer_replay::resolve::{StepAnswer, Outcome, RecordFacts, Resolver, ResolveStep};
+//! use viewer_replay::resolve::{Outcome, RecordFacts, ResolveStep, Resolver, StepAnswer};
 //!
 //! let policy = Policy::default();
 //! let access = |capture: &Capture| {

@@ -9,6 +9,7 @@
 //! - `records`: proven bytes of the archive in, heads and bodies out;
 //! - `collections`: which captures are in which collection, and who sees them;
 //! - `server::proxied`: the same archive for the proxy, which is a crate of its own and asks by one trait;
+//! - `visitors`: who asks; `answer`: errors in words;
 //! - [`settings`], `metrics`: as in every part.
 //!
 //! Invariants: every route asks the one access decision; no answer sets a cookie; an answer that breaks off never looks

@@ -230,7 +230,13 @@ fn time_map(format: TimeMapFormat, page: Option<TimeMapPage>, captures: &[Captur
         page,
     };
     let mut out = String::new();
-    let mut writer = TimeMapWriter::new(&addresses, "all", "http://a.dk/", format, scope);
+    let mut writer = TimeMapWriter::new(TimeMap {
+        addresses: &addresses,
+        collection: "all",
+        url: "http://a.dk/",
+        format,
+        scope,
+    });
     writer.begin(&mut out);
     for capture in captures {
         writer.capture(capture, &mut out);
@@ -298,13 +304,13 @@ fn pages_partition_a_time_map() {
         page: None,
     };
     let mut index = String::new();
-    let mut writer = TimeMapWriter::new(
-        &addresses,
-        "all",
-        "http://a.dk/",
-        TimeMapFormat::Link,
+    let mut writer = TimeMapWriter::new(TimeMap {
+        addresses: &addresses,
+        collection: "all",
+        url: "http://a.dk/",
+        format: TimeMapFormat::Link,
         scope,
-    );
+    });
     writer.begin(&mut index);
     for page in &all {
         writer.page(page, &mut index);

@@ -59,43 +59,41 @@ pub fn pages(times: impl IntoIterator<Item = Stamp>, size: u64) -> Vec<TimeMapPa
     pages
 }
 
+/// A TimeMap of a URL, in a form.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeMap<'a> {
+    /// The addresses of the collection.
+    pub addresses: &'a Addresses,
+    /// The name of the collection.
+    pub collection: &'a str,
+    /// The URL.
+    pub url: &'a str,
+    /// The form.
+    pub format: TimeMapFormat,
+    /// The captures that it has.
+    pub scope: TimeMapScope,
+}
+
 /// A writer of TimeMaps.
 ///
 /// [`begin`](Self::begin), then each capture, or each page of one that is only an index of its pages, then
 /// [`end`](Self::end). What is written is appended to a text that the caller empties when it likes.
 #[derive(Debug)]
 pub struct TimeMapWriter<'a> {
-    addresses: &'a Addresses,
-    collection: &'a str,
-    url: &'a str,
-    format: TimeMapFormat,
-    scope: TimeMapScope,
+    map: TimeMap<'a>,
     /// The capture that is written once the next one comes, because the last one has a relation of its own.
     held: Option<(Stamp, String)>,
 }
 
 impl<'a> TimeMapWriter<'a> {
-    /// Returns a TimeMap of a URL, in a form.
-    pub const fn new(
-        addresses: &'a Addresses,
-        collection: &'a str,
-        url: &'a str,
-        format: TimeMapFormat,
-        scope: TimeMapScope,
-    ) -> Self {
-        Self {
-            addresses,
-            collection,
-            url,
-            format,
-            scope,
-            held: None,
-        }
+    /// Makes a writer that has written nothing yet.
+    pub const fn new(map: TimeMap<'a>) -> Self {
+        Self { map, held: None }
     }
 
     /// Returns the value of `Content-Type`.
     pub const fn content_type(&self) -> &'static str {
-        match self.format {
+        match self.map.format {
             TimeMapFormat::Link => "application/link-format",
             TimeMapFormat::Json => "application/x-ndjson",
             TimeMapFormat::Cdxj => "text/x-cdxj",
@@ -104,34 +102,34 @@ impl<'a> TimeMapWriter<'a> {
 
     /// Writes what stands before the captures.
     pub fn begin(&mut self, out: &mut String) {
-        if self.format != TimeMapFormat::Link {
+        if self.map.format != TimeMapFormat::Link {
             return;
         }
-        let (number, from, until) = match self.scope.page {
+        let (number, from, until) = match self.map.scope.page {
             Some(page) => (Some(page.number), page.from, page.until),
-            None => (None, self.scope.first, self.scope.last),
+            None => (None, self.map.scope.first, self.map.scope.last),
         };
-        let text = format!("<{}>; rel=\"original\",\n", header_safe(self.url));
+        let text = format!("<{}>; rel=\"original\",\n", header_safe(self.map.url));
         out.push_str(&text);
         self.link_map(out, "self", number, from, until);
         let text = format!(
             ",\n<{}>; rel=\"timegate\"",
-            self.addresses.time_gate(self.url)
+            self.map.addresses.time_gate(self.map.url)
         );
         out.push_str(&text);
     }
 
     /// Writes a capture.
     pub fn capture(&mut self, capture: &Capture, out: &mut String) {
-        match self.format {
+        match self.map.format {
             TimeMapFormat::Link => {
-                let url = capture.original.as_deref().unwrap_or(self.url);
-                let address = self.addresses.memento(capture.timestamp, None, url);
+                let url = capture.original.as_deref().unwrap_or(self.map.url);
+                let address = self.map.addresses.memento(capture.timestamp, None, url);
                 let before = self.held.replace((capture.timestamp, address));
                 self.link_capture(before, false, out);
             }
             TimeMapFormat::Json => {
-                out.push_str(&json(capture, self.collection));
+                out.push_str(&json(capture, self.map.collection));
                 out.push('\n');
             }
             TimeMapFormat::Cdxj => {
@@ -143,7 +141,7 @@ impl<'a> TimeMapWriter<'a> {
 
     /// Writes a page of which this TimeMap is the index. JSON and CDXJ have no word for it.
     pub fn page(&self, page: &TimeMapPage, out: &mut String) {
-        if self.format == TimeMapFormat::Link {
+        if self.map.format == TimeMapFormat::Link {
             out.push_str(",\n");
             self.link_map(out, "timemap", Some(page.number), page.from, page.until);
         }
@@ -153,7 +151,7 @@ impl<'a> TimeMapWriter<'a> {
     pub fn end(mut self, out: &mut String) {
         let held = self.held.take();
         self.link_capture(held, true, out);
-        if self.format == TimeMapFormat::Link {
+        if self.map.format == TimeMapFormat::Link {
             out.push('\n');
         }
     }
@@ -163,12 +161,12 @@ impl<'a> TimeMapWriter<'a> {
             return;
         };
         // Several captures may have the time of the first; each of them is the first memento.
-        let first = if stamp == self.scope.first {
+        let first = if stamp == self.map.scope.first {
             "first "
         } else {
             ""
         };
-        let last = if is_end && stamp == self.scope.last {
+        let last = if is_end && stamp == self.map.scope.last {
             "last "
         } else {
             ""
@@ -176,7 +174,7 @@ impl<'a> TimeMapWriter<'a> {
         let text = format!(
             ",\n<{address}>; rel=\"{first}{last}memento\"; datetime=\"{}\"; collection=\"{}\"",
             http_date(stamp),
-            self.collection
+            self.map.collection
         );
         out.push_str(&text);
     }
@@ -191,7 +189,9 @@ impl<'a> TimeMapWriter<'a> {
     ) {
         let text = format!(
             "<{}>; rel=\"{relation}\"; type=\"application/link-format\"; from=\"{}\"; until=\"{}\"",
-            self.addresses.time_map(TimeMapFormat::Link, page, self.url),
+            self.map
+                .addresses
+                .time_map(TimeMapFormat::Link, page, self.map.url),
             http_date(from),
             http_date(until),
         );

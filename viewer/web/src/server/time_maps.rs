@@ -12,7 +12,7 @@ use axum::http::{HeaderValue, Response};
 use index_client::{CaptureStream, IndexError};
 use std::num::NonZeroU32;
 use viewer_replay::access::Verdict;
-use viewer_replay::memento::{TimeMapPage, TimeMapScope, TimeMapWriter, pages};
+use viewer_replay::memento::{TimeMap, TimeMapPage, TimeMapScope, TimeMapWriter, pages};
 use viewer_replay::request::{Target, TimeMapFormat};
 
 use super::shown::no_capture;
@@ -98,7 +98,13 @@ impl Server {
             page: own,
         };
         let name = visit.collection.name();
-        let writer = TimeMapWriter::new(&visit.addresses, name, target.url(), format, scope);
+        let writer = TimeMapWriter::new(TimeMap {
+            addresses: &visit.addresses,
+            collection: name,
+            url: target.url(),
+            format,
+            scope,
+        });
         let content_type = writer.content_type();
         let is_list = format == TimeMapFormat::Link && page.is_none() && all.len() > 1;
         let body = if is_list {
@@ -163,7 +169,13 @@ impl Server {
             };
             let stream = visible.stream;
             let name = visit.collection.name();
-            let writer = TimeMapWriter::new(&visit.addresses, name, target.url(), format, scope);
+            let writer = TimeMapWriter::new(TimeMap {
+                addresses: &visit.addresses,
+                collection: name,
+                url: target.url(),
+                format,
+                scope,
+            });
             let text = write(writer, &captures);
             let state = (!ended).then_some((stream, visit, target));
             Some((Ok(text), state))
