@@ -9,6 +9,7 @@ use axum::http::header::{
     VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use viewer_replay::html::{self, escape, tame};
 
 const STYLE: &str = "body{font:1rem/1.5 sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}\
                      p,code,li{overflow-wrap:anywhere}form{margin:.5rem 0}label{display:block;margin:.3rem 0}\
@@ -105,7 +106,8 @@ impl Page {
 
     /// Returns the response, in the form that the client likes.
     pub(crate) fn response(&self, asked: &HeaderMap) -> Response<Body> {
-        let (content_type, text) = if wants_html(asked) {
+        let accept = asked.get_all(ACCEPT).iter();
+        let (content_type, text) = if html::is_wanted(accept.map(HeaderValue::as_bytes)) {
             ("text/html; charset=utf-8", self.html())
         } else {
             ("text/plain; charset=utf-8", self.text())
@@ -245,39 +247,6 @@ pub(crate) fn plain(
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
-}
-
-/// Returns whether a client says that it shows HTML.
-fn wants_html(asked: &HeaderMap) -> bool {
-    let values = asked.get_all(ACCEPT).iter();
-    let mut members = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    members.any(|member| {
-        let mut parts = member.split(|byte| *byte == b';');
-        let essence = parts.next().unwrap_or_default();
-        essence.trim_ascii().eq_ignore_ascii_case(b"text/html")
-    })
-}
-
-/// Returns a text without control characters, which terminals obey.
-fn tame(text: &str) -> String {
-    let visible = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(visible).collect()
-}
-
-/// Returns a text as it stands in HTML, attributes included.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in tame(text).chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&#34;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

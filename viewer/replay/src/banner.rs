@@ -5,6 +5,7 @@
 
 use archive_formats::date::Stamp;
 
+use crate::html::escape;
 use crate::request::header_safe;
 
 /// A fault of a capture that is shown all the same.
@@ -92,23 +93,6 @@ fn iso(time: Stamp) -> String {
         part(10, 12),
         part(12, 14)
     )
-}
-
-/// Returns a text as it stands in HTML, attributes included; control characters become blanks.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&#34;"),
-            '\'' => escaped.push_str("&#39;"),
-            c if c.is_control() => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@
 //! | [`response`] | the head and the bytes of a raw answer, and what its digest is worth |
 //! | [`rewrite`] | pages and style sheets whose references stay in the archive |
 //! | [`banner`] | what a page without scripts says about itself |
+//! | [`html`] | how words from outside stand on a small page |
 //! | [`policy`] | what a browser may do with an answer |
 
 pub mod access;
@@ -26,6 +27,7 @@ pub mod busters;
 pub mod cdx_server;
 pub mod content;
 pub mod delivery;
+pub mod html;
 pub mod memento;
 pub mod policy;
 pub mod request;

@@ -8,6 +8,7 @@ use axum::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER, VARY,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use viewer_replay::html::{self, escape, tame};
 
 /// The wait before a client may ask again when something is down, in seconds.
 const SOON: u32 = 5;
@@ -105,7 +106,8 @@ impl Notice {
 
     /// Returns the response, in the form that the client likes.
     pub(crate) fn response(&self, asked: &HeaderMap) -> Response<Body> {
-        let (content_type, text) = if wants_html(asked) {
+        let accept = asked.get_all(ACCEPT).iter();
+        let (content_type, text) = if html::is_wanted(accept.map(HeaderValue::as_bytes)) {
             ("text/html; charset=utf-8", self.html())
         } else {
             ("text/plain; charset=utf-8", self.text())
@@ -151,7 +153,7 @@ impl Notice {
         );
         for words in &self.words {
             html.push_str("<p>");
-            html.push_str(&escape(&tame(words)));
+            html.push_str(&escape(words));
             html.push_str("</p>\n");
         }
         html.push_str("</body>\n</html>\n");
@@ -169,43 +171,6 @@ pub(crate) fn put(headers: &mut HeaderMap, name: &str, value: &str) {
             headers.insert(name, value);
         }
     }
-}
-
-/// Returns whether a client says that it shows HTML.
-fn wants_html(asked: &HeaderMap) -> bool {
-    let members = asked
-        .get_all(ACCEPT)
-        .iter()
-        .flat_map(|value| value.as_bytes().split(|b| *b == b','));
-    members.into_iter().any(|member| {
-        let essence = member
-            .split(|byte| *byte == b';')
-            .next()
-            .unwrap_or_default();
-        essence.trim_ascii().eq_ignore_ascii_case(b"text/html")
-    })
-}
-
-/// Returns a text without control characters, which terminals obey.
-fn tame(text: &str) -> String {
-    let visible = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(visible).collect()
-}
-
-/// Returns a text as it stands in HTML, attributes included.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&#34;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use url::Url;
 use viewer_replay::banner::CaptureFault;
 use viewer_replay::content::{ContentKind, document_type, is_told};
 use viewer_replay::delivery::{Delivery, FetchFacts};
+use viewer_replay::html::escape;
 use viewer_replay::memento::Field;
 use viewer_replay::policy::{self, HostFacts};
 use viewer_replay::request::{Addresses, Modifier, Target};
@@ -23,7 +24,7 @@ use super::document::{self, DocumentForm, DocumentPlan, DocumentStart};
 use super::raw::{RawRequest, add_verdict, response};
 use super::shown::CaptureContent;
 use super::{Server, Visit, record_failed};
-use crate::answer::{Notice, escape};
+use crate::answer::Notice;
 use crate::records::{PayloadVerdict, RecordBody};
 
 /// A mark on an answer whose bytes a browser may look at to learn their type, as it did when they were live.

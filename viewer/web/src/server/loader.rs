@@ -14,12 +14,13 @@ use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use viewer_replay::delivery::Delivery;
+use viewer_replay::html::escape;
 use viewer_replay::policy;
 use viewer_replay::request::{Addresses, Modifier, RequestedTime, Target, header_safe};
 
 use super::delivered::{facts, secure, set};
 use super::{Server, Visit};
-use crate::answer::{Notice, escape};
+use crate::answer::Notice;
 
 /// The path of the worker.
 const WORKER: &str = "/static/worker.js";
