@@ -4,7 +4,8 @@
 //! control hosts, and what is remembered of each client. Asks the archive through one trait, [`ProxiedArchive`], behind which
 //! the part `viewer` decides who sees what, as it does for all its routes.
 //!
-//! - `listener`, `prefixed`, `body`: connections, tunnels, bodies and their limits;
+//! - [`connections`]: connections and their limits, for all listeners of the viewer;
+//! - `listener`, `prefixed`, `body`: tunnels, bodies and their limits;
 //! - `requested`: which URL a request means; [`reading`]: all that its head says; `server`: its answer; `page`: answers in
 //!   words;
 //! - `control`: commands, and which callers may use them;
@@ -20,6 +21,7 @@ mod archive;
 mod authority;
 mod body;
 mod clients;
+pub mod connections;
 mod control;
 mod listener;
 mod missing;
@@ -45,7 +47,7 @@ pub use archive::{CaptureAnswer, CaptureRequest, NoAnswer, ProxiedArchive, Store
 pub use authority::AuthorityError;
 use authority::ProxyAuthority;
 use clients::{ClientLimits, Clients};
-use listener::{ConnectionLimits, ProxyListener};
+use connections::{BrowserListener, ConnectionLimits};
 use server::{ProxyServer, ServerParts};
 pub use settings::{InvalidProxySettings, ProxySettings};
 
@@ -145,19 +147,21 @@ pub async fn serve<A: ProxiedArchive>(
         clients,
         clock: daemon.clock.clone(),
     })?;
-    let serving = ProxyListener {
-        server,
-        tls,
+    let listener = BrowserListener {
+        listener,
         limits: ConnectionLimits {
             connections: settings.connections.get(),
-            longest_url: in_bytes(settings.longest_url),
+            longest_target: in_bytes(settings.longest_url),
             head_time: settings.head_time.duration(),
             unread: settings.unread_time.duration(),
             drain,
         },
+        open: server.connections().clone(),
         stop: daemon.tasks.stop(),
     };
-    daemon.tasks.spawn("proxy", serving.serve(listener));
+    daemon
+        .tasks
+        .spawn("proxy", listener::serve(listener, tls, server));
     tracing::info!(%address, "the proxy listens");
     Ok(address)
 }

@@ -1,13 +1,10 @@
-//! The port of the proxy: connections in, requests to the server, tunnels that end here, and an end that is graceful and has
-//! an end.
+//! The port of the proxy: connections in, requests to the server, and tunnels that end here.
 //!
-//! Owns the limits of a connection: how many there are, how long a head, a handshake and the first byte of a tunnel may take,
-//! how large a head may be, and how long a client may leave an answer unread. HTTP/1.1 only. A tunnel leads to this very
-//! process: its first byte says whether TLS or plain HTTP is spoken in it, whatever its port.
+//! Owns the tunnels, and how long the first byte of one may take. A tunnel leads to this very process: its first byte says
+//! whether TLS or plain HTTP is spoken in it, whatever its port. Connections are accepted and limited in `connections`.
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,116 +13,40 @@ use archive_rpc::browser::BrowserAcceptor;
 use axum::body::Body;
 use axum::http::Request;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use crate::archive::ProxiedArchive;
+use crate::connections::{BrowserConnection, BrowserListener, HANDSHAKE};
 use crate::prefixed::PrefixedStream;
 use crate::requested::{RequestChannel, Scheme, Tunnel};
 use crate::server::ProxyServer;
 
-/// The most fields of the head of a request.
-const MOST_FIELDS: usize = 100;
-
-/// The room in the head of a request beside the longest URL, in bytes.
-const FIELDS_ROOM: usize = 48 * 1024;
-
-/// The pause after an error of the system that would come back at once.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// The first byte of a TLS handshake.
-const HANDSHAKE: u8 = 0x16;
-
-/// The limits that a listener holds its clients to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ConnectionLimits {
-    pub(crate) connections: usize,
-    pub(crate) longest_url: usize,
-    pub(crate) head_time: Duration,
-    pub(crate) unread: Duration,
-    pub(crate) drain: Duration,
+/// Serves the proxy until the stop of its listener.
+pub(crate) async fn serve<A: ProxiedArchive>(
+    listener: BrowserListener,
+    tls: Arc<BrowserAcceptor>,
+    server: Arc<ProxyServer<A>>,
+) -> Result<(), Infallible> {
+    let serving = listener.run(|stream, connection| {
+        let connection = ProxyConnection {
+            connection,
+            tls: Arc::clone(&tls),
+            server: Arc::clone(&server),
+        };
+        async move { connection.talk(stream).await }
+    });
+    serving.await
 }
 
-/// The listener, and all that its connections share.
-pub(crate) struct ProxyListener<A> {
-    pub(crate) server: Arc<ProxyServer<A>>,
-    pub(crate) tls: Arc<BrowserAcceptor>,
-    pub(crate) limits: ConnectionLimits,
-    pub(crate) stop: CancellationToken,
-}
-
-impl<A: ProxiedArchive> ProxyListener<A> {
-    /// Serves until the stop; then no connection is accepted, answers under way go on to their end, and after the drain are cut.
-    pub(crate) async fn serve(self, listener: TcpListener) -> io::Result<()> {
-        let room = Arc::new(Semaphore::new(self.limits.connections));
-        let shared = Arc::new(self);
-        let mut open = JoinSet::new();
-        loop {
-            let accepted = tokio::select! {
-                () = shared.stop.cancelled() => break,
-                Some(_ended) = open.join_next() => continue,
-                accepted = accept(&listener, &room) => accepted,
-            };
-            match accepted {
-                Ok((stream, peer, permit)) => {
-                    let connection = Connection {
-                        peer,
-                        shared: Arc::clone(&shared),
-                        _permit: permit,
-                    };
-                    open.spawn(connection.serve(stream));
-                }
-                Err(error) if is_of_client(&error) => {}
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept connections; raise the limit of open files");
-                    tokio::time::sleep(PAUSE).await;
-                }
-            }
-        }
-        drop(listener);
-        let drained = async { while open.join_next().await.is_some() {} };
-        if timeout(shared.limits.drain, drained).await.is_err() {
-            tracing::warn!(after = ?shared.limits.drain, "answers still under way were cut");
-        }
-        Ok(())
-    }
-}
-
-/// Returns the next connection, once there is room for it.
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(room)
-        .acquire_owned()
-        .await
-        .map_err(io::Error::other)?;
-    let (stream, peer) = listener.accept().await?;
-    Ok((stream, peer, permit))
-}
-
-fn is_of_client(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::Interrupted
-    )
-}
-
-/// One connection.
-struct Connection<A> {
-    peer: SocketAddr,
-    shared: Arc<ProxyListener<A>>,
-    _permit: OwnedSemaphorePermit,
+/// One connection to the proxy.
+struct ProxyConnection<A> {
+    connection: BrowserConnection,
+    tls: Arc<BrowserAcceptor>,
+    server: Arc<ProxyServer<A>>,
 }
 
 /// A tunnel that was agreed on.
@@ -134,24 +55,13 @@ struct AgreedTunnel {
     tunnel: Tunnel,
 }
 
-impl<A: ProxiedArchive> Connection<A> {
-    async fn serve(self, stream: TcpStream) {
-        let gauge = self.shared.server.connections();
-        gauge.inc();
-        self.talk(stream).await;
-        gauge.dec();
-    }
-
+impl<A: ProxiedArchive> ProxyConnection<A> {
     async fn talk(&self, stream: TcpStream) {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(peer = %self.peer, %error, "closed at once");
-            return;
-        }
-        let stream = PatientWriter::new(stream, self.shared.limits.unread);
+        let stream = PatientWriter::new(stream, self.connection.limits.unread);
         if let Some(agreed) = self.exchange(stream, RequestChannel::Open).await
             && let Err(error) = self.tunnel(agreed).await
         {
-            tracing::debug!(peer = %self.peer, %error, "the tunnel broke off");
+            tracing::debug!(peer = %self.connection.peer, %error, "the tunnel broke off");
         }
     }
 
@@ -160,11 +70,11 @@ impl<A: ProxiedArchive> Connection<A> {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let (server, peer) = (Arc::clone(&self.shared.server), self.peer);
+        let peer = self.connection.peer;
         let agreed = Arc::new(Mutex::new(None));
         let (slot, channel) = (Arc::clone(&agreed), Arc::new(channel));
-        let service = service_fn(move |mut request: Request<Incoming>| {
-            let (server, slot) = (Arc::clone(&server), Arc::clone(&slot));
+        let answer = |mut request: Request<Incoming>| {
+            let (server, slot) = (Arc::clone(&self.server), Arc::clone(&slot));
             let channel = Arc::clone(&channel);
             async move {
                 let upgrade = hyper::upgrade::on(&mut request);
@@ -180,36 +90,17 @@ impl<A: ProxiedArchive> Connection<A> {
                     let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
                     *slot = Some(AgreedTunnel { upgrade, tunnel });
                 }
-                Ok::<_, Infallible>(answered.response)
-            }
-        });
-        let limits = &self.shared.limits;
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.head_time)
-            .max_headers(MOST_FIELDS)
-            .max_buf_size(limits.longest_url.saturating_add(FIELDS_ROOM))
-            .half_close(false)
-            .serve_connection(TokioIo::new(stream), service)
-            .with_upgrades();
-        let mut connection = std::pin::pin!(connection);
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = self.shared.stop.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.as_mut().await
+                answered.response
             }
         };
-        if let Err(error) = ended {
-            tracing::debug!(peer = %self.peer, %error, "the connection broke off");
-        }
+        self.connection.exchange(stream, answer).await;
         agreed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Plays the host at the end of a tunnel.
     async fn tunnel(&self, agreed: AgreedTunnel) -> Result<(), TunnelError> {
         let AgreedTunnel { upgrade, tunnel } = agreed;
-        let limit = self.shared.limits.head_time;
+        let limit = self.connection.limits.head_time;
         let opening = async {
             let mut stream = TokioIo::new(upgrade.await?);
             let first = stream.read_u8().await?;
@@ -217,13 +108,13 @@ impl<A: ProxiedArchive> Connection<A> {
         };
         let stream = tokio::select! {
             sent = timeout(limit, opening) => sent.map_err(|_elapsed| TunnelError::Silent(limit))??,
-            () = self.shared.stop.cancelled() => return Ok(()),
+            () = self.connection.stop.cancelled() => return Ok(()),
         };
         if stream.first() == Some(HANDSHAKE) {
             let name = tunnel.to.certificate_name().to_owned();
             let stream = tokio::select! {
-                accepted = self.shared.tls.accept_for(stream, &name) => accepted.map_err(TunnelError::Tls)?,
-                () = self.shared.stop.cancelled() => return Ok(()),
+                accepted = self.tls.accept_for(stream, &name) => accepted.map_err(TunnelError::Tls)?,
+                () = self.connection.stop.cancelled() => return Ok(()),
             };
             self.exchange(stream, RequestChannel::Tunnel(tunnel)).await;
         } else {

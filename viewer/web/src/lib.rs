@@ -44,10 +44,10 @@ use archive_rpc::{
 use index_client::{IndexClient, IndexLimits};
 use tokio::net::TcpListener;
 use viewer_proxy::ProxyError;
+use viewer_proxy::connections::ConnectionLimits;
 
 use collections::Collections;
 pub use collections::RulesError;
-use listener::ConnectionLimits;
 use metrics::Instruments;
 pub use pages::TextsError;
 use pages::{PageHost, PageParts};

@@ -13,10 +13,11 @@ use index_client::{Captures, FakeIndex};
 use testing::in_time;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use viewer_proxy::connections::ConnectionLimits;
 
 use super::super::{PageHost, PageParts};
 use crate::collections::Collections;
-use crate::listener::{self, ConnectionLimits};
+use crate::listener;
 use crate::metrics::Instruments;
 use crate::settings::{Settings, WebSettings};
 

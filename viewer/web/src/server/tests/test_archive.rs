@@ -15,9 +15,10 @@ use index_client::{Captures, FakeIndex};
 use testing::in_time;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use viewer_proxy::connections::ConnectionLimits;
 
 use crate::collections::Collections;
-use crate::listener::{self, ConnectionLimits};
+use crate::listener;
 use crate::metrics::Instruments;
 use crate::records::Records;
 use crate::server::{Server, ServerParts, WorkerScript};
