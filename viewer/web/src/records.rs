@@ -7,6 +7,7 @@
 //!
 //! Not promised: that the payload is what its digest says. That is checked while it passes, and told.
 
+mod outlet;
 mod read;
 
 use std::fmt;
@@ -25,7 +26,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use viewer_replay::response::StoredMessage;
 
-use read::{ArchiveInput, BodyPiece, BodyRest, PieceOutlet, RecordOpening};
+pub(crate) use outlet::{ClientOutlet, fill};
+use read::{ArchiveInput, BodyPiece, BodyRest, RecordOpening};
 
 /// The longest body that is held in memory as a whole, in bytes.
 const WHOLE: usize = 256 * 1024;
@@ -135,7 +137,8 @@ struct Pieces {
     _permit: OwnedSemaphorePermit,
 }
 
-type FeedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// The work that brings the bytes of a body. Dropping it ends it.
+pub(crate) type FeedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Records {
     /// Returns the records of `archive`; at most `most` are read at once, and a client may leave one unread for so long.
@@ -181,7 +184,7 @@ impl Records {
         let (plan, planned) = oneshot::channel();
         let mut feed: FeedTask =
             Box::pin(feed(Arc::clone(&self.archive), place.clone(), to_reader));
-        let outlet = PieceOutlet::new(to_client, self.unread);
+        let outlet = ClientOutlet::new(to_client, self.unread);
         let input = ArchiveInput::new(input);
         drop(spawn_blocking(move || {
             read::read(input, opened, planned, &outlet);

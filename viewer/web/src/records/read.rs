@@ -4,19 +4,17 @@
 
 use std::io::{self, Read};
 use std::ops::Range;
-use std::time::Duration;
 
 use archive_client::ClientError;
 use archive_formats::digest::Digest;
-use archive_formats::http::{BodyError, HeadError, Verdict};
+use archive_formats::http::{HeadError, Verdict};
 use archive_formats::warc::{Header, Kind, Reader, Record};
 use bytes::{Buf, Bytes};
-use tokio::runtime::Handle;
-use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{mpsc, oneshot};
 
 use viewer_replay::response::{AuditedBody, PayloadAudit, StoredMessage};
 
+use super::outlet::{ClientOutlet, fill};
 use super::{PayloadVerdict, RecordError, WHOLE};
 
 /// The longest head of an HTTP message that is read, in bytes.
@@ -84,40 +82,12 @@ impl Read for ArchiveInput {
     }
 }
 
-/// The way of the rest of a body to its client.
-pub(super) struct PieceOutlet {
-    to: mpsc::Sender<Result<BodyPiece, RecordError>>,
-    unread: Duration,
-}
-
-impl PieceOutlet {
-    pub(super) fn new(to: mpsc::Sender<Result<BodyPiece, RecordError>>, unread: Duration) -> Self {
-        Self { to, unread }
-    }
-
-    /// Sends a piece, and waits for the client as long as the limit says.
-    fn send(&self, piece: BodyPiece) -> Result<(), RecordError> {
-        let sending = self.to.send_timeout(Ok(piece), self.unread);
-        Handle::current()
-            .block_on(sending)
-            .map_err(|error| match error {
-                SendTimeoutError::Timeout(_) => RecordError::Unread(self.unread),
-                SendTimeoutError::Closed(_) => RecordError::Stopped,
-            })
-    }
-
-    /// Sends the reason why nothing more comes. A client that is gone, or does not read, is not told.
-    fn fail(&self, error: RecordError) {
-        drop(self.to.try_send(Err(error)));
-    }
-}
-
 /// Reads a record: answers `opened`, then sends the range that is `planned` for, if the body is long.
 pub(super) fn read(
     input: ArchiveInput,
     opened: oneshot::Sender<Result<RecordOpening, RecordError>>,
     planned: oneshot::Receiver<Range<u64>>,
-    outlet: &PieceOutlet,
+    outlet: &ClientOutlet<BodyPiece>,
 ) {
     let mut reader = Reader::new(input);
     let mut record = match reader.next_record() {
@@ -128,7 +98,7 @@ pub(super) fn read(
             return;
         }
         Err(error) => {
-            drop(opened.send(Err(failure(error.into()))));
+            drop(opened.send(Err(io::Error::from(error).into())));
             return;
         }
     };
@@ -137,7 +107,7 @@ pub(super) fn read(
     let message = match message {
         Ok(message) => message,
         Err(HeadError::Io(error)) => {
-            drop(opened.send(Err(failure(error))));
+            drop(opened.send(Err(error.into())));
             return;
         }
         Err(error @ HeadError::TooLarge { .. }) => {
@@ -161,7 +131,7 @@ fn body<R: Read>(
     header: Header,
     message: StoredMessage,
     (opened, planned): RecordChannels,
-    outlet: &PieceOutlet,
+    outlet: &ClientOutlet<BodyPiece>,
 ) -> Result<(), RecordError> {
     let kind = record.kind();
     // The payload of a revisit is elsewhere.
@@ -189,7 +159,7 @@ fn body<R: Read>(
         rest,
     };
     if at <= WHOLE as u64 {
-        let audit = body.finish().map_err(failure);
+        let audit = body.finish().map_err(RecordError::from);
         let ended = audit.and_then(|audit| finish(record).map(|()| verdict(&audit)));
         let opening = ended.map(|verdict| answer(BodyRest::Nothing { verdict, fault }));
         drop(opened.send(opening));
@@ -222,7 +192,7 @@ fn body<R: Read>(
     if range.start > 0 || length.is_some_and(|length| range.end < length) {
         return outlet.send(BodyPiece::End(PayloadVerdict::Unchecked));
     }
-    let audit = body.finish().map_err(failure)?;
+    let audit = body.finish().map_err(RecordError::from)?;
     finish(record)?;
     outlet.send(BodyPiece::End(verdict(&audit)))
 }
@@ -232,21 +202,6 @@ fn verdict(audit: &PayloadAudit) -> PayloadVerdict {
         Some(Verdict::Matches(_)) => PayloadVerdict::Matches,
         Some(Verdict::Differs { .. }) => PayloadVerdict::Differs,
         Some(Verdict::CannotCheck(_)) | None => PayloadVerdict::Unchecked,
-    }
-}
-
-/// Reads up to a number of bytes; fewer come only at the end of the body, or before a fault in its chunks, which is returned.
-fn fill(
-    body: &mut impl Read,
-    out: &mut Vec<u8>,
-    most: usize,
-) -> Result<Option<String>, RecordError> {
-    match body.take(most as u64).read_to_end(out) {
-        Ok(_) => Ok(None),
-        Err(error) => match BodyError::of(&error) {
-            Some(fault) => Ok(Some(fault.to_string())),
-            None => Err(failure(error)),
-        },
     }
 }
 
@@ -264,7 +219,7 @@ fn within(piece: &Bytes, at: u64, range: &Range<u64>) -> Bytes {
 
 /// Refuses a record that is shorter than it says, or damaged.
 fn finish<R: Read>(record: Record<'_, R>) -> Result<(), RecordError> {
-    let end = record.end().map_err(|error| failure(error.into()))?;
+    let end = record.end().map_err(io::Error::from)?;
     if end.complete {
         return Ok(());
     }
@@ -274,12 +229,4 @@ fn finish<R: Read>(record: Record<'_, R>) -> Result<(), RecordError> {
     Err(RecordError::Broken(format!(
         "the record is not whole: {words}"
     )))
-}
-
-/// Returns the meaning of an error of reading: the archive's own words, where they are.
-fn failure(error: io::Error) -> RecordError {
-    match error.downcast::<ClientError>() {
-        Ok(error) => RecordError::Archive(error),
-        Err(error) => RecordError::Broken(format!("the record cannot be read: {error}")),
-    }
 }

@@ -11,11 +11,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use archive_formats::date::Stamp;
-use archive_formats::http::{BodyError, Head, Limits};
+use archive_formats::http::{Head, Limits};
 use axum::body::Bytes;
 use futures_util::Stream;
-use tokio::runtime::Handle;
-use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use url::Url;
@@ -28,7 +26,7 @@ use viewer_replay::rewrite::{
     style_sheet,
 };
 
-use crate::records::{BodySlice, PayloadVerdict, RecordError};
+use crate::records::{BodySlice, ClientOutlet, FeedTask, PayloadVerdict, RecordError, fill};
 
 /// The script that stands first in a framed page.
 const FIRST: &str = concat!(
@@ -101,8 +99,6 @@ pub(super) struct DocumentBody {
     pub(super) known_verdict: Option<PayloadVerdict>,
 }
 
-type FeedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
-
 /// A part of the stored bytes on their way to the thread.
 enum StoredPiece {
     Bytes(Bytes),
@@ -128,10 +124,7 @@ pub(super) async fn begin(
             verdict: None,
             is_ended: false,
         };
-        let outlet = DocumentOutlet {
-            to: to_client,
-            unread,
-        };
+        let outlet = ClientOutlet::new(to_client, unread);
         let mut unsaid = Some(started);
         let outcome = plan.write(&mut input, &mut unsaid, &outlet);
         if judged.send(input.verdict).is_err() {
@@ -140,7 +133,7 @@ pub(super) async fn begin(
         if let Err(error) = outcome {
             match unsaid {
                 Some(unsaid) => drop(unsaid.send(Err(error))),
-                None => drop(outlet.to.try_send(Err(error))),
+                None => outlet.fail(error),
             }
         }
     }));
@@ -208,25 +201,12 @@ impl Read for StoredReader {
     }
 }
 
-/// The way to the client.
-struct DocumentOutlet {
-    to: mpsc::Sender<Result<Bytes, RecordError>>,
-    unread: Duration,
-}
-
-impl DocumentOutlet {
-    fn send(&self, bytes: Vec<u8>) -> Result<(), RecordError> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let sending = self.to.send_timeout(Ok(bytes.into()), self.unread);
-        Handle::current()
-            .block_on(sending)
-            .map_err(|error| match error {
-                SendTimeoutError::Timeout(_) => RecordError::Unread(self.unread),
-                SendTimeoutError::Closed(_) => RecordError::Stopped,
-            })
+/// Sends bytes to the client, if there are any.
+fn send(outlet: &ClientOutlet<Bytes>, bytes: Vec<u8>) -> Result<(), RecordError> {
+    if bytes.is_empty() {
+        return Ok(());
     }
+    outlet.send(bytes.into())
 }
 
 type Starter = Option<oneshot::Sender<Result<DocumentStart, RecordError>>>;
@@ -245,7 +225,7 @@ impl DocumentPlan {
         mut self,
         input: &mut StoredReader,
         starter: &mut Starter,
-        outlet: &DocumentOutlet,
+        outlet: &ClientOutlet<Bytes>,
     ) -> Result<(), RecordError> {
         let head = self.head.clone();
         let stored = BufReader::with_capacity(PIECE, &mut *input);
@@ -278,7 +258,7 @@ impl DocumentPlan {
                 let kind = ContentKind::StyleSheet;
                 let charset = Some("utf-8");
                 start(starter, DocumentStart { kind, charset })?;
-                outlet.send(sheet.into_bytes())
+                send(outlet, sheet.into_bytes())
             }
             DocumentForm::Framed | DocumentForm::NoScript { .. } => {
                 let mut bytes = Vec::new();
@@ -297,7 +277,7 @@ impl DocumentPlan {
                     if notes.is_empty() {
                         return Ok(());
                     }
-                    return outlet.send(format!("{CLOSING}{notes}").into_bytes());
+                    return send(outlet, format!("{CLOSING}{notes}").into_bytes());
                 }
                 let charset = None;
                 start(starter, DocumentStart { kind, charset })?;
@@ -314,7 +294,7 @@ impl DocumentPlan {
         mut decoded: Box<dyn Read + '_>,
         (mut bytes, mut fault): (Vec<u8>, Option<String>),
         starter: &mut Starter,
-        outlet: &DocumentOutlet,
+        outlet: &ClientOutlet<Bytes>,
     ) -> Result<Vec<CaptureFault>, RecordError> {
         let encoding = page_encoding(self.content_type.as_deref(), &bytes);
         let mut late_problems = Vec::new();
@@ -361,7 +341,7 @@ impl DocumentPlan {
                 };
                 refused = written.err();
             }
-            outlet.send(out)?;
+            send(outlet, out)?;
             if is_end || fault.is_some() || refused.is_some() {
                 break;
             }
@@ -378,11 +358,11 @@ impl DocumentPlan {
 fn copy(
     decoded: &mut dyn Read,
     (mut bytes, mut fault): (Vec<u8>, Option<String>),
-    outlet: &DocumentOutlet,
+    outlet: &ClientOutlet<Bytes>,
 ) -> Result<(), RecordError> {
     loop {
         let is_end = bytes.is_empty();
-        outlet.send(std::mem::take(&mut bytes))?;
+        send(outlet, std::mem::take(&mut bytes))?;
         if let Some(fault) = fault {
             return Err(RecordError::Broken(fault));
         }
@@ -397,30 +377,7 @@ fn copy(
 fn drain(input: &mut StoredReader) -> Result<(), RecordError> {
     match io::copy(input, &mut io::sink()) {
         Ok(_) => Ok(()),
-        Err(error) => Err(failure(error)),
-    }
-}
-
-/// Reads up to a number of bytes; fewer come only at the end, or before a fault of the body, which is returned.
-fn fill(
-    from: &mut dyn Read,
-    out: &mut Vec<u8>,
-    most: usize,
-) -> Result<Option<String>, RecordError> {
-    match from.take(most as u64).read_to_end(out) {
-        Ok(_) => Ok(None),
-        Err(error) => match BodyError::of(&error) {
-            Some(fault) => Ok(Some(fault.to_string())),
-            None => Err(failure(error)),
-        },
-    }
-}
-
-/// Returns the meaning of an error of reading: the words of the record, where they are.
-fn failure(error: io::Error) -> RecordError {
-    match error.downcast::<RecordError>() {
-        Ok(error) => error,
-        Err(error) => RecordError::Broken(format!("the record cannot be read: {error}")),
+        Err(error) => Err(error.into()),
     }
 }
 
