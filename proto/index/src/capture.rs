@@ -4,6 +4,7 @@ use archive_formats::cdx::{Capture, OriginalRecord};
 use archive_formats::date::Stamp;
 use archive_rpc::InvalidMessage;
 
+use crate::fields;
 use crate::wire;
 
 /// The longest text of a capture, in bytes.
@@ -49,13 +50,7 @@ pub fn read(message: wire::Capture) -> Result<Capture, InvalidMessage> {
     if message.key.is_empty() {
         return Err(InvalidMessage::missing("key"));
     }
-    let timestamp: Stamp =
-        message
-            .timestamp
-            .parse()
-            .map_err(|error: archive_formats::date::InvalidDate| {
-                InvalidMessage::invalid("timestamp", error.to_string())
-            })?;
+    let timestamp: Stamp = fields::parsed("timestamp", &message.timestamp)?;
     let status = match message.status {
         0 => None,
         status => Some(u16::try_from(status).map_err(|_large| {
@@ -101,10 +96,7 @@ fn optional(field: &'static str, text: String) -> Result<Option<String>, Invalid
 
 /// Refuses a text that is too long, or that would not be one line.
 fn bounded(field: &'static str, text: String) -> Result<String, InvalidMessage> {
-    if text.len() > LONGEST_TEXT {
-        let reason = format!("has {} bytes, more than {LONGEST_TEXT}", text.len());
-        return Err(InvalidMessage::invalid(field, reason));
-    }
+    let text = fields::bounded(field, text, LONGEST_TEXT)?;
     if text.contains(['\n', '\r']) {
         return Err(InvalidMessage::invalid(field, "holds a line end"));
     }

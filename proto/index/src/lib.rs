@@ -8,6 +8,7 @@
 //! Not promised: that a message that converts makes sense; the part decides that.
 
 pub mod capture;
+mod fields;
 pub mod query;
 pub mod rules;
 pub mod sets;

@@ -10,6 +10,7 @@ use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
 use archive_rpc::InvalidMessage;
 
+use crate::fields;
 use crate::wire;
 use crate::wire::filter::Test;
 use crate::wire::query_request::{Keys, Limit as WireLimit};
@@ -98,14 +99,14 @@ pub fn read(message: wire::QueryRequest) -> Result<CaptureQuery, InvalidMessage>
     let order = match wire::Order::try_from(message.order) {
         Ok(wire::Order::Ascending) => Order::Ascending,
         Ok(wire::Order::Descending) => Order::Descending,
-        Ok(wire::Order::Closest) => Order::Closest(stamp("closest", &message.closest)?),
+        Ok(wire::Order::Closest) => Order::Closest(fields::parsed("closest", &message.closest)?),
         Ok(wire::Order::Unspecified) => return Err(InvalidMessage::missing("order")),
         Err(_) => return Err(unknown("order", message.order)),
     };
     let query = CaptureQuery {
         span: TimeSpan {
-            from: optional_stamp("from", &message.from)?,
-            to: optional_stamp("to", &message.to)?,
+            from: fields::optional("from", &message.from)?,
+            to: fields::optional("to", &message.to)?,
         },
         filters: message
             .filters
@@ -265,7 +266,7 @@ fn read_field(
 fn read_cursor(message: wire::Cursor) -> Result<Cursor, InvalidMessage> {
     Ok(Cursor {
         key: bounded("cursor.key", message.key)?,
-        timestamp: stamp("cursor.timestamp", &message.timestamp)?,
+        timestamp: fields::parsed("cursor.timestamp", &message.timestamp)?,
         file: bounded("cursor.file", message.file)?,
         offset: message.offset,
         source: CursorSource {
@@ -276,29 +277,8 @@ fn read_cursor(message: wire::Cursor) -> Result<Cursor, InvalidMessage> {
     })
 }
 
-fn optional_stamp(field: &'static str, text: &str) -> Result<Option<Stamp>, InvalidMessage> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    stamp(field, text).map(Some)
-}
-
-fn stamp(field: &'static str, text: &str) -> Result<Stamp, InvalidMessage> {
-    if text.is_empty() {
-        return Err(InvalidMessage::missing(field));
-    }
-    text.parse()
-        .map_err(|error: archive_formats::date::InvalidDate| {
-            InvalidMessage::invalid(field, error.to_string())
-        })
-}
-
 fn bounded(field: &'static str, text: String) -> Result<String, InvalidMessage> {
-    if text.len() > LONGEST_TEXT {
-        let reason = format!("has {} bytes, more than {LONGEST_TEXT}", text.len());
-        return Err(InvalidMessage::invalid(field, reason));
-    }
-    Ok(text)
+    fields::bounded(field, text, LONGEST_TEXT)
 }
 
 fn unknown(field: &'static str, value: i32) -> InvalidMessage {

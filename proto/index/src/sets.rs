@@ -6,6 +6,7 @@ use std::str::FromStr;
 use archive_rpc::InvalidMessage;
 use serde::Serialize;
 
+use crate::fields;
 use crate::wire;
 
 /// The longest name of a set, in bytes.
@@ -67,10 +68,7 @@ impl SetName {
     ///
     /// Fails when the field is empty, or no such name.
     pub fn read(field: &'static str, text: &str) -> Result<Self, InvalidMessage> {
-        if text.is_empty() {
-            return Err(InvalidMessage::missing(field));
-        }
-        Self::new(text).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
+        fields::parsed(field, text)
     }
 }
 

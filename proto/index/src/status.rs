@@ -5,6 +5,7 @@ use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::fields::{self, parsed};
 use crate::sets::SetName;
 use crate::wire;
 use crate::wire::status_response as message;
@@ -242,10 +243,7 @@ impl TryFrom<wire::StatusResponse> for IndexStatus {
 ///
 /// Fails when the text is no name of an archive file.
 pub fn optional_name(field: &'static str, text: &str) -> Result<Option<FileName>, InvalidMessage> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    parsed(field, text).map(Some)
+    fields::optional(field, text)
 }
 
 /// Reads the names of files.
@@ -255,17 +253,6 @@ pub fn optional_name(field: &'static str, text: &str) -> Result<Option<FileName>
 /// Fails when one of them is no name of an archive file.
 pub fn names(field: &'static str, texts: &[String]) -> Result<Vec<FileName>, InvalidMessage> {
     texts.iter().map(|text| parsed(field, text)).collect()
-}
-
-fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
-    field: &'static str,
-    text: &str,
-) -> Result<T, InvalidMessage> {
-    if text.is_empty() {
-        return Err(InvalidMessage::missing(field));
-    }
-    text.parse()
-        .map_err(|error: T::Err| InvalidMessage::invalid(field, error.to_string()))
 }
 
 #[cfg(test)]
