@@ -309,7 +309,7 @@ where
         taken = send(&sender, Step::Input(input), stall).await?;
         while taken && let Some(piece) = data.next().await {
             let mut piece = piece.map_err(|error| {
-                let said = format!("{name}: cannot be read: {error}; nothing was imported");
+                let said = format!("cannot read {name}: {error}; nothing was imported");
                 IndexError::new(Kind::Mismatch, said)
             })?;
             while taken && !piece.is_empty() {

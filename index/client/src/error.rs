@@ -82,7 +82,7 @@ impl From<InvalidMessage> for IndexError {
         let said = plain(&error.to_string());
         Self::new(
             Kind::Damaged,
-            format!("the answer of the index cannot be read: {said}; tell its operator"),
+            format!("cannot read the answer of the index: {said}; tell its operator"),
         )
     }
 }

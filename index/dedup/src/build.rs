@@ -24,7 +24,7 @@ use crate::report::BuildReport;
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// The temporary files cannot be written or read.
-    #[error("temporary files in {}: {source}", directory.display())]
+    #[error("cannot use temporary files in {}: {source}", directory.display())]
     Temporary {
         /// Their directory.
         directory: PathBuf,

@@ -64,10 +64,7 @@ impl StatusBoard {
     pub(crate) fn waits(&self, problem: String) {
         let mut notes = self.lock();
         if notes.feed_problem.as_ref() != Some(&problem) {
-            tracing::warn!(
-                problem,
-                "the archive is not followed now; it is tried again"
-            );
+            tracing::warn!(problem, "cannot follow the archive now; trying again");
         }
         notes.feed_problem = Some(problem);
         if notes.state != FollowState::Starting {
@@ -81,7 +78,7 @@ impl StatusBoard {
         if let Some(problem) = &problem
             && notes.job_problem.as_ref() != Some(problem)
         {
-            tracing::warn!(problem, "files are not indexed now; it is tried again");
+            tracing::warn!(problem, "cannot index files now; trying again");
         }
         notes.job_problem = problem;
     }

@@ -42,13 +42,13 @@ const PASSES: usize = 3;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BatchError {
     /// The archive does not answer, or refuses.
-    #[error("the files to be indexed cannot be read: {0}")]
+    #[error("cannot read the files to be indexed: {0}")]
     Archive(#[from] ClientError),
     /// The database fails: the part ends.
     #[error(transparent)]
     Database(#[from] DbError),
     /// There is no randomness, or no thread.
-    #[error("a job cannot be begun: {0}")]
+    #[error("cannot start a job: {0}")]
     System(String),
 }
 
@@ -188,7 +188,7 @@ impl Extractor {
                 continue;
             }
             let read: ManifestLine = serde_json::from_slice(&line).map_err(|error| {
-                ClientError::Untrusted(format!("a line of the manifest cannot be read: {error}"))
+                ClientError::Untrusted(format!("cannot read a line of the manifest: {error}"))
             })?;
             if let Some(report) = reports.get_mut(&read.file) {
                 report.root = Some(read.root);
@@ -280,9 +280,7 @@ const LOG: &str = "log";
 /// kept as that of an original.
 pub(crate) fn read_line(line: &[u8]) -> Result<ResultLine, ClientError> {
     let untrusted = |why: String| {
-        ClientError::Untrusted(format!(
-            "a line of the result of a job cannot be read: {why}"
-        ))
+        ClientError::Untrusted(format!("cannot read a line of the result of a job: {why}"))
     };
     let text = str::from_utf8(line).map_err(|error| untrusted(error.to_string()))?;
     let capture = Format::Cdxj.read(text);

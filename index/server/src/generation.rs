@@ -79,7 +79,7 @@ pub(crate) enum EndError {
     #[error(transparent)]
     Task(#[from] TaskError),
     /// The next generation does not start.
-    #[error("the index cannot begin its database anew: {0}")]
+    #[error("cannot rebuild the database of captures: {0}")]
     Start(#[from] StartError),
 }
 

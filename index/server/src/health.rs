@@ -22,7 +22,7 @@ use crate::StartError;
 
 /// The database is damaged: all that works on it ends.
 #[derive(Debug, thiserror::Error)]
-#[error("the database of captures is damaged: {0}; it is begun anew")]
+#[error("the database of captures is damaged: {0}; it is rebuilt")]
 pub(crate) struct DamagedDatabase(String);
 
 /// The record beside the database.
@@ -62,7 +62,7 @@ pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartEr
     let mut record = match read_state(&path)? {
         None => DatabaseRecord::default(),
         Some(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-            tracing::warn!(file = %path.display(), %error, "it is not known how far the database of captures had come");
+            tracing::warn!(file = %path.display(), %error, "the state of the database of captures is unknown");
             DatabaseRecord::default()
         }),
     };
@@ -87,7 +87,7 @@ pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartEr
             tracing::error!(
                 reason,
                 sets = sets.join(" "),
-                "the database of captures cannot be used and is begun anew; sets have to be imported again"
+                "cannot use the database of captures; it is rebuilt, and sets have to be imported again"
             );
             Captures::destroy(data)?;
             // Before there is a database that could be taken for whole.
@@ -98,7 +98,7 @@ pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartEr
     if let Some(rekeyed) = opened.rekeyed {
         tracing::warn!(
             ?rekeyed,
-            "the keys of all captures were made anew by the rules of this build"
+            "made the keys of all captures again by the rules of this build"
         );
     }
     let health = Health {
@@ -151,9 +151,9 @@ impl Health {
         let mut record = self.lock();
         if record.damage.is_none() {
             record.damage = Some(error.to_string());
-            tracing::error!(%error, "the database of captures is damaged; it is begun anew");
+            tracing::error!(%error, "the database of captures is damaged; it is rebuilt");
             if let Err(error) = write(&self.path, &record) {
-                tracing::error!(%error, "the damage cannot be noted");
+                tracing::error!(%error, "cannot record the damage");
             }
         }
         self.ends.cancel();
@@ -188,7 +188,7 @@ pub enum NoteError {
     #[error(transparent)]
     Database(#[from] DbError),
     /// The file beside it cannot be written.
-    #[error("it cannot be noted how far the database of captures has come: {0}")]
+    #[error("cannot record the state of the database of captures: {0}")]
     Disk(#[from] DiskError),
 }
 

@@ -160,7 +160,7 @@ impl Jobs {
     async fn cancel(&self, id: &JobId) {
         let cancelled: Result<_, ClientError> = self.batch.cancel(id).await;
         if let Err(error) = cancelled {
-            tracing::debug!(job = %id, %error, "a job that nobody waits for goes on");
+            tracing::debug!(job = %id, %error, "cannot cancel a job that nobody waits for");
         }
     }
 }

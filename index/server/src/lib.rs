@@ -66,19 +66,19 @@ pub enum StartError {
     #[error("the certificate is {0}, not that of an index; issue one with `holdfast pki issue`")]
     Identity(String),
     /// The trust file cannot be used.
-    #[error("index.trust: {0}")]
+    #[error("cannot use index.trust: {0}")]
     Trust(#[from] ClientFileError),
     /// The address of the repository is not an address.
-    #[error("index.repository: {0}")]
+    #[error("cannot use index.repository: {0}")]
     Repository(#[from] ConnectError),
     /// The database of captures cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The database of captures is damaged, and cannot be deleted either.
-    #[error("the damaged database of captures cannot be deleted: {0}")]
+    #[error("cannot delete the damaged database of captures: {0}")]
     Destroy(#[from] DbError),
     /// The file beside the database cannot be read or written.
-    #[error("the state of the database of captures: {0}")]
+    #[error("cannot read or write the state of the database of captures: {0}")]
     State(#[from] DiskError),
     /// The database, or the file beside it, cannot be written.
     #[error(transparent)]

@@ -97,7 +97,7 @@ impl Door {
         let place = Arc::clone(&self.bulk).try_acquire_owned();
         place.map_err(|_taken| {
             Kind::Busy.status(format!(
-                "{BULK} imports and exports are under way; ask again when one has ended"
+                "the index runs {BULK} imports and exports, as many as it may; ask again when one has ended"
             ))
         })
     }
@@ -120,8 +120,7 @@ impl Captures for Door {
         let query = query::read(request.into_inner())?;
         let place = Arc::clone(&self.queries).try_acquire_owned();
         let place = place.map_err(|_taken| {
-            Kind::Busy
-                .status("as many queries are being answered as this index may have; ask again")
+            Kind::Busy.status("the index answers as many queries as it may; ask again in a moment")
         })?;
         let (answers, mut messages) = mpsc::channel(MESSAGES);
         let (follower, instruments) = (Arc::clone(&self.follower), self.instruments.clone());
@@ -365,5 +364,5 @@ fn query_status(health: &Health, error: &QueryError) -> Status {
 
 fn storage(health: &Health, error: &DbError) -> Status {
     health.look_at(error);
-    Kind::Storage.status(format!("the database of the index: {error}"))
+    Kind::Storage.status(format!("cannot read the database of the index: {error}"))
 }

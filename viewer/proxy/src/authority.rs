@@ -40,16 +40,16 @@ const LONGEST_HOST: usize = 253;
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
     /// The disk has an error.
-    #[error("proxy.data: {0}")]
+    #[error("cannot use proxy.data: {0}")]
     Disk(#[from] DiskError),
     /// There is a certificate without its key.
     #[error(
-        "{}: there is a certificate and no private key beside it; put the key back, or delete the certificate to have a new \
+        "cannot use {}: there is a certificate and no private key beside it; put the key back, or delete the certificate to have a new \
          authority made, which people have to install again", .0.display()
     )]
     NoKey(PathBuf),
     /// A file cannot be used.
-    #[error("{}: {reason}", path.display())]
+    #[error("cannot use {}: {reason}", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
@@ -57,7 +57,7 @@ pub enum AuthorityError {
         reason: String,
     },
     /// The system gives no random bytes, or signing fails.
-    #[error("the authority of the proxy cannot be made: {0}")]
+    #[error("cannot make the authority of the proxy: {0}")]
     Making(Box<dyn Error + Send + Sync>),
 }
 

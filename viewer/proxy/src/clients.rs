@@ -198,7 +198,7 @@ impl ClientTable {
         }
     }
 
-    /// Returns the state of a client, and makes it if there is none.
+    /// Returns the state of a client, and makes it for a new client.
     fn state(&mut self, key: &ClientKey, now: Instant, limits: &ClientLimits) -> &mut ClientState {
         self.touch(key, now, limits.idle);
         if !self.clients.contains_key(key) {

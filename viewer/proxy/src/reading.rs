@@ -72,7 +72,7 @@ pub enum InvalidProxyRequest {
     #[error("service workers are not replayed")]
     ServiceWorker,
     /// Its URL cannot be looked up.
-    #[error("the URL: {0}")]
+    #[error("cannot look up the URL: {0}")]
     Url(#[from] InvalidUrl),
     /// Its date cannot be read.
     #[error(transparent)]

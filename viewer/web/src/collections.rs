@@ -31,7 +31,7 @@ const RELOAD: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
     /// A file cannot be read.
-    #[error("the file of rules {} cannot be read: {source}", .path.display())]
+    #[error("cannot read the file of rules {}: {source}", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -39,7 +39,7 @@ pub enum RulesError {
         source: io::Error,
     },
     /// Lines of a file are no rules.
-    #[error("collection `{collection}`: {faults}")]
+    #[error("cannot use the rules of collection `{collection}`: {faults}")]
     Invalid {
         /// The collection.
         collection: String,
@@ -299,9 +299,9 @@ fn look(collection: &Collection, seen: &mut Vec<Fingerprint>) {
     *seen = now;
     let name = collection.name();
     match collection.reload() {
-        Ok(rules) => tracing::info!(collection = name, rules, "rules were read again"),
+        Ok(rules) => tracing::info!(collection = name, rules, "reloaded the rules"),
         Err(error) => {
-            tracing::error!(collection = name, %error, "the rules have changed and cannot be used; the old ones stay");
+            tracing::error!(collection = name, %error, "cannot use the changed rules; the old ones stay");
         }
     }
 }

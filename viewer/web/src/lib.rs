@@ -72,7 +72,7 @@ pub enum StartError {
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
     /// The certificate for browsers cannot be used.
-    #[error("{section}.certificate: {why}")]
+    #[error("cannot use {section}.certificate: {why}")]
     Site {
         /// The section of the listener.
         section: &'static str,
@@ -89,7 +89,7 @@ pub enum StartError {
     #[error(transparent)]
     Trust(#[from] ClientFileError),
     /// The address of the repository or of the index is no address.
-    #[error("viewer.{setting}: {why}")]
+    #[error("cannot use viewer.{setting}: {why}")]
     Peer {
         /// The setting.
         setting: &'static str,

@@ -353,7 +353,7 @@ fn page_answer(status: StatusCode, words: &Words, page: &impl askama::Template) 
         Ok(html) => html,
         Err(error) => {
             // Templates write into memory; it is a bug of one of them.
-            tracing::error!(%error, "a page cannot be made");
+            tracing::error!(%error, "cannot render a page");
             let mut response = Response::new(Body::from("500 Internal Server Error\n"));
             *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
             return response;

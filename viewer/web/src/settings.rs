@@ -174,7 +174,7 @@ pub enum InvalidSettings {
     #[error("{0} must be more than 0")]
     Zero(&'static str),
     /// A certificate without its key, or the reverse.
-    #[error("{0}.certificate and {0}.key belong together; set both, or none of them")]
+    #[error("{0}.certificate and {0}.key belong together; set both, or neither")]
     HalfPair(&'static str),
     /// Anybody could read along.
     #[error(
@@ -235,10 +235,10 @@ pub enum InvalidSettings {
     #[error(transparent)]
     Proxy(#[from] InvalidProxySettings),
     /// A text that is no network.
-    #[error("access: {0}")]
+    #[error("cannot use [access]: {0}")]
     Network(#[from] InvalidNetwork),
     /// A text that is no name of a set.
-    #[error("collection `{collection}`: sets: {why}")]
+    #[error("cannot use `sets` of collection `{collection}`: {why}")]
     Set {
         /// The collection.
         collection: String,
@@ -246,7 +246,7 @@ pub enum InvalidSettings {
         why: index_client::InvalidSetName,
     },
     /// A text that is no group.
-    #[error("{place}: {why}")]
+    #[error("cannot use {place}: {why}")]
     Group {
         /// The setting.
         place: String,
@@ -263,7 +263,7 @@ pub enum InvalidSettings {
     #[error("there are two collections `{0}`; give one of them another name")]
     CollectionTwice(String),
     /// A pattern of files that is no expression.
-    #[error("collection `{collection}`: files: {why}")]
+    #[error("cannot use `files` of collection `{collection}`: {why}")]
     Files {
         /// The collection.
         collection: String,
@@ -271,7 +271,7 @@ pub enum InvalidSettings {
         why: String,
     },
     /// An embargo that cannot be used.
-    #[error("collection `{collection}`: embargo: {why}")]
+    #[error("cannot use `embargo` of collection `{collection}`: {why}")]
     Embargo {
         /// The collection.
         collection: String,

@@ -149,13 +149,13 @@ impl Extraction {
             }
             Verdict::Retry { failures, reason } => {
                 self.instruments.files_failed.inc();
-                tracing::info!(file = %name, failures, reason, "a file could not be indexed; it is tried again");
+                tracing::info!(file = %name, failures, reason, "cannot index a file; trying it again");
             }
             Verdict::Parked { failures, reason } => {
                 self.instruments.files_failed.inc();
                 tracing::warn!(
                     file = %name, failures, reason,
-                    "a file could not be indexed and is parked; see `holdfast index status`"
+                    "cannot index a file; it is parked, see `holdfast index status`"
                 );
             }
             Verdict::Stale => {}

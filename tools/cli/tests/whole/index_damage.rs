@@ -176,7 +176,7 @@ fn damage_in_one_process_ends_no_part() {
     until_whole(&archive);
     archive.store("later.bin", 20_000);
     let log = archive.log();
-    assert!(log.contains("it is begun anew"), "{log}");
+    assert!(log.contains("it is rebuilt"), "{log}");
     assert!(!log.contains("panicked"), "{log}");
     assert!(archive.is_up(), "the process goes on");
     archive.stop();

@@ -90,7 +90,7 @@ pub enum InvalidCommand {
     #[error("there is no command `{}`", .0.chars().take(80).collect::<String>().escape_debug())]
     Unknown(String),
     /// A job that is no number.
-    #[error("`jobID` is the number of a harvest job; `{}` is not", .0.escape_debug())]
+    #[error("`jobID` must be the number of a harvest job, and is `{}`", .0.escape_debug())]
     Job(String),
     /// Too many jobs.
     #[error("more than {MOST_JOBS} harvest jobs are named")]

@@ -38,7 +38,7 @@ pub enum RuleFault {
     #[error("the line is not UTF-8")]
     NotUtf8,
     /// The line does not have the three parts of a rule.
-    #[error("a rule is written: KEY - {{\"access\": \"block\"}}")]
+    #[error("write a rule as KEY - {{\"access\": \"block\"}}")]
     Shape,
     /// A key with bytes that no key has: blanks, control characters, a byte order mark.
     #[error("key `{}` has a character that no key has; keys are ASCII without blanks", .0.escape_debug())]

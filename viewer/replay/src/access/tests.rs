@@ -282,7 +282,7 @@ fn faulty_lines_are_refused_with_places() {
     assert_eq!(lines, (2..=16).collect::<Vec<_>>());
     assert_eq!(
         errors.to_string(),
-        "bad.aclj:2: a rule is written: KEY - {\"access\": \"block\"} (and 14 more lines)"
+        "bad.aclj:2: write a rule as KEY - {\"access\": \"block\"} (and 14 more lines)"
     );
     let told: Vec<String> = errors.others.iter().map(ToString::to_string).collect();
     assert!(told[1].contains("unknown variant `blok`"), "{}", told[1]);

@@ -18,7 +18,7 @@ pub struct Group(Box<str>);
 
 /// A text that cannot be the name of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{}` is no name of a group: 1 to 100 characters, no control characters, no blanks around it", .0.escape_debug())]
+#[error("`{}` is not the name of a group; use 1 to 100 characters without control characters, and without blanks around them", .0.escape_debug())]
 pub struct InvalidGroup(String);
 
 impl Group {
@@ -101,7 +101,7 @@ pub struct Network {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidNetwork {
     /// The text has no address, or no number behind the slash.
-    #[error("`{0}` is no network; write 192.0.2.0/24, 2001:db8::/32 or one address")]
+    #[error("`{0}` is not a network; write 192.0.2.0/24, 2001:db8::/32 or one address")]
     Syntax(String),
     /// More bits than an address has.
     #[error("`{0}` has a longer prefix than an address has bits")]

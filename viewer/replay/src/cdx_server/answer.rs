@@ -25,7 +25,7 @@ pub struct AnswerContext {
 #[derive(Debug, Error)]
 pub enum AnswerError {
     /// The output failed.
-    #[error("the answer cannot be written: {0}")]
+    #[error("cannot write the answer: {0}")]
     Output(#[from] io::Error),
     /// Duplicates of more digests were asked for than are remembered.
     #[error(

@@ -28,7 +28,7 @@ pub enum RequestError {
     #[error("the parameter `{0}` is not UTF-8")]
     NotText(&'static str),
     /// A value that the parameter cannot have.
-    #[error("`{parameter}` is {value:?}; it has to be {wanted}")]
+    #[error("`{parameter}` is {value:?}; it must be {wanted}")]
     Value {
         /// The parameter.
         parameter: &'static str,
@@ -38,7 +38,7 @@ pub enum RequestError {
         wanted: &'static str,
     },
     /// A timestamp of no day or time.
-    #[error("`{parameter}` is no timestamp of 1 to 14 digits: {why}")]
+    #[error("`{parameter}` is not a timestamp of 1 to 14 digits: {why}")]
     Date {
         /// The parameter.
         parameter: &'static str,
@@ -57,7 +57,7 @@ pub enum RequestError {
     #[error("the filter {0:?} does not have the form field:expression")]
     FilterForm(String),
     /// A filter whose expression cannot be used.
-    #[error("filter on {field:?}: {why}")]
+    #[error("cannot use the filter on {field:?}: {why}")]
     Pattern {
         /// The field.
         field: String,

@@ -18,10 +18,10 @@ const LONGEST: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidDatetime {
     /// Another form.
-    #[error("`{}` is no date; Accept-Datetime is written as in Thu, 31 May 2007 20:35:00 GMT", .0.escape_debug())]
+    #[error("`{}` is not a date; Accept-Datetime is written as in Thu, 31 May 2007 20:35:00 GMT", .0.escape_debug())]
     Syntax(String),
     /// The form of a date that no calendar has.
-    #[error("Accept-Datetime: {0}")]
+    #[error("cannot read Accept-Datetime: {0}")]
     Calendar(InvalidDate),
     /// Several dates that differ.
     #[error("Accept-Datetime is there more than once, with different dates")]

@@ -12,10 +12,10 @@ pub enum InvalidRequest {
     #[error("there is nothing at this path; captures are at /<collection>/<time>/<url>")]
     NoSuchPath,
     /// A name that no collection has.
-    #[error("`{}` is no name of a collection", .0.escape_debug())]
+    #[error("`{}` cannot be the name of a collection", .0.escape_debug())]
     Collection(String),
     /// A time that does not exist.
-    #[error("`{}` is no time: {reason}; write 1 to 14 digits, as in 20201231235959", .digits.escape_debug())]
+    #[error("`{}` is not a time: {reason}; write 1 to 14 digits, as in 20201231235959", .digits.escape_debug())]
     Time {
         /// The digits.
         digits: String,
@@ -23,22 +23,22 @@ pub enum InvalidRequest {
         reason: InvalidDate,
     },
     /// Letters behind a time that are no modifier.
-    #[error("`{}` is no modifier; known are {}", .0.escape_debug(), Modifier::NAMES.join(", "))]
+    #[error("`{}` is not a modifier; use one of {}", .0.escape_debug(), Modifier::NAMES.join(", "))]
     Modifier(String),
     /// A form of TimeMaps that is not known.
-    #[error("`{}` is no form of a TimeMap; known are link, json and cdxj", .0.escape_debug())]
+    #[error("`{}` is not a form of TimeMaps; use link, json or cdxj", .0.escape_debug())]
     TimeMapFormat(String),
     /// A page that is not a number from 1 on.
-    #[error("`{}` is no page; pages are counted from 1", .0.escape_debug())]
+    #[error("`{}` is not the number of a page; pages are counted from 1", .0.escape_debug())]
     Page(String),
     /// The URL.
-    #[error("the URL of the request: {0}")]
+    #[error("cannot use the URL of the request: {0}")]
     Target(#[from] InvalidTarget),
     /// A parameter that is missing, empty, or there twice with different values.
     #[error("the request needs one parameter `{0}`")]
     Parameter(&'static str),
     /// A parameter that has to be a number.
-    #[error("parameter `{name}` is `{}`, and has to be a number", .value.escape_debug())]
+    #[error("parameter `{name}` must be a number, and is `{}`", .value.escape_debug())]
     Number {
         /// Its name.
         name: &'static str,

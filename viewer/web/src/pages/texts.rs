@@ -45,7 +45,7 @@ pub(crate) const WEEKDAYS: [(&str, &str); 7] = [
 
 /// A bug: the texts that were compiled in cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("texts/{language}.ftl cannot be used: {why}")]
+#[error("cannot use texts/{language}.ftl: {why}")]
 pub struct TextsError {
     language: &'static str,
     why: String,

@@ -62,6 +62,6 @@ impl From<io::Error> for RecordError {
         error
             .downcast::<Self>()
             .or_else(archive)
-            .unwrap_or_else(|error| Self::Broken(format!("the record cannot be read: {error}")))
+            .unwrap_or_else(|error| Self::Broken(format!("cannot read the record: {error}")))
     }
 }

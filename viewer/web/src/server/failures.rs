@@ -36,7 +36,7 @@ pub(super) fn record_failed(error: &RecordError) -> Notice {
     let again = "try again in a moment";
     match error {
         RecordError::Archive(error) => {
-            tracing::warn!(%error, "the archive does not hand a record out");
+            tracing::warn!(%error, "the archive does not serve a record");
             match error {
                 ClientError::NotFound(_) => gone(),
                 // The offset lies behind the end of the file, or no record begins there.

@@ -124,7 +124,8 @@ impl Server {
         status: StatusCode,
         path: &str,
     ) -> Result<Response<Body>, Notice> {
-        let words = "This server hands out captures and their indexes; pages for people are on another host.";
+        let words =
+            "This server serves captures and their indexes; pages for people are on another host.";
         let location = self.parts.page_host.as_ref();
         let location = location.map(|host| HeaderValue::from_str(&format!("{host}{path}")));
         let Some(Ok(location)) = location else {

@@ -63,13 +63,17 @@ async fn nonsense_gets_a_page_with_advice() {
     let long = format!("/all/*/http://example.org/{}", "x".repeat(10_001));
     let longer = format!("/all/*/http://example.org/{}", "x".repeat(60_000));
     for (path, status, says) in [
-        ("/all/20201399*/http://example.org/", 400, "is no time"),
-        ("/all/20200230*/http://example.org/", 400, "is no time"),
-        ("/replay/all/2020133/http://example.org/", 400, "is no time"),
+        ("/all/20201399*/http://example.org/", 400, "is not a time"),
+        ("/all/20200230*/http://example.org/", 400, "is not a time"),
+        (
+            "/replay/all/2020133/http://example.org/",
+            400,
+            "is not a time",
+        ),
         (
             "/all/*/http%3A%2F%2Fexample.org?from=20209999",
             400,
-            "is no time",
+            "is not a time",
         ),
         ("/all/*/", 400, "which archived page"),
         ("/all/*/http://", 400, "which archived page"),
