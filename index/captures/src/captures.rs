@@ -41,7 +41,7 @@ impl Captures {
     /// Returns the capture that the index has of a file of the archive at the place where this one is: same URL, time and
     /// offset. `line` says how many captures of the file were before it, which counts where it has no offset. For
     /// comparisons of the index with its files; also of a withdrawn file.
-    pub fn stored(
+    pub fn find_capture(
         &self,
         file: &str,
         capture: &Capture,

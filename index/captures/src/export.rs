@@ -110,7 +110,7 @@ impl Captures {
         parts: &mut P,
     ) -> Result<ExportReport, ExportError> {
         let mut output = Output::new(parts, export)?;
-        let captures = self.scoped(&export.scope)?;
+        let captures = self.rows_in_scope(&export.scope)?;
         if is_in_key_order(&export.format) {
             write_groups(captures, export, temporary, &mut output)?;
         } else {
@@ -124,7 +124,7 @@ impl Captures {
         output.finish().map_err(ExportError::Output)
     }
 
-    fn scoped(&self, scope: &ExportScope) -> Result<MatchingRows<'_>, ExportError> {
+    fn rows_in_scope(&self, scope: &ExportScope) -> Result<MatchingRows<'_>, ExportError> {
         let sources: Option<SourceTest> = match scope {
             ExportScope::All => None,
             ExportScope::Archive => Some(Box::new(|source: &Source| source.set.is_none())),

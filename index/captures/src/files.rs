@@ -224,15 +224,15 @@ impl Captures {
 
     /// Returns the names of pending files that are not withdrawn, in order.
     pub fn pending(&self) -> Result<impl Iterator<Item = Result<String, DbError>> + '_, DbError> {
-        self.queued(PENDING)
+        self.names_in_queue(PENDING)
     }
 
     /// Returns the names of parked files that are not withdrawn, in order.
     pub fn parked(&self) -> Result<impl Iterator<Item = Result<String, DbError>> + '_, DbError> {
-        self.queued(PARKED)
+        self.names_in_queue(PARKED)
     }
 
-    fn queued(
+    fn names_in_queue(
         &self,
         queue: u8,
     ) -> Result<impl Iterator<Item = Result<String, DbError>> + '_, DbError> {
@@ -288,7 +288,7 @@ impl FileRow {
     }
 
     /// Returns the number of the captures that are shown.
-    pub(crate) const fn shown(&self) -> Option<u32> {
+    pub(crate) const fn shown_number(&self) -> Option<u32> {
         match self.captures {
             Some((number, _)) if !self.is_withdrawn => Some(number),
             _ => None,

@@ -227,7 +227,7 @@ fn load(tables: &Tables) -> Result<(View, Ledger), DbError> {
     for row in tables.files.scan()? {
         let (_, row) = row?;
         counts.count(&row, true);
-        if let Some(number) = row.shown() {
+        if let Some(number) = row.shown_number() {
             shown.set(number, true);
         }
     }

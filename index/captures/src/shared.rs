@@ -144,10 +144,10 @@ impl SharedState {
         }
         self.show(&mut ledger, batch, |shown| {
             for changed in files.values() {
-                if let Some(number) = changed.before.as_ref().and_then(FileRow::shown) {
+                if let Some(number) = changed.before.as_ref().and_then(FileRow::shown_number) {
                     shown.set(number, false);
                 }
-                if let Some(number) = changed.after.as_ref().and_then(FileRow::shown) {
+                if let Some(number) = changed.after.as_ref().and_then(FileRow::shown_number) {
                     shown.set(number, true);
                 }
             }

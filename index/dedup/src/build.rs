@@ -89,13 +89,13 @@ impl<'a> Workspace<'a> {
     /// Sorts lines into a temporary file.
     fn sorted(self, sorter: Sorter) -> Result<SortedLines<'a>, BuildError> {
         let file = tempfile::tempfile_in(self.directory);
-        let mut file = file.map_err(|source| self.failed(source))?;
+        let mut file = file.map_err(|source| self.io_error(source))?;
         let mut buffered = io::BufWriter::new(&mut file);
         let count = sorter.finish(&mut buffered)?;
         let flushed = buffered
             .into_inner()
             .map_err(io::IntoInnerError::into_error);
-        flushed.map_err(|source| self.failed(source))?;
+        flushed.map_err(|source| self.io_error(source))?;
         Ok(SortedLines {
             file,
             count,
@@ -103,7 +103,7 @@ impl<'a> Workspace<'a> {
         })
     }
 
-    fn failed(self, source: io::Error) -> BuildError {
+    fn io_error(self, source: io::Error) -> BuildError {
         BuildError::Temporary {
             directory: self.directory.to_owned(),
             source,
@@ -125,8 +125,8 @@ impl SortedLines<'_> {
         let workspace = self.workspace;
         self.file
             .rewind()
-            .map_err(|source| workspace.failed(source))?;
+            .map_err(|source| workspace.io_error(source))?;
         let lines = BufReader::new(&self.file).lines();
-        Ok(lines.map(move |line| line.map_err(|source| workspace.failed(source))))
+        Ok(lines.map(move |line| line.map_err(|source| workspace.io_error(source))))
     }
 }

@@ -155,7 +155,7 @@ impl DedupIndex {
             at += size as u64;
         }
         if hasher.finalize() != self.footer.seal {
-            return Err(self.damaged("its bytes do not have the BLAKE3 hash of its last line"));
+            return Err(self.damage("its bytes do not have the BLAKE3 hash of its last line"));
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl DedupIndex {
         let length = usize::try_from(section.end - section.start).unwrap_or(usize::MAX);
         let mut bytes = vec![0; length];
         let read = self.text.file().read_exact_at(&mut bytes, section.start);
-        read.map_err(|error| self.failed(error))?;
+        read.map_err(|error| self.read_error(error))?;
         let text = str::from_utf8(&bytes).unwrap_or("?");
         let numbers = text.lines().map(|line| {
             let number = line.rsplit_once(' ').map(|(_, number)| number);
@@ -183,7 +183,7 @@ impl DedupIndex {
         });
         let jobs = numbers.collect::<Option<BTreeSet<u64>>>();
         let jobs =
-            jobs.ok_or_else(|| self.damaged("a line of its section of jobs has no number"))?;
+            jobs.ok_or_else(|| self.damage("a line of its section of jobs has no number"))?;
         Ok(jobs.into_iter().collect())
     }
 
@@ -200,7 +200,7 @@ impl DedupIndex {
         let line = self
             .text
             .last_before(&self.footer.by_url, behind.as_bytes());
-        let line = line.map_err(|error| self.failed(error))?;
+        let line = line.map_err(|error| self.read_error(error))?;
         let line = line.filter(|line| has_key(line, &key));
         line.map(|line| self.capture(&line)).transpose()
     }
@@ -239,7 +239,7 @@ impl DedupIndex {
             by_url, by_digest, ..
         } = &self.footer;
         let found = self.text.first_from(by_digest, prefix.as_bytes());
-        let mut next = found.map_err(|error| self.failed(error))?;
+        let mut next = found.map_err(|error| self.read_error(error))?;
         while let Some(line) = next.filter(|line| line.text.starts_with(prefix.as_bytes())) {
             let target = self.target(&line, by_url)?;
             if wanted(&target) {
@@ -254,7 +254,7 @@ impl DedupIndex {
             }
             let end = line.end();
             let behind = (end < by_digest.end).then(|| self.text.line_at(by_digest, end));
-            next = behind.transpose().map_err(|error| self.failed(error))?;
+            next = behind.transpose().map_err(|error| self.read_error(error))?;
         }
         Ok(None)
     }
@@ -266,7 +266,7 @@ impl DedupIndex {
         let offset = offset.filter(|offset| by_url.contains(offset));
         let offset = offset.ok_or_else(|| self.damaged_line(line, "it leads to no capture"))?;
         let target = self.text.line_at(by_url, offset);
-        let target = target.map_err(|error| self.failed(error))?;
+        let target = target.map_err(|error| self.read_error(error))?;
         if target.start != offset {
             return Err(self.damaged_line(line, "it leads into the middle of a line"));
         }
@@ -281,9 +281,9 @@ impl DedupIndex {
         earlier.ok_or_else(|| self.damaged_line(line, "it holds no capture"))
     }
 
-    fn failed(&self, source: io::Error) -> DedupError {
+    fn read_error(&self, source: io::Error) -> DedupError {
         if source.kind() == io::ErrorKind::InvalidData {
-            return self.damaged(&source.to_string());
+            return self.damage(&source.to_string());
         }
         DedupError::Io {
             path: self.path.clone(),
@@ -292,10 +292,10 @@ impl DedupIndex {
     }
 
     fn damaged_line(&self, line: &Line, problem: &str) -> DedupError {
-        self.damaged(&format!("the line at offset {}: {problem}", line.start))
+        self.damage(&format!("the line at offset {}: {problem}", line.start))
     }
 
-    fn damaged(&self, problem: &str) -> DedupError {
+    fn damage(&self, problem: &str) -> DedupError {
         DedupError::Damaged {
             path: self.path.clone(),
             problem: problem.to_owned(),

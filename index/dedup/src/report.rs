@@ -12,7 +12,7 @@ const SHOWN: usize = 300;
 
 /// Returns a text from a metadata file as it is shown to people: in one line, without what steers a terminal, and not
 /// endless.
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::new();
     for letter in text.chars().take(SHOWN) {
         if letter.is_control() {

@@ -50,7 +50,7 @@ impl StatusBoard {
     }
 
     /// Notes that the feed comes, and in which way.
-    pub(crate) fn follows(&self, is_listing: bool) {
+    pub(crate) fn note_feed(&self, is_listing: bool) {
         let mut notes = self.lock();
         notes.feed_problem = None;
         notes.state = if is_listing {
@@ -61,7 +61,7 @@ impl StatusBoard {
     }
 
     /// Notes why the feed does not come, and logs a reason that is new.
-    pub(crate) fn waits(&self, problem: String) {
+    pub(crate) fn note_feed_problem(&self, problem: String) {
         let mut notes = self.lock();
         if notes.feed_problem.as_ref() != Some(&problem) {
             tracing::warn!(problem, "cannot follow the archive now; trying again");
@@ -73,7 +73,7 @@ impl StatusBoard {
     }
 
     /// Notes why files are not read, or that they are.
-    pub(crate) fn reads(&self, problem: Option<String>) {
+    pub(crate) fn note_job_problem(&self, problem: Option<String>) {
         let mut notes = self.lock();
         if let Some(problem) = &problem
             && notes.job_problem.as_ref() != Some(problem)

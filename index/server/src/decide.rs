@@ -35,7 +35,7 @@ pub(crate) enum FileAction {
     /// Its captures are hidden.
     Withdraw,
     /// Its captures are shown again.
-    BringBack,
+    Reinstate,
 }
 
 /// Decides about a change.
@@ -72,7 +72,7 @@ fn stands(known: Option<KnownFile>, content: FileContent) -> FileAction {
     match known {
         None => FileAction::Index,
         Some(known) if known.content != Some(content) => FileAction::IndexAnew,
-        Some(known) if known.is_withdrawn => FileAction::BringBack,
+        Some(known) if known.is_withdrawn => FileAction::Reinstate,
         Some(_) => FileAction::Nothing,
     }
 }
@@ -175,7 +175,7 @@ mod tests {
                     is_withdrawn: true,
                 });
             }
-            FileAction::BringBack => known.as_mut().unwrap().is_withdrawn = false,
+            FileAction::Reinstate => known.as_mut().unwrap().is_withdrawn = false,
         }
     }
 

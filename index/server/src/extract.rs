@@ -338,7 +338,9 @@ mod tests {
         let mut writer = opened.captures.file(&told_of.file).unwrap();
         writer.push(&told_of.capture).unwrap();
         writer.complete(None).unwrap();
-        let stored = opened.captures.stored(&told_of.file, &told_of.capture, 0);
+        let stored = opened
+            .captures
+            .find_capture(&told_of.file, &told_of.capture, 0);
         assert_eq!(stored.unwrap(), Some(told_of.capture));
     }
 }

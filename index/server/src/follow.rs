@@ -41,9 +41,9 @@ pub(crate) enum FollowError {
 
 impl FollowError {
     /// Reports an error of the database to its health.
-    pub(crate) fn look_at(&self, health: &Health) {
+    pub(crate) fn report_to(&self, health: &Health) {
         match self {
-            Self::Database(error) => health.look_at(error),
+            Self::Database(error) => health.check_error(error),
             Self::Join(_) => {}
         }
     }
@@ -85,7 +85,7 @@ impl FeedTask {
                 FeedEnd::Fatal(error) => return Err(error),
                 FeedEnd::Forgotten => {}
                 FeedEnd::Archive(error) => {
-                    self.board.waits(error.to_string());
+                    self.board.note_feed_problem(error.to_string());
                     tokio::select! {
                         () = self.clock.sleep(pause) => {}
                         () = self.stop.cancelled() => return Ok(()),
@@ -136,7 +136,7 @@ impl FeedTask {
             if !counts {
                 return Err(FeedEnd::Forgotten);
             }
-            self.board.follows(reading.is_listing());
+            self.board.note_feed(reading.is_listing());
             if let Some(error) = failed {
                 return Err(FeedEnd::Archive(error));
             }
@@ -184,11 +184,11 @@ impl DispatchTask {
                 Some(ended) = under_way.next() => match ended {
                     Ok(()) => {
                         (failures, pause_end) = (0, None);
-                        self.board.reads(None);
+                        self.board.note_job_problem(None);
                     }
                     Err(BatchError::Database(error)) => return Err(error.into()),
                     Err(error @ (BatchError::Archive(_) | BatchError::System(_))) => {
-                        self.board.reads(Some(error.to_string()));
+                        self.board.note_job_problem(Some(error.to_string()));
                         let doubled = FIRST_PAUSE.saturating_mul(1 << failures.min(8));
                         pause_end = Some(self.clock.instant() + doubled.min(LONGEST_PAUSE));
                         failures = failures.saturating_add(1);

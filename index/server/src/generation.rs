@@ -161,7 +161,7 @@ impl Generations {
         let watched = health.clone();
         tasks.spawn("feed", async move {
             let ended = feed.run().await;
-            ended.inspect_err(|error| error.look_at(&watched))
+            ended.inspect_err(|error| error.report_to(&watched))
         });
         let dispatch = DispatchTask {
             extractor,
@@ -174,7 +174,7 @@ impl Generations {
         let watched = health.clone();
         tasks.spawn("dispatch", async move {
             let ended = dispatch.run().await;
-            ended.inspect_err(|error| error.look_at(&watched))
+            ended.inspect_err(|error| error.report_to(&watched))
         });
 
         let door = rpc::Door::new(

@@ -144,7 +144,7 @@ impl Health {
 
     /// Checks an error of the database for damage. Damage ends all that works on it: an answer from what is left would lack
     /// captures.
-    pub(crate) fn look_at(&self, error: &DbError) {
+    pub(crate) fn check_error(&self, error: &DbError) {
         if !error.is_damage() {
             return;
         }

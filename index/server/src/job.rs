@@ -103,7 +103,7 @@ impl Jobs {
             let waited =
                 batch::wait_while(self.batch.as_ref(), &job.id, self.limits, watching).await?;
             if waited.state.has_ended() {
-                return Ok(self.ended(waited));
+                return Ok(self.count_end(waited));
             }
             let replica = &waited.spec.replica;
             self.slow.note(replica.clone(), self.clock.instant());
@@ -122,10 +122,10 @@ impl Jobs {
             job = other;
         }
         let ended = batch::wait(self.batch.as_ref(), &job.id, self.limits).await?;
-        Ok(self.ended(ended))
+        Ok(self.count_end(ended))
     }
 
-    fn ended(&self, job: JobStatus) -> JobStatus {
+    fn count_end(&self, job: JobStatus) -> JobStatus {
         self.instruments.jobs.inc();
         job
     }

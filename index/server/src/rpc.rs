@@ -357,12 +357,12 @@ fn query_status(health: &Health, error: &QueryError) -> Status {
         return Kind::Invalid.status(error.to_string());
     }
     if let QueryError::Database(error) = error {
-        health.look_at(error);
+        health.check_error(error);
     }
     Kind::Storage.status(error.to_string())
 }
 
 fn storage(health: &Health, error: &DbError) -> Status {
-    health.look_at(error);
+    health.check_error(error);
     Kind::Storage.status(format!("cannot read the database of the index: {error}"))
 }

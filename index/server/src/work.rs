@@ -44,7 +44,7 @@ impl Worker for TidyWorker {
         let swept = spawn_blocking(move || {
             health.note(&captures)?;
             let swept = captures.sweep(ROWS);
-            Ok::<_, NoteError>(swept.inspect_err(|error| health.look_at(error))?)
+            Ok::<_, NoteError>(swept.inspect_err(|error| health.check_error(error))?)
         });
         let swept = swept.await??;
         // A query that began before the sweep may still run.
@@ -79,7 +79,7 @@ impl Worker for CheckWorker {
         let mut point = self.point.clone();
         let checked = spawn_blocking(move || {
             let checked = captures.check(&mut point, CHECKED);
-            let is_end = checked.inspect_err(|error| health.look_at(error))?;
+            let is_end = checked.inspect_err(|error| health.check_error(error))?;
             Ok::<_, DbError>((is_end, point))
         });
         let (is_end, point) = checked.await??;
@@ -232,7 +232,7 @@ fn differences(
             capture.timestamp.to_string(),
         );
         places.insert(place);
-        let stored = captures.stored(name, capture, line)?;
+        let stored = captures.find_capture(name, capture, line)?;
         if stored
             .as_ref()
             .is_none_or(|stored| !is_same(stored, capture))

@@ -131,12 +131,12 @@ impl<A: ProxiedArchive> ProxyServer<A> {
             Question::Recorded => text(lines(&self.clients().missing(key, now))),
             Question::Seeds => {
                 let list = seeds(&self.clients().missing(key, now), &self.label(&report.view));
-                attached(text(list), "attachment; filename=\"missing-seeds.txt\"")
+                as_download(text(list), "attachment; filename=\"missing-seeds.txt\"")
             }
             Question::Certificate => {
                 let pem = self.authority().certificate().to_owned();
                 let response = plain(StatusCode::OK, "application/x-x509-ca-cert", pem);
-                attached(response, "attachment; filename=\"holdfast-proxy-ca.pem\"")
+                as_download(response, "attachment; filename=\"holdfast-proxy-ca.pem\"")
             }
             Question::Stored => {
                 let collection = self.collection(&report.view);
@@ -366,7 +366,7 @@ fn text(text: String) -> Response<Body> {
     plain(StatusCode::OK, "text/plain; charset=utf-8", text)
 }
 
-fn attached(mut response: Response<Body>, disposition: &'static str) -> Response<Body> {
+fn as_download(mut response: Response<Body>, disposition: &'static str) -> Response<Body> {
     let disposition = HeaderValue::from_static(disposition);
     response
         .headers_mut()

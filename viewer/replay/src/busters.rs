@@ -85,12 +85,12 @@ impl BustedUrl {
         let left: Vec<&str> = query.split('&').filter(|own| !is_buster(own)).collect();
         let left = if is_moment(query) { Vec::new() } else { left };
         let whole = UrlKey::of(url);
-        let key = UrlKey::of(joined(path, &left));
+        let key = UrlKey::of(join(path, &left));
         if key == whole {
             return None;
         }
         // Parameters are sorted in keys: all that have the same ones but for busters begin alike.
-        let shared = shared(key.as_str(), whole.as_str());
+        let shared = shared_beginning(key.as_str(), whole.as_str());
         Some(Self {
             range: KeyRange::of_prefix(shared),
             key,
@@ -123,7 +123,7 @@ fn split(url: &str) -> Option<(&str, &str)> {
     url.split_once('?').filter(|(_, query)| !query.is_empty())
 }
 
-fn joined(path: &str, parameters: &[&str]) -> String {
+fn join(path: &str, parameters: &[&str]) -> String {
     if parameters.is_empty() {
         path.to_owned()
     } else {
@@ -133,7 +133,7 @@ fn joined(path: &str, parameters: &[&str]) -> String {
 
 /// Returns the beginning of keys that have the path of `key`, and the parameters that it shares with `whole` before any
 /// buster.
-fn shared(key: &str, whole: &str) -> String {
+fn shared_beginning(key: &str, whole: &str) -> String {
     let path = key.split('?').next().unwrap_or_default();
     let parameters = |text: &str| -> Vec<String> {
         let query = text.split_once('?').map_or("", |(_, query)| query);

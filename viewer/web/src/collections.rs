@@ -282,7 +282,7 @@ impl Worker for RuleReloadWorker {
         let mut states = self.states.clone();
         let looked = self.thread.run(move || {
             for (collection, seen) in &mut states {
-                look(collection, seen);
+                reload_if_changed(collection, seen);
             }
             states
         });
@@ -291,7 +291,7 @@ impl Worker for RuleReloadWorker {
     }
 }
 
-fn look(collection: &Collection, seen: &mut Vec<Fingerprint>) {
+fn reload_if_changed(collection: &Collection, seen: &mut Vec<Fingerprint>) {
     let now = fingerprints(&collection.rules);
     if *seen == now {
         return;

@@ -214,7 +214,7 @@ impl Server {
                 && is_of_worker
             {
                 let body = std::mem::take(&mut body);
-                *target = delivered::requested(target.clone(), head, body).await?;
+                *target = delivered::posted_target(target.clone(), head, body).await?;
             } else if !is_query {
                 return Err(not_allowed("GET, HEAD"));
             }

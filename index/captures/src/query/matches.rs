@@ -184,7 +184,7 @@ impl MatchingRows<'_> {
             if !self.view.shown.has(place.file) || !self.is_wanted(place.file)? {
                 continue;
             }
-            let Some((mut capture, source)) = self.shared.shown(&place, &packed)? else {
+            let Some((mut capture, source)) = self.shared.shown_capture(&place, &packed)? else {
                 continue;
             };
             if self.names_sources {
@@ -295,7 +295,7 @@ impl SharedState {
 
     /// Returns the capture of a row as answers show it, and its source. A capture that a file only tells of is shown if the
     /// file with its record is.
-    fn shown(
+    fn shown_capture(
         &self,
         place: &Place,
         packed: &PackedCapture,
@@ -317,7 +317,7 @@ impl SharedState {
             if !view.shown.has(place.file) {
                 continue;
             }
-            let Some((mut capture, source)) = self.shown(&place, &packed)? else {
+            let Some((mut capture, source)) = self.shown_capture(&place, &packed)? else {
                 continue;
             };
             name_source(&mut capture, place.position, &source);

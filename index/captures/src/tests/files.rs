@@ -252,15 +252,15 @@ fn stored_captures_can_be_compared() {
     captures.withdraw("a").unwrap();
     for capture in &all {
         assert_eq!(
-            captures.stored("a", capture, 0).unwrap().as_ref(),
+            captures.find_capture("a", capture, 0).unwrap().as_ref(),
             Some(capture)
         );
         let mut other = capture.clone();
         other.offset = Some(1);
-        assert_eq!(captures.stored("a", &other, 0), Ok(None));
+        assert_eq!(captures.find_capture("a", &other, 0), Ok(None));
         other.offset = None;
-        assert_eq!(captures.stored("a", &other, 0), Ok(None));
-        assert_eq!(captures.stored("b", capture, 0), Ok(None));
+        assert_eq!(captures.find_capture("a", &other, 0), Ok(None));
+        assert_eq!(captures.find_capture("b", capture, 0), Ok(None));
     }
 }
 

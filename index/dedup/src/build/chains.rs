@@ -12,7 +12,7 @@ use archive_formats::date::Stamp;
 use super::fact::{self, Origin, second};
 use super::{BuildError, SortedLines, Workspace};
 use crate::layout::{self, MAX_LINE};
-use crate::report::{BuildProblem, BuildReport, shown};
+use crate::report::{BuildProblem, BuildReport, printable};
 
 /// The most steps of a chain. Crawlers write the first capture as the origin, which is one step.
 const MAX_STEPS: u32 = 16;
@@ -152,7 +152,7 @@ impl Duplicate {
     }
 
     fn uri(&self) -> String {
-        shown(self.capture.original.as_deref().unwrap_or_default())
+        printable(self.capture.original.as_deref().unwrap_or_default())
     }
 }
 
@@ -291,7 +291,7 @@ impl ChainFollower<'_> {
         if digests.is_some_and(is_other) {
             self.report.add(BuildProblem::Contradiction {
                 uri: duplicate.uri(),
-                file: shown(first.file.as_deref().unwrap_or_default()),
+                file: printable(first.file.as_deref().unwrap_or_default()),
                 offset: first.offset.unwrap_or_default(),
             });
             return Ok(());
@@ -316,7 +316,7 @@ impl ChainFollower<'_> {
         }
         let line = Format::Cdxj.write(capture);
         if line.len() > MAX_LINE {
-            let uri = shown(&capture.key);
+            let uri = printable(&capture.key);
             self.report.add(BuildProblem::LongLine { uri });
             return Ok(());
         }

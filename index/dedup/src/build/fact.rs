@@ -10,7 +10,7 @@ use archive_formats::crawl_log::{CrawlLogLine, DuplicateOrigin};
 use archive_formats::date::{Stamp, WarcDate};
 
 use crate::layout;
-use crate::report::shown;
+use crate::report::printable;
 
 /// The extra field of a revisit: the time of its origin, or [`UNKNOWN`].
 const REVISIT: &str = "revisit";
@@ -49,15 +49,15 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Place(DuplicateOrigin { file, offset, time }) => {
-                write!(f, "{}, offset {offset}, {time}", shown(file))
+                write!(f, "{}, offset {offset}, {time}", printable(file))
             }
             Self::Record { id, capture } => {
                 if let Some((uri, time)) = capture {
-                    write!(f, "{} of {time}", shown(uri))?;
+                    write!(f, "{} of {time}", printable(uri))?;
                 }
                 let separator = if capture.is_some() { ", " } else { "" };
                 match id {
-                    Some(id) => write!(f, "{separator}record {}", shown(id)),
+                    Some(id) => write!(f, "{separator}record {}", printable(id)),
                     None => Ok(()),
                 }
             }

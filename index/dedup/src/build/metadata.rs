@@ -16,7 +16,7 @@ use archive_formats::warc::{Compression, End, ReadError, Reader, Record};
 use super::fact::{self, Fact, FactKind, NoCapture};
 use super::line::{BlockLine, LineReader};
 use crate::layout;
-use crate::report::{BuildProblem, BuildReport, shown};
+use crate::report::{BuildProblem, BuildReport, printable};
 
 /// The most bytes of the name of an organisation in the list of jobs.
 const LONGEST_ORGANIZATION: usize = 255;
@@ -95,7 +95,7 @@ impl MetadataRecord {
         let job = job.map_or_else(|| file.to_owned(), |job| format!("{organization}/{job}"));
         Some(Self {
             file: file.to_owned(),
-            uri: shown(uri),
+            uri: printable(uri),
             offset,
             kind,
             job: layout::key(&job),
@@ -117,7 +117,7 @@ impl MetadataRecord {
             record: self.uri.clone(),
             offset: self.offset,
             number,
-            problem: shown(problem),
+            problem: printable(problem),
         }
     }
 }
@@ -292,7 +292,7 @@ impl Collector {
             self.is_damaged = true;
             report.add(BuildProblem::Damage {
                 file: file.to_owned(),
-                problem: shown(&defect.to_string()),
+                problem: printable(&defect.to_string()),
             });
         }
     }

@@ -137,9 +137,9 @@ impl Extraction {
             Judgement::Unread(reason) => FileOutcome::Unread(reason),
             Judgement::Damaged(reason) => match self.unread.remove(name) {
                 Some(elsewhere) => FileOutcome::Unread(elsewhere),
-                None => failed(reason, writer, count),
+                None => failure(reason, writer, count),
             },
-            Judgement::Failed(reason) => failed(reason, writer, count),
+            Judgement::Failed(reason) => failure(reason, writer, count),
         };
         let verdict = self.follower.settle(self.number, name, outcome)?;
         match &verdict {
@@ -166,6 +166,6 @@ impl Extraction {
 }
 
 /// Returns a failure; the captures that could be read are shown if the file is parked for it.
-fn failed(reason: String, writer: FileWriter, count: u64) -> FileOutcome {
+fn failure(reason: String, writer: FileWriter, count: u64) -> FileOutcome {
     FileOutcome::Failed(reason, Some(writer).filter(|_| count > 0))
 }

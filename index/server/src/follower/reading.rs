@@ -200,7 +200,7 @@ impl Follower {
                 FileAction::Withdraw => {
                     update.withdraw(name);
                 }
-                FileAction::BringBack => {
+                FileAction::Reinstate => {
                     update.reinstate(name);
                 }
             }
@@ -225,7 +225,7 @@ impl Follower {
                     Self::put(state, file, now);
                 }
                 FileAction::Withdraw => state.queue.drop_file(&change.name),
-                FileAction::BringBack => {
+                FileAction::Reinstate => {
                     let entry = self.captures.file_entry(change.name.as_str())?;
                     if let Some(file) = entry.as_ref().and_then(waiting_file) {
                         Self::put(state, file, now);
@@ -298,7 +298,7 @@ impl FileChanges {
             FileAction::Nothing
             | FileAction::Index
             | FileAction::IndexAnew
-            | FileAction::BringBack => shown(false),
+            | FileAction::Reinstate => shown(false),
         })
     }
 

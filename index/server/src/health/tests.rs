@@ -172,7 +172,7 @@ fn flipped_bits_in_tables_are_no_shorter_answers() {
                 Ok(count) => assert_eq!(count, 5001, "{} {at}", table.display()),
                 Err(error) => {
                     assert!(error.is_damage(), "{error}");
-                    opened.health.look_at(&error);
+                    opened.health.check_error(&error);
                     drop(opened);
                     let again = open(&data, MEMORY).unwrap();
                     let reason = again.rebuilt.expect("it passes for whole");
@@ -201,7 +201,7 @@ async fn only_damage_ends_the_part() {
     let opened = open(&directory.path().join("captures"), MEMORY).unwrap();
     let path = directory.path().to_path_buf();
     let what = "no space".to_owned();
-    opened.health.look_at(&DbError::Io {
+    opened.health.check_error(&DbError::Io {
         path: path.clone(),
         what,
     });
@@ -209,7 +209,7 @@ async fn only_damage_ends_the_part() {
     stop.cancel();
     assert!(opened.health.clone().watch(stop).await.is_ok());
     let what = "a block differs".to_owned();
-    opened.health.look_at(&DbError::Damaged { path, what });
+    opened.health.check_error(&DbError::Damaged { path, what });
     let ended = opened.health.clone().watch(CancellationToken::new()).await;
     assert!(ended.unwrap_err().to_string().contains("a block differs"));
 }

@@ -200,7 +200,7 @@ impl Read for Inputs {
 
 fn import_status(health: &Health, error: ImportError) -> Status {
     if let ImportError::Database(error) = &error {
-        health.look_at(error);
+        health.check_error(error);
     }
     match error {
         ImportError::Input { source, .. } => Kind::Unavailable.status(source.to_string()),

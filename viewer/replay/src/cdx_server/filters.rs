@@ -14,7 +14,7 @@
 
 use archive_formats::cdx::query::{Anchoring, CaptureField, Filter, FilterTest, Pattern};
 
-use super::request_error::shown;
+use super::request_error::excerpt;
 use super::{Dialect, RequestError};
 
 /// The notation of the text of a filter.
@@ -28,7 +28,7 @@ enum Notation {
 /// Reads one filter.
 pub(super) fn read(dialect: Dialect, text: &str) -> Result<Filter, RequestError> {
     let (negate, notation, rest) = prefix(dialect, text);
-    let malformed = || RequestError::FilterForm(shown(text));
+    let malformed = || RequestError::FilterForm(excerpt(text));
     let (field, expression) = match rest.split_once(':') {
         Some((name, expression)) => match (field(dialect, name), dialect) {
             (Some(field), _) => (field, expression),
@@ -46,7 +46,7 @@ pub(super) fn read(dialect: Dialect, text: &str) -> Result<Filter, RequestError>
         Notation::Matches(anchoring) => {
             let pattern = Pattern::new(expression, anchoring);
             FilterTest::Matches(pattern.map_err(|why| RequestError::Pattern {
-                field: shown(rest.split(':').next().unwrap_or_default()),
+                field: excerpt(rest.split(':').next().unwrap_or_default()),
                 why,
             })?)
         }

@@ -10,7 +10,7 @@ use super::columns::ColumnChoice;
 use super::extras::{Extra, Extras};
 use super::pages::{PageRequest, PageSizes};
 use super::parameters::Parameters;
-use super::request_error::{refusal, shown};
+use super::request_error::{excerpt, refusal};
 use super::target::Target;
 use super::xml_query::XmlQuery;
 use super::{Column, Dialect, Refusal, RequestError, filters};
@@ -115,7 +115,7 @@ impl CdxRequest {
     pub fn empty_refusal(&self) -> Option<Refusal> {
         let is_page = matches!(self.pages, PageRequest::Page { .. });
         (self.dialect == Dialect::Pywb && is_page).then(|| {
-            let url = shown(&String::from_utf8_lossy(&self.url));
+            let url = excerpt(&String::from_utf8_lossy(&self.url));
             refusal(self.dialect, 404, &format!("No Captures found for: {url}"))
         })
     }

@@ -117,7 +117,7 @@ impl RequestError {
     pub(super) fn value(parameter: &'static str, value: &str, wanted: &'static str) -> Self {
         Self::Value {
             parameter,
-            value: shown(value),
+            value: excerpt(value),
             wanted,
         }
     }
@@ -125,7 +125,7 @@ impl RequestError {
     pub(super) fn field(parameter: &'static str, name: &str) -> Self {
         Self::Field {
             parameter,
-            name: shown(name),
+            name: excerpt(name),
         }
     }
 
@@ -182,7 +182,7 @@ pub(super) fn refusal(dialect: Dialect, status: u16, message: &str) -> Refusal {
 }
 
 /// Returns as much of a text as a message repeats.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn excerpt(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),

@@ -190,7 +190,7 @@ impl RowWriter {
                 out.push(b' ');
             }
             match column.value(run, to_second) {
-                Some(value) => put_value(out, self.shown(column, &value)),
+                Some(value) => put_value(out, self.without_label(column, &value)),
                 None => out.push(b'-'),
             }
         }
@@ -198,7 +198,7 @@ impl RowWriter {
     }
 
     /// Returns the value as lines of CDX have it: without the name of the usual algorithm.
-    fn shown<'a>(&self, column: &Column, value: &'a str) -> &'a str {
+    fn without_label<'a>(&self, column: &Column, value: &'a str) -> &'a str {
         let is_digest = column.value == ColumnValue::Field(CaptureField::Digest);
         if is_digest && self.dialect != Dialect::Pywb {
             value.strip_prefix("sha1:").unwrap_or(value)
@@ -225,7 +225,9 @@ impl RowWriter {
             }
             if has_header {
                 let value = column.value(run, true);
-                let value = value.as_deref().map_or("-", |v| self.shown(column, v));
+                let value = value
+                    .as_deref()
+                    .map_or("-", |v| self.without_label(column, v));
                 json::string(out, value);
             } else {
                 self.number_or_text(column, run, out);
@@ -276,7 +278,7 @@ impl RowWriter {
                 let digits = value.trim_start_matches('0');
                 out.extend_from_slice(if digits.is_empty() { "0" } else { digits }.as_bytes());
             }
-            Some(value) => json::string(out, self.shown(column, &value)),
+            Some(value) => json::string(out, self.without_label(column, &value)),
             None => out.extend_from_slice(absent.as_bytes()),
         }
     }

@@ -41,8 +41,8 @@ impl Target {
         };
         let (kind, bare) = match explicit {
             Some(kind @ (MatchKind::Exact | MatchKind::Range)) => (kind, url),
-            Some(kind) => (kind, widened(url).map_or(url, |(_, bare)| bare)),
-            None => widened(url).unwrap_or((MatchKind::Exact, url)),
+            Some(kind) => (kind, star_match(url).map_or(url, |(_, bare)| bare)),
+            None => star_match(url).unwrap_or((MatchKind::Exact, url)),
         };
         let mut asked = bare.to_vec();
         if dialect == Dialect::OutbackCdx {
@@ -78,7 +78,7 @@ fn match_kind(
 }
 
 /// Returns the match that a star asks for, and the URL without it.
-fn widened(url: &[u8]) -> Option<(MatchKind, &[u8])> {
+fn star_match(url: &[u8]) -> Option<(MatchKind, &[u8])> {
     if let Some(rest) = url.strip_prefix(b"*.") {
         return Some((MatchKind::Domain, rest.strip_suffix(b"*").unwrap_or(rest)));
     }

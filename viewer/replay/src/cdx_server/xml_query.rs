@@ -42,7 +42,7 @@ impl XmlQuery {
         let kind = match words.text("type")?.to_ascii_lowercase().as_str() {
             "" | "urlquery" => XmlQueryKind::Url,
             "prefixquery" => XmlQueryKind::Prefix,
-            other => XmlQueryKind::Unknown(super::request_error::shown(other)),
+            other => XmlQueryKind::Unknown(super::request_error::excerpt(other)),
         };
         let url = words.first("url").filter(|url| !url.is_empty());
         let url = url.ok_or(RequestError::Missing("q=url:"))?;

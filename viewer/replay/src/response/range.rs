@@ -57,7 +57,7 @@ impl Reply {
         }
         let (first, count) = match (length, ranges) {
             (Some(length), [range]) if method == ReplyMethod::Get && self.status == 200 => {
-                match wanted(range, length) {
+                match wanted_bytes(range, length) {
                     WantedBytes::Everything => (0, Some(length)),
                     WantedBytes::Part { first, last } => {
                         self.status = 206;
@@ -90,7 +90,7 @@ impl Reply {
     }
 }
 
-fn wanted(range: &[u8], length: u64) -> WantedBytes {
+fn wanted_bytes(range: &[u8], length: u64) -> WantedBytes {
     let parsed = parse(range);
     match parsed {
         Some((Some(first), _)) if first >= length => WantedBytes::Unsatisfiable,

@@ -88,17 +88,17 @@ fn reference(text: &str) -> Option<(char, &str)> {
         .count();
     let (name, behind) = text.split_at(end);
     if let Some(behind) = behind.strip_prefix(';') {
-        named(name).map(|c| (c, behind))
+        named_character(name).map(|c| (c, behind))
     } else {
         // Old pages leave the semicolon out; in a query `&copy=1` is no reference.
         let is_query = behind.starts_with('=');
         let is_old = LATIN_1.contains(&name) || matches!(name, "amp" | "lt" | "gt" | "quot");
-        let character = named(name).filter(|_| is_old && !is_query);
+        let character = named_character(name).filter(|_| is_old && !is_query);
         character.map(|c| (c, behind))
     }
 }
 
-fn named(name: &str) -> Option<char> {
+fn named_character(name: &str) -> Option<char> {
     let latin = LATIN_1.iter().position(|known| *known == name);
     let latin = latin.and_then(|at| char::from_u32(0xa0 + u32::try_from(at).ok()?));
     latin.or_else(|| {

@@ -143,15 +143,15 @@ fn faulty_change_of_rules_leaves_the_old() {
     let mut seen = fingerprints(&collection.rules);
     assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Block);
     write(&path, EXCLUDED);
-    look(&collection, &mut seen);
+    reload_if_changed(&collection, &mut seen);
     assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Exclude);
     write(&path, "nonsense");
-    look(&collection, &mut seen);
+    reload_if_changed(&collection, &mut seen);
     assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Exclude);
     std::fs::remove_file(&path).unwrap();
-    look(&collection, &mut seen);
+    reload_if_changed(&collection, &mut seen);
     assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Exclude);
     write(&path, BLOCKED);
-    look(&collection, &mut seen);
+    reload_if_changed(&collection, &mut seen);
     assert_eq!(verdict(&collection, "org,example)/a"), Verdict::Block);
 }

@@ -80,13 +80,13 @@ impl Server {
         let parsed = CdxRequest::parse(dialect, query.as_bytes(), form, &DEFAULT_PAGE_SIZES);
         let request = match parsed {
             Ok(request) => request,
-            Err(error) => return Ok(refused(&error.refusal(dialect))),
+            Err(error) => return Ok(refusal_response(&error.refusal(dialect))),
         };
         match request.pages {
             PageRequest::Whole => self.rows(visit, &request, None).await,
             PageRequest::Count { size } => {
                 let marks = self.walk(visit, &request, u64::MAX).await?;
-                Ok(refused(&match marks.count(size) {
+                Ok(refusal_response(&match marks.count(size) {
                     Some(count) => count.answer(dialect),
                     None => marks.unfinished().refusal(dialect),
                 }))
@@ -99,11 +99,11 @@ impl Server {
                 let marks = self.walk(visit, &request, captures).await?;
                 match marks.place(number, size) {
                     PagePlace::Beyond { pages } => Ok(match request.page_beyond(pages) {
-                        Some(error) => refused(&error.refusal(dialect)),
+                        Some(error) => refusal_response(&error.refusal(dialect)),
                         None => with_type(&request.form, Body::empty()),
                     }),
                     PagePlace::NotWalked { .. } => {
-                        Ok(refused(&marks.unfinished().refusal(dialect)))
+                        Ok(refusal_response(&marks.unfinished().refusal(dialect)))
                     }
                     place @ PagePlace::Known { .. } => {
                         self.rows(visit, &request, Some(place)).await
@@ -157,7 +157,7 @@ impl Server {
             && rows.count == 0
             && let Some(refusal) = request.empty_refusal()
         {
-            return Ok(refused(&refusal));
+            return Ok(refusal_response(&refusal));
         }
         let first = first.unwrap_or_default();
         let mut response = if rows.writer.is_none() {
@@ -241,7 +241,7 @@ impl RowStream {
 }
 
 /// Returns a short answer that is no rows: a refusal, or a number of pages.
-fn refused(refusal: &Refusal) -> Response<Body> {
+fn refusal_response(refusal: &Refusal) -> Response<Body> {
     let mut response = Response::new(Body::from(refusal.body.clone()));
     *response.status_mut() =
         StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST);

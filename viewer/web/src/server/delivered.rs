@@ -59,7 +59,7 @@ pub(super) fn facts(headers: &HeaderMap) -> FetchFacts<'_> {
 }
 
 /// Returns the target of a request that is no GET: its method and its body are in the key.
-pub(super) async fn requested(
+pub(super) async fn posted_target(
     target: Target,
     head: &request::Parts,
     body: Body,
@@ -105,18 +105,18 @@ impl Server {
             | Delivery::Loader
             | Delivery::FramePage
             | Delivery::ServiceWorker => {
-                return Ok(self.undivided(visit, asked, shown, url, fields));
+                return Ok(self.serve_unchanged(visit, asked, shown, url, fields));
             }
         };
         let Ok(base) = Url::parse(url) else {
-            return Ok(self.undivided(visit, asked, shown, url, fields));
+            return Ok(self.serve_unchanged(visit, asked, shown, url, fields));
         };
-        self.rewritten(visit, asked, shown, (form, base), fields)
+        self.serve_rewritten(visit, asked, shown, (form, base), fields)
             .await
     }
 
     /// Answers with bytes as they are.
-    fn undivided(
+    fn serve_unchanged(
         &self,
         visit: &Visit,
         asked: &CaptureRequest<'_>,
@@ -168,7 +168,7 @@ impl Server {
     }
 
     /// Answers with a document that is rewritten on its way.
-    async fn rewritten(
+    async fn serve_rewritten(
         &self,
         visit: &Visit,
         asked: &CaptureRequest<'_>,

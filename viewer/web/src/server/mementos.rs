@@ -27,7 +27,7 @@ impl Server {
             let fields = empty_time_gate(&visit.addresses, target.url());
             notice.with_fields(fields)
         };
-        let (modifier, applied) = preferred(modifier, headers);
+        let (modifier, applied) = preferred_modifier(modifier, headers);
         let asked = CaptureRequest::new(modifier, headers);
         let to_page = (modifier, target);
         if let Some(other) = self.instead_of_page(visit, asked.delivery(), None, to_page) {
@@ -72,7 +72,7 @@ impl Server {
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Notice> {
         let is_negotiable = modifier.is_none();
-        let (modifier, applied) = preferred(modifier, headers);
+        let (modifier, applied) = preferred_modifier(modifier, headers);
         let asked = CaptureRequest::new(modifier, headers);
         let to_page = (modifier, target);
         if let Some(other) = self.instead_of_page(visit, asked.delivery(), Some(time), to_page) {
@@ -107,7 +107,7 @@ impl Server {
 }
 
 /// Returns the modifier of the path, or else the one that is preferred, with the preference that is met by it.
-fn preferred(
+fn preferred_modifier(
     modifier: Option<Modifier>,
     headers: &HeaderMap,
 ) -> (Option<Modifier>, Option<Preference>) {
