@@ -10,7 +10,7 @@ use crate::place::Place;
 /// The place that a check has reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckPoint {
-    /// The last row that was read; none: the first one comes next.
+    /// The last row that was read; `None` before the first one.
     last: Option<Place>,
 }
 

@@ -251,7 +251,7 @@ impl Captures {
         }))
     }
 
-    /// Returns how far the archive was followed; none: it was not.
+    /// Returns how far the archive was followed; `None` if it was not.
     pub fn follow_position(&self) -> Result<Option<FollowPosition>, DbError> {
         let row = self.shared.tables.follow.get(&0)?;
         Ok(row.map(|FollowRow { feed, position }| FollowPosition { feed, position }))

@@ -1,8 +1,8 @@
 //! The captures of an archive by URL and time, in a table that is searched, filled, imported and exported.
 //!
-//! Owns the table of captures: its keys, the files and sets that captures come from, and the queries over them. Keeps for
-//! those who follow an archive how far they are, and which files wait. Does not read archive files, does not decide who may
-//! see what, and knows no network. It is a cache: what comes from files can be made again from them at any time.
+//! Owns the table of captures: its keys, the files and sets that captures come from, and the queries over them. Stores for
+//! the part that follows an archive its position, and the files that wait. Does not read archive files, does not decide who
+//! may see what, and knows no network. It is a cache: what comes from files can be made again from them at any time.
 //!
 //! The rooms, in reading order:
 //! - `captures`: the handle; `open`: opens an index, and `rekey` makes new keys for one of older rules; `shared`: the state

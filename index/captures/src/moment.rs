@@ -48,7 +48,7 @@ impl Moment {
         Self(self.0.saturating_add(1))
     }
 
-    /// Returns the timestamp; none if the bits are those of no date.
+    /// Returns the timestamp; `None` if the bits are not those of a date.
     pub(crate) fn stamp(self) -> Option<Stamp> {
         let mut bits = self.0 >> 1;
         let mut parts = [0; 7];

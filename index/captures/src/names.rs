@@ -13,9 +13,9 @@ const ROOM: usize = 1 << 14;
 /// The file that a capture stands in, and how it came into the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
-    /// The set that the capture was imported with; none: it stands in a file of the archive.
+    /// The set that the capture was imported with; `None` for one of a file of the archive.
     pub(crate) set: Option<Arc<str>>,
-    /// The name of the file; none: the imported line names no file.
+    /// The name of the file; `None` if the imported line names none.
     pub(crate) file: Option<Arc<str>>,
 }
 

@@ -132,7 +132,7 @@ pub(crate) enum ProgressRow {
 /// The meaning of the number of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NumberRow {
-    /// The set that it was imported with; none: it is a file of the archive.
+    /// The set that it was imported with; `None` for a file of the archive.
     pub(crate) set: Option<String>,
     /// The name; empty: the lines of an import name no file.
     pub(crate) name: String,

@@ -20,7 +20,7 @@ pub(crate) struct Sweep {
     numbers: Vec<u32>,
     /// The imports whose rows go.
     imports: Vec<u32>,
-    /// The last row that was read; none: the first one comes next.
+    /// The last row that was read; `None` before the first one.
     last: Option<Place>,
     /// The view when it began: queries of earlier ones may still see what goes.
     generation: u64,
@@ -84,7 +84,7 @@ impl Captures {
 }
 
 impl SharedState {
-    /// Finds the numbers whose rows nobody can see; none: there are no such rows.
+    /// Finds the numbers whose rows nobody can see; `None` if there are no such rows.
     fn begin_sweep(&self, ledger: &Ledger, generation: u64) -> Result<Option<Sweep>, DbError> {
         let mut sweep = Sweep {
             dead: NumberSet::default(),

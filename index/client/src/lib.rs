@@ -22,7 +22,7 @@
 //!
 //! Invariants:
 //! - an answer that was cut is an error, never a shorter answer;
-//! - every wait has a limit, and memory is bounded: what nobody reads is not sent.
+//! - every wait has a limit, and memory is bounded: the index sends no faster than its answers are read.
 //!
 //! With the feature `fake`, it has an index in memory for the tests of code that asks one.
 //!

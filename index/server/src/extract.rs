@@ -76,7 +76,7 @@ struct ManifestLine {
 }
 
 impl Extractor {
-    /// Reads a batch, and settles its files. Those that are not settled when it fails wait again.
+    /// Reads a batch, and settles its files. Files that are not settled when it fails wait again.
     pub(crate) async fn read(&self, files: FileBatch) -> Result<(), BatchError> {
         let number = files.number;
         let ended = self.read_files(files).await;
@@ -217,7 +217,7 @@ impl Extractor {
         })
     }
 
-    /// Reads the captures of one file again. `None`: it cannot be read whole now, which other jobs find out as well.
+    /// Reads the captures of one file again. `None` if it cannot be read whole now, which other jobs find out as well.
     pub(crate) async fn read_again(
         &self,
         name: &FileName,

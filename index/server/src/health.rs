@@ -2,8 +2,8 @@
 //!
 //! Owns a small file beside the directory of the database, `<data>.state.json`: how far the database had come when that was
 //! last durable, which imported sets it had, and whether it was found damaged. A database that is behind that file has lost
-//! rows, whatever it says of itself. One that is damaged is begun anew at its next opening, and the sets that went with it
-//! are named until they are imported again.
+//! rows, whatever it says of itself. A damaged database is rebuilt at its next opening, and the sets that went with it are
+//! named until they are imported again.
 //!
 //! Not promised: that rows of the last seconds before a damage are missed. The file is written after the database.
 

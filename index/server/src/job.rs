@@ -156,7 +156,7 @@ impl Jobs {
         Ok(self.batch.submit(&submission).await?)
     }
 
-    /// Ends a job that nobody waits for. One that cannot be reached ends by itself.
+    /// Ends a job that nobody waits for. A job that cannot be reached ends by itself.
     async fn cancel(&self, id: &JobId) {
         let cancelled: Result<_, ClientError> = self.batch.cancel(id).await;
         if let Err(error) = cancelled {

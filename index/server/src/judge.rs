@@ -1,8 +1,8 @@
 //! Decides by the report of a job whether a file counts as extracted. Pure.
 //!
 //! A file that no node has read waits for its nodes: that is no failure of the file. Damaged bytes may be whole in another
-//! replica, or after a repair: that is a failure, and tried again. What is wrong in the archived bytes themselves stays wrong:
-//! the captures around it are in the index, and the rest is counted.
+//! replica, or after a repair: that is a failure, and the file is tried again. What is wrong in the archived bytes
+//! themselves stays wrong: the captures around it are in the index, and the rest is counted.
 
 use archive_model::{FailureKind, Root};
 

@@ -120,7 +120,7 @@ impl Clients {
         table.state(key, now, &self.limits).view = Arc::new(view);
     }
 
-    /// Starts or stops the recording of missing URLs. Those that were recorded stay.
+    /// Starts or stops the recording of missing URLs. The list stays as it is.
     pub(crate) fn set_recording(&self, key: &ClientKey, now: Instant, is_recording: bool) {
         let mut table = self.table();
         table.state(key, now, &self.limits).is_recording = is_recording;

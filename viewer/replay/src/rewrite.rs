@@ -149,7 +149,7 @@ impl PageRewriter {
         self.encoding
     }
 
-    /// Rewrites the next bytes of the page. What is finished of it is appended to `out`.
+    /// Rewrites the next bytes of the page. The part of it that is finished is appended to `out`.
     ///
     /// # Errors
     /// Fails if the page needs too much memory, and then for all that follows.

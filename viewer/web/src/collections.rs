@@ -65,7 +65,8 @@ pub(crate) struct Collections {
     all: Arc<BTreeMap<String, Arc<Collection>>>,
 }
 
-/// The mark that tells one state of a file from another: when it was written, and how long it is. `None`: it cannot be looked at.
+/// The mark that tells one state of a file from another: when it was written, and how long it is. `None` if the file cannot
+/// be read.
 type Fingerprint = Option<(SystemTime, u64)>;
 
 impl Collections {

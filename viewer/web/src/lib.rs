@@ -1,7 +1,7 @@
 //! The part `viewer`: the replay listener, where captures are looked up and replayed, and the page host, where people find them.
 //!
-//! Owns the two listeners ([`serve`]), and what it takes to ask the index, the archive and the rules with each request. What is
-//! decided is decided in `viewer-replay`; this crate waits, streams and limits.
+//! Owns the two listeners ([`serve`]), and what it takes to ask the index, the archive and the rules with each request.
+//! Decisions are made in `viewer-replay`; this crate waits, streams and limits.
 //!
 //! - `listener`: connections and their limits;
 //! - `server`: one request to the replay listener in, one answer out; its modules are the routes;

@@ -1,7 +1,8 @@
 //! The listeners of the part: connections in, requests to the server, and an end that is graceful and has an end.
 //!
-//! Owns the choice between TLS and plain HTTP, and how long a handshake may take. Who speaks plain HTTP where TLS is spoken is
-//! told so, whatever the request. The connections themselves are accepted and limited in [`viewer_proxy::connections`].
+//! Owns the choice between TLS and plain HTTP, and how long a handshake may take. A client that speaks plain HTTP where TLS
+//! is spoken is told so, whatever its request. The connections themselves are accepted and limited in
+//! [`viewer_proxy::connections`].
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -107,7 +108,7 @@ impl<S: Site> SiteConnection<S> {
         }
     }
 
-    /// Returns whether a client begins with something else than a TLS handshake. One that says nothing is left to the
+    /// Returns whether a client begins with something else than a TLS handshake. A client that sends nothing is left to the
     /// handshake.
     async fn is_plain(&self, stream: &TcpStream) -> bool {
         let mut first = [HANDSHAKE];

@@ -9,7 +9,7 @@ pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(u8::try_from(number).unwrap_or(0));
 }
 
-/// Reads a number; none if it is cut off or too large.
+/// Reads a number; `None` if it is cut off or too large.
 pub(super) fn take_number(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {
@@ -32,7 +32,7 @@ pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Reads text; none if it is cut off, or no text.
+/// Reads text; `None` if it is cut off, or is not UTF-8.
 pub(super) fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     let length = usize::try_from(take_number(rest)?).ok()?;
     let (text, tail) = rest.split_at_checked(length)?;

@@ -108,7 +108,7 @@ fn host(key: &str) -> Option<(&str, &str)> {
     Some(host.find(':').map_or((host, ""), |at| host.split_at(at)))
 }
 
-/// Returns scheme and host of a key; none if it has no host that is turned round.
+/// Returns scheme and host of a key; `None` if it has no host that is reversed.
 fn push_host(url: &mut String, key: &str, marks: u8) -> Option<()> {
     let (labels, port) = host(key)?;
     url.push_str(if marks & HTTPS == 0 {

@@ -157,7 +157,7 @@ enum InputState {
 }
 
 impl Inputs {
-    /// Returns the name of the next input; `None`: there are no more, or the import was cut.
+    /// Returns the name of the next input; `None` if there are no more, or the import was cut.
     fn next_input(&mut self) -> Option<String> {
         if self.name.is_none() && self.state == InputState::Between {
             self.receive();

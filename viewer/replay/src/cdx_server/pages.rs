@@ -351,8 +351,8 @@ impl CdxRequest {
         }
     }
 
-    /// Returns the name of the question whose pages are asked for: equal for requests with equal pages. Who asks is not in
-    /// it.
+    /// Returns the name of the question whose pages are asked for: equal for requests with equal pages. The client is not
+    /// in it.
     pub fn page_key(&self) -> String {
         let query = &self.query;
         format!(

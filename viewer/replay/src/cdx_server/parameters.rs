@@ -1,7 +1,7 @@
 //! The parameters of a request: a query string, and a form if one was posted.
 //!
 //! Owns their decoding: `+` is a blank, `%41` a byte, and what is no escape stays. Values are bytes, because archived URLs
-//! are; who needs text asks for it.
+//! are; a caller that needs text asks for it.
 
 use super::RequestError;
 

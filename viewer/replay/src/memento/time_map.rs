@@ -77,7 +77,7 @@ pub struct TimeMap<'a> {
 /// A writer of TimeMaps.
 ///
 /// [`begin`](Self::begin), then each capture, or each page of one that is only an index of its pages, then
-/// [`end`](Self::end). What is written is appended to a text that the caller empties when it likes.
+/// [`end`](Self::end). The output is appended to a text, which the caller may empty at any time.
 #[derive(Debug)]
 pub struct TimeMapWriter<'a> {
     map: TimeMap<'a>,

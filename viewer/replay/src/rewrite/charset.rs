@@ -42,7 +42,7 @@ pub fn sheet_text<'a>(content_type: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, s
     let own = || {
         let label = bytes.strip_prefix(RULE)?.split(|b| *b == b'"').next()?;
         let found = Encoding::for_label_no_replacement(label)?;
-        // One that can be read in ASCII is not UTF-16.
+        // A declaration that can be read as ASCII is not UTF-16.
         Some(if found == UTF_16BE || found == UTF_16LE {
             UTF_8
         } else {

@@ -1,6 +1,6 @@
 //! Looking captures up for a visitor: those near to a time, and the first and last ones.
 //!
-//! Owns how much is asked of the index. What the visitor may not know of is left out here already.
+//! Owns how much is asked of the index. Captures that the visitor may not know of are left out here already.
 
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureQuery, KeyMatch, Limit, MAX_FILTERS, Order};

@@ -1,6 +1,6 @@
 //! `TimeMaps`: all captures of a URL, paged where there are many.
 //!
-//! Owns what a `TimeMap` lists: captures that the visitor may see. What is blocked is not in it.
+//! Owns what a `TimeMap` lists: captures that the visitor may see. Blocked captures are not in it.
 
 use std::io;
 
