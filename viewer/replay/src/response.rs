@@ -121,7 +121,7 @@ impl Reply {
                 }
                 FieldUse::Coding if !options.is_decoded => reply.pass(field),
                 FieldUse::Representation | FieldUse::Coding | FieldUse::Reported => {
-                    told.push(field)
+                    told.push(field);
                 }
             }
         }
