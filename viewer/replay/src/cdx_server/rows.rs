@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureField, CollapsedRun, Cursor};
-use archive_formats::date::Stamp;
+
+use crate::memento::http_date;
 
 use super::json::{self, Object};
 use super::xml::XmlWriter;
@@ -328,12 +329,4 @@ fn link_target(url: &[u8]) -> String {
         }
     }
     target
-}
-
-/// Returns a date as HTTP has it.
-fn http_date(stamp: Stamp) -> String {
-    stamp
-        .time()
-        .strftime("%a, %d %b %Y %H:%M:%S GMT")
-        .to_string()
 }
