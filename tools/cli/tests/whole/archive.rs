@@ -52,8 +52,21 @@ impl Archive {
         Self::with(settings, &["--processes"])
     }
 
+    /// One that is not started, in a new directory which `fill` has filled.
+    pub fn in_directory(fill: impl FnOnce(&Path)) -> Self {
+        let archive = Self::new(&[]);
+        fill(archive.directory.path());
+        archive
+    }
+
     fn with(set: &[&str], words: &[&str]) -> Self {
-        let mut archive = Self {
+        let mut archive = Self::new(set);
+        archive.up(words);
+        archive
+    }
+
+    fn new(set: &[&str]) -> Self {
+        Self {
             directory: tempfile::tempdir().expect("a directory"),
             settings: set
                 .iter()
@@ -61,9 +74,7 @@ impl Archive {
                 .collect(),
             up: None,
             parts: Vec::new(),
-        };
-        archive.up(words);
-        archive
+        }
     }
 
     /// Starts `holdfast up` on the directory and waits until everything lives.

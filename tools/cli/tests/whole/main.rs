@@ -29,6 +29,7 @@ mod mounted;
 mod mounts;
 mod names;
 mod older;
+mod older_builds;
 mod rebuilds;
 mod removals;
 mod repairs;

@@ -1,0 +1,130 @@
+//! Data directories that earlier builds wrote open as they are, and what they hold is told in the same words.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::archive::Archive;
+
+/// Where the directory was when it was written.
+const OLD_PLACE: &str = "/srv/archive";
+
+/// Answers of the build that wrote it, with the words that ask for them.
+const ANSWERS: [(&str, &[&str]); 8] = [
+    ("list", &["list"]),
+    ("stat-a.bin", &["stat", "a.bin"]),
+    ("stat-b.bin", &["stat", "b.bin"]),
+    ("stat-c.bin", &["stat", "c.bin"]),
+    ("attic", &["attic", "list"]),
+    ("anomalies", &["anomalies", "--all"]),
+    ("audit", &["audit"]),
+    ("captures", &["captures", "http://example.org/"]),
+];
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/archive-before-one-house.tar.gz")
+}
+
+/// Unpacks it into `into`, and makes its settings those of this place.
+fn unpack(into: &Path) {
+    let status = Command::new("tar")
+        .args(["--no-same-owner", "-xzf"])
+        .arg(golden())
+        .arg("-C")
+        .arg(into)
+        .status();
+    assert!(status.expect("tar").success());
+    let data = into.join("data");
+    let settings = std::fs::read_dir(data.join("settings")).expect("list");
+    let mut files: Vec<PathBuf> = settings.map(|entry| entry.expect("entry").path()).collect();
+    files.push(data.join("client.toml"));
+    files.extend(["one", "two"].map(|node| data.join(node).join("node/volumes.json")));
+    let mut ports = BTreeMap::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("read");
+        let text = text.replace(OLD_PLACE, data.to_str().expect("text"));
+        std::fs::write(&file, with_free_ports(&text, &mut ports)).expect("write");
+    }
+}
+
+/// The text with a free port in the place of each, the same for the same. They are held until all are known.
+fn with_free_ports(text: &str, ports: &mut BTreeMap<u16, TcpListener>) -> String {
+    let mut out = String::new();
+    let mut pieces = text.split_inclusive(':').peekable();
+    while let Some(piece) = pieces.next() {
+        out.push_str(piece);
+        let Some(next) = pieces.peek_mut() else { break };
+        let digits = next
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(next.len());
+        let is_address = piece.ends_with("127.0.0.1:") || piece.ends_with("localhost:");
+        let Some(old) = next[..digits].parse().ok().filter(|_| is_address) else {
+            continue;
+        };
+        let listener = ports
+            .entry(old)
+            .or_insert_with(|| TcpListener::bind("127.0.0.1:0").expect("a port"));
+        out.push_str(
+            &listener
+                .local_addr()
+                .expect("an address")
+                .port()
+                .to_string(),
+        );
+        *next = &next[digits..];
+    }
+    out
+}
+
+/// Fails if a table, a sidecar, a manifest, a client file or a settings file of an earlier build is refused or misread, or a
+/// field of a document that scripts read has another name or value.
+#[test]
+fn archive_of_an_earlier_build_is_as_it_was() {
+    let mut archive = Archive::in_directory(unpack);
+    archive.up(&[]);
+    for (answer, words) in ANSWERS {
+        let path = archive.path("said").join(format!("{answer}.json"));
+        let said: Value =
+            serde_json::from_slice(&std::fs::read(path).expect("read")).expect(answer);
+        assert_eq!(archive.json(words, 0), said, "{answer}");
+    }
+    // The second one was open, and has ended after a week.
+    let requests = archive.json(&["requests", "--all"], 0);
+    let acts: Vec<_> = requests["requests"]
+        .as_array()
+        .expect("requests")
+        .iter()
+        .collect();
+    assert_eq!(acts.len(), 2, "{requests:#}");
+    assert_eq!(acts[0]["state"], "done", "{requests:#}");
+
+    for name in ["b.bin", "c.bin", "d.bin", "pages.warc.gz"] {
+        let out = archive.path(name);
+        archive
+            .run(&["get", name, "--output", out.to_str().expect("text")])
+            .expect(0);
+    }
+    let receipt = archive.path("said/receipt-d.bin.json");
+    archive
+        .run(&["verify", "receipt", receipt.to_str().expect("text")])
+        .expect(0);
+    let audit = archive.data().join("repository/audit");
+    archive
+        .run(&["verify", "audit", audit.to_str().expect("text")])
+        .expect(0);
+    archive.run(&["check", "checksums"]).expect(0);
+    let volumes = archive.json(&["volume", "list"], 0);
+    let volumes = volumes["volumes"].as_array().expect("volumes").iter();
+    let modes: Vec<_> = volumes.map(|volume| &volume["status"]["mode"]).collect();
+    assert_eq!(modes, ["read-only", "read-write", "read-write"]);
+
+    // It goes on from there.
+    archive.store("new.bin", 1000);
+    archive.down();
+    archive.up(&[]);
+    archive.run(&["check", "checksums"]).expect(0);
+    archive.stop();
+}
