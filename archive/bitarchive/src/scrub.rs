@@ -115,7 +115,6 @@ impl Scrub {
         self.tasks.spawn_blocking(name, move || {
             // Nobody waits any more when the node stops.
             drop(done.send(work(&round)));
-            Ok::<(), std::convert::Infallible>(())
         });
     }
 

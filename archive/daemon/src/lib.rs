@@ -53,6 +53,6 @@ pub use metrics::{Counter, Gauge, Histogram, Metrics};
 pub use notify::{Notifier, NotifySettings};
 pub use run::{Daemon, DaemonSettings, Panicked, RunError, run, spare};
 pub use settings::{ByteSize, Period};
-pub use tasks::{TaskError, Tasks};
+pub use tasks::{Outcome, TaskError, Tasks};
 pub use thread::OwnThread;
 pub use worker::{Step, Worker, WorkerError, Workers};

@@ -18,7 +18,6 @@ mod settings;
 mod smtp;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -124,7 +123,6 @@ impl Notifier {
             tokio::join!(telling.run(&stop), send(command), send(smtp));
             // What was taken last.
             telling.write().await;
-            Ok::<(), Infallible>(())
         });
         Ok(Self(Some(shared)))
     }

@@ -27,6 +27,24 @@ tokio::task_local! {
     static NAME: Arc<str>;
 }
 
+/// The end of a task: `()` where nothing can fail, else a `Result`.
+pub trait Outcome: Send + 'static {
+    /// Returns the error that shall stop all tasks.
+    fn failure(self) -> Option<AnyError>;
+}
+
+impl Outcome for () {
+    fn failure(self) -> Option<AnyError> {
+        None
+    }
+}
+
+impl<E: Into<AnyError> + Send + 'static> Outcome for Result<(), E> {
+    fn failure(self) -> Option<AnyError> {
+        self.err().map(Into::into)
+    }
+}
+
 /// The tasks of one process, cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Tasks {
@@ -108,19 +126,15 @@ impl Tasks {
     }
 
     /// Starts a task that lives until the stop. It watches [`Tasks::stop`] itself. Inside a runtime only.
-    pub fn spawn<E: Into<AnyError> + Send + 'static>(
-        &self,
-        name: &str,
-        future: impl Future<Output = Result<(), E>> + Send + 'static,
-    ) {
+    pub fn spawn(&self, name: &str, future: impl Future<Output = impl Outcome> + Send + 'static) {
         self.start(name, future, Lives::UntilStop);
     }
 
     /// Starts a task that may end. An error still stops everything. Inside a runtime only.
-    pub fn spawn_once<E: Into<AnyError> + Send + 'static>(
+    pub fn spawn_once(
         &self,
         name: &str,
-        future: impl Future<Output = Result<(), E>> + Send + 'static,
+        future: impl Future<Output = impl Outcome> + Send + 'static,
     ) {
         self.start(name, future, Lives::UntilDone);
     }
@@ -147,10 +161,10 @@ impl Tasks {
     }
 
     /// Starts blocking code on a thread of its own; it may end. Inside a runtime only.
-    pub fn spawn_blocking<E: Into<AnyError> + Send + 'static>(
+    pub fn spawn_blocking<O: Outcome>(
         &self,
         name: &str,
-        work: impl FnOnce() -> Result<(), E> + Send + 'static,
+        work: impl FnOnce() -> O + Send + 'static,
     ) {
         let name = self.full_name(name);
         let named = Arc::clone(&name);
@@ -197,10 +211,10 @@ impl Tasks {
         }
     }
 
-    fn start<E: Into<AnyError> + Send + 'static>(
+    fn start(
         &self,
         name: &str,
-        future: impl Future<Output = Result<(), E>> + Send + 'static,
+        future: impl Future<Output = impl Outcome> + Send + 'static,
         lives: Lives,
     ) {
         let name = self.full_name(name);
@@ -210,12 +224,7 @@ impl Tasks {
     }
 
     /// A second task waits for the first, because only a join handle sees a panic.
-    fn supervise<E: Into<AnyError> + Send + 'static>(
-        &self,
-        name: Arc<str>,
-        handle: JoinHandle<Result<(), E>>,
-        lives: Lives,
-    ) {
+    fn supervise(&self, name: Arc<str>, handle: JoinHandle<impl Outcome>, lives: Lives) {
         let shared = Arc::clone(&self.shared);
         let id = {
             let mut state = shared.state();
@@ -229,13 +238,10 @@ impl Tasks {
         drop(self.shared.tracker.spawn(async move {
             let outcome = handle.await;
             let early = lives == Lives::UntilStop && !shared.stop.is_cancelled();
-            let failure = match outcome {
-                Ok(Ok(())) if early => Some(TaskError::Ended { name }),
-                Ok(Ok(())) => None,
-                Ok(Err(error)) => Some(TaskError::Failed {
-                    name,
-                    source: error.into(),
-                }),
+            let failure = match outcome.map(Outcome::failure) {
+                Ok(None) if early => Some(TaskError::Ended { name }),
+                Ok(None) => None,
+                Ok(Some(source)) => Some(TaskError::Failed { name, source }),
                 // Only `join` cancels, and says so itself.
                 Err(error) => reason(error).map(|reason| TaskError::Panicked { name, reason }),
             };
@@ -317,7 +323,7 @@ mod tests {
         let tasks = Tasks::new();
         tasks.spawn("one", until(tasks.stop()));
         tasks.spawn("two", until(tasks.stop()));
-        tasks.spawn_once("three", async { io::Result::Ok(()) });
+        tasks.spawn_once("three", async {});
         tasks.stop_all();
         joined(&tasks).await.unwrap();
     }

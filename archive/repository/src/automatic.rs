@@ -200,7 +200,6 @@ impl Automatic {
                 false
             });
             locked(&hands).ended(id, is_done, own.clock.now());
-            Ok::<(), std::convert::Infallible>(())
         });
     }
 

@@ -244,7 +244,6 @@ impl Daily {
                 // The depositor may have gone; then the store has failed already.
                 drop(chunks.send(Err(error.to_string())).await);
             }
-            Ok::<(), std::convert::Infallible>(())
         });
         if !self.mail.ask(spooled.name.clone(), claim, depositor).await {
             return Err(DailyError::Stopped);

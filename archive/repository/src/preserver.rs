@@ -289,7 +289,6 @@ impl Preserver {
             if let Err(status) = filed {
                 tracing::warn!(file = %name, %replica, %node, %status, "a copy that showed damage cannot be looked at; the next scrub or check will");
             }
-            Ok::<(), std::convert::Infallible>(())
         });
     }
 }

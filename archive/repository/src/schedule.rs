@@ -156,7 +156,7 @@ impl Schedule {
                     false
                 }
                 // It is due again at the next start.
-                None => return Ok::<(), std::convert::Infallible>(()),
+                None => return,
             };
             let now = own.clock.now();
             let period = period.unwrap_or(SignedDuration::from_hours(24));
@@ -173,7 +173,6 @@ impl Schedule {
             if over.send(()).is_err() {
                 tracing::debug!("the schedule has stopped");
             }
-            Ok(())
         });
     }
 }

@@ -351,7 +351,6 @@ async fn start_batches(
     let (own, tasks) = (batches.clone(), daemon.tasks.clone());
     daemon.tasks.spawn("batch", async move {
         own.dispatch(tasks).await;
-        Ok::<(), std::convert::Infallible>(())
     });
     Ok(batches)
 }

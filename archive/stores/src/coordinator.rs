@@ -348,7 +348,6 @@ impl Coordinator {
                 () = answered.cancelled() => {}
                 () = gone.closed() => mail.happened(watched, Event::SourceGone { requester }).await,
             }
-            Ok::<(), std::convert::Infallible>(())
         });
         self.depositors.insert(requester, depositor);
         Ok((

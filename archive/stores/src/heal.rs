@@ -62,7 +62,7 @@ impl Healer {
                 transfers.replicas.locate(&replica, &name).await
             };
             let located = tokio::select! {
-                () = stop.cancelled() => return Ok(()),
+                () = stop.cancelled() => return,
                 located = transfers.clock.timeout(limit, asking) => located,
             };
             let event = match located {
@@ -94,7 +94,6 @@ impl Healer {
                 }
             };
             transfers.mail.happened(name, event).await;
-            Ok::<(), std::convert::Infallible>(())
         });
     }
 
@@ -125,7 +124,7 @@ impl Healer {
         self.transfers.tasks.spawn_once("heal", async move {
             let waiting = turn(&transfers, turns, &name, &replica);
             let _turn = tokio::select! {
-                () = stop.cancelled() => return Ok(()),
+                () = stop.cancelled() => return,
                 turn = waiting => turn,
             };
             let giving = async {
@@ -145,7 +144,6 @@ impl Healer {
                 }
             };
             tokio::join!(transfers.fill(replica.clone(), item, chunks, sealed), giving);
-            Ok::<(), std::convert::Infallible>(())
         });
     }
 }

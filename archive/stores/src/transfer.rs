@@ -118,13 +118,11 @@ impl Transfers {
                 transfers
                     .fill_from(replica, item, chunks, sealed, route)
                     .await;
-                Ok::<(), std::convert::Infallible>(())
             });
         }
         let transfers = self.clone();
         self.tasks.spawn_once("transfer", async move {
             transfers.bring(arrival, lanes, meeting, with_md5).await;
-            Ok::<(), std::convert::Infallible>(())
         });
         seal
     }
@@ -209,7 +207,6 @@ impl Transfers {
                 None => Event::SourceGone { requester },
             };
             transfers.mail.happened(name, event).await;
-            Ok::<(), std::convert::Infallible>(())
         });
     }
 

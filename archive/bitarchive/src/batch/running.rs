@@ -1,7 +1,6 @@
 //! A job that runs: files are computed ahead, and what comes of them is given in the order of the names.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::num::NonZero;
 use std::pin::Pin;
@@ -189,7 +188,6 @@ impl Running {
         let (counted, after) = (Arc::clone(&shared), order.after.clone());
         batch.tasks.spawn_blocking("batch-count", move || {
             count(&counted, after);
-            Ok::<(), Infallible>(())
         });
         let mut ticks = interval_at(Instant::now() + EVERY, EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -322,7 +320,6 @@ impl Running {
         self.batch.tasks.spawn_blocking("batch-file", move || {
             let _counted = counted;
             file::compute(&shared, &name, turn);
-            Ok::<(), Infallible>(())
         });
     }
 

@@ -59,7 +59,7 @@ pub(super) fn start(
     tasks.spawn_once("drain", async move {
         let pass = Box::pin(hands.pass(&source, cursor));
         let passed = tokio::select! {
-            () = stop.cancelled() => return Ok(()),
+            () = stop.cancelled() => return,
             passed = pass => passed,
         };
         let passed = passed.unwrap_or_else(|status| {
@@ -72,7 +72,6 @@ pub(super) fn start(
         });
         // One that was ended meanwhile is not asked for.
         drop(tell.send(passed));
-        Ok::<(), std::convert::Infallible>(())
     });
     told
 }

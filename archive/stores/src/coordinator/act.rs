@@ -332,7 +332,6 @@ impl Coordinator {
             drop(depositor.replies.send(reply).await);
             // Nothing watches it any more, so that the stream of answers ends.
             depositor.answered.cancel();
-            Ok::<(), std::convert::Infallible>(())
         });
         Ok(())
     }

@@ -120,7 +120,6 @@ impl Processes {
         let stop = self.daemon.tasks.stop();
         self.daemon.tasks.spawn_once(&name.clone(), async move {
             watch(verb, (&name, &settings), child, &stop).await;
-            Ok::<(), std::convert::Infallible>(())
         });
         Ok(())
     }
