@@ -22,14 +22,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
-use archive_rpc::answers::{Outlet, Progress, answer_from, fail};
+use archive_rpc::answers::{Outlet, Progress, ROOM, answer_from, open, open_blocking};
 use archive_rpc::{AnswerStream, Answers, Kind, Services};
 use jiff::Timestamp;
 use proto_archive::wire::node_server::{Node as NodeService, NodeServer};
 use proto_archive::{convert as fields, wire};
-use tokio::runtime::Handle;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -113,15 +110,10 @@ fn answer<P: Send + Sync + 'static, T: Send + 'static>(
     name: &str,
     work: impl FnOnce(&P, &Answers<T>) -> Result<(), Status> + Send + 'static,
 ) -> Response<AnswerStream<T>> {
-    let (answers, stream) = mpsc::channel(4);
     let part = Arc::clone(part);
-    tasks.spawn_blocking(name, move || {
-        if let Err(status) = work(&part, &answers) {
-            Handle::current().block_on(fail(&answers, status));
-        }
-        Ok::<(), std::convert::Infallible>(())
-    });
-    Response::new(Box::pin(ReceiverStream::new(stream)))
+    let (stream, task) = open_blocking(ROOM, move |answers| work(&part, answers));
+    tasks.spawn_blocking(name, task);
+    Response::new(stream)
 }
 
 /// Runs `work` on threads that may block, for as long as what it sends is taken: a slow caller keeps none.
@@ -130,14 +122,12 @@ fn answer_in_turns<T: Send + 'static>(
     name: &str,
     work: impl FnMut(&mut Outlet<Result<T, Status>>) -> Result<Progress, Status> + Send + 'static,
 ) -> Response<AnswerStream<T>> {
-    let (answers, stream) = mpsc::channel(4);
-    tasks.spawn_once(name, async move {
-        if let Err(status) = answer_from(&answers, work).await {
-            fail(&answers, status).await;
-        }
-        Ok::<(), std::convert::Infallible>(())
-    });
-    Response::new(Box::pin(ReceiverStream::new(stream)))
+    let (stream, task) = open(
+        ROOM,
+        |answers| async move { answer_from(&answers, work).await },
+    );
+    tasks.spawn_once(name, task);
+    Response::new(stream)
 }
 
 #[tonic::async_trait]

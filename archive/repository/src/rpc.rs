@@ -20,14 +20,13 @@ use archive_jobs::Batches;
 use archive_ledger::admin::Admin;
 use archive_proof::{SigningKey, TrustFile};
 use archive_replicas::Replicas;
-use archive_rpc::answers::{fail, send};
+use archive_rpc::answers::{ROOM, open, send};
 use archive_rpc::{AnswerStream, Answers, Kind, Services};
 use proto_archive::wire::access_server::AccessServer;
 use proto_archive::wire::batch_server::BatchServer;
 use proto_archive::wire::ingest_server::IngestServer;
 use proto_archive::wire::preservation_server::PreservationServer;
-use tokio::sync::{Semaphore, mpsc};
-use tokio_stream::wrappers::ReceiverStream;
+use tokio::sync::Semaphore;
 use tonic::service::Routes;
 use tonic::{Response, Status};
 
@@ -103,15 +102,9 @@ impl Door {
     where
         F: Future<Output = Result<(), Status>> + Send + 'static,
     {
-        let (answers, stream) = mpsc::channel(4);
-        let work = Box::pin(work(answers.clone()));
-        self.tasks.spawn_once(name, async move {
-            if let Err(status) = work.await {
-                fail(&answers, status).await;
-            }
-            Ok::<(), std::convert::Infallible>(())
-        });
-        Response::new(Box::pin(ReceiverStream::new(stream)))
+        let (stream, task) = open(ROOM, work);
+        self.tasks.spawn_once(name, task);
+        Response::new(stream)
     }
 }
 

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::{SendTimeoutError, TrySendError};
 use tokio::task::spawn_blocking;
 use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use crate::status::Kind;
@@ -34,6 +35,48 @@ pub type Answers<T> = mpsc::Sender<Result<T, Status>>;
 
 /// The other end of [`Answers`], as tonic wants it.
 pub type AnswerStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// How many answers usually wait to be read.
+pub const ROOM: usize = 4;
+
+/// Opens a stream in which `room` answers may wait to be read, and the task that fills it: the caller starts the task
+/// among its own. The error that `work` ends with is the last answer.
+pub fn open<T, F>(
+    room: usize,
+    work: impl FnOnce(Answers<T>) -> F,
+) -> (AnswerStream<T>, impl Future<Output = ()> + Send + 'static)
+where
+    T: Send + 'static,
+    F: Future<Output = Result<(), Status>> + Send + 'static,
+{
+    let (answers, stream) = channel(room);
+    let work = Box::pin(work(answers.clone()));
+    let task = async move {
+        if let Err(status) = work.await {
+            fail(&answers, status).await;
+        }
+    };
+    (stream, task)
+}
+
+/// Does the same for work that blocks; the task needs a thread that may.
+pub fn open_blocking<T: Send + 'static>(
+    room: usize,
+    work: impl FnOnce(&Answers<T>) -> Result<(), Status> + Send + 'static,
+) -> (AnswerStream<T>, impl FnOnce() + Send + 'static) {
+    let (answers, stream) = channel(room);
+    let task = move || {
+        if let Err(status) = work(&answers) {
+            Handle::current().block_on(fail(&answers, status));
+        }
+    };
+    (stream, task)
+}
+
+fn channel<T: Send + 'static>(room: usize) -> (Answers<T>, AnswerStream<T>) {
+    let (answers, stream) = mpsc::channel(room);
+    (answers, Box::pin(ReceiverStream::new(stream)))
+}
 
 /// Sends one answer. Fails when the caller is gone, or leaves it unread for [`UNREAD`].
 pub async fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
@@ -60,7 +103,7 @@ pub fn send_blocking<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
 }
 
 /// Sends the error that ends the answers. A caller that is gone, or does not read within [`UNREAD`], needs none.
-pub async fn fail<T>(answers: &Answers<T>, error: Status) {
+async fn fail<T>(answers: &Answers<T>, error: Status) {
     drop(deliver(answers, Err(error), UNREAD).await);
 }
 

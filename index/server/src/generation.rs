@@ -185,6 +185,7 @@ impl Generations {
                 queries: self.settings.queries.get(),
                 temporary: self.settings.data.clone(),
             },
+            tasks.clone(),
         );
         let services = rpc::services(door);
         let (credentials, limits) = (self.credentials.clone(), self.limits);

@@ -4,19 +4,18 @@ mod bulk;
 
 use std::sync::Arc;
 
+use archive_daemon::Tasks;
 use archive_db::DbError;
-use archive_rpc::answers::{AnswerStream, Answers, fail, send_blocking};
+use archive_rpc::answers::{AnswerStream, Answers, ROOM, open_blocking, send_blocking};
 use archive_rpc::{Kind, Services};
 use index_captures::{FileProgress, QueryError};
 use proto_index::sets::SetName;
 use proto_index::status::{IndexStatus, MOST_PARKED, ParkedFile, SetStatus, names, optional_name};
 use proto_index::wire::captures_server::{Captures, CapturesServer};
 use proto_index::{capture, query, wire};
-use tokio::runtime::Handle;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio_stream::StreamExt;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -25,9 +24,6 @@ use crate::board::StatusBoard;
 use crate::follower::{Follower, split_reason};
 use crate::health::Health;
 use crate::metrics::Instruments;
-
-/// Messages on their way to a caller.
-const MESSAGES: usize = 4;
 
 /// The most captures of one message.
 const TOGETHER: usize = 1000;
@@ -51,6 +47,7 @@ pub(crate) struct Door {
     pub(crate) queries: Arc<Semaphore>,
     bulk: Arc<Semaphore>,
     temporary: std::path::PathBuf,
+    tasks: Tasks,
 }
 
 /// The doorkeeper's tools, as the part makes them.
@@ -79,6 +76,7 @@ impl Door {
         instruments: Instruments,
         (wake, forgotten): (Arc<Notify>, Arc<Notify>),
         limits: DoorLimits,
+        tasks: Tasks,
     ) -> Self {
         Self {
             follower,
@@ -90,6 +88,7 @@ impl Door {
             queries: Arc::new(Semaphore::new(limits.queries)),
             bulk: Arc::new(Semaphore::new(BULK)),
             temporary: limits.temporary,
+            tasks,
         }
     }
 
@@ -122,29 +121,27 @@ impl Captures for Door {
         let place = place.map_err(|_taken| {
             Kind::Busy.status("the index answers as many queries as it may; ask again in a moment")
         })?;
-        let (answers, mut messages) = mpsc::channel(MESSAGES);
         let (follower, instruments) = (Arc::clone(&self.follower), self.instruments.clone());
         let health = self.health.clone();
-        drop(spawn_blocking(move || {
+        let (mut messages, task) = open_blocking(ROOM, move |answers| {
             let _place = place;
             let mut page = CaptureMessage::new(answers.clone());
             let given = answer(follower.captures(), &query, |capture| page.push(capture));
             let ended = given.map_err(|error| query_status(&health, &error));
-            let ended = ended.and_then(|_count| page.finish());
-            match ended {
-                Ok(()) => drop(instruments.queries.inc()),
-                Err(status) => Handle::current().block_on(fail(&answers, status)),
-            }
-        }));
+            ended.and_then(|_count| page.finish())?;
+            instruments.queries.inc();
+            Ok(())
+        });
+        self.tasks.spawn_blocking("query", task);
         // Most answers are one message: it goes out together with the head before it and the end behind it, and either side
         // writes and wakes up once, not three times.
-        let first = messages.recv().await.transpose()?;
+        let first = messages.next().await.transpose()?;
         let is_whole = first.as_ref().is_some_and(|message| message.end.is_some());
         let first = tokio_stream::iter(first.map(Ok));
         let stream: AnswerStream<_> = if is_whole {
             Box::pin(first)
         } else {
-            Box::pin(first.chain(ReceiverStream::new(messages)))
+            Box::pin(first.chain(messages))
         };
         Ok(Response::new(stream))
     }
@@ -218,17 +215,14 @@ impl Captures for Door {
     ) -> Answer<AnswerStream<wire::ExportResponse>> {
         let export = bulk::read_export(request.get_ref())?;
         let place = self.bulk_place()?;
-        let (answers, stream) = mpsc::channel(MESSAGES);
         let captures = self.follower.captures().clone();
         let (temporary, health) = (self.temporary.clone(), self.health.clone());
-        drop(spawn_blocking(move || {
+        let (stream, task) = open_blocking(ROOM, move |answers| {
             let _place = place;
-            let sent = bulk::export((&captures, &health), &export, &temporary, &answers);
-            if let Err(status) = sent {
-                Handle::current().block_on(fail(&answers, status));
-            }
-        }));
-        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+            bulk::export((&captures, &health), &export, &temporary, answers)
+        });
+        self.tasks.spawn_blocking("export", task);
+        Ok(Response::new(stream))
     }
 }
 

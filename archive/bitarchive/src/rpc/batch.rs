@@ -11,15 +11,14 @@ use std::time::Duration;
 use archive_batch::{Control, InvalidJob, Plan, Stop};
 use archive_component::{CompileError, Component};
 use archive_model::{FileName, JobLane, Program, Root};
-use archive_rpc::answers::fail;
+use archive_rpc::answers::open;
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
 use proto_archive::batch_run::{Run, write_done};
 use proto_archive::wire::{self, batch_run_request, batch_run_response};
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Semaphore, mpsc};
 use tokio::task::spawn_blocking;
-use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
@@ -46,20 +45,17 @@ pub(super) fn run<S>(
 where
     S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Send + Unpin + 'static,
 {
-    let (answers, stream) = mpsc::channel(ANSWERS);
-    let call = Call {
-        batch: Arc::clone(batch),
-        idle,
-        steps,
-        answers: answers.clone(),
-    };
-    batch.tasks.spawn_once("batch", async move {
-        if let Err(status) = Box::pin(call.serve()).await {
-            fail(&answers, status).await;
-        }
-        Ok::<(), Infallible>(())
+    let (stream, task) = open(ANSWERS, |answers| {
+        let call = Call {
+            batch: Arc::clone(batch),
+            idle,
+            steps,
+            answers,
+        };
+        call.serve()
     });
-    Response::new(Box::pin(ReceiverStream::new(stream)))
+    batch.tasks.spawn_once("batch", task);
+    Response::new(stream)
 }
 
 struct Call<S> {

@@ -10,6 +10,8 @@ use archive_model::{JobId, Program};
 use proto_archive::wire::batch_run_request;
 use proto_archive::wire::batch_run_response::{Done, End, Step};
 use testing::{PATIENCE, eventually, in_time};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
