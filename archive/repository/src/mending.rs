@@ -307,22 +307,10 @@ const fn is_absence(kind: &AnomalyKind) -> bool {
 
 /// What a part said, for people.
 fn said(status: &Status) -> String {
-    match Kind::of(status) {
-        Kind::Invalid if status.code() == tonic::Code::Unimplemented => {
-            "the node is of an older version, which cannot do this; upgrade it".to_owned()
-        }
-        Kind::Invalid
-        | Kind::NotFound
-        | Kind::Exists
-        | Kind::Busy
-        | Kind::Mismatch
-        | Kind::NotEnoughReplicas
-        | Kind::Damaged
-        | Kind::Refused
-        | Kind::NoSpace
-        | Kind::Unavailable
-        | Kind::TimedOut
-        | Kind::Storage
-        | Kind::Internal => status.message().to_owned(),
+    let is_unknown = status.code() == tonic::Code::Unimplemented;
+    if is_unknown && Kind::of(status) == Kind::Invalid {
+        "the node is of an older version, which cannot do this; upgrade it".to_owned()
+    } else {
+        status.message().to_owned()
     }
 }

@@ -167,12 +167,10 @@ impl People {
             match self.perform(&request).await {
                 Ok(done) => break Ok(done),
                 Err(status) => {
-                    let passes = matches!(
-                        Kind::of(&status),
-                        Kind::Unavailable | Kind::TimedOut | Kind::Busy
-                    );
                     let now = self.transfers.clock.instant();
-                    if !passes || now >= *until.get_or_insert(now + patience) {
+                    if !Kind::of(&status).is_passing()
+                        || now >= *until.get_or_insert(now + patience)
+                    {
                         tracing::warn!(request = request.id(), act = %request.act, %status, "an approved act failed");
                         break Err(status.message().to_owned());
                     }

@@ -105,6 +105,11 @@ impl Kind {
         }
     }
 
+    /// Whether the same call may succeed later, though nobody does anything about it.
+    pub const fn is_passing(self) -> bool {
+        matches!(self, Self::Busy | Self::Unavailable | Self::TimedOut)
+    }
+
     /// A status of this kind.
     pub fn status(self, message: impl Into<String>) -> Status {
         let mut status = Status::new(self.code(), message);

@@ -238,27 +238,8 @@ impl Coordinator {
             all.push(Decided { name, by, effects });
             return Ok(());
         }
-        let is_source_end = match &event {
-            Event::SourceGone { requester } | Event::Received { requester, .. } => {
-                active.source == Some(*requester)
-            }
-            Event::Asked { .. }
-            | Event::Tick
-            | Event::Placed { .. }
-            | Event::Progress { .. }
-            | Event::DataUploaded { .. }
-            | Event::Completed { .. }
-            | Event::Absent { .. }
-            | Event::Silent { .. }
-            | Event::Gone { .. }
-            | Event::Moved { .. }
-            | Event::Failed { .. }
-            | Event::Wanted { .. }
-            | Event::Replacing { .. }
-            | Event::Withdrawn { .. }
-            | Event::Restored { .. }
-            | Event::Readmitted { .. } => false,
-        };
+        let ended = event.ended_stream();
+        let is_source_end = ended.is_some() && active.source == ended;
         let is_readmission = matches!(event, Event::Readmitted { .. });
         let back = doubt::Back::of(active.state.record(), &event);
         let was_fixed = active.state.record().content.is_some();

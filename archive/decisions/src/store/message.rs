@@ -152,6 +152,42 @@ pub enum Event {
     Tick,
 }
 
+impl Event {
+    /// Returns the depositor whose stream this ends, whole or broken.
+    pub const fn ended_stream(&self) -> Option<Requester> {
+        if let Self::Received { requester, .. } | Self::SourceGone { requester } = self {
+            Some(*requester)
+        } else {
+            None
+        }
+    }
+
+    /// Returns the copy that a replica says it has, and whether its node has read it back just now.
+    pub const fn stored_copy(&self) -> Option<(&ReplicaId, &NodeId, &VolumeId, bool)> {
+        if let Self::Completed {
+            replica,
+            node,
+            volume,
+            read_back,
+            ..
+        } = self
+        {
+            Some((replica, node, volume, *read_back))
+        } else if let Self::Restored {
+            replica,
+            node,
+            volume,
+            ..
+        } = self
+        {
+            // A node takes in only what it has read whole.
+            Some((replica, node, volume, true))
+        } else {
+            None
+        }
+    }
+}
+
 /// What is to be done, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {

@@ -80,20 +80,10 @@ impl Preserver {
         let (copy, attic) = match sent {
             Err(status) => {
                 let what = format!("the node did not take the groups: {}", said(&status));
-                let outcome = match Kind::of(&status) {
-                    Kind::Busy => Outcome::Waiting,
-                    Kind::Invalid
-                    | Kind::NotFound
-                    | Kind::Exists
-                    | Kind::Mismatch
-                    | Kind::NotEnoughReplicas
-                    | Kind::Damaged
-                    | Kind::Refused
-                    | Kind::NoSpace
-                    | Kind::Unavailable
-                    | Kind::TimedOut
-                    | Kind::Storage
-                    | Kind::Internal => Outcome::Failed,
+                let outcome = if Kind::of(&status) == Kind::Busy {
+                    Outcome::Waiting
+                } else {
+                    Outcome::Failed
                 };
                 return done(outcome, what);
             }

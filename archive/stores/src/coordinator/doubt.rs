@@ -25,43 +25,12 @@ pub(super) struct Back {
 impl Back {
     /// What the event may bring back.
     pub(super) fn of(record: &FileRecord, event: &Event) -> Option<Self> {
-        let (replica, place, is_read) = match event {
-            Event::Completed {
-                replica,
-                node,
-                volume,
-                read_back,
-                ..
-            } => (replica, (node.clone(), volume.clone()), *read_back),
-            // A node takes in only what it has read whole.
-            Event::Restored {
-                replica,
-                node,
-                volume,
-                ..
-            } => (replica, (node.clone(), volume.clone()), true),
-            Event::Asked { .. }
-            | Event::Received { .. }
-            | Event::SourceGone { .. }
-            | Event::Tick
-            | Event::Placed { .. }
-            | Event::Progress { .. }
-            | Event::DataUploaded { .. }
-            | Event::Absent { .. }
-            | Event::Silent { .. }
-            | Event::Gone { .. }
-            | Event::Moved { .. }
-            | Event::Failed { .. }
-            | Event::Wanted { .. }
-            | Event::Replacing { .. }
-            | Event::Withdrawn { .. }
-            | Event::Readmitted { .. } => return None,
-        };
+        let (replica, node, volume, is_read) = event.stored_copy()?;
         let counts = |copy: &archive_decisions::store::ReplicaRecord| copy.state.is_completed();
         (!record.replicas.get(replica).is_some_and(counts)).then(|| Self {
             name: record.name.clone(),
             replica: replica.clone(),
-            place,
+            place: (node.clone(), volume.clone()),
             is_read,
         })
     }

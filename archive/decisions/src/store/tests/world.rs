@@ -117,26 +117,14 @@ pub(super) struct Depositor {
 }
 
 const fn is_order(event: &Event) -> bool {
-    match event {
+    matches!(
+        event,
         Event::Wanted { .. }
-        | Event::Replacing { .. }
-        | Event::Withdrawn { .. }
-        | Event::Restored { .. }
-        | Event::Readmitted { .. } => true,
-        Event::Asked { .. }
-        | Event::Received { .. }
-        | Event::SourceGone { .. }
-        | Event::Placed { .. }
-        | Event::Progress { .. }
-        | Event::DataUploaded { .. }
-        | Event::Completed { .. }
-        | Event::Absent { .. }
-        | Event::Silent { .. }
-        | Event::Gone { .. }
-        | Event::Moved { .. }
-        | Event::Failed { .. }
-        | Event::Tick => false,
-    }
+            | Event::Replacing { .. }
+            | Event::Withdrawn { .. }
+            | Event::Restored { .. }
+            | Event::Readmitted { .. }
+    )
 }
 
 #[derive(Clone)]
@@ -393,25 +381,12 @@ impl World {
         let before = self.state.clone();
         let ticked = event == Event::Tick;
         self.is_silent = matches!(event, Event::Silent { .. });
-        self.not_counted = match &event {
-            Event::Gone { replica } => Some((replica.clone(), false)),
-            Event::Moved { replica, .. } => Some((replica.clone(), true)),
-            Event::Asked { .. }
-            | Event::Received { .. }
-            | Event::SourceGone { .. }
-            | Event::Placed { .. }
-            | Event::Progress { .. }
-            | Event::DataUploaded { .. }
-            | Event::Completed { .. }
-            | Event::Absent { .. }
-            | Event::Silent { .. }
-            | Event::Failed { .. }
-            | Event::Wanted { .. }
-            | Event::Replacing { .. }
-            | Event::Withdrawn { .. }
-            | Event::Restored { .. }
-            | Event::Readmitted { .. }
-            | Event::Tick => None,
+        self.not_counted = if let Event::Gone { replica } = &event {
+            Some((replica.clone(), false))
+        } else if let Event::Moved { replica, .. } = &event {
+            Some((replica.clone(), true))
+        } else {
+            None
         };
         let effects = self.state.apply(event, self.now, &self.limits);
         self.check(ticked, &before, &effects);
