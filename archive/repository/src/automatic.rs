@@ -24,7 +24,8 @@ use jiff::{SignedDuration, Timestamp};
 use tonic::Status;
 
 use crate::mending::{Mandate, Outcome};
-use crate::preserver::{Errand, Preserver, blocking};
+use crate::preserver::{Errand, Preserver};
+use crate::tables::with_tables;
 pub(crate) use volumes::Volumes;
 
 /// How often nodes and anomalies are looked at.
@@ -81,7 +82,7 @@ impl Automatic {
             self.show_oldest(replica, &nodes);
             let (volumes, of, seen) = (Arc::clone(&self.volumes), replica.clone(), nodes.clone());
             let now = self.own.clock.now();
-            blocking(move || volumes.saw(&of, &seen, now)).await?;
+            with_tables(move || volumes.saw(&of, &seen, now)).await?;
             for node in nodes.into_iter().filter(|node| node.alive) {
                 let key = (replica.clone(), node.node.clone());
                 if self.stamps.get(&key) == Some(&node.findings_stamp) {
@@ -147,7 +148,7 @@ impl Automatic {
             Arc::clone(&self.volumes),
         );
         let last = self.last.clone();
-        let work = blocking(move || {
+        let work = with_tables(move || {
             let now = own.clock.now();
             let free = AT_ONCE.saturating_sub(locked(&hands).busy.len());
             turn::next(&own.anomalies, last.as_ref(), free, |row| {

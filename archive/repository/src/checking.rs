@@ -26,7 +26,8 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tonic::Status;
 
-use crate::preserver::{Errand, Preserver, feed_rows};
+use crate::preserver::{Errand, Preserver};
+use crate::tables::feed_rows;
 use seen::Seen;
 
 /// How often whoever asked hears how far it is.
@@ -197,7 +198,7 @@ impl Preserver {
             self.step(steps, CheckStep::Report(report)).await?;
         }
         for name in &order.selection.names {
-            if self.row(name).await?.is_none() && self.filed(name).await?.is_empty() {
+            if self.record(name).await?.is_none() && self.filed(name).await?.is_empty() {
                 return Err(Kind::NotFound.status(format!("{name} is not in the archive")));
             }
         }

@@ -8,6 +8,7 @@
 //!
 //! The rooms in reading order, from those that use no other one to the doors:
 //!
+//! - `tables` (the way to the ledger from where nothing may block);
 //! - who is there: `membership` (the nodes and volumes of each replica), `attention` (what operators are told of them);
 //! - keeping: `preserver` (a look at one name), `checking` (a whole replica), `mending` (a repair), `automatic` and `schedule`
 //!   (both without a person), `incidents` and `alarm` (what operators are told of files);
@@ -33,6 +34,7 @@ mod rpc;
 mod schedule;
 pub mod serve;
 pub mod settings;
+mod tables;
 
 pub use serve::{StartError, serve};
 pub use settings::{

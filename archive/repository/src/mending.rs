@@ -24,7 +24,8 @@ use archive_rpc::Kind;
 use archive_stores::assemble::Wanted;
 use tonic::Status;
 
-use crate::preserver::{Errand, Preserver, blocking};
+use crate::preserver::{Errand, Preserver};
+use crate::tables::with_tables;
 
 pub(crate) use orders::Which;
 
@@ -132,7 +133,7 @@ impl Preserver {
         if !mandate.is_dry {
             let (anomalies, row) = (Arc::clone(&self.anomalies), row.clone());
             let note = format!("{}: {}", done.outcome.word(), done.what);
-            blocking(move || anomalies.note(&row, &note)).await?;
+            with_tables(move || anomalies.note(&row, &note)).await?;
         }
         Ok(done)
     }
@@ -146,7 +147,7 @@ impl Preserver {
         let mut left = PLANS;
         loop {
             left -= 1;
-            let before = self.row(&row.file).await?;
+            let before = self.record(&row.file).await?;
             let case = match self.look_again(row, mandate, told).await? {
                 Again::Case(case) => case,
                 Again::Done(done) => return Ok(done),
@@ -204,7 +205,11 @@ impl Preserver {
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Again, Status> {
         let done = |outcome, what: &str| Ok(Again::Done(Done::of(outcome, what)));
-        let Some(content) = self.row(&row.file).await?.and_then(|record| record.content) else {
+        let Some(content) = self
+            .record(&row.file)
+            .await?
+            .and_then(|record| record.content)
+        else {
             return done(
                 Outcome::Officer,
                 "the archive does not know this file; `adopt` or `remove` it",

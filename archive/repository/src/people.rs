@@ -21,7 +21,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Chance, Step, Worker, WorkerError};
-use archive_db::DbError;
 use archive_decisions::store::{Event, ReplicaSpec};
 use archive_durable::{DiskError, directory};
 use archive_model::{FileName, NodeId, ReplicaId};
@@ -31,6 +30,7 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tonic::Status;
 
+use crate::tables::{admin_failed, blocking, file_row, with_tables};
 use archive_ledger::admin::{Admin, AdminRow, AuditLine};
 use archive_ledger::anomalies::Anomalies;
 use archive_ledger::requests::table::{RequestError, Requests};
@@ -84,8 +84,8 @@ impl People {
         let people = Arc::clone(self);
         self.spawn("acts", async move {
             let requests = people.requests.clone();
-            let due = blocking(move || requests.due()).await?;
-            for request in due.map_err(|error| failed_db(&error))? {
+            let due = with_tables(move || requests.due()).await?;
+            for request in due {
                 tracing::info!(request = request.id(), act = %request.act, "an approved act goes on");
                 people.finish(request, PATIENCE_AT_START).await?;
             }
@@ -118,9 +118,8 @@ impl People {
             }
             return Err(status);
         }
-        let requests = self.requests.clone();
-        let asked = blocking(move || requests.ask(act, &reason, &person, now)).await?;
-        asked.map_err(|error| failed(&error))
+        self.with_requests(move |requests| requests.ask(act, &reason, &person, now))
+            .await
     }
 
     /// A second person approves: the act is done, also when the caller does not wait for it.
@@ -129,9 +128,9 @@ impl People {
         id: String,
         person: Person,
     ) -> Result<Request, Status> {
-        let (requests, now) = (self.requests.clone(), self.now());
-        let approved = blocking(move || requests.approve(&id, &person, now)).await?;
-        let request = approved.map_err(|error| failed(&error))?;
+        let now = self.now();
+        let approved = self.with_requests(move |requests| requests.approve(&id, &person, now));
+        let request = approved.await?;
         let (people, (tell, told)) = (Arc::clone(self), oneshot::channel());
         self.spawn("act", async move {
             let ended = people.finish(request, PATIENCE).await?;
@@ -146,16 +145,15 @@ impl People {
 
     /// Who asked takes the request back.
     pub(crate) async fn withdraw(&self, id: String, person: Person) -> Result<Request, Status> {
-        let (requests, now) = (self.requests.clone(), self.now());
-        let withdrawn = blocking(move || requests.withdraw(&id, &person, now)).await?;
-        withdrawn.map_err(|error| failed(&error))
+        let now = self.now();
+        self.with_requests(move |requests| requests.withdraw(&id, &person, now))
+            .await
     }
 
     /// Every request.
     pub(crate) async fn all(&self) -> Result<Vec<Request>, Status> {
-        let (requests, now) = (self.requests.clone(), self.now());
-        let all = blocking(move || requests.all(now)).await?;
-        all.map_err(|error| failed(&error))
+        let now = self.now();
+        self.with_requests(move |requests| requests.all(now)).await
     }
 
     /// Does an approved act and remembers what came of it.
@@ -178,9 +176,19 @@ impl People {
                 }
             }
         };
-        let (requests, now) = (self.requests.clone(), self.now());
-        let ended = blocking(move || requests.end(request.number, result, now)).await?;
-        ended.map_err(|error| failed(&error))
+        let now = self.now();
+        self.with_requests(move |requests| requests.end(request.number, result, now))
+            .await
+    }
+
+    /// Runs what reads or writes the requests on a thread that may block.
+    async fn with_requests<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Requests) -> Result<T, RequestError> + Send + 'static,
+    ) -> Result<T, Status> {
+        let requests = self.requests.clone();
+        let done = blocking(move || work(&requests)).await?;
+        done.map_err(|error| failed(&error))
     }
 
     /// Runs until it is done or the repository stops.
@@ -202,8 +210,7 @@ impl People {
         what: String,
     ) -> Result<(), Status> {
         let (admin, line) = (self.admin.clone(), self.line(who, file, what));
-        let noted = blocking(move || admin.note(line)).await?;
-        noted.map_err(|error| failed_db(&error))
+        with_tables(move || admin.note(line)).await
     }
 
     /// Returns a line for the audit trail, to be written together with what it tells of.
@@ -217,9 +224,7 @@ impl People {
     }
 
     pub(crate) async fn row(&self, name: &FileName) -> Result<Option<AdminRow>, Status> {
-        let (admin, name) = (self.admin.clone(), name.clone());
-        let row = blocking(move || admin.file(&name)).await?;
-        row.map_err(|error| failed_db(&error))
+        file_row(&self.admin, name).await
     }
 
     /// Tells the coordinator what people have decided, and waits until it is remembered.
@@ -240,8 +245,7 @@ impl People {
     /// The nodes of a replica: those that are remembered, and those that its monitor hears and nobody has remembered yet.
     pub(crate) async fn nodes_of(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, Status> {
         let (admin, id) = (self.admin.clone(), replica.clone());
-        let nodes = blocking(move || admin.nodes(&id)).await?;
-        let mut nodes = nodes.map_err(|error| failed_db(&error))?;
+        let mut nodes = with_tables(move || admin.nodes(&id)).await?;
         let (clock, limit) = (&self.transfers.clock, self.transfers.stall);
         let hearing = self.transfers.replicas.nodes_heard(replica);
         // Those of a monitor that does not answer are remembered, but for new ones.
@@ -272,15 +276,6 @@ impl Worker for Expire {
     }
 }
 
-/// Work that blocks, on a thread for that.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Status> {
-    spawn_blocking(work)
-        .await
-        .map_err(|error| Kind::Internal.status(error.to_string()))
-}
-
 pub(crate) fn not_allowed(error: archive_ledger::requests::NotAllowed) -> Status {
     failed(&RequestError::NotAllowed(error))
 }
@@ -297,12 +292,7 @@ fn failed(error: &RequestError) -> Status {
             | NotAllowed::NotTheirs(_),
         ) => Kind::Refused,
         RequestError::Unknown(_) => Kind::NotFound,
-        RequestError::Admin(error) => return failed_db(error),
+        RequestError::Admin(error) => return admin_failed(error),
     }
     .status(error.to_string())
-}
-
-pub(crate) fn failed_db(error: &DbError) -> Status {
-    tracing::error!(%error, "the admin data cannot be read or written");
-    Kind::Storage.status(error.to_string())
 }

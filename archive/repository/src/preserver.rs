@@ -16,7 +16,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use archive_daemon::{Chance, Clock, Tasks};
-use archive_db::DbError;
 use archive_decisions::repair::policy::Policy;
 use archive_decisions::store::FileRecord;
 use archive_ledger::admin::Admin;
@@ -27,16 +26,14 @@ use archive_ledger::standing::View;
 use archive_model::{FileName, Groups, NodeId, ReplicaId, VolumeId};
 use archive_replicas::{Copy, Replicas, Verified};
 use archive_rpc::Kind;
-use archive_rpc::answers::{Outlet, Progress, feed};
 use archive_stores::assemble::Assembler;
 use archive_stores::limits;
 use archive_stores::mail::Mail;
-use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
 use tonic::Status;
 
 use crate::metrics::Instruments;
 use crate::settings::ReplicaSettings;
+use crate::tables::{file_look, file_row, with_tables};
 
 use one_name::damage;
 pub(crate) use one_name::{bad, expected, listed};
@@ -140,7 +137,7 @@ impl Preserver {
         copy: &Copy,
         errand: &Errand,
     ) -> Result<Found, Status> {
-        let record = self.row(name).await?;
+        let record = self.record(name).await?;
         let content = record.as_ref().and_then(|record| record.content.as_ref());
         let is_admitted = content.is_some_and(|content| Some(content.root) == copy.root);
         let of = record
@@ -167,7 +164,7 @@ impl Preserver {
             name.clone(),
             Arc::clone(&errand.who),
         );
-        blocking(move || anomalies.found_again(&file, &good, &who)).await?;
+        with_tables(move || anomalies.found_again(&file, &good, &who)).await?;
         let elsewhere = self.filed_damage(replica, name).await?;
         let is_here = |filed: &Filed| filed.is_at(&copy.node, &copy.volume);
         if !elsewhere.iter().all(is_here) {
@@ -184,7 +181,7 @@ impl Preserver {
         name: &FileName,
     ) -> Result<Vec<Filed>, Status> {
         let (anomalies, file) = (Arc::clone(&self.anomalies), name.clone());
-        let rows = blocking(move || anomalies.rows_of(&file))
+        let rows = with_tables(move || anomalies.rows_of(&file))
             .await?
             .into_iter();
         let is_of_replica =
@@ -214,17 +211,7 @@ impl Preserver {
         look: Look,
         errand: &Errand,
     ) -> Result<Found, Status> {
-        let (anomalies, who) = (Arc::clone(&self.anomalies), Arc::clone(&errand.who));
-        let (replica, name) = (replica.clone(), name.clone());
-        blocking(move || {
-            let filing = Filing {
-                file: &name,
-                replica: &replica,
-                who: &who,
-            };
-            anomalies.look(filing, &look)
-        })
-        .await
+        file_look(&self.anomalies, (replica, name), look, &errand.who).await
     }
 
     /// Files a look, if `is_so` of the file's record and of what is filed of the file while this is filed. `None`: it has
@@ -238,7 +225,7 @@ impl Preserver {
     ) -> Result<Option<Found>, Status> {
         let (anomalies, who) = (Arc::clone(&self.anomalies), Arc::clone(&errand.who));
         let (replica, name) = (replica.clone(), name.clone());
-        blocking(move || {
+        with_tables(move || {
             let filing = Filing {
                 file: &name,
                 replica: &replica,
@@ -252,15 +239,13 @@ impl Preserver {
     /// What is filed of a file.
     pub(crate) async fn filed(&self, name: &FileName) -> Result<Vec<AnomalyRow>, Status> {
         let (anomalies, name) = (Arc::clone(&self.anomalies), name.clone());
-        blocking(move || anomalies.rows_of(&name)).await
+        with_tables(move || anomalies.rows_of(&name)).await
     }
 
     /// The record of a file, as it is now.
-    pub(crate) async fn row(&self, name: &FileName) -> Result<Option<FileRecord>, Status> {
-        let (admin, name) = (self.admin.clone(), name.clone());
-        Ok(blocking(move || admin.file(&name))
-            .await?
-            .map(|row| row.record))
+    pub(crate) async fn record(&self, name: &FileName) -> Result<Option<FileRecord>, Status> {
+        let row = file_row(&self.admin, name).await?;
+        Ok(row.map(|row| row.record))
     }
 
     /// A copy showed damage while it was read: it is read whole, and what is found is filed. Returns at once.
@@ -321,28 +306,4 @@ impl Drop for Claimed {
         let mut names = self.names.0.lock().unwrap_or_else(PoisonError::into_inner);
         names.remove(&self.name);
     }
-}
-
-/// Runs what reads or writes tables on a thread that may block.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, DbError> + Send + 'static,
-) -> Result<T, Status> {
-    let done = spawn_blocking(work).await;
-    let done = done.map_err(|error| Kind::Internal.status(error.to_string()))?;
-    done.map_err(|error| unusable(&error))
-}
-
-/// Sends what is read from tables, from a thread that may block, for as long as somebody takes it.
-pub(crate) async fn feed_rows<M: Send + 'static>(
-    to: &mpsc::Sender<M>,
-    work: impl FnMut(&mut Outlet<M>) -> Result<Progress, DbError> + Send + 'static,
-) -> Result<(), Status> {
-    let fed = feed(to, work).await;
-    fed.map_err(|error| unusable(&error))
-}
-
-/// The admin data failed: the caller can do nothing, an operator must.
-fn unusable(error: &DbError) -> Status {
-    tracing::error!(%error, "the admin data cannot be used");
-    Kind::Storage.status(error.to_string())
 }

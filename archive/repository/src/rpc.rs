@@ -21,7 +21,11 @@ use archive_ledger::admin::Admin;
 use archive_proof::{SigningKey, TrustFile};
 use archive_replicas::Replicas;
 use archive_rpc::answers::{ROOM, open, send};
-use archive_rpc::{AnswerStream, Answers, Kind, Services};
+use archive_rpc::{AnswerStream, Answers, Services};
+use archive_stores::assemble::Assembler;
+use archive_stores::coordinator::Retries;
+use archive_stores::mail::Mail;
+use archive_stores::metrics::Stores;
 use proto_archive::wire::access_server::AccessServer;
 use proto_archive::wire::batch_server::BatchServer;
 use proto_archive::wire::ingest_server::IngestServer;
@@ -35,10 +39,7 @@ use crate::drain::Board;
 use crate::people::People;
 use crate::preserver::Preserver;
 use crate::settings::{ReplicaSettings, RepositorySettings};
-use archive_stores::assemble::Assembler;
-use archive_stores::coordinator::Retries;
-use archive_stores::mail::Mail;
-use archive_stores::metrics::Stores;
+use crate::tables::admin_failed;
 
 /// What the doors need.
 #[derive(Clone, Debug)]
@@ -106,10 +107,4 @@ impl Door {
         self.tasks.spawn_once(name, task);
         Response::new(stream)
     }
-}
-
-/// An error of the admin data: the caller can do nothing, an operator must.
-fn admin_failed(error: &archive_db::DbError) -> Status {
-    tracing::error!(%error, "the admin data cannot be read");
-    Kind::Storage.status(error.to_string())
 }

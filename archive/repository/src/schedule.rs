@@ -17,8 +17,9 @@ use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 
 use crate::checking::{CheckOrder, CheckStep, ReplicaReport, Selection};
-use crate::preserver::{Errand, Preserver, blocking};
+use crate::preserver::{Errand, Preserver};
 use crate::settings::CheckSettings;
+use crate::tables::with_tables;
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::Finder;
 
@@ -166,7 +167,7 @@ impl Schedule {
                 ended: Some((now, is_whole)),
             };
             let admin = own.admin.clone();
-            let kept = blocking(move || put(&admin, &table, &key(kind, &replica), &last)).await;
+            let kept = with_tables(move || put(&admin, &table, &key(kind, &replica), &last)).await;
             if let Err(status) = kept {
                 tracing::error!(%status, "that a check was done cannot be remembered");
             }

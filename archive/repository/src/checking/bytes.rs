@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, mpsc};
 use tonic::Status;
 
 use super::{Boxed, Pass, WINDOW};
-use crate::preserver::{blocking, feed_rows};
+use crate::tables::{feed_rows, with_tables};
 
 /// After so many copies of a volume that could not be read, the others are not asked for.
 const PATIENCE: u32 = 3;
@@ -43,7 +43,7 @@ impl Pass<'_> {
     /// Reads every selected copy again.
     pub(super) async fn read_all(&self) -> Result<(), Status> {
         let (admin, replica) = (self.own.admin.clone(), self.replica.clone());
-        let nodes = blocking(move || admin.nodes(&replica)).await?;
+        let nodes = with_tables(move || admin.nodes(&replica)).await?;
         let mut walks: Vec<Boxed<'_>> = Vec::new();
         for node in nodes {
             walks.push(Box::pin(self.walk(node)));

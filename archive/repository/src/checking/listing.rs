@@ -186,7 +186,7 @@ impl Pass<'_> {
 
     /// Nobody could look: there is nobody to ask again.
     async fn unverified(&self, name: &FileName, kind: AnomalyKind) -> Result<(), Status> {
-        let record = self.own.row(name).await?;
+        let record = self.own.record(name).await?;
         let content = record.as_ref().and_then(|record| record.content.as_ref());
         let AnomalyKind::Unverified { node, volume } = &kind else {
             return Ok(());

@@ -18,7 +18,7 @@ use tonic::Status;
 
 use super::Hands;
 use super::one::Ended;
-use crate::people::blocking;
+use crate::tables::with_tables;
 
 /// How many files of one drain move at once.
 const AT_ONCE: usize = 4;
@@ -129,8 +129,7 @@ impl Hands {
     async fn pass(&self, source: &Source, cursor: Option<FileName>) -> Result<Passed, Status> {
         let begin = self.own.clock.instant();
         let (admin, of) = (self.own.admin.clone(), source.clone());
-        let counted = blocking(move || count(&admin, &of)).await?;
-        let (files, bytes) = counted.map_err(|error| crate::people::failed_db(&error))?;
+        let (files, bytes) = with_tables(move || count(&admin, &of)).await?;
         let took = self.own.clock.instant().saturating_duration_since(begin);
         self.board.counted(source, files, bytes);
         let held = Held {
@@ -179,8 +178,7 @@ impl Hands {
     ) -> Result<Option<FileName>, Status> {
         loop {
             let (admin, of, after) = (self.own.admin.clone(), source.clone(), cursor);
-            let page = blocking(move || page(&admin, &of, after.as_ref())).await?;
-            let page = page.map_err(|error| crate::people::failed_db(&error))?;
+            let page = with_tables(move || page(&admin, &of, after.as_ref())).await?;
             self.each(source, page.names, held).await;
             cursor = page.cursor;
             if page.is_last || !self.is_drained_still(source) {

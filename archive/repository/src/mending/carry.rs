@@ -15,7 +15,8 @@ use archive_stores::limits;
 use tonic::Status;
 
 use super::{Case, Done, Mandate, Outcome, said};
-use crate::preserver::{Errand, Preserver, blocking};
+use crate::preserver::{Errand, Preserver};
+use crate::tables::with_tables;
 
 /// How often it is looked whether the coordinator has brought a file.
 const LOOK: Duration = Duration::from_millis(500);
@@ -263,7 +264,7 @@ impl Preserver {
             format!("missing in {replica}: to be brought from {donors}"),
         )
         .await?;
-        let before = self.row(file).await?;
+        let before = self.record(file).await?;
         let Some(before) = before.and_then(|record| record.replicas.get(replica).cloned()) else {
             let what =
                 format!("{replica} came after the file; `replica bootstrap {replica}` fills it");
@@ -279,7 +280,7 @@ impl Preserver {
         // From here on a copy that counts is one that was brought, or found, after all.
         let until = self.clock.instant() + limits::writing(case.wanted.size);
         loop {
-            let record = self.row(file).await?;
+            let record = self.record(file).await?;
             let copy = record.and_then(|record| record.replicas.get(replica).cloned());
             // Being asked for is a state of its own, so the same failure come again is a later one.
             let is_new = copy.as_ref().is_some_and(|copy| copy.since != before.since);
@@ -356,7 +357,7 @@ impl Preserver {
             what: format!("{what}; {}", mandate.why),
         };
         let admin = self.admin.clone();
-        blocking(move || admin.note(line)).await
+        with_tables(move || admin.note(line)).await
     }
 }
 

@@ -64,7 +64,7 @@ impl Preserver {
         name: &FileName,
         errand: &Errand,
     ) -> Result<Vec<AnomalyRow>, Status> {
-        let Some(before) = self.row(name).await? else {
+        let Some(before) = self.record(name).await? else {
             return Ok(Vec::new());
         };
         let Some(content) = before.content.clone() else {

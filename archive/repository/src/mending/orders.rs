@@ -11,7 +11,8 @@ use archive_rpc::answers::Progress;
 use tokio::sync::mpsc;
 use tonic::Status;
 
-use crate::preserver::{Preserver, blocking, feed_rows};
+use crate::preserver::Preserver;
+use crate::tables::{feed_rows, with_tables};
 
 /// Which files.
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ impl Preserver {
     pub(crate) async fn allow(&self, which: &Which, confirm: u64) -> Result<(), Status> {
         let (own, which) = (self.clone(), which.clone());
         let of = which.clone();
-        let amount = blocking(move || own.amount(&of)).await?;
+        let amount = with_tables(move || own.amount(&of)).await?;
         let over = amount.by_replica.iter().find_map(|(replica, count)| {
             let brake = self.policy.brake(self.files_of(replica));
             (*count > brake).then_some((replica, *count, brake))

@@ -13,7 +13,8 @@ use archive_stores::limits;
 use tonic::Status;
 
 use super::{Done, Mandate, Outcome, said};
-use crate::preserver::{Preserver, blocking};
+use crate::preserver::Preserver;
+use crate::tables::with_tables;
 
 impl Preserver {
     /// Whether the archive knows what an unexpected file should be: it shall have one there.
@@ -35,7 +36,7 @@ impl Preserver {
     ) -> Result<Done, Status> {
         let (file, replica) = (&row.file, &row.replica);
         let (admin, name) = (self.admin.clone(), file.clone());
-        let known = blocking(move || admin.file(&name)).await?;
+        let known = with_tables(move || admin.file(&name)).await?;
         let admission = known.and_then(|row| admission(&row, replica).map(str::to_owned));
         let Some(admission) = admission else {
             let what = "the archive does not want it there; `adopt` or `remove` it";

@@ -31,7 +31,7 @@ impl Preserver {
                 format!("the other copies are left alone while somebody is silent: {silent}");
             return Ok(Done::of(Outcome::Waiting, what));
         }
-        let record = self.row(file).await?;
+        let record = self.record(file).await?;
         let copy = record
             .as_ref()
             .and_then(|record| record.replicas.get(replica));

@@ -11,8 +11,9 @@ use archive_replicas::Cause;
 use archive_rpc::Kind;
 use tonic::Status;
 
+use super::People;
 use super::acts::changed;
-use super::{People, blocking};
+use crate::tables::{admin_failed, blocking};
 
 impl People {
     /// The act as it is asked for: one that names an anomaly is bound to what is filed of it now, one that names an item
@@ -94,7 +95,7 @@ pub(super) fn accept(
     if row.filed.accepted.is_none() {
         let is_accepted = anomalies
             .accept(&row, &of.kind, (&cause.why, &cause.who))
-            .map_err(|error| super::failed_db(&error))?;
+            .map_err(|error| admin_failed(&error))?;
         if !is_accepted {
             // It changed just now.
             return Err(worse("something else by now"));
@@ -114,7 +115,7 @@ fn find(anomalies: &Anomalies, id: &str) -> Result<AnomalyRow, Status> {
         .ok_or_else(|| unknown(id))?;
     anomalies
         .by_id(number)
-        .map_err(|error| super::failed_db(&error))?
+        .map_err(|error| admin_failed(&error))?
         .ok_or_else(|| unknown(id))
 }
 

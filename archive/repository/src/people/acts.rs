@@ -16,14 +16,15 @@ use archive_model::{
 };
 use archive_replicas::{Cause, Copy, Verified, VerifiedCopy};
 use archive_rpc::Kind;
+use archive_stores::limits;
+use archive_stores::transfer::Transfers;
 use tonic::Status;
 
+use super::People;
 use super::accept::accept;
 use super::purge::unnamed;
 use super::retire::{node_of, volume_of};
-use super::{People, blocking};
-use archive_stores::limits;
-use archive_stores::transfer::Transfers;
+use crate::tables::blocking;
 
 impl People {
     /// Whether an act can be done as things stand; asked before a request is taken, and again before it is done.

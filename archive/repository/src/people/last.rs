@@ -11,8 +11,9 @@ use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeKey};
 use tonic::Status;
 
+use super::People;
 use super::acts::changed;
-use super::{People, blocking, failed_db};
+use crate::tables::with_tables;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_ledger::custody::Vouched;
@@ -73,8 +74,7 @@ impl People {
         ask: impl FnOnce(&Vouched<'_>) -> T + Send,
     ) -> Result<T, Status> {
         let (anomalies, name) = (Arc::clone(&self.anomalies), row.record.name.clone());
-        let filed = blocking(move || anomalies.rows_of(&name)).await?;
-        let filed = filed.map_err(|error| failed_db(&error))?;
+        let filed = with_tables(move || anomalies.rows_of(&name)).await?;
         Ok(ask(&Vouched {
             record: &row.record,
             now: &self.standing.now(),
@@ -90,8 +90,8 @@ impl People {
         let (admin, anomalies) = (self.admin.clone(), Arc::clone(&self.anomalies));
         let (now, of) = (self.standing.now(), part.clone());
         let counting =
-            blocking(move || only_there(&of, &now, admin.files(None)?, anomalies.rows()?));
-        match counting.await?.map_err(|error| failed_db(&error))? {
+            with_tables(move || only_there(&of, &now, admin.files(None)?, anomalies.rows()?));
+        match counting.await? {
             0 => Ok(()),
             only => Err(changed(match part {
                 Part::Replica(_) => format!(

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use archive_db::DbError;
 use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId, VolumeKey};
 use archive_rpc::Kind;
 use tonic::Status;
 
+use super::People;
 use super::acts::changed;
-use super::{People, blocking, failed_db};
+use crate::tables::with_tables;
 use archive_ledger::requests::{NodeSelector, VolumeSelector};
 
 /// The only one of the volumes that is meant; one in service goes before those that are retired.
@@ -51,8 +51,7 @@ impl People {
     /// Every volume of the archive that is known of: recorded, reported or retired.
     pub(crate) async fn volumes(&self) -> Result<BTreeSet<VolumeKey>, Status> {
         let admin = self.admin.clone();
-        let recorded = blocking(move || admin.volumes()).await?;
-        let mut volumes = recorded.map_err(|error| failed_db(&error))?;
+        let mut volumes = with_tables(move || admin.volumes()).await?;
         volumes.extend(self.standing.now().volumes.keys().cloned());
         for spec in self.standing.in_service(&self.specs) {
             // Those of a monitor that does not answer are recorded, but for empty ones.
@@ -96,16 +95,16 @@ impl People {
     pub(crate) async fn node(&self, named: &NodeSelector) -> Result<(ReplicaId, NodeId), Status> {
         let (admin, specs) = (self.admin.clone(), self.specs.clone());
         let (of, wanted) = (named.clone(), named.node.clone());
-        let remembered = blocking(move || {
+        let remembered = with_tables(move || {
             let mut found = Vec::new();
             for spec in specs {
                 if of.means(&spec.id, &wanted) && admin.nodes(&spec.id)?.contains(&wanted) {
                     found.push(spec.id);
                 }
             }
-            Ok::<_, DbError>(found)
+            Ok(found)
         });
-        let mut found = remembered.await?.map_err(|error| failed_db(&error))?;
+        let mut found = remembered.await?;
         if found.is_empty() {
             for spec in &self.specs {
                 let is_meant = named.means(&spec.id, &named.node);

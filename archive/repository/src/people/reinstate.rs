@@ -10,8 +10,9 @@ use archive_replicas::Cause;
 use archive_rpc::Kind;
 use tonic::Status;
 
+use super::People;
 use super::acts::changed;
-use super::{People, blocking, failed_db};
+use crate::tables::with_tables;
 
 /// The only one of those that are retired.
 fn only<T>(meant: impl Iterator<Item = T>, named: &impl std::fmt::Display) -> Result<T, Status> {
@@ -70,9 +71,9 @@ impl People {
             format!("{volume} is in service again"),
         );
         let standing = Arc::clone(&self.standing);
-        let reinstated = blocking(move || standing.reinstate_volume(&volume, line)).await;
+        let reinstated = with_tables(move || standing.reinstate_volume(&volume, line)).await;
         replicas.set_reinstating(None);
-        reinstated?.map_err(|error| failed_db(&error))?;
+        reinstated?;
         Ok("what it has counts again".to_owned())
     }
 
@@ -91,11 +92,9 @@ impl People {
         let what = format!("node {node} of replica {replica} is in service again");
         let line = self.line(cause.who.clone(), None, what.clone());
         let (standing, of) = (Arc::clone(&self.standing), replica.clone());
-        let reinstated = blocking(move || standing.reinstate_node(&of, &node, line)).await?;
-        reinstated.map_err(|error| failed_db(&error))?;
+        with_tables(move || standing.reinstate_node(&of, &node, line)).await?;
         let (admin, id) = (self.admin.clone(), replica.clone());
-        let members = blocking(move || admin.nodes(&id)).await?;
-        let members = members.map_err(|error| failed_db(&error))?;
+        let members = with_tables(move || admin.nodes(&id)).await?;
         self.transfers.replicas.set_members(&replica, members);
         Ok(what)
     }

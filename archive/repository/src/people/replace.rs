@@ -13,18 +13,19 @@ use std::sync::Arc;
 
 use archive_decisions::store::Event;
 use archive_durable::{DiskError, Space, Stage};
-use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
+use archive_ledger::anomalies::{Eye, Finder, Look};
 use archive_model::{FileName, ReplicaId, Root};
 use archive_replicas::{Aside, Cause, Copy};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Outlet, Progress, feed};
+use archive_stores::transfer::{Item, UploadVerdict};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
 use tonic::Status;
 
+use super::People;
 use super::acts::content;
-use super::{People, blocking, failed_db};
-use archive_stores::transfer::{Item, UploadVerdict};
+use crate::tables::{blocking, file_look};
 
 /// What stays free on the disk of the spool, in bytes.
 const RESERVE: u64 = 1 << 30;
@@ -216,8 +217,6 @@ impl People {
         }
         let copy = self.copy_of(wish).await?;
         // The one copy of the replica, read back just now: what was filed of the wrong one is so no more.
-        let (anomalies, who) = (Arc::clone(&self.anomalies), cause.who.clone());
-        let (file, of) = (name.clone(), replica.clone());
         let look = Look {
             found: Vec::new(),
             eye: Eye::Listing,
@@ -226,15 +225,7 @@ impl People {
             size,
             place: Some((copy.node.clone(), copy.volume.clone())),
         };
-        let closed = blocking(move || {
-            let filing = Filing {
-                file: &file,
-                replica: &of,
-                who: &who,
-            };
-            anomalies.look(filing, &look)
-        });
-        closed.await?.map_err(|error| failed_db(&error))?;
+        file_look(&self.anomalies, (replica, name), look, &cause.who).await?;
         Ok(Replaced { aside, copy })
     }
 

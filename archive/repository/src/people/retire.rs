@@ -13,9 +13,10 @@ use archive_replicas::Cause;
 use archive_rpc::Kind;
 use tonic::Status;
 
+use super::People;
 use super::acts::changed;
 use super::last::Part;
-use super::{People, blocking, failed_db};
+use crate::tables::with_tables;
 
 /// The volume that an act is about.
 pub(super) fn volume_of(act: &Act) -> Result<VolumeSelector, Status> {
@@ -128,8 +129,8 @@ impl People {
             let row = self.retired(request, cause);
             let line = self.line(cause.who.clone(), None, format!("{volume} is retired"));
             let (standing, key) = (Arc::clone(&self.standing), volume.clone());
-            let retired = blocking(move || standing.retire_volume(&key, &row, Some(line)));
-            retired.await?.map_err(|error| failed_db(&error))?;
+            let retired = with_tables(move || standing.retire_volume(&key, &row, Some(line)));
+            retired.await?;
         }
         let telling = self.transfers.replicas.tell_retired(&volume);
         let node = &volume.node;
@@ -164,11 +165,10 @@ impl People {
         );
         let standing = Arc::clone(&self.standing);
         let (row, of) = (self.retired(request, cause), replica.clone());
-        let retired = blocking(move || standing.retire_node(&of, &node, row, Some(line)));
-        retired.await?.map_err(|error| failed_db(&error))?;
+        let retired = with_tables(move || standing.retire_node(&of, &node, row, Some(line)));
+        retired.await?;
         let (admin, id) = (self.admin.clone(), replica.clone());
-        let left = blocking(move || admin.nodes(&id)).await?;
-        let left = left.map_err(|error| failed_db(&error))?;
+        let left = with_tables(move || admin.nodes(&id)).await?;
         self.transfers.replicas.set_members(&replica, left);
         Ok(done.to_owned())
     }
@@ -190,8 +190,9 @@ impl People {
                     format!("replica {replica} is retired"),
                 );
                 let (standing, id) = (Arc::clone(&self.standing), replica.clone());
-                let retired = blocking(move || standing.set_replica(&id, Some(&row), Some(line)));
-                retired.await?.map_err(|error| failed_db(&error))?;
+                let retired =
+                    with_tables(move || standing.set_replica(&id, Some(&row), Some(line)));
+                retired.await?;
             }
         }
         Ok(

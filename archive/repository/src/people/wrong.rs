@@ -3,18 +3,17 @@
 //! Such a copy is not *withdrawn*: the replica shall have the file, so the right bytes are brought once the wrong ones are
 //! out of the way. No answer tells the checksum of a copy: whoever removes it must know it.
 
-use std::sync::Arc;
-
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
-use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
+use archive_ledger::anomalies::{Eye, Finder, Look};
 use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Root, VolumeId};
 use archive_replicas::{Cause, Copy};
 use archive_rpc::Kind;
 use tonic::Status;
 
+use super::People;
 use super::acts::{changed, content};
-use super::{People, blocking, failed_db};
+use crate::tables::{file_look, with_tables};
 
 impl People {
     /// The copy of that checksum, which is not what was admitted under the name; else why there is none to be removed.
@@ -57,8 +56,8 @@ impl People {
         mine: &str,
     ) -> Result<bool, Status> {
         let (admin, id) = (self.admin.clone(), replica.clone());
-        let nodes = blocking(move || admin.nodes(&id)).await?;
-        for node in nodes.map_err(|error| failed_db(&error))? {
+        let nodes = with_tables(move || admin.nodes(&id)).await?;
+        for node in nodes {
             if self
                 .set_aside_before(replica, &node, name, mine)
                 .await?
@@ -91,17 +90,7 @@ impl People {
                 size: size.map_or(0, |content| content.size),
                 place: None,
             };
-            let (anomalies, who) = (Arc::clone(&self.anomalies), cause.who.clone());
-            let (file, of) = (name.clone(), replica.clone());
-            let filed = blocking(move || {
-                let filing = Filing {
-                    file: &file,
-                    replica: &of,
-                    who: &who,
-                };
-                anomalies.look(filing, &look)
-            });
-            filed.await?.map_err(|error| failed_db(&error))?;
+            file_look(&self.anomalies, (replica, name), look, &cause.who).await?;
         }
         if is_wanted {
             let gone = Event::Gone {

@@ -48,11 +48,11 @@ impl Seen {
 impl Preserver {
     /// Looks where a file is in a replica, now. What comes or goes meanwhile is looked at again.
     async fn look(&self, replica: &ReplicaId, name: &FileName) -> Result<Seen, Status> {
-        let mut row = self.row(name).await?;
+        let mut row = self.record(name).await?;
         for _ in 0..LOOKS {
             let before = entry(row.as_ref(), replica);
             let located = self.locate(replica, name).await;
-            row = self.row(name).await?;
+            row = self.record(name).await?;
             if before == entry(row.as_ref(), replica) {
                 return Ok(self.judge(replica, name, row.as_ref(), located));
             }
@@ -245,7 +245,7 @@ impl Preserver {
         if !seen.found.iter().any(is_conflict) {
             return Ok(());
         }
-        let admitted = self.row(name).await?.and_then(|record| record.content);
+        let admitted = self.record(name).await?.and_then(|record| record.content);
         let mut ballots = Vec::new();
         for spec in self.in_service() {
             let locating = self.replicas.locate(&spec.id, name);

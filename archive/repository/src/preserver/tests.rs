@@ -6,6 +6,7 @@ use archive_ledger::restore::testing::row;
 use archive_model::{AnomalyKind, Digests, Root};
 use archive_stores::mail::Letter;
 use archive_stores::scripted::{ScriptedReplicas, damaged, good, id};
+use tokio::sync::mpsc;
 
 use super::*;
 use crate::settings::RepairSettings;

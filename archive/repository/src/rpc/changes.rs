@@ -15,10 +15,10 @@ use proto_archive::wire;
 use proto_archive::wire::ChangesResponse;
 use proto_archive::wire::changes_response::{Changes, Files, Listed, Step};
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 use tonic::Status;
 
 use super::{Answers, Door, admin_failed, send};
+use crate::tables::with_tables;
 
 /// How many files or changes one message has.
 const ENTRIES: usize = 1000;
@@ -117,9 +117,7 @@ impl Follower {
             return Ok(None);
         };
         let admin = self.admin.clone();
-        let looked = spawn_blocking(move || admin.is_in_feed(position)).await;
-        let is_known = looked.map_err(|error| Kind::Internal.status(error.to_string()))?;
-        let is_known = is_known.map_err(|error| admin_failed(&error))?;
+        let is_known = with_tables(move || admin.is_in_feed(position)).await?;
         Ok(is_known.then_some(position))
     }
 }

@@ -10,7 +10,7 @@ use archive_ledger::restore::testing::row;
 use archive_model::{ChangeKind, FeedChange, ReplicaState};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::Receiver;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 
 use super::*;
 

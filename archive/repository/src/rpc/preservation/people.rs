@@ -17,7 +17,8 @@ use tonic::{Request, Status};
 
 use super::super::Door;
 use crate::bootstrap::lacking;
-use crate::people::{blocking, failed_db, not_allowed};
+use crate::people::not_allowed;
+use crate::tables::with_tables;
 
 /// The roles under which an officer's verbs stand in the trail.
 pub(super) const OFFICER: &[Role] = &[Role::Officer];
@@ -354,11 +355,9 @@ pub(super) async fn bootstrap(
             what: format!("replica {replica} is to be filled from the others"),
         };
         let (standing, id) = (Arc::clone(&door.people.standing), replica.clone());
-        let begun = blocking(move || standing.set_replica(&id, Some(&row), Some(line))).await?;
-        begun.map_err(|error| failed_db(&error))?;
+        with_tables(move || standing.set_replica(&id, Some(&row), Some(line))).await?;
     }
     let admin = door.admin.clone();
-    let counted = blocking(move || lacking(&admin, &now, &replica)).await?;
-    let (files, bytes) = counted.map_err(|error| failed_db(&error))?;
+    let (files, bytes) = with_tables(move || lacking(&admin, &now, &replica)).await?;
     Ok(wire::BootstrapResponse { files, bytes })
 }

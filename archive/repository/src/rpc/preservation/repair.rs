@@ -93,7 +93,7 @@ impl Job {
         tokio::try_join!(bringing, repairing)?;
         let mut unknown = Vec::new();
         for name in unrepaired {
-            if door.preserver.row(&name).await?.is_none() {
+            if door.preserver.record(&name).await?.is_none() {
                 unknown.push(name.to_string());
                 continue;
             }
