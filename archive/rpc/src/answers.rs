@@ -371,6 +371,23 @@ mod tests {
         assert_eq!(fed.unwrap().unwrap(), Fed::Unread);
     }
 
+    /// Fails if a stream ends as if it were whole when its work failed.
+    #[tokio::test]
+    async fn failed_work_ends_stream_with_error() {
+        let (stream, task) = open(1, |answers| async move {
+            send(&answers, 1).await?;
+            Err(Kind::Storage.status("the disk"))
+        });
+        let all = tokio_stream::StreamExt::collect::<Vec<_>>(stream);
+        let ((), all) = timeout(PATIENCE, async { tokio::join!(task, all) })
+            .await
+            .unwrap();
+        let answers = all
+            .into_iter()
+            .map(|answer| answer.map_err(|status| Kind::of(&status)));
+        assert!(answers.eq([Ok(1), Err(Kind::Storage)]));
+    }
+
     /// Fails if work goes on for a caller that is gone.
     #[tokio::test]
     async fn caller_that_is_gone_ends_the_work() {
