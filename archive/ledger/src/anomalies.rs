@@ -11,11 +11,10 @@ mod table;
 mod tests;
 
 use archive_decisions::repair::policy;
-use archive_model::{AnomalyKind, Groups, NodeId, VolumeId};
+use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use table::Closed;
 pub use table::{Anomalies, AnomalyRow, Filing, Found};
 
 /// Who found it.
@@ -92,6 +91,19 @@ pub struct Ended {
     pub at: Timestamp,
     /// Why.
     pub why: String,
+}
+
+/// An anomaly that was closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Closed {
+    /// The file.
+    pub file: FileName,
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The row as it was while it was open.
+    pub filed: Filed,
+    /// When and why it was closed.
+    pub ended: Ended,
 }
 
 /// How well was looked, and so what can be said not to be there.

@@ -7,6 +7,7 @@
 
 mod accept;
 mod acts;
+mod copies;
 mod last;
 mod named;
 mod purge;

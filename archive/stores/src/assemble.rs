@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use archive_daemon::Clock;
 use archive_model::groups::GROUP_SIZE;
-use archive_model::{FileName, Groups, NodeId, ReplicaId, Root};
+use archive_model::{Groups, NodeId, ReplicaId};
 use archive_proof::decode;
 use archive_replicas::{ReadSegments, Replicas, Segment};
 use archive_rpc::Kind;
@@ -25,7 +25,7 @@ use tonic::Status;
 
 pub use self::donors::DonorLoad;
 use self::donors::{Candidate, CountedRead, Refusal};
-pub use self::parts::{Hole, Part, Proven};
+pub use self::parts::{Donor, Hole, Part, Proven, Wanted};
 
 /// The longest segment that is believed, in bytes.
 const LONGEST_SEGMENT: u64 = 16 << 20;
@@ -44,28 +44,6 @@ pub struct Assembler {
     pub stall: Duration,
     /// How busy each replica is with giving.
     pub load: DonorLoad,
-}
-
-/// The file, as admitted.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// Its name.
-    pub name: FileName,
-    /// The root that its bytes are proven against.
-    pub root: Root,
-    /// Its size in bytes.
-    pub size: u64,
-}
-
-/// A replica that may give bytes.
-#[derive(Clone, Debug)]
-pub struct Donor {
-    /// The replica.
-    pub replica: ReplicaId,
-    /// Where it has the file, as far as is known; else its monitor is asked.
-    pub node: Option<NodeId>,
-    /// Groups that are known to be bad there: asked for last.
-    pub bad: Groups,
 }
 
 /// A reading under way.

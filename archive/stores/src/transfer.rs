@@ -7,6 +7,7 @@
 //! point that the hashing has kept and every node has. What arrives is held against all that was announced for it.
 
 mod hash;
+mod item;
 mod left;
 mod meeting;
 mod pace;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
-use archive_decisions::store::{Claim, Content, Event, Requester};
+use archive_decisions::store::{Content, Event, Requester};
 use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId};
 use archive_replicas::{Opened, Replicas, Upload, failure};
 use archive_rpc::Kind;
@@ -27,6 +28,7 @@ use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
 use hash::Hash;
+pub use item::{Arrival, Item};
 pub use left::Left;
 use meeting::{Meeting, Seat};
 pub use pace::Pace;
@@ -70,30 +72,6 @@ pub struct Transfers {
     pub left: Left,
     /// What becomes of stores.
     pub stores: Stores,
-}
-
-/// What is being stored.
-#[derive(Clone, Debug)]
-pub struct Item {
-    /// The file.
-    pub name: FileName,
-    /// The upload.
-    pub upload: UploadId,
-    /// Its size in bytes.
-    pub size: u64,
-}
-
-/// A file that a depositor brings.
-#[derive(Debug)]
-pub struct Arrival {
-    /// The file.
-    pub item: Item,
-    /// What was said of the bytes by all who brought them.
-    pub claim: Claim,
-    /// Which of the depositors that ask.
-    pub requester: Requester,
-    /// Its bytes.
-    pub source: Source,
 }
 
 impl Transfers {

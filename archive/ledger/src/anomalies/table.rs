@@ -16,29 +16,15 @@ use archive_daemon::Clock;
 use archive_db::{DbError, Table, Text, Value};
 use archive_decisions::store::FileRecord;
 use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use self::running::{Running, waits};
-use super::{Change, Ended, Filed, Look, compare, found_again, is_within};
+use super::{Change, Closed, Ended, Filed, Look, compare, found_again, is_within};
 use crate::admin::{Admin, AuditLine};
 
 type Key = (Text<FileName>, Text<ReplicaId>, String);
 
 impl Value for Filed {}
-
-/// An anomaly that was closed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Closed {
-    /// The file.
-    pub file: FileName,
-    /// The replica.
-    pub replica: ReplicaId,
-    /// The row as it was while it was open.
-    pub filed: Filed,
-    /// When and why it was closed.
-    pub ended: Ended,
-}
 
 impl Value for Closed {}
 

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use archive_daemon::clock::TimedOut;
 use archive_decisions::store::{Content, Event, FileRecord};
 use archive_decisions::vote::{Authority, Ballot, Evidence, Verdict, decide};
 use archive_ledger::admin::AdminRow;
@@ -14,10 +13,9 @@ use archive_model::{
     Approval, Digests, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root, UploadId,
     VolumeId,
 };
-use archive_replicas::{Cause, Copy, Verified, VerifiedCopy};
+use archive_replicas::{Cause, Copy};
 use archive_rpc::Kind;
 use archive_stores::limits;
-use archive_stores::transfer::Transfers;
 use tonic::Status;
 
 use super::People;
@@ -350,51 +348,6 @@ impl People {
             "it was signed anew, and adopted in {}",
             adopted.join(", ")
         ))
-    }
-
-    /// The copies that are there, in whichever condition; who did not answer is an error.
-    pub(crate) async fn existing_copies(
-        &self,
-        replica: &ReplicaId,
-        name: &FileName,
-    ) -> Result<Vec<Copy>, Status> {
-        let asking = self.transfers.replicas.existing_copies(replica, name);
-        self.within(0, asking).await
-    }
-
-    /// Reads a copy again, past the page cache.
-    pub(crate) async fn verified(
-        &self,
-        replica: &ReplicaId,
-        name: &FileName,
-        copy: &Copy,
-    ) -> Result<VerifiedCopy, Status> {
-        let place = (&copy.node, Some(&copy.volume));
-        self.read_again(replica, name, place).await
-    }
-
-    /// Reads the copy at a place again, past the page cache.
-    pub(crate) async fn read_again(
-        &self,
-        replica: &ReplicaId,
-        name: &FileName,
-        (node, volume): (&NodeId, Option<&VolumeId>),
-    ) -> Result<VerifiedCopy, Status> {
-        let Transfers {
-            replicas,
-            clock,
-            stall,
-            ..
-        } = &self.transfers;
-        let late = |late: TimedOut| Kind::TimedOut.status(late.to_string());
-        let opening = replicas.verify(replica, node, name, volume);
-        let mut verifying = clock.timeout(*stall, opening).await.map_err(late)??;
-        loop {
-            let next = clock.timeout(*stall, verifying.next()).await;
-            if let Verified::Done(verified) = next.map_err(late)?? {
-                return Ok(verified);
-            }
-        }
     }
 
     /// Tells the coordinator of a copy that people have put there.

@@ -1,9 +1,31 @@
-//! The parts that a reader is given: proven bytes, or a hole where nobody gives them.
+//! A file that is wanted, who may give it, and the parts that a reader is given: proven bytes, or a hole.
 
 use std::ops::Range;
 
-use archive_model::ReplicaId;
+use archive_model::{FileName, Groups, NodeId, ReplicaId, Root};
 use bytes::Bytes;
+
+/// The file, as admitted.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Its name.
+    pub name: FileName,
+    /// The root that its bytes are proven against.
+    pub root: Root,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// A replica that may give bytes.
+#[derive(Clone, Debug)]
+pub struct Donor {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// Where it has the file, as far as is known; else its monitor is asked.
+    pub node: Option<NodeId>,
+    /// Groups that are known to be bad there: asked for last.
+    pub bad: Groups,
+}
 
 /// The next part.
 #[derive(Debug)]

@@ -1,0 +1,57 @@
+//! The copies of a file in a replica, as people act on them: looked for on the disks, and read again.
+
+use archive_daemon::clock::TimedOut;
+use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
+use archive_replicas::{Copy, Verified, VerifiedCopy};
+use archive_rpc::Kind;
+use archive_stores::transfer::Transfers;
+use tonic::Status;
+
+use super::People;
+
+impl People {
+    /// The copies that are there, in whichever condition; who did not answer is an error.
+    pub(crate) async fn existing_copies(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+    ) -> Result<Vec<Copy>, Status> {
+        let asking = self.transfers.replicas.existing_copies(replica, name);
+        self.within(0, asking).await
+    }
+
+    /// Reads a copy again, past the page cache.
+    pub(crate) async fn verified(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        copy: &Copy,
+    ) -> Result<VerifiedCopy, Status> {
+        let place = (&copy.node, Some(&copy.volume));
+        self.read_again(replica, name, place).await
+    }
+
+    /// Reads the copy at a place again, past the page cache.
+    pub(crate) async fn read_again(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        (node, volume): (&NodeId, Option<&VolumeId>),
+    ) -> Result<VerifiedCopy, Status> {
+        let Transfers {
+            replicas,
+            clock,
+            stall,
+            ..
+        } = &self.transfers;
+        let late = |late: TimedOut| Kind::TimedOut.status(late.to_string());
+        let opening = replicas.verify(replica, node, name, volume);
+        let mut verifying = clock.timeout(*stall, opening).await.map_err(late)??;
+        loop {
+            let next = clock.timeout(*stall, verifying.next()).await;
+            if let Verified::Done(verified) = next.map_err(late)?? {
+                return Ok(verified);
+            }
+        }
+    }
+}

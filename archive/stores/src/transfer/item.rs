@@ -1,0 +1,30 @@
+//! A file on its way, and the depositor that brings it.
+
+use archive_decisions::store::{Claim, Requester};
+use archive_model::{FileName, UploadId};
+
+use crate::depositor::Source;
+
+/// What is being stored.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// The file.
+    pub name: FileName,
+    /// The upload.
+    pub upload: UploadId,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// A file that a depositor brings.
+#[derive(Debug)]
+pub struct Arrival {
+    /// The file.
+    pub item: Item,
+    /// What was said of the bytes by all who brought them.
+    pub claim: Claim,
+    /// Which of the depositors that ask.
+    pub requester: Requester,
+    /// Its bytes.
+    pub source: Source,
+}
