@@ -15,9 +15,9 @@ mod tests;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use archive_model::{AnomalyKind, FileName, Root};
+use archive_model::{AnomalyKind, CopyPlace, FileName, Root};
 
-pub use input::{AdminEntry, CheckError, Expected, Listed, ListedEntry, Place};
+pub use input::{AdminEntry, CheckError, Expected, Listed, ListedEntry};
 use input::{Listing, Ordered};
 use report::Absence;
 pub use report::{Cut, Finding, Report, Side};
@@ -121,7 +121,7 @@ where
         &mut self,
         name: &FileName,
         (root, size): (Root, u64),
-        place: Option<&Place>,
+        place: Option<&CopyPlace>,
         copies: &[ListedEntry],
     ) -> Vec<Finding> {
         let kinds = judge(root, size, copies);
@@ -146,7 +146,7 @@ where
     fn absence(
         &mut self,
         name: &FileName,
-        place: Option<&Place>,
+        place: Option<&CopyPlace>,
         proven: AnomalyKind,
     ) -> Option<AnomalyKind> {
         match self.report.absence(name, place) {

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use crate::check::Place;
+use archive_model::CopyPlace;
 
 /// Where a place lies, as far as the drain goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum How {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Where it lies.
-    pub place: Place,
+    pub place: CopyPlace,
     /// Whether that place is drained.
     pub side: Side,
     /// Its condition.
@@ -49,7 +49,7 @@ pub struct Seen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recorded {
     /// It is here.
-    At(Place, Side),
+    At(CopyPlace, Side),
     /// It is being brought there.
     OnItsWay,
     /// There shall be no copy, or nobody knows the name.
@@ -64,20 +64,20 @@ pub enum Step {
     /// A copy is brought to where it may stay.
     Bring,
     /// The record is to name this copy.
-    Record(Place),
+    Record(CopyPlace),
     /// The copy that has to leave is put aside; another one is whole and recorded.
     PutAside {
         /// The copy that has to leave.
-        old: Place,
+        old: CopyPlace,
         /// The copy that is recorded.
-        kept: Place,
+        kept: CopyPlace,
     },
     /// A damaged copy that has to leave is put aside; another one is whole and recorded.
     PutDamagedAside {
         /// The copy that has to leave.
-        old: Place,
+        old: CopyPlace,
         /// The copy that is recorded.
-        kept: Place,
+        kept: CopyPlace,
     },
     /// Not now.
     Wait(Why),
@@ -166,8 +166,8 @@ mod tests {
         (Side::Stays, "t"),
     ];
 
-    fn place(at: usize) -> Place {
-        Place {
+    fn place(at: usize) -> CopyPlace {
+        CopyPlace {
             node: SIDES[at].1.parse().unwrap(),
             volume: "v".parse().unwrap(),
         }
@@ -197,7 +197,7 @@ mod tests {
             whole.count()
         }
 
-        fn at(which: &Place) -> usize {
+        fn at(which: &CopyPlace) -> usize {
             (0..3).find(|at| place(*at) == *which).unwrap()
         }
 

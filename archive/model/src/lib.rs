@@ -16,6 +16,7 @@ pub mod anomaly;
 pub mod approval;
 pub mod batch;
 pub mod checksum;
+pub mod copy;
 pub mod error;
 pub mod feed;
 pub mod file_name;
@@ -36,6 +37,7 @@ pub use batch::{
     Program,
 };
 pub use checksum::{Digests, InvalidChecksum, Root};
+pub use copy::CopyPlace;
 pub use error::ArchiveError;
 pub use feed::{ChangeKind, FeedChange, FeedFile, FeedPosition};
 pub use file_name::{FileName, InvalidFileName};

@@ -46,7 +46,7 @@ use members::Members;
 pub use mend::{MendOrder, Mended, Mending};
 pub use people::{Aside, Cause};
 pub use settings::ReplicaSettings;
-pub use upload::{Opened, Place, Upload};
+pub use upload::{ChosenNode, Opened, Upload};
 
 /// How long a monitor may take to say how its nodes are: it knows that without asking them.
 const STATE: Duration = Duration::from_secs(5);
@@ -205,7 +205,7 @@ impl Replicas {
         upload: &UploadId,
         size: u64,
         avoid: &[NodeId],
-    ) -> Result<Place, Status> {
+    ) -> Result<ChosenNode, Status> {
         let avoid = {
             let (members, now) = (self.lock_members(), self.standing.now());
             let foreign = members.foreign(&now, replica);
@@ -221,7 +221,7 @@ impl Replicas {
         let node = fields::node_id(&placed.node)?;
         // What it takes is missed if it is silent: from now on, and after a restart by the row that names it.
         self.add_members(replica, [&node]);
-        Ok(Place {
+        Ok(ChosenNode {
             client: self.node(replica, &node, &placed.endpoint)?,
             node,
         })

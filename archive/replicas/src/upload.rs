@@ -17,7 +17,7 @@ use super::copies::copy;
 
 /// A node that was chosen for an upload.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ChosenNode {
     /// The node.
     pub node: NodeId,
     pub(super) client: NodeClient<Channel>,
@@ -57,7 +57,7 @@ pub struct Upload {
     answers: Streaming<wire::UploadResponse>,
 }
 
-impl Place {
+impl ChosenNode {
     /// Opens the upload, for a sender that can go on at each of `points`; without any, what an earlier stream left is
     /// forgotten.
     pub async fn open(

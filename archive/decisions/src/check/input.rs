@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::iter::Fuse;
 
-use archive_model::{FileName, Groups, NodeId, Root, VolumeId};
+use archive_model::{CopyPlace, FileName, Groups, NodeId, Root, VolumeId};
 
 use super::report::{Report, Side};
 
@@ -29,7 +29,7 @@ pub enum Expected {
         /// The admitted size in bytes.
         size: u64,
         /// Where it is; none where it has not been seen there yet.
-        place: Option<Place>,
+        place: Option<CopyPlace>,
     },
     /// A copy, once its store is complete, which it never was: its absence is no loss.
     Incomplete {
@@ -45,15 +45,6 @@ pub enum Expected {
     },
     /// Nothing: the copy was removed, on purpose.
     Withdrawn,
-}
-
-/// Where in a replica.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The node.
-    pub node: NodeId,
-    /// The volume of that node.
-    pub volume: VolumeId,
 }
 
 /// One item of a replica's listing.
@@ -82,7 +73,7 @@ pub struct ListedEntry {
     /// The size on disk in bytes.
     pub size: u64,
     /// Where it is.
-    pub place: Place,
+    pub place: CopyPlace,
     /// Groups that the node found to differ from the root; usually none.
     pub corrupt: Groups,
     /// Groups that the node cannot read; usually none.

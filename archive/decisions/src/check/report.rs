@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archive_model::{AnomalyKind, FileName, NodeId, VolumeId};
+use archive_model::{AnomalyKind, CopyPlace, FileName, NodeId, VolumeId};
 
-use super::input::{CheckError, Place};
+use super::input::CheckError;
 
 /// More silent volumes than any replica has.
 const MOST_SILENT: usize = 65_536;
@@ -24,7 +24,7 @@ pub enum Finding {
         /// The file.
         file: FileName,
         /// Where it is.
-        place: Place,
+        place: CopyPlace,
     },
 }
 
@@ -120,7 +120,7 @@ impl Report {
     }
 
     /// What it means that `name`, which should be at `place`, was not listed.
-    pub(super) fn absence(&self, name: &FileName, place: Option<&Place>) -> Absence {
+    pub(super) fn absence(&self, name: &FileName, place: Option<&CopyPlace>) -> Absence {
         // An input's word holds up to, and with, the last name before it fell silent.
         let silent = self
             .silent

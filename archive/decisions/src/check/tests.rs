@@ -12,8 +12,8 @@ fn node(text: &str) -> NodeId {
     NodeId::new(text).unwrap()
 }
 
-fn place(text: &str) -> Place {
-    Place {
+fn place(text: &str) -> CopyPlace {
+    CopyPlace {
         node: node(text),
         volume: VolumeId::new("v").unwrap(),
     }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_decisions::check::Place;
 use archive_decisions::drain::{How, Recorded, Seen, Side, Step, decide};
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::Finder;
 use archive_ledger::standing::Source;
-use archive_model::{FileName, Groups, NodeId, Root, VolumeId};
+use archive_model::{CopyPlace, FileName, Groups, NodeId, Root, VolumeId};
 use archive_replicas::{Cause, Copy, CopyCondition, Located};
 use archive_rpc::Kind;
 use archive_stores::assemble::{Donor, Wanted};
@@ -44,7 +43,7 @@ pub(super) enum Ended {
 #[derive(Default)]
 struct Way {
     /// The copy that was read whole just now.
-    proven: Option<Place>,
+    proven: Option<CopyPlace>,
     /// The old copy was damaged, or not there.
     is_hurt: bool,
 }
@@ -121,8 +120,7 @@ impl Hands {
                     let (_, size) = content(&row)?;
                     let Some(found) = self.judged(source, name, &old).await? else {
                         return Ok(Ended::Stays(format!(
-                            "it cannot be read whole there; a whole copy is on {}",
-                            place_text(&kept)
+                            "it cannot be read whole there; a whole copy is on {kept}"
                         )));
                     };
                     self.put_aside(source, name, (&old, found, size), &kept)
@@ -183,7 +181,7 @@ impl Hands {
             Some(copy) if copy.state.is_withdrawn() => Recorded::Nothing,
             Some(copy) => match (&copy.node, &copy.volume) {
                 (Some(node), Some(volume)) if copy.state.is_completed() => {
-                    let place = Place {
+                    let place = CopyPlace {
                         node: node.clone(),
                         volume: volume.clone(),
                     };
@@ -318,7 +316,7 @@ impl Hands {
         &self,
         source: &Source,
         row: &AdminRow,
-        place: &Place,
+        place: &CopyPlace,
         way: &mut Way,
     ) -> Result<(), Status> {
         if way.proven.as_ref() == Some(place) {
@@ -337,7 +335,7 @@ impl Hands {
             .own
             .file_verified(&source.replica, name, &copy, &errand);
         Box::pin(filing).await?;
-        Err(Kind::Damaged.status(format!("its copy on {} is damaged", place_text(place))))
+        Err(Kind::Damaged.status(format!("its copy on {place} is damaged")))
     }
 
     /// The root of a damaged copy as it is read now; none: it cannot be read whole.
@@ -345,7 +343,7 @@ impl Hands {
         &self,
         source: &Source,
         name: &FileName,
-        old: &Place,
+        old: &CopyPlace,
     ) -> Result<Option<Root>, Status> {
         let place = (&old.node, Some(&old.volume));
         let reading = self.people.read_again(&source.replica, name, place);
@@ -356,22 +354,17 @@ impl Hands {
         &self,
         source: &Source,
         name: &FileName,
-        (old, root, size): (&Place, Root, u64),
-        kept: &Place,
+        (old, root, size): (&CopyPlace, Root, u64),
+        kept: &CopyPlace,
     ) -> Result<(), Status> {
         let cause = Cause {
             approval: None,
             who: self.own.own.to_string(),
-            why: format!(
-                "{source} is drained; a whole copy is on {}",
-                place_text(kept)
-            ),
+            why: format!("{source} is drained; a whole copy is on {kept}"),
         };
         let what = format!(
-            "moved in replica {} from {} to {}; the old copy goes to the attic there",
-            source.replica,
-            place_text(old),
-            place_text(kept)
+            "moved in replica {} from {old} to {kept}; the old copy goes to the attic there",
+            source.replica
         );
         // Before it is done: an act that the trail does not name must not be.
         self.people
@@ -413,15 +406,11 @@ impl Hands {
     }
 }
 
-fn place_of(copy: &Copy) -> Place {
-    Place {
+fn place_of(copy: &Copy) -> CopyPlace {
+    CopyPlace {
         node: copy.node.clone(),
         volume: copy.volume.clone(),
     }
-}
-
-fn place_text(place: &Place) -> String {
-    format!("volume {} of node {}", place.volume, place.node)
 }
 
 fn content(row: &AdminRow) -> Result<(Root, u64), Status> {

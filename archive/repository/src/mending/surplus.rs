@@ -3,10 +3,9 @@
 //! Owns the order: the copy that is recorded is read whole first, and stays. Only copies of the admitted content go, into
 //! the attic of their volume. Nothing is done while some volume of the replica is silent, and nothing by itself.
 
-use archive_decisions::check::Place;
 use archive_decisions::store::Content;
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::Root;
+use archive_model::{CopyPlace, Root};
 use archive_replicas::{Cause, Copy};
 use archive_rpc::Kind;
 use archive_stores::limits;
@@ -37,7 +36,7 @@ impl Preserver {
             .and_then(|record| record.replicas.get(replica));
         let copy = copy.filter(|copy| copy.state.is_completed());
         let place = copy.and_then(|copy| copy.node.clone().zip(copy.volume.clone()));
-        let Some(kept) = place.map(|(node, volume)| Place { node, volume }) else {
+        let Some(kept) = place.map(|(node, volume)| CopyPlace { node, volume }) else {
             return Ok(Done::of(
                 Outcome::Waiting,
                 "it is on its way into the replica",
@@ -50,28 +49,26 @@ impl Preserver {
             Ok(surplus) => surplus,
             Err(why) => return Ok(Done::of(Outcome::Officer, why)),
         };
-        let places: Vec<String> = surplus.iter().map(text).collect();
+        let places: Vec<String> = surplus.iter().map(ToString::to_string).collect();
         let places = places.join(" and ");
         if mandate.is_dry {
-            let what = format!("would read {} whole, then put aside {places}", text(&kept));
+            let what = format!("would read {kept} whole, then put aside {places}");
             return Ok(Done::of(Outcome::Planned, what));
         }
         let at = (replica, &kept.node, Some(&kept.volume));
         let copy = self.verify(at, file, content.size, |_| {}).await?;
         if !copy.is_present() || copy.root != Some(content.root) {
             self.file_verified(replica, file, &copy, &errand).await?;
-            let what = format!("{} is damaged; repair it first", text(&kept));
+            let what = format!("{kept} is damaged; repair it first");
             return Ok(Done::of(Outcome::Failed, what));
         }
         let cause = Cause {
             approval: None,
             who: mandate.who.to_string(),
-            why: format!("a good copy is on {}; {}", text(&kept), mandate.why),
+            why: format!("a good copy is on {kept}; {}", mandate.why),
         };
-        let what = format!(
-            "{places} of replica {replica} to be put aside: a good copy is on {}",
-            text(&kept)
-        );
+        let what =
+            format!("{places} of replica {replica} to be put aside: a good copy is on {kept}");
         // Before it is done: an act that the trail does not name must not be.
         self.note(file, mandate, what).await?;
         let limit = limits::reading(content.size);
@@ -88,20 +85,17 @@ impl Preserver {
             }
         }
         self.look_and_file(replica, file, &errand).await?;
-        let what = format!(
-            "put aside {places}; the copy on {} was read, and is good",
-            text(&kept)
-        );
+        let what = format!("put aside {places}; the copy on {kept} was read, and is good");
         Ok(Done::of(Outcome::Repaired, what))
     }
 }
 
 /// The copies of the admitted content beside the one that is recorded; or why people must look. Pure.
-fn surplus(copies: &[Copy], root: Root, kept: &Place) -> Result<Vec<Place>, &'static str> {
+fn surplus(copies: &[Copy], root: Root, kept: &CopyPlace) -> Result<Vec<CopyPlace>, &'static str> {
     let there = copies.iter().filter(|copy| copy.is_readable());
-    let places: Vec<(Place, bool)> = there
+    let places: Vec<(CopyPlace, bool)> = there
         .map(|copy| {
-            let place = Place {
+            let place = CopyPlace {
                 node: copy.node.clone(),
                 volume: copy.volume.clone(),
             };
@@ -118,10 +112,6 @@ fn surplus(copies: &[Copy], root: Root, kept: &Place) -> Result<Vec<Place>, &'st
     Ok(others.filter(|place| place != kept).collect())
 }
 
-fn text(place: &Place) -> String {
-    format!("volume {} of node {}", place.volume, place.node)
-}
-
 #[cfg(test)]
 mod tests {
     use archive_replicas::CopyCondition;
@@ -129,15 +119,15 @@ mod tests {
 
     use super::*;
 
-    fn place(node: &str) -> Place {
-        Place {
+    fn place(node: &str) -> CopyPlace {
+        CopyPlace {
             node: node.parse().unwrap(),
             volume: "v".parse().unwrap(),
         }
     }
 
     fn copy(node: &str, root: u8, condition: CopyCondition) -> Copy {
-        let Place { node, volume } = place(node);
+        let CopyPlace { node, volume } = place(node);
         Copy {
             node,
             volume,

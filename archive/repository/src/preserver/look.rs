@@ -3,11 +3,11 @@
 //! Owns that a look is of one moment: what is recorded is read before and after the replica is asked, and again once it is
 //! filed. So a copy that is brought meanwhile is never filed as missing for longer than one more look.
 
-use archive_decisions::check::{AdminEntry, Expected, Place};
+use archive_decisions::check::{AdminEntry, Expected};
 use archive_decisions::store::{Event, FileRecord};
 use archive_ledger::anomalies::{AnomalyRow, Eye, Found, Look, is_damage};
 use archive_ledger::standing::Now;
-use archive_model::{AnomalyKind, FileName, ReplicaId};
+use archive_model::{AnomalyKind, CopyPlace, FileName, ReplicaId};
 use archive_replicas::{Copy, CopyCondition, Located};
 use tonic::Status;
 
@@ -24,10 +24,10 @@ pub(crate) struct Seen {
     pub(crate) found: Vec<AnomalyKind>,
     pub(crate) eye: Eye,
     /// Where it is, if the admin data says otherwise.
-    pub(crate) moved: Option<Place>,
+    pub(crate) moved: Option<CopyPlace>,
     pub(crate) located: Located,
     /// Where it is, or should be.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<CopyPlace>,
     pub(crate) size: u64,
     /// What the replica should have, by which this was judged.
     entry: Option<AdminEntry>,
@@ -113,7 +113,7 @@ impl Preserver {
             Some(_) => Eye::Nothing,
         };
         let place = first
-            .map(|copy| Place {
+            .map(|copy| CopyPlace {
                 node: copy.node.clone(),
                 volume: copy.volume.clone(),
             })
@@ -161,7 +161,7 @@ impl Preserver {
     ) -> Result<(Seen, Option<Found>), Status> {
         let mut seen = self.look(replica, name).await?;
         self.dispute(name, &mut seen).await?;
-        if let Some(Place { node, volume }) = seen.moved.clone() {
+        if let Some(CopyPlace { node, volume }) = seen.moved.clone() {
             let replica = replica.clone();
             let event = Event::Moved {
                 replica,
@@ -179,7 +179,7 @@ impl Preserver {
             place: seen
                 .place
                 .clone()
-                .map(|Place { node, volume }| (node, volume)),
+                .map(|CopyPlace { node, volume }| (node, volume)),
         };
         // What is on its way is nothing to file; damage is filed of each copy by itself.
         look.found

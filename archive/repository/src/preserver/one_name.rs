@@ -1,8 +1,8 @@
 //! What one look at one name amounts to. Pure: the check's own comparison, of a single name.
 
-use archive_decisions::check::{AdminEntry, Check, Expected, Finding, Listed, ListedEntry, Place};
+use archive_decisions::check::{AdminEntry, Check, Expected, Finding, Listed, ListedEntry};
 use archive_decisions::store::{FileRecord, Phase};
-use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
+use archive_model::{AnomalyKind, CopyPlace, FileName, Groups, ReplicaId};
 use archive_replicas::{Copy, CopyCondition, Located};
 
 /// What a replica should have of a file; none while the file is on its way for the first time.
@@ -23,7 +23,7 @@ pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<Admin
         Some(copy) => match &copy.state {
             State::UploadCompleted => {
                 let place = copy.node.clone().zip(copy.volume.clone());
-                present(place.map(|(node, volume)| Place { node, volume }))
+                present(place.map(|(node, volume)| CopyPlace { node, volume }))
             }
             State::UploadFailed(_) if record.phase == Phase::Incomplete => Expected::Incomplete {
                 root: content.root,
@@ -64,7 +64,7 @@ pub(crate) fn listed(name: &FileName, copy: &Copy) -> Option<ListedEntry> {
         name: name.clone(),
         root: copy.root?,
         size: copy.size,
-        place: Place {
+        place: CopyPlace {
             node: copy.node.clone(),
             volume: copy.volume.clone(),
         },
@@ -114,7 +114,7 @@ pub(super) fn compare(
     name: &FileName,
     entry: Option<AdminEntry>,
     located: &Located,
-) -> (Vec<AnomalyKind>, Option<Place>) {
+) -> (Vec<AnomalyKind>, Option<CopyPlace>) {
     let mut entries: Vec<ListedEntry> = located
         .copies
         .iter()
@@ -195,7 +195,7 @@ mod tests {
     }
 
     fn entry(at: Option<&str>) -> AdminEntry {
-        let place = at.map(|id| Place {
+        let place = at.map(|id| CopyPlace {
             node: node(id),
             volume: volume(),
         });
