@@ -250,7 +250,7 @@ mod tests {
     /// Fails if the old copy is put aside before the new one is whole or before the record names it, a copy elsewhere
     /// is touched, or a drain never ends or calls itself done while the file is still recorded there.
     #[test]
-    fn a_copy_leaves_only_when_another_is_whole_and_recorded() {
+    fn copy_leaves_once_another_is_whole_and_recorded() {
         let mut ended = 0;
         for (first, is_silent) in worlds()
             .into_iter()
@@ -330,7 +330,7 @@ mod tests {
 
     /// Fails if silence is taken for absence where the record names the silent place.
     #[test]
-    fn silence_and_what_nobody_wants_keep_the_old_copy() {
+    fn silence_or_unwanted_copy_keeps_the_old_one() {
         let world = |recorded, has| World { has, recorded };
         let stays = Recorded::At(place(2), Side::Stays);
         let old = Some(How::Whole);

@@ -130,7 +130,7 @@ fn the_silent_one_is_named() {
 }
 
 #[test]
-fn a_listing_that_lies_is_not_believed_from_there_on() {
+fn listing_is_disbelieved_from_its_first_lie() {
     let entries = || {
         admin(&[
             ("a", present(Some("one"))),
@@ -208,7 +208,7 @@ fn without_the_admin_data_nothing_is_judged() {
 }
 
 #[test]
-fn a_row_that_contradicts_itself_and_a_damaged_one_are_not_intact() {
+fn contradictory_row_and_damaged_one_are_not_intact() {
     let mut groups = Groups::none();
     groups.insert_one(0);
     let row = |size, corrupt: &Groups| {

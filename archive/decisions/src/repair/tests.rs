@@ -165,7 +165,7 @@ fn what_people_must_decide_is_never_planned() {
 }
 
 #[test]
-fn groups_past_the_end_of_the_file_are_not_fetched() {
+fn groups_past_the_file_end_are_not_fetched() {
     let mut groups = Groups::none();
     groups.insert(2..1_000_000);
     let plan = plan(

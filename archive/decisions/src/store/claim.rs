@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrived_is_compared_with_every_part_of_the_claim() {
+    fn received_bytes_are_compared_with_the_whole_claim() {
         let name = FileName::new("a.warc").unwrap();
         let content = Content {
             root: Root::from_bytes([1; 32]),

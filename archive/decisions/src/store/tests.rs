@@ -120,7 +120,7 @@ fn every_short_sequence_of_what_people_do() {
 }
 
 #[test]
-fn a_copy_that_was_removed_is_neither_missing_nor_brought_back() {
+fn removed_copy_is_neither_missing_nor_restored() {
     use Step::{AskSame, Completed, Joins, ReceivedSame, Restart, Restored, Wanted, Withdrawn};
     let mut world = after(
         "BB",
@@ -176,7 +176,7 @@ fn a_copy_that_was_removed_is_neither_missing_nor_brought_back() {
 
 /// The whole story of a new replica, and of one whose disk was given up.
 #[test]
-fn a_replica_that_is_wanted_gets_the_file_from_another() {
+fn wanted_replica_gets_the_file_from_another() {
     use Step::{Absent, AskSame, Completed, Joins, ReceivedSame, Wanted, WantedElsewhere};
     let whole = [AskSame, ReceivedSame, Completed(0), Completed(1)];
     let mut world = after("BB", &whole);
@@ -198,7 +198,7 @@ fn a_replica_that_is_wanted_gets_the_file_from_another() {
 /// Fails if nobody asks again for a lost reply, a retry never comes, an intent never ends, or a heal, a probe or a
 /// verification is begun again and again while a depositor waits.
 #[test]
-fn long_random_walks_end_well_once_the_network_works() {
+fn random_walks_end_well_once_the_network_works() {
     let all: Vec<fn(usize) -> Step> = [
         REPLIES,
         &[
@@ -239,7 +239,7 @@ fn long_random_walks_end_well_once_the_network_works() {
 
 /// A name once, from the first byte to the last replica: the story the machine is for.
 #[test]
-fn one_replica_is_down_and_the_archive_finishes_alone() {
+fn archive_finishes_alone_while_one_replica_is_down() {
     use Step::{Absent, AskSame, Completed, Failed, Minutes, ReceivedSame};
     let mut world = after("BB", &[AskSame, Failed(1), ReceivedSame]);
     assert!(
@@ -271,7 +271,7 @@ fn one_replica_is_down_and_the_archive_finishes_alone() {
 /// Fails if a copy that is gone still counts, is not brought back, or is brought back without asking once more, or if a
 /// restart on the way forgets the file.
 #[test]
-fn a_copy_that_is_gone_is_brought_back_from_another() {
+fn lost_copy_is_made_again_from_another() {
     use Step::{Absent, AskSame, Completed, Gone, Moved, ReceivedSame, Restart};
     let mut world = after("BB", &[AskSame, ReceivedSame, Completed(0), Completed(1)]);
     assert!(world.state.is_idle());
@@ -308,7 +308,7 @@ fn a_copy_that_is_gone_is_brought_back_from_another() {
 }
 
 #[test]
-fn the_second_depositor_takes_over_when_the_first_breaks_off() {
+fn second_depositor_takes_over_from_a_cut_first() {
     let mut world = after("BB", &[Step::AskSame, Step::AskSame]);
     assert_eq!(world.state.source, Some(Requester(1)));
     world.step(Step::SourceGone);
@@ -326,7 +326,7 @@ fn the_second_depositor_takes_over_when_the_first_breaks_off() {
 
 /// Fails if a name is given away while a silent replica may still commit what was admitted under it.
 #[test]
-fn an_admission_that_is_out_keeps_the_name_until_the_replica_denies_it() {
+fn admission_under_way_keeps_name_until_replica_denies() {
     let mut world = after("B", &[Step::AskSame, Step::ReceivedSame]);
     for _ in 0..100 {
         world.step(Step::Minutes(1500));
@@ -344,7 +344,7 @@ fn an_admission_that_is_out_keeps_the_name_until_the_replica_denies_it() {
 }
 
 #[test]
-fn replica_sets_that_could_lose_a_file_are_refused() {
+fn replica_sets_that_risk_loss_are_refused() {
     let spec = |id: &str, kind, required| ReplicaSpec {
         id: ReplicaId::new(id).unwrap(),
         kind,
@@ -366,7 +366,7 @@ fn replica_sets_that_could_lose_a_file_are_refused() {
 
 /// Fails if a liar is believed, or keeps a depositor waiting by repeating itself.
 #[test]
-fn a_node_that_lies_stalls_or_repeats_itself_is_found_out() {
+fn lying_stalling_or_repeating_node_is_found_out() {
     let mut world = after("B", &[Step::AskSame, Step::Completed(0)]);
     let one = world.ids[0].clone();
     let state = |world: &World| world.state.record.replicas[&one].state.clone();

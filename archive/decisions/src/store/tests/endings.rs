@@ -96,7 +96,7 @@ impl World {
 /// A file that every replica has lost is taken again from whoever still has it, and nobody is told before that it is
 /// there.
 #[test]
-fn what_is_gone_everywhere_is_taken_from_a_depositor_again() {
+fn file_lost_everywhere_is_accepted_from_depositor_again() {
     use Step::{Absent, AskOther, AskSame, Completed, DataUploaded, Gone, ReceivedSame, Restart};
     let all = [
         AskSame,
