@@ -36,7 +36,7 @@ pub enum How {
 
 /// One copy in the replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct CopyState {
     /// Where it lies.
     pub place: CopyPlace,
     /// Whether that place is drained.
@@ -115,11 +115,11 @@ impl fmt::Display for Why {
 }
 
 /// What to do next.
-pub fn decide(recorded: &Recorded, copies: &[Seen], is_silent: bool) -> Step {
+pub fn decide(recorded: &Recorded, copies: &[CopyState], is_silent: bool) -> Step {
     let there = copies
         .iter()
         .find(|copy| copy.side == Side::Source && copy.how != How::Missing);
-    let stays = |copy: &&Seen| copy.side == Side::Stays && copy.how == How::Whole;
+    let stays = |copy: &&CopyState| copy.side == Side::Stays && copy.how == How::Whole;
     let (place, side) = match recorded {
         Recorded::At(place, side) => (place, *side),
         Recorded::OnItsWay if there.is_some() => return Step::Wait(Why::OnItsWay),
@@ -175,15 +175,15 @@ mod tests {
 
     /// A replica of three places: what each has of one file, and what is recorded.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    struct World {
+    struct ReplicaScene {
         has: [Option<How>; 3],
         recorded: Recorded,
     }
 
-    impl World {
+    impl ReplicaScene {
         fn decide(&self, is_silent: bool) -> Step {
             let copies = self.has.iter().enumerate().filter_map(|(at, how)| {
-                Some(Seen {
+                Some(CopyState {
                     place: place(at),
                     side: SIDES[at].0,
                     how: (*how)?,
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    fn worlds() -> Vec<World> {
+    fn worlds() -> Vec<ReplicaScene> {
         let hows = [
             None,
             Some(How::Whole),
@@ -239,7 +239,7 @@ mod tests {
         for number in 0..125 {
             let has = [number % 5, number / 5 % 5, number / 25].map(|how| hows[how]);
             for recorded in recorded.clone() {
-                worlds.push(World { has, recorded });
+                worlds.push(ReplicaScene { has, recorded });
             }
         }
         worlds
@@ -261,13 +261,17 @@ mod tests {
             loop {
                 let (before, step) = (world.clone(), world.decide(is_silent));
                 if let Step::PutAside { old, kept } | Step::PutDamagedAside { old, kept } = &step {
-                    assert_eq!(SIDES[World::at(old)].0, Side::Source, "{first:?}");
-                    assert_eq!(World::at(kept), 2, "{first:?}");
+                    assert_eq!(SIDES[ReplicaScene::at(old)].0, Side::Source, "{first:?}");
+                    assert_eq!(ReplicaScene::at(kept), 2, "{first:?}");
                     assert_eq!(world.has[2], Some(How::Whole), "{first:?}");
                     assert_eq!(world.recorded, Recorded::At(place(2), Side::Stays));
                 }
                 if let Step::Record(at) = &step {
-                    assert_eq!(world.has[World::at(at)], Some(How::Whole), "{first:?}");
+                    assert_eq!(
+                        world.has[ReplicaScene::at(at)],
+                        Some(How::Whole),
+                        "{first:?}"
+                    );
                 }
                 if !world.done(&step) {
                     let is_there = |how: &Option<How>| !matches!(how, None | Some(How::Missing));
@@ -304,7 +308,7 @@ mod tests {
     /// Fails if a drain waits although everything is as it should be.
     #[test]
     fn the_usual_way_is_three_steps() {
-        let mut world = World {
+        let mut world = ReplicaScene {
             has: [Some(How::Whole), None, None],
             recorded: Recorded::At(place(0), Side::Source),
         };
@@ -331,7 +335,7 @@ mod tests {
     /// Fails if silence is taken for absence where the record names the silent place.
     #[test]
     fn silence_or_unwanted_copy_keeps_the_old_one() {
-        let world = |recorded, has| World { has, recorded };
+        let world = |recorded, has| ReplicaScene { has, recorded };
         let stays = Recorded::At(place(2), Side::Stays);
         let old = Some(How::Whole);
         for (world, is_silent, expected) in [

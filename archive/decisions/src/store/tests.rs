@@ -11,11 +11,11 @@ mod endings;
 mod promises;
 mod world;
 
-use world::{Step, World, steps};
+use world::{Step, TestArchive, steps};
 
 /// Every sequence of at most `depth` of `steps`. A step of which nothing came is not followed: what could follow it was
 /// followed without it.
-fn explore(world: &World, steps: &[Step], depth: usize) -> u64 {
+fn explore(world: &TestArchive, steps: &[Step], depth: usize) -> u64 {
     let mut tried = 0;
     for step in steps {
         let mut next = world.clone();
@@ -28,8 +28,8 @@ fn explore(world: &World, steps: &[Step], depth: usize) -> u64 {
     tried
 }
 
-fn after(set: &str, steps: &[Step]) -> World {
-    let mut world = World::new(set);
+fn after(set: &str, steps: &[Step]) -> TestArchive {
+    let mut world = TestArchive::new(set);
     for step in steps {
         world.step(*step);
     }
@@ -57,7 +57,7 @@ fn every_short_sequence_keeps_the_promises() {
         ("BBb", 4),
         ("BBc", 4),
     ] {
-        tried += explore(&World::new(set), &steps(set.len(), REPLIES), depth);
+        tried += explore(&TestArchive::new(set), &steps(set.len(), REPLIES), depth);
     }
     println!("{tried} sequences from a free name");
     assert!(tried > 1_000_000);
@@ -133,7 +133,7 @@ fn removed_copy_is_neither_missing_nor_restored() {
         ],
     );
     let one = world.ids[0].clone();
-    let state = |world: &World| world.state.record.replicas[&one].state.clone();
+    let state = |world: &TestArchive| world.state.record.replicas[&one].state.clone();
     for step in [
         Wanted(0),
         Restart,
@@ -221,7 +221,7 @@ fn random_walks_end_well_once_the_network_works() {
     for _ in 0..20_000 {
         let set = sets[below(sets.len())];
         let steps = steps(set.len(), &all);
-        let mut world = World::new(set);
+        let mut world = TestArchive::new(set);
         for _ in 0..below(40) {
             world.step(steps[below(steps.len())]);
         }
@@ -369,7 +369,7 @@ fn replica_sets_that_risk_loss_are_refused() {
 fn lying_stalling_or_repeating_node_is_found_out() {
     let mut world = after("B", &[Step::AskSame, Step::Completed(0)]);
     let one = world.ids[0].clone();
-    let state = |world: &World| world.state.record.replicas[&one].state.clone();
+    let state = |world: &TestArchive| world.state.record.replicas[&one].state.clone();
     assert_eq!(
         state(&world),
         ReplicaState::UploadFailed(StoreFailure::Conflict),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_decisions::drain::{How, Recorded, Seen, Side, Step, decide};
+use archive_decisions::drain::{CopyState, How, Recorded, Side, Step, decide};
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::Finder;
@@ -151,10 +151,10 @@ impl Hands {
         }
     }
 
-    fn seen(&self, source: &Source, row: Option<&AdminRow>, located: &Located) -> Vec<Seen> {
+    fn seen(&self, source: &Source, row: Option<&AdminRow>, located: &Located) -> Vec<CopyState> {
         let content = row.and_then(|row| row.record.content.as_ref());
         let admitted = content.map(|content| content.root);
-        let copies = located.copies.iter().map(|copy| Seen {
+        let copies = located.copies.iter().map(|copy| CopyState {
             place: place_of(copy),
             side: self.side(source, &copy.node, &copy.volume),
             how: match &copy.condition {

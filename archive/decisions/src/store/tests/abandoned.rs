@@ -2,13 +2,13 @@
 
 use super::super::*;
 use super::after;
-use super::world::{ADMITTED, BARE, OTHER, Step, World, claim};
+use super::world::{ADMITTED, BARE, OTHER, Step, TestArchive, claim};
 
 /// Fails if somebody goes on with bytes that another depositor has left, or a name is held by asking for it and leaving.
 #[test]
 fn another_depositor_begins_an_abandoned_upload_anew() {
     for said in [BARE, claim(OTHER), claim(ADMITTED)] {
-        let stranger = |world: &mut World| {
+        let stranger = |world: &mut TestArchive| {
             let asked = world.ask(said.clone());
             let Event::Asked {
                 requester,
@@ -27,7 +27,7 @@ fn another_depositor_begins_an_abandoned_upload_anew() {
             });
             requester
         };
-        let upload = |world: &World| world.state.record.upload.clone().unwrap();
+        let upload = |world: &TestArchive| world.state.record.upload.clone().unwrap();
         let mut world = after("BB", &[Step::AskBare, Step::SourceGone]);
         assert_eq!(upload(&world).id.as_str(), "up-1");
         let second = stranger(&mut world);

@@ -2,9 +2,9 @@
 
 use super::super::*;
 use super::after;
-use super::world::{ADMITTED, Step, World, content};
+use super::world::{ADMITTED, Step, TestArchive, content};
 
-impl World {
+impl TestArchive {
     /// From here on the network works and every replica tells the truth: the file must arrive everywhere, or the
     /// name become free again. Whatever was lost before must be found out by the timers alone.
     pub(super) fn ends_well(mut self) {
@@ -224,7 +224,7 @@ fn name_held_by_unknown_files_names_adopt() {
 fn storing_again_does_not_prolong_the_pause() {
     use Step::{AskSame, Completed, Failed, ReceivedSame};
     let mut world = after("BB", &[AskSame, ReceivedSame, Completed(0), Failed(1)]);
-    let pause = |world: &World| {
+    let pause = |world: &TestArchive| {
         let retries = world.state.retries();
         let (_, until) = retries.first_key_value().unwrap();
         until.duration_since(world.now)

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::super::*;
-use super::world::{ADMITTED, Depositor, OTHER, Step, World};
+use super::world::{ADMITTED, Depositor, OTHER, Step, TestArchive};
 
-impl World {
+impl TestArchive {
     pub(super) fn check(&mut self, ticked: bool, before: &FileState, effects: &[Effect]) {
         let record = &self.state.record;
         let story = || {

@@ -128,7 +128,7 @@ const fn is_order(event: &Event) -> bool {
 }
 
 #[derive(Clone)]
-pub(super) struct World {
+pub(super) struct TestArchive {
     pub(super) state: FileState,
     /// What survives a crash: only what a `Persist` or `Expire` told to write.
     pub(super) disk: FileRecord,
@@ -150,7 +150,7 @@ pub(super) struct World {
     pub(super) order: Option<Step>,
 }
 
-impl World {
+impl TestArchive {
     pub(super) fn new(set: &str) -> Self {
         let record = record(set);
         Self {
