@@ -7,7 +7,7 @@ use conformance::tree::{self, File};
 use crate::assert_none;
 
 /// Where the rules hold: a folder (ends with `/`) or a file. A folder may not exist yet.
-const COVERED: [&str; 73] = [
+const COVERED: [&str; 72] = [
     "archive/component/src/child.rs",
     "archive/bitarchive/src/batch/unclean.rs",
     "archive/bitarchive/src/catalog/stamp.rs",
@@ -37,8 +37,7 @@ const COVERED: [&str; 73] = [
     "archive/model/src/approval.rs",
     "archive/model/src/limits.rs",
     "archive/model/src/name_pattern.rs",
-    "archive/decisions/src/lib.rs",
-    "archive/decisions/src/store/tests/abandoned.rs",
+    "archive/decisions/",
     "archive/ledger/src/admin/stamp.rs",
     "archive/ledger/src/admin/stamp/tests.rs",
     "archive/ledger/src/admin/volumes.rs",

@@ -48,7 +48,7 @@ where
         }
     }
 
-    /// What has been found so far; after the last finding: of the whole replica.
+    /// The report so far; after the last finding, the report of the whole replica.
     pub const fn report(&self) -> &Report {
         &self.report
     }
@@ -180,7 +180,7 @@ fn anomalies(name: &FileName, kinds: Vec<AnomalyKind>) -> impl Iterator<Item = F
     })
 }
 
-/// What is wrong with the copies of a file that should be there; nothing of an intact one.
+/// Names the anomalies in the copies of a file that should be there; an intact file has no anomaly.
 fn judge(root: Root, size: u64, copies: &[ListedEntry]) -> Vec<AnomalyKind> {
     let mut kinds = conflicts(root, copies).collect::<Vec<_>>();
     let mut nodes = Vec::new();

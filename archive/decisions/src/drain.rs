@@ -1,7 +1,7 @@
 //! One file of a volume or node that is drained: what to do next, given where its replica has it.
 //!
 //! Owns the order: a whole copy in a place that stays comes first, then the record names it, and only then the copy that
-//! has to leave is put aside. Whoever asks again after each step, or after a crash at any point, gets the next one.
+//! has to leave is put aside. A caller that asks again after each step, or after a crash at any point, gets the next one.
 //!
 //! Not promised: that a copy is what its node last knew of it. One that nobody has read just now is read before a step
 //! that relies on it.
@@ -24,9 +24,9 @@ pub enum Side {
 /// How a copy is, by what its node knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// What was admitted.
+    /// The bytes that were admitted.
     Whole,
-    /// What was admitted, but for some groups.
+    /// The bytes that were admitted, except in some groups.
     Damaged,
     /// Known, and not there.
     Missing,
@@ -45,7 +45,7 @@ pub struct CopyState {
     pub how: How,
 }
 
-/// What the admin data says of the file in this replica.
+/// The entry of the admin data for the file in this replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recorded {
     /// It is here.
@@ -56,7 +56,7 @@ pub enum Recorded {
     Nothing,
 }
 
-/// What is done next.
+/// The next step of the drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing of it is left there, nor recorded.
@@ -114,7 +114,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// What to do next.
+/// Decides the next step.
 pub fn decide(recorded: &Recorded, copies: &[CopyState], is_silent: bool) -> Step {
     let there = copies
         .iter()

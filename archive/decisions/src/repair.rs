@@ -21,7 +21,7 @@ pub struct Patient {
     pub size: u64,
     /// The replica whose copy is wrong.
     pub replica: ReplicaId,
-    /// What is wrong with it.
+    /// The damage that was found.
     pub kind: AnomalyKind,
 }
 
@@ -51,7 +51,7 @@ pub enum Condition {
     Unreachable,
 }
 
-/// What to do about one copy.
+/// The plan for one copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// Copy the whole file into the replica that lacks it.
@@ -68,7 +68,7 @@ pub enum Plan {
     },
     /// No copy is intact: put the groups together from several, each from the replica beside it.
     Salvage {
-        /// Who gives which groups. Disjoint; together all that the patient needs.
+        /// The donors and the groups that each of them gives. Disjoint; together all that the patient needs.
         pieces: Vec<(ReplicaId, Groups)>,
     },
     /// These byte ranges (start, end) are good nowhere. Nothing is touched.
@@ -76,7 +76,7 @@ pub enum Plan {
         /// Ascending, half-open.
         ranges: Vec<(u64, u64)>,
     },
-    /// What is needed may be in a copy that cannot be reached, or was never walked: plan again when it is known.
+    /// A donor may be out of reach, or was never walked: plan again when its copy is known.
     Wait {
         /// The replicas whose copies are not known group by group.
         unknown: Vec<ReplicaId>,
@@ -109,7 +109,7 @@ pub enum Idle {
     Duplicate,
 }
 
-/// What people must decide.
+/// The question that people must decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Question {
     /// A file that nobody stored.
@@ -215,7 +215,7 @@ pub fn plan(patient: &Patient, copies: &[KnownCopy]) -> Plan {
 }
 
 impl Plan {
-    /// What each donor must prove, read from its disk, before a byte of it is used.
+    /// Returns the groups that each donor must prove, read from its disk, before a byte of them is used.
     pub fn to_verify(&self, size: u64) -> Vec<(&ReplicaId, Groups)> {
         match self {
             Self::Copy { from } => vec![(from, Groups::all(size))],

@@ -93,7 +93,7 @@ impl FileState {
         (state, turn.effects)
     }
 
-    /// What the admin data has to remember: written for each [`Effect::Persist`], as it is when `apply` returns.
+    /// The record that the admin data has to remember: written for each [`Effect::Persist`], as it is when `apply` returns.
     pub const fn record(&self) -> &FileRecord {
         &self.record
     }
@@ -141,7 +141,7 @@ impl FileState {
         self.retries().into_values().min()
     }
 
-    /// What to do, now that `event` has happened. [`Effect::Persist`] is first wherever the record has changed.
+    /// Returns the effects of `event`, in order. [`Effect::Persist`] is first wherever the record has changed.
     pub fn apply(&mut self, event: Event, now: Timestamp, limits: &Limits) -> Vec<Effect> {
         let (before, timer) = (self.record.clone(), self.next_deadline());
         let mut turn = Turn {
@@ -368,7 +368,7 @@ impl FileState {
         !self.record.open().any(|(_, replica)| replica.required)
     }
 
-    /// What is under way with the replicas that an answer waits for.
+    /// The actions under way with the replicas that an answer waits for.
     fn awaited(&self) -> impl Iterator<Item = Doing> {
         let any_will_do = self.any_will_do();
         let awaited = self.record.open();

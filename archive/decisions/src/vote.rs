@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use archive_model::{ReplicaId, Root};
 
-/// What one copy turned out to be when it was re-hashed. A replica that could not be reached gives none.
+/// The result of re-hashing one copy. A replica that could not be reached gives no ballot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ballot {
     /// The replica, of whichever kind.
@@ -21,24 +21,24 @@ pub struct Ballot {
 /// Everything that is known about the content of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// What the admin data says.
+    /// The root in the admin data.
     pub admin: Option<Root>,
     /// The roots of admissions whose signatures are valid, from sidecars and receipts.
     pub admissions: Vec<Root>,
-    /// What the reachable copies are.
+    /// The roots of the reachable copies.
     pub ballots: Vec<Ballot>,
 }
 
-/// What follows.
+/// The outcome of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// This root is right.
     Right(Root, Authority),
     /// All reachable copies agree with each other, and not with the recorded root: nothing automatic.
     Disputed {
-        /// What is recorded.
+        /// The recorded root.
         recorded: Root,
-        /// What the copies are.
+        /// The root of the copies.
         copies: Root,
     },
     /// No authority and no majority: people must decide.

@@ -10,16 +10,16 @@ use super::report::{Report, Side};
 /// More volumes than this under one name, in one replica, are nobody's honest listing.
 const MOST_COPIES: usize = 256;
 
-/// What the admin data says of one file in the checked replica.
+/// The entry of the admin data for one file in the checked replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminEntry {
     /// The name.
     pub name: FileName,
-    /// What the replica should have.
+    /// The expected content of the replica.
     pub expected: Expected,
 }
 
-/// What a replica should have of a file.
+/// The expectation of a file in a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// A copy, by now: also in a replica that is new, or into which it could not be stored so far.

@@ -1,4 +1,4 @@
-//! What a check amounts to: how much was compared, what was found, and who was not heard.
+//! The result of a check: how much was compared, the findings, and the silent nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ pub enum Finding {
     Anomaly {
         /// The file.
         file: FileName,
-        /// What is wrong.
+        /// The kind of the anomaly.
         kind: AnomalyKind,
     },
     /// Nothing is wrong, but the admin data does not know where the copy is.
@@ -48,7 +48,7 @@ pub struct Cut {
     pub reason: String,
 }
 
-/// What a check amounts to.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Names in the admin data that were compared.
@@ -79,7 +79,7 @@ impl Report {
         self.ended && self.listing_ended && self.silent.is_empty() && self.cuts.is_empty()
     }
 
-    /// Who was not heard, or not to the end.
+    /// Lists the nodes and volumes that were not heard, or not to the end.
     pub fn silent(&self) -> impl Iterator<Item = (&NodeId, Option<&VolumeId>)> {
         self.silent
             .keys()
@@ -119,7 +119,7 @@ impl Report {
         }
     }
 
-    /// What it means that `name`, which should be at `place`, was not listed.
+    /// Says what it means that `name`, which should be at `place`, was not listed.
     pub(super) fn absence(&self, name: &FileName, place: Option<&CopyPlace>) -> Absence {
         // An input's word holds up to, and with, the last name before it fell silent.
         let silent = self
@@ -149,7 +149,7 @@ impl Report {
     }
 }
 
-/// What it means that a name was not listed.
+/// The meaning of a name that was not listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Absence {
     /// Every volume has looked: it is not there.

@@ -1,4 +1,4 @@
-//! What a check says of whole, silent, cut and lying listings.
+//! Tests checks of whole, silent, cut and lying listings.
 
 mod worlds;
 

@@ -8,7 +8,7 @@ use archive_model::AnomalyKind;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What may be repaired without asking.
+/// The repairs that are allowed without asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Automatic {
@@ -24,7 +24,7 @@ pub enum Automatic {
 /// The rule for automatic repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// What may be repaired without asking.
+    /// The repairs that are allowed without asking.
     pub automatic: Automatic,
     /// How long after it was found.
     pub delay: SignedDuration,
@@ -56,7 +56,7 @@ impl Policy {
     }
 }
 
-/// Who found it.
+/// The finder of an anomaly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundBy {
     /// A node, reading its own disk.
@@ -70,9 +70,9 @@ pub enum FoundBy {
 /// One finding, as far as the decision needs it. All times are of one clock, the repository's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What is wrong.
+    /// The kind of the anomaly.
     pub kind: AnomalyKind,
-    /// Who found it.
+    /// Its finder.
     pub found_by: FoundBy,
     /// When it was first found.
     pub found: Timestamp,
@@ -82,7 +82,7 @@ pub struct Case {
     pub is_wanted: bool,
 }
 
-/// What is going on around the file.
+/// The circumstances of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Surroundings {
     /// How many files the replica has.
@@ -93,7 +93,7 @@ pub struct Surroundings {
     pub volume_changed: Option<Timestamp>,
 }
 
-/// What to do now.
+/// The decision about a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Repair it.
@@ -116,7 +116,7 @@ pub enum Hold {
     Brake {
         /// That need repair, or did until within 24 h.
         found: u64,
-        /// What is allowed.
+        /// The number of repairs that is allowed.
         brake: u64,
     },
     /// The disk may have come back half.

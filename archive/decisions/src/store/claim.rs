@@ -1,11 +1,11 @@
-//! What a depositor says about the bytes, what arrived, and whether two of these are the same content.
+//! Compares a depositor's statement about the bytes with the bytes that arrived, and two of these with each other.
 //!
 //! SHA-256 or BLAKE3 can prove sameness; size and MD5 can only disprove it: MD5 collisions are made on purpose.
 
 use archive_model::{ArchiveError, Digests, FileName, Root};
 use serde::{Deserialize, Serialize};
 
-/// What is known of some bytes before the archive has seen them: the announced size and the digests given.
+/// A statement about bytes that the archive has not seen yet: the announced size and the digests given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// Announced size in bytes.

@@ -1,4 +1,4 @@
-//! What depositors do: ask, send, break off. See [`super`] for the rule when two ask for one name.
+//! Handles the acts of depositors: ask, send, break off. See [`super`] for the rule when two ask for one name.
 
 use archive_model::{ArchiveError, UploadId};
 

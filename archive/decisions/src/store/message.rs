@@ -1,4 +1,4 @@
-//! What can happen to a file that is being stored, and what is to be done about it.
+//! The events of a file that is being stored, and their effects.
 
 use archive_model::{
     ArchiveError, NodeId, ReplicaId, ReplicaKind, Root, StoreFailure, UploadId, VolumeId,
@@ -11,30 +11,30 @@ use super::{Claim, Content};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Requester(pub u64);
 
-/// What happened. An event about a replica is what that replica (or its monitor) said.
+/// An event. An event about a replica is a statement of that replica (or of its monitor).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A depositor wants to store bytes under this name.
     Asked {
-        /// Who waits for the answer; not seen before.
+        /// The depositor who waits for the answer; not seen before.
         requester: Requester,
         /// The upload id to use if this begins a new upload.
         upload: UploadId,
-        /// What it says of the bytes.
+        /// Its statement about the bytes.
         claim: Claim,
         /// Whether it is the depositor that began the upload on its way: nobody else goes on with what it left.
         resumes: bool,
     },
     /// The depositor's stream ended whole; this is what was computed while it passed.
     Received {
-        /// Whose stream.
+        /// The owner of the stream.
         requester: Requester,
-        /// What arrived.
+        /// The bytes that arrived.
         content: Content,
     },
     /// The depositor's stream broke, or the depositor is gone.
     SourceGone {
-        /// Whose stream.
+        /// The owner of the stream.
         requester: Requester,
     },
     /// The monitor chose a node.
@@ -125,7 +125,7 @@ pub enum Event {
     Withdrawn {
         /// The replica.
         replica: ReplicaId,
-        /// Who and why.
+        /// The node at fault, and the reason.
         why: String,
     },
     /// People have put a copy there: a withdrawn one is one again.
@@ -145,7 +145,7 @@ pub enum Event {
     Readmitted {
         /// The upload id of the new admission.
         upload: UploadId,
-        /// What the name means now.
+        /// The content that the name means now.
         content: Content,
     },
     /// The timer rang.
@@ -188,7 +188,7 @@ impl Event {
     }
 }
 
-/// What is to be done, in this order.
+/// An effect that the caller carries out; a list of them is carried out in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Write the record, synced, before anything that follows.
@@ -200,12 +200,12 @@ pub enum Effect {
     },
     /// Read this depositor's stream and tee it into the replicas of the `BeginUpload`s that follow.
     Source {
-        /// Whose stream.
+        /// The owner of the stream.
         requester: Requester,
     },
     /// Read this depositor's stream and hash it only; say [`Event::Received`].
     Compare {
-        /// Whose stream.
+        /// The owner of the stream.
         requester: Requester,
     },
     /// Open a stream into this replica; a node that already holds the admitted root says [`Event::Completed`].

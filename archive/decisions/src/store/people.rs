@@ -1,7 +1,7 @@
-//! What people do to a file that is in the archive: give a replica its copy, take it away, bring it back, decide anew
+//! Handles the acts of people on a file that is in the archive: give a replica its copy, take it away, bring it back, decide anew
 //! what the name means.
 //!
-//! Owns what that does to the record. Not promised: that whoever asks may; that is decided in `requests` and at the door.
+//! Owns what that does to the record. Not promised: that the caller may do so; that is decided in `requests` and at the door.
 
 use archive_model::{
     ArchiveError, NodeId, ReplicaId, ReplicaKind, ReplicaState, StoreFailure, UploadId, VolumeId,
@@ -11,7 +11,7 @@ use super::replicas::{Completion, Doing};
 use super::{Claim, Content, FileState, ReplicaRecord, Turn, Upload};
 
 impl FileState {
-    /// What a depositor is told of a file that people have removed everywhere.
+    /// Returns the error for a depositor of a file that people have removed everywhere.
     pub(super) fn removed(&self) -> ArchiveError {
         ArchiveError::Refused(format!(
             "{} was removed from the archive; its name stays taken, so store it under another",
@@ -125,7 +125,7 @@ impl FileState {
         for id in self.open() {
             self.rest(&id, turn);
         }
-        // Whoever waits or compares does so for the old content.
+        // Those who wait or compare do so for the old content.
         let waiting = self.waiting.drain(..).map(|waiting| waiting.requester);
         let comparing = std::mem::take(&mut self.comparing).into_keys();
         let told: Vec<_> = waiting.chain(comparing).collect();

@@ -1,4 +1,4 @@
-//! What the admin data remembers of one file: enough to go on after a crash at any point.
+//! The record that the admin data keeps of one file: enough to go on after a crash at any point.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ pub struct FileRecord {
     pub phase: Phase,
     /// The upload that took it; none while the name is free.
     pub upload: Option<Upload>,
-    /// What was admitted, once all bytes have passed and equal the claim.
+    /// The admitted content, once all bytes have passed and equal the claim.
     pub content: Option<Content>,
     /// Every replica that shall have it.
     pub replicas: BTreeMap<ReplicaId, ReplicaRecord>,
@@ -72,7 +72,7 @@ impl Phase {
 pub struct Upload {
     /// Names `incoming/` on the nodes; kept when the depositor resumes.
     pub id: UploadId,
-    /// What the depositor said of the bytes.
+    /// The depositor's statement about the bytes.
     pub claim: Claim,
 }
 

@@ -1,11 +1,11 @@
-//! What replicas say, and what is tried when they say nothing.
+//! Handles the statements of replicas, and the attempts when they are silent.
 
 use archive_model::{ArchiveError, NodeId, ReplicaId, ReplicaState, Root, StoreFailure, VolumeId};
 use jiff::Timestamp;
 
 use super::{Effect, FileState, Phase, ReplicaRecord, Turn};
 
-/// What is under way with a replica that does not have the file yet, and until when it is waited for.
+/// The action under way with a replica that does not have the file yet, and its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Doing {
     /// Nothing: it has the file, or nobody has admitted bytes for it yet (then the intent's expiry is the timer).
@@ -44,7 +44,7 @@ impl Doing {
     }
 }
 
-/// What a node says of a copy it has completed.
+/// The statement of a node about a copy it has completed.
 pub(super) struct Completion {
     pub(super) node: NodeId,
     pub(super) volume: VolumeId,
@@ -85,7 +85,7 @@ impl FileState {
             .get(id)
             .is_some_and(|replica| replica.state == ReplicaState::DataUploaded);
         match (self.doing(id), &self.record.content) {
-            // Said again it is no news: it would put off the deadline for ever.
+            // A repeated statement is no news: it would put off the deadline permanently.
             (Doing::Verifying(_), _) if said => {}
             (Doing::Verifying(_) | Doing::Healing(_), Some(content)) => {
                 let until = turn.limits.verified_by(turn.now, content.size);
@@ -247,7 +247,7 @@ impl FileState {
                 continue;
             }
             match self.doing(&id) {
-                // Not asked at once: a heal that never says a word must not look like work for ever.
+                // Not asked at once: a heal that never says a word must not look like endless work.
                 Doing::Uploading(_) | Doing::Healing(_) => {
                     let silent = turn.limits.idle.as_secs().unsigned_abs();
                     self.fail(&id, StoreFailure::Stalled(silent), turn);
@@ -307,7 +307,7 @@ impl FileState {
         self.begin(id, Doing::Resting(until));
     }
 
-    /// A replica to heal `id` from: another one after each failure, so that one bad donor does not stop it for ever.
+    /// Picks a replica to heal `id` from: another one after each failure, so that one bad donor does not block it permanently.
     pub(super) fn donor(&self, id: &ReplicaId) -> Option<ReplicaId> {
         let failures = self.failures.get(id).copied().unwrap_or_default();
         let turn = usize::try_from(failures.times).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Every short sequence of events, for every small set of replicas; long random walks; and that it always ends.
+//! Explores each short sequence of events with every small set of replicas, long random walks, and how each ends.
 
 use std::collections::BTreeSet;
 
@@ -95,7 +95,7 @@ const ORDERS: &[fn(usize) -> Step] = &[
     Step::RestoredOther,
 ];
 
-/// What people do to a file that is there, in every order, between all that can happen by itself.
+/// Explores every order of what people do to a file that is there, between all that can happen by itself.
 #[test]
 fn every_short_sequence_of_what_people_do() {
     use Step::{AskOther, AskSame, Completed, Joins, Minutes, Readmitted, ReceivedSame, Restart};
@@ -264,7 +264,7 @@ fn archive_finishes_alone_while_one_replica_is_down() {
     world.step(AskSame);
     assert!(
         world.unanswered.is_empty() && world.state.is_idle(),
-        "the same again is a success at once"
+        "repeating the upload is a success at once"
     );
 }
 
@@ -410,7 +410,7 @@ fn lying_stalling_or_repeating_node_is_found_out() {
             return;
         }
     }
-    panic!("failing again and again puts off the next probe for ever");
+    panic!("failing again and again puts off the next probe permanently");
 }
 
 /// Fails if one donor that cannot give is asked again and again.

@@ -6,7 +6,7 @@ use super::*;
 const EXPECTED: u32 = 6;
 const LISTED: u32 = 5;
 
-/// What the admin data says of a name, and what the replica has of it.
+/// Returns the admin data's expectation of a name, and the copies that the replica has of it.
 fn sides(code: u32) -> (Option<Expected>, &'static [(u8, &'static str)]) {
     let expected = [
         None,
@@ -35,7 +35,7 @@ fn sides(code: u32) -> (Option<Expected>, &'static [(u8, &'static str)]) {
     )
 }
 
-/// What is to be found for one name when the whole replica was heard.
+/// Returns the findings for one name when the whole replica was heard.
 fn told(file: &str, expected: Option<&Expected>, copies: &[(u8, &str)]) -> Vec<Finding> {
     let kinds = match (expected, copies) {
         (None | Some(Expected::Withdrawn), []) => vec![],

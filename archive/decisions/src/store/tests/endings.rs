@@ -78,7 +78,7 @@ impl TestArchive {
         }
         assert!(
             self.unanswered.is_empty(),
-            "{:?} waits for ever: {:?}\n{:#?}",
+            "{:?} waits without end: {:?}\n{:#?}",
             self.unanswered,
             self.trail,
             self.state
@@ -93,7 +93,7 @@ impl TestArchive {
     }
 }
 
-/// A file that every replica has lost is taken again from whoever still has it, and nobody is told before that it is
+/// A file that every replica has lost is taken again from a depositor who still has it, and nobody is told before that it is
 /// there.
 #[test]
 fn file_lost_everywhere_is_accepted_from_depositor_again() {

@@ -1,4 +1,4 @@
-//! What must hold after every event. Beside each assertion stands the mistake that makes it fail.
+//! Asserts what must hold after every event. Beside each assertion stands the mistake that makes it fail.
 
 use std::collections::BTreeSet;
 
@@ -83,7 +83,7 @@ impl TestArchive {
                 }
             }
         }
-        // Fails if a requester is lost: whoever asked and was not answered is still known.
+        // Fails if a requester is lost: one that asked and was not answered is still known.
         let waiting = self.state.waiting.iter().map(|waiting| waiting.requester);
         let known = waiting
             .chain(self.state.comparing.keys().copied())
@@ -261,7 +261,7 @@ impl TestArchive {
                     story()
                 );
             }
-            // People have decided anew what the name means: whoever waited did so for the old content.
+            // People have decided anew what the name means: those who waited did so for the old content.
             Err(ArchiveError::Busy(_)) if self.order == Some(Step::Readmitted) => {}
             // Fails if a refusal disturbs the running upload. Only a depositor who was compared until now leaves a
             // trace.

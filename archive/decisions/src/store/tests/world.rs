@@ -54,7 +54,7 @@ pub(super) fn record(set: &str) -> FileRecord {
     FileRecord::free(FileName::new("a.warc").unwrap(), &specs.collect::<Vec<_>>()).unwrap()
 }
 
-/// What can happen, without the ids that the world makes up.
+/// An event, without the ids that the test archive makes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     AskSame,
@@ -109,7 +109,7 @@ pub(super) fn steps(replicas: usize, of_a_replica: &[fn(usize) -> Step]) -> Vec<
     depositor_steps().into_iter().chain(each).collect()
 }
 
-/// What a depositor has said and sent, by the first byte of the root.
+/// The claim and the bytes of a depositor, by the first byte of the root.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Depositor {
     pub(super) claims: Option<u8>,
@@ -130,7 +130,7 @@ const fn is_order(event: &Event) -> bool {
 #[derive(Clone)]
 pub(super) struct TestArchive {
     pub(super) state: FileState,
-    /// What survives a crash: only what a `Persist` or `Expire` told to write.
+    /// The record that survives a crash: only what a `Persist` or `Expire` told to write.
     pub(super) disk: FileRecord,
     pub(super) timer: Option<Timestamp>,
     pub(super) now: Timestamp,
@@ -146,7 +146,7 @@ pub(super) struct TestArchive {
     pub(super) trail: Vec<Step>,
     /// Whether the last event said that somebody in a replica is silent.
     pub(super) is_silent: bool,
-    /// What people do at this moment; none: something happens by itself.
+    /// The order that people give at this moment; `None`: something happens by itself.
     pub(super) order: Option<Step>,
 }
 
