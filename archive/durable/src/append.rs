@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_is_cut_and_written_anew() {
+    fn crash_remains_are_cut_and_written_anew() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("list.txt");
         let mut file = AppendFile::open(&path).unwrap();

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_sync_blames_the_disk_and_a_full_disk_does_not() {
+    fn failed_sync_blames_disk_but_full_disk_not() {
         let severity =
             |operation, errno: Errno| DiskError::new(operation, Path::new("/x"), errno).severity();
         assert_eq!(severity("write", Errno::NOSPC), Severity::NoSpace);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_process_lacks_is_no_fault_of_the_disk() {
+    fn lack_of_the_process_is_no_disk_fault() {
         let is_exhausted =
             |errno: Errno| DiskError::new("open", Path::new("/x"), errno).is_exhausted();
         assert!(is_exhausted(Errno::MFILE) && is_exhausted(Errno::NOMEM));

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_write_wins_and_a_torn_one_does_not_hinder() {
+    fn last_write_wins_despite_a_torn_one() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state.json");
         assert_eq!(read_state(&path).unwrap(), None);

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_what_it_writes_and_keeps_what_it_does_not_know() {
+    fn sidecar_is_read_back_with_its_unknown_fields() {
         let text = sidecar().to_json().unwrap();
         let read = Sidecar::from_json(&text).unwrap();
         assert_eq!(read.admission.get(), sidecar().admission.get(), "verbatim");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_again_is_not_written() {
+    fn unreadable_sidecar_is_not_written() {
         let with = |length: usize| Sidecar {
             admission: to_raw_value(&"x".repeat(length)).unwrap(),
             ..sidecar()

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_reads_what_is_there_with_and_without_the_flag() {
+    fn file_is_read_with_and_without_direct_io() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         let bytes: Vec<u8> = (0..BLOCK * 2 + 77)

@@ -156,7 +156,7 @@ fn at_every_call(repair: impl Fn(&Place) -> Result<(), DiskError>, check: impl F
 }
 
 #[test]
-fn beside_the_old_copy_or_the_repaired_one_stands_at_any_time() {
+fn crash_of_exchange_leaves_old_or_repaired_copy() {
     at_every_call(Place::beside, |place, what| {
         let content = place.content();
         assert!(content == damaged() || content == good(), "{what}");
@@ -172,7 +172,7 @@ fn beside_the_old_copy_or_the_repaired_one_stands_at_any_time() {
 }
 
 #[test]
-fn in_place_the_old_copy_stands_or_the_journal_makes_it_whole() {
+fn journal_recovers_a_crashed_repair_in_place() {
     at_every_call(Place::in_place, |place, what| {
         let content = place.content();
         let path = place.path("incoming/f.journal");
@@ -281,7 +281,7 @@ fn an_outboard_is_rebuilt_from_good_data_only() {
 }
 
 #[test]
-fn a_name_whose_inode_is_bad_says_nothing_about_the_disk() {
+fn bad_inode_of_a_name_blames_no_disk() {
     let _one = ONE_AT_A_TIME.lock();
     let place = Place::new();
     let bad = place.path("incoming/bad");
@@ -313,7 +313,7 @@ fn a_name_whose_inode_is_bad_says_nothing_about_the_disk() {
 
 /// Hashed as they came, and something else is written: only a read past memory shows it.
 #[test]
-fn bytes_that_flip_in_memory_before_they_are_written_never_bear_a_name() {
+fn bytes_flipped_before_writing_never_bear_a_name() {
     let _one = ONE_AT_A_TIME.lock();
     let store = |place: &Place| {
         let mut stage = Stage::create(&place.path("incoming"), "u").expect("created");

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_gets_what_it_lacked_and_stays_what_it_was() {
+    fn surveyed_file_gets_its_companions_and_stays_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         for size in [0, 1, 16_384, 16_385, 300_000] {

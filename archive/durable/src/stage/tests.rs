@@ -43,7 +43,7 @@ impl Place {
 }
 
 #[test]
-fn a_file_gets_its_name_whole_and_read_only() {
+fn published_file_is_whole_and_read_only() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     for size in [0, 1, 16384, 16385, 3_000_001] {
@@ -80,7 +80,7 @@ fn a_taken_name_is_never_replaced() {
 }
 
 #[test]
-fn a_cut_upload_goes_on_at_a_whole_group() {
+fn cut_upload_goes_on_at_a_whole_group() {
     let place = Place::new();
     let bytes: Vec<u8> = (0..100_000u32).map(|n| n.to_le_bytes()[0]).collect();
     let mut stage = Stage::create(&place.path("incoming"), "u1").unwrap();
@@ -111,7 +111,7 @@ fn a_cut_upload_goes_on_at_a_whole_group() {
 }
 
 #[test]
-fn bytes_that_changed_on_the_medium_are_not_published() {
+fn bytes_changed_on_the_medium_are_not_published() {
     use std::os::unix::fs::FileExt;
     let place = Place::new();
     let mut stage = Stage::create(&place.path("incoming"), "u1").unwrap();
@@ -129,7 +129,7 @@ fn bytes_that_changed_on_the_medium_are_not_published() {
 }
 
 #[test]
-fn what_is_published_is_never_truncated_through_its_other_name() {
+fn published_file_is_not_truncated_through_other_name() {
     let place = Place::new();
     let target = place.target("a");
     place.store("u1", &vec![3; 40_000], &target).unwrap();
