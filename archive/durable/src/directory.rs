@@ -70,10 +70,10 @@ pub fn list(path: &Path) -> Result<Vec<Entry>, DiskError> {
 }
 
 /// A name, and what bears it, or why that cannot be said.
-pub type Seen = (OsString, Result<EntryKind, DiskError>);
+pub type LookedUpName = (OsString, Result<EntryKind, DiskError>);
 
 /// The same, with what each name bears, or why that cannot be said: one bad inode hides none of the others.
-pub fn look(path: &Path) -> Result<Vec<Seen>, DiskError> {
+pub fn look(path: &Path) -> Result<Vec<LookedUpName>, DiskError> {
     let mut found = Vec::new();
     for name in names(path)? {
         if let Some(kind) = kind(&path.join(&name)).transpose() {
