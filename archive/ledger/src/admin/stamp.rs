@@ -194,6 +194,9 @@ impl Worker for Stamping {
 
 impl Admin {
     /// Says, also in the audit trail, that a write was cut away which a power cut had torn.
+    ///
+    /// # Errors
+    /// [`AdminError`] where the line of the trail cannot be written.
     pub fn report_torn_tail(&self, archive: &str, now: Timestamp) -> Result<(), AdminError> {
         let Some(torn) = self.torn() else {
             return Ok(());
