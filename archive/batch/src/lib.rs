@@ -12,6 +12,12 @@
 //! What of a file is not in the output is said with its place: damaged bytes, what is broken in the file, what the job
 //! itself could not do. Memory is bounded for a file, a record, a page and a line of any size.
 //!
+//! The rooms in reading order:
+//!
+//! - [`control`] (how a job is told to end), [`job`] (what a job is shown of a file, and where it writes);
+//! - [`mod@plan`] (which job, with which arguments; the built-in ones below it);
+//! - [`run`] (one file through one job), [`mod@reduce`] (the outputs of all files become one result).
+//!
 //! ```
 //! use archive_batch::{Control, File, ReadError, Source, plan, reduce, run_file};
 //! use archive_model::{FileName, Root};

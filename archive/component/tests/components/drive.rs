@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_batch::{Control, File, JobError, Reads, Sink};
-use archive_component::to_binary;
-use archive_component::{CompileError, Component, Components};
+use archive_component::{CompileError, Component, Components, to_binary};
 use archive_formats::warc::{Builder, Kind, Reader, Writer};
 use archive_model::{FileName, JobLimits, Root};
 

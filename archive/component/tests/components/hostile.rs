@@ -5,8 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_batch::{Control, JobError, Sink, Stop};
-use archive_component::Components;
-use archive_component::to_binary;
+use archive_component::{Components, to_binary};
 use archive_model::JobLimits;
 
 use crate::drive::{binary, compile, file, limits, resources, show, show_to};

@@ -7,8 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_batch::{Control, Stop};
-use archive_component::to_binary;
-use archive_component::{CompileError, Compiler, Components, Surroundings};
+use archive_component::{CompileError, Compiler, Components, Surroundings, to_binary};
 
 fn compiler() -> Compiler {
     Compiler::new(PathBuf::from(env!("CARGO_BIN_EXE_holdfast")))

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use archive_batch::Control;
-use archive_component::to_binary;
-use archive_component::{CompileError, Component, Components};
+use archive_component::{CompileError, Component, Components, to_binary};
 use archive_model::limits::LARGEST_COMPONENT;
 use clap::Args;
 use serde::Serialize;
