@@ -28,7 +28,7 @@ pub struct JobBytes {
 }
 
 impl JobBytes {
-    /// The bytes, at most [`PIECE`] at once. An error is the last item.
+    /// The bytes, at most 1 MiB at once. An error is the last item.
     pub fn pieces(self) -> BoxStream<'static, Result<Bytes, Unread>> {
         let pieces = stream::try_unfold(None, move |reader| {
             let own = self.clone();

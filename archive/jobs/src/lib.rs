@@ -1,7 +1,7 @@
 //! Batch jobs of the archive: taken, queued, run over one replica, and kept.
 //!
 //! Owns the truth about every job (the table `batch` of the admin data) and what it leaves (`batch/<id>/` beside them).
-//! The pure core is [`life`]; whose turn it is, [`queue`] says; [`intake`] believes no monitor. What has been read is
+//! The pure core is `life`; whose turn it is, `queue` says; `intake` believes no monitor. What has been read is
 //! synced before the table says so, and after any restart a job goes on behind the last file that the table knows.
 //!
 //! Not promised: the order of files over time, and that a file is read only once. Each stands in the output once.

@@ -147,7 +147,7 @@ impl Replicas {
 }
 
 impl ListedCopies {
-    /// The next part. A listing that ends without [`Page::end`] was cut, which is an error.
+    /// The next part. A listing that ends without its last part was cut, which is an error.
     pub async fn next(&mut self) -> Result<Page, Status> {
         let cut = || Kind::Unavailable.status("the listing ended before its end");
         let message = self.0.message().await?.ok_or_else(cut)?;
