@@ -119,8 +119,10 @@ fn what_is_left_to_do_has_an_issue() {
     assert!(
         open(&format!("// {}: later", words[0])) && !open(&format!("// {} #12: later", words[0]))
     );
+    // An archive that a test unpacks is no text.
     let wrong: Vec<_> = files()
         .iter()
+        .filter(|file| !file.is("gz"))
         .flat_map(|file| file.places_where(open))
         .collect();
     assert_none(

@@ -21,7 +21,7 @@ use archive_decisions::repair::{Patient, Plan, plan};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, NodeId, ReplicaId, VolumeId};
 use archive_rpc::Kind;
-use archive_stores::assemble::Wanted;
+use archive_stores::assemble::WantedFile;
 use tonic::Status;
 
 use crate::preserver::{Errand, Preserver};
@@ -105,7 +105,7 @@ impl Done {
 /// The copy that is to be mended, as it is now.
 struct Case {
     patient: Patient,
-    wanted: Wanted,
+    wanted: WantedFile,
     /// Where the damaged copy is; none of one that is missing.
     place: Option<(NodeId, VolumeId)>,
 }
@@ -215,7 +215,7 @@ impl Preserver {
                 "the archive does not know this file; `adopt` or `remove` it",
             );
         };
-        let wanted = Wanted {
+        let wanted = WantedFile {
             name: row.file.clone(),
             root: content.root,
             size: content.size,

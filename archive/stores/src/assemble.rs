@@ -25,7 +25,7 @@ use tonic::Status;
 
 pub use self::donors::DonorLoad;
 use self::donors::{Candidate, CountedRead, Refusal};
-pub use self::parts::{Donor, Hole, Part, Proven, Wanted};
+pub use self::parts::{Donor, Hole, Part, Proven, WantedFile};
 
 /// The longest segment that is believed, in bytes.
 const LONGEST_SEGMENT: u64 = 16 << 20;
@@ -50,7 +50,7 @@ pub struct Assembler {
 #[derive(Debug)]
 pub struct Assembly {
     of: Assembler,
-    wanted: Wanted,
+    wanted: WantedFile,
     candidates: Vec<Candidate>,
     /// In which order they are asked.
     order: Vec<usize>,
@@ -96,7 +96,7 @@ impl Assembler {
     /// Reads the groups that `ranges` touch, ascending, from `donors`, the first of them preferred.
     pub fn read(
         &self,
-        wanted: Wanted,
+        wanted: WantedFile,
         donors: Vec<Donor>,
         ranges: impl IntoIterator<Item = Range<u64>>,
     ) -> Assembly {

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use jiff::SignedDuration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-use crate::assemble::{Assembler, Assembly, Donor, Part, Wanted};
+use crate::assemble::{Assembler, Assembly, Donor, Part, WantedFile};
 use crate::transfer::{Item, Pace, Transfers, UploadVerdict};
 
 use slots::Slots;
@@ -110,7 +110,7 @@ impl Healer {
         let transfers = self.transfers.clone();
         let (lane, chunks) = mpsc::channel(4);
         let (seal, sealed) = watch::channel(None);
-        let wanted = Wanted {
+        let wanted = WantedFile {
             name: item.name.clone(),
             root,
             size: item.size,

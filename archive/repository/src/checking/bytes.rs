@@ -12,7 +12,7 @@ use archive_model::{AnomalyKind, FileName, Groups, NodeId, Root, VolumeId, group
 use archive_replicas::{Copy, Located};
 use archive_rpc::Kind;
 use archive_rpc::answers::Progress;
-use archive_stores::assemble::{Donor, Part, Wanted};
+use archive_stores::assemble::{Donor, Part, WantedFile};
 use futures_util::future::try_join_all;
 use tokio::sync::{Mutex, mpsc};
 use tonic::Status;
@@ -228,7 +228,7 @@ impl Pass<'_> {
             let group = self.own.chance.below(count);
             chosen.insert_one(group.map_err(|error| Kind::Internal.status(error.to_string()))?);
         }
-        let wanted = Wanted {
+        let wanted = WantedFile {
             name: target.name.clone(),
             root: target.root,
             size: target.size,

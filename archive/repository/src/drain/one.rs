@@ -11,7 +11,7 @@ use archive_ledger::standing::Source;
 use archive_model::{CopyPlace, FileName, Groups, NodeId, Root, VolumeId};
 use archive_replicas::{Cause, Copy, CopyCondition, Located};
 use archive_rpc::Kind;
-use archive_stores::assemble::{Donor, Wanted};
+use archive_stores::assemble::{Donor, WantedFile};
 use archive_stores::heal::pour;
 use archive_stores::transfer::{Item, Route, UploadVerdict};
 use tokio::sync::{mpsc, watch};
@@ -232,7 +232,7 @@ impl Hands {
             bad: Groups::none(),
         });
         let donors: Vec<Donor> = own.take(1).chain(others).collect();
-        let wanted = Wanted {
+        let wanted = WantedFile {
             name: name.clone(),
             root,
             size,

@@ -6,7 +6,7 @@ use archive_decisions::repair::{Condition, KnownCopy};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, Groups, NodeId, ReplicaId, ReplicaKind};
 use archive_replicas::{Copy, Located};
-use archive_stores::assemble::Wanted;
+use archive_stores::assemble::WantedFile;
 use tonic::Status;
 
 use crate::preserver::{Preserver, bad};
@@ -15,7 +15,7 @@ impl Preserver {
     /// Every replica's copy, and the node that has it. The patient's own is left out: it was looked at already.
     pub(super) async fn known(
         &self,
-        wanted: &Wanted,
+        wanted: &WantedFile,
         patient: &ReplicaId,
     ) -> Result<Vec<(KnownCopy, Option<NodeId>)>, Status> {
         let filed = self.filed(&wanted.name).await?;
@@ -47,7 +47,7 @@ impl Preserver {
 
 /// How a replica's copy is, by what it lists now and what is filed of it. Pure.
 fn judge<'a>(
-    wanted: &Wanted,
+    wanted: &WantedFile,
     located: Option<&Located>,
     filed: impl Iterator<Item = &'a AnomalyRow>,
 ) -> (Condition, Option<NodeId>) {
@@ -148,7 +148,7 @@ mod tests {
     /// is chosen, or damage without groups is taken for an intact donor.
     #[test]
     fn silence_is_unknown_and_what_was_found_counts() {
-        let wanted = Wanted {
+        let wanted = WantedFile {
             name: FileName::new("a").unwrap(),
             root: Root::from_bytes([1; 32]),
             size: 65536,

@@ -9,7 +9,7 @@ use archive_decisions::repair::{Condition, Idle, KnownCopy, Patient, Plan, plan}
 use archive_decisions::store::{Event, FileRecord, Phase};
 use archive_ledger::anomalies::{AnomalyRow, Eye, Finder, Look, needs_repair};
 use archive_model::{AnomalyKind, FileName, Groups, ReplicaId, ReplicaKind};
-use archive_stores::assemble::Wanted;
+use archive_stores::assemble::WantedFile;
 use jiff::Timestamp;
 use tonic::Status;
 
@@ -72,7 +72,7 @@ impl Preserver {
         };
         let bytes = self.byte_replicas();
         let filed = self.filed(name).await?;
-        let wanted = Wanted {
+        let wanted = WantedFile {
             name: name.clone(),
             root: content.root,
             size: content.size,

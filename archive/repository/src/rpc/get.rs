@@ -7,7 +7,7 @@ use archive_ledger::admin::AdminRow;
 use archive_model::{ArchiveError, FileName, Groups, ReplicaId, ReplicaKind};
 use archive_rpc::answers::send_within;
 use archive_rpc::{InvalidMessage, Kind};
-use archive_stores::assemble::{Assembly, Donor, Hole, Part, Proven, Wanted};
+use archive_stores::assemble::{Assembly, Donor, Hole, Part, Proven, WantedFile};
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
@@ -18,7 +18,7 @@ const LAG: Duration = Duration::from_secs(1);
 
 /// What is to be sent.
 pub(super) struct Job {
-    wanted: Wanted,
+    wanted: WantedFile,
     admission: String,
     asked: Range<u64>,
     donors: Vec<Donor>,
@@ -71,7 +71,7 @@ impl Job {
             return Err(fields::to_status(&ArchiveError::Unavailable(nowhere)));
         }
         Ok(Self {
-            wanted: Wanted {
+            wanted: WantedFile {
                 name: row.record.name.clone(),
                 root: content.root,
                 size: content.size,

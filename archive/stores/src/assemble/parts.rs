@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 /// The file, as admitted.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct WantedFile {
     /// Its name.
     pub name: FileName,
     /// The root that its bytes are proven against.

@@ -12,8 +12,6 @@ const SOURCES: [&str; 18] = [
     include_str!("../../../../../archive/monitor/src/settings.rs"),
     include_str!("../../../../../archive/bitarchive/src/settings.rs"),
     include_str!("../../../../../archive/bitarchive/src/checksum/settings.rs"),
-    include_str!("../../../../../archive/jobs/src/settings.rs"),
-    include_str!("../../../../../archive/replicas/src/settings.rs"),
     include_str!("../../../../../archive/client/src/client_file.rs"),
     include_str!("../../../../../archive/client/src/limits.rs"),
     include_str!("../../../../../archive/daemon/src/run.rs"),
@@ -26,6 +24,8 @@ const SOURCES: [&str; 18] = [
     include_str!("../../../../../viewer/proxy/src/settings.rs"),
     include_str!("../../../../../viewer/web/src/settings/web.rs"),
     include_str!("../../../../../archive/client/src/client_file/endpoints.rs"),
+    include_str!("../../../../../archive/jobs/src/settings.rs"),
+    include_str!("../../../../../archive/replicas/src/settings.rs"),
 ];
 
 /// A key, as it is declared.
