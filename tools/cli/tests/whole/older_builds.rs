@@ -117,11 +117,14 @@ fn archive_of_an_earlier_build_is_as_it_was() {
         .expect(0);
     archive.run(&["check", "checksums"]).expect(0);
     let volumes = archive.json(&["volume", "list"], 0);
-    let volumes = volumes["volumes"].as_array().expect("volumes").iter();
-    let modes: Vec<_> = volumes.map(|volume| &volume["status"]["mode"]).collect();
+    let volumes = volumes["volumes"].as_array().expect("volumes");
+    let modes = volumes.iter().map(|volume| &volume["status"]["mode"]);
+    let modes: Vec<_> = modes.collect();
     assert_eq!(modes, ["read-only", "read-write", "read-write"]);
 
-    // It goes on from there.
+    // It goes on from there, once it takes files again.
+    let read_only = volumes[0]["volume"].as_str().expect("an id");
+    archive.run(&["volume", "read-write", read_only]).expect(0);
     archive.store("new.bin", 1000);
     archive.down();
     archive.up(&[]);
