@@ -79,6 +79,8 @@ pub(crate) struct Batch {
     most_jobs: u32,
     /// For jobs of the index, which wait for no other. They are built in, and take no share of the memory.
     index_jobs: Arc<Semaphore>,
+    reduces: Arc<Semaphore>,
+    most_reduces: u32,
     instruments: BatchInstruments,
 }
 
@@ -103,6 +105,23 @@ impl Drop for Slot {
     fn drop(&mut self) {
         self.instruments.jobs.dec();
         drop(self.noted.take());
+    }
+}
+
+/// The right to run a reduce step; given back when its thread has ended.
+#[derive(Debug)]
+pub(crate) struct ReduceSlot {
+    _permit: OwnedSemaphorePermit,
+    _noted: Option<NotedRun>,
+}
+
+impl ReduceSlot {
+    /// The same, for a step that is noted as long as it lasts.
+    pub(crate) fn noting(self, run: NotedRun) -> Self {
+        Self {
+            _noted: Some(run),
+            ..self
+        }
     }
 }
 
@@ -140,6 +159,8 @@ impl Batch {
             jobs: Arc::new(Semaphore::new(usize::from(settings.jobs.get()))),
             most_jobs: settings.jobs.get().into(),
             index_jobs: Arc::new(Semaphore::new(JobLane::MOST_OF_INDEX)),
+            reduces: Arc::new(Semaphore::new(usize::from(settings.reduces.get()))),
+            most_reduces: settings.reduces.get().into(),
             instruments,
         })
     }
@@ -157,6 +178,20 @@ impl Batch {
             _permit: permit,
             noted: None,
         })
+    }
+
+    /// A place among the reduce steps that run; absent while too many do.
+    pub(crate) fn reduce_slot(&self) -> Option<ReduceSlot> {
+        let permit = Arc::clone(&self.reduces).try_acquire_owned().ok()?;
+        Some(ReduceSlot {
+            _permit: permit,
+            _noted: None,
+        })
+    }
+
+    /// How many reduce steps run at once at most.
+    pub(crate) const fn most_reduces(&self) -> u32 {
+        self.most_reduces
     }
 
     /// How many files of a job are begun at most, and not yet taken, when a component of it may take so many bytes.

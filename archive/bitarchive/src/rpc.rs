@@ -8,9 +8,11 @@ mod batch;
 pub(crate) mod checksum;
 mod convert;
 mod herald;
+mod job;
 mod listing;
 mod mend;
 mod read;
+mod reduce;
 mod scrub;
 #[cfg(test)]
 mod tests;
@@ -328,6 +330,13 @@ impl NodeService for Door {
         request: Request<Streaming<wire::BatchRunRequest>>,
     ) -> Result<Response<AnswerStream<wire::BatchRunResponse>>, Status> {
         Ok(batch::run(&self.batch, self.idle, request.into_inner()))
+    }
+
+    async fn reduce_batch(
+        &self,
+        request: Request<Streaming<wire::BatchReduceRequest>>,
+    ) -> Result<Response<AnswerStream<wire::BatchReduceResponse>>, Status> {
+        Ok(reduce::run(&self.batch, self.idle, request.into_inner()))
     }
 }
 

@@ -40,6 +40,8 @@ pub struct NodeBatchSettings {
     pub workers: Option<NonZeroU16>,
     /// How many batch jobs run at once. Another one is told to come again.
     pub jobs: NonZeroU16,
+    /// How many reduce steps of components run at once. Another one is told to come again.
+    pub reduces: NonZeroU16,
     /// How much memory the components of all batch jobs take together, each job its share, but one component always;
     /// half of what the machine has, but 2 GiB at least, where nothing is said. Compiling comes on top. Say it where
     /// several nodes share a machine, and in a container that may take less.
@@ -53,6 +55,7 @@ impl Default for NodeBatchSettings {
         Self {
             workers: None,
             jobs: FOUR,
+            reduces: NonZeroU16::MIN.saturating_add(1),
             memory: None,
         }
     }

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
 use archive_db::DbError;
-use archive_model::{FileOutcome, FileSelection, JobId};
+use archive_model::{FailureKind, FileOutcome, JobId};
 use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::folder::{Files, Folder};
-use super::intake::{Intake, is_unread};
 use super::life::{Event, Gap, Step};
 use super::lines;
 use super::meters::Meters;
@@ -30,8 +29,8 @@ pub(crate) enum Piece {
     Output(Bytes),
     /// A file is done.
     Done(Box<FileOutcome>),
-    /// That was all: how many files, and whose are not among them.
-    End(u64, Vec<Gap>),
+    /// That was all; the files of these nodes and volumes are not among it.
+    End(Vec<Gap>),
 }
 
 /// How a run ended, as far as what is written knows.
@@ -56,7 +55,10 @@ pub(crate) struct Keeper {
     space: super::space::Space,
     id: JobId,
     files: Files,
-    intake: Intake,
+    /// The most bytes of output that the job may write.
+    most: u64,
+    /// Bytes of output, with those of the file that is not done.
+    output: u64,
     /// At the end of the last file that is done.
     mark: Mark,
     /// Files up to there that no node has read.
@@ -90,7 +92,6 @@ impl Keeper {
         jobs: &Jobs,
         folder: &Folder,
         row: &Row,
-        selection: FileSelection,
         (clock, meters, space): (Clock, Meters, super::space::Space),
     ) -> Result<Self, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
@@ -101,12 +102,12 @@ impl Keeper {
             files.manifest.append(&line).map_err(|error| text(&error))?;
             mark.manifest = length(&line);
         }
-        let most = row.spec.limits.output;
         Ok(Self {
             jobs: jobs.clone(),
             id: row.id.clone(),
             files,
-            intake: Intake::new(mark.after.clone(), selection, mark.output, most),
+            most: row.spec.limits.output,
+            output: mark.output,
             is_noted: mark == row.mark,
             mark,
             unread: row.life.unread,
@@ -156,23 +157,26 @@ impl Keeper {
                 Ok(None) => return Ok(whole.map_or(Kept::Cut, Kept::Whole)),
                 Ok(Some(Piece::Output(bytes))) => self.output(&bytes)?,
                 Ok(Some(Piece::Done(outcome))) => self.done(&outcome)?,
-                Ok(Some(Piece::End(files, gaps))) => {
-                    self.intake.end(files).map_err(wrong)?;
-                    whole = Some(gaps);
-                }
+                Ok(Some(Piece::End(gaps))) => whole = Some(gaps),
             }
         }
     }
 
     fn output(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
-        self.intake.output(length(bytes)).map_err(wrong)?;
+        self.output = self.output.saturating_add(length(bytes));
+        if self.output > self.most {
+            let said = format_args!(
+                "it has written more than the {} bytes of output that it may",
+                self.most
+            );
+            return Err(wrong(said));
+        }
         self.space.take(length(bytes)).map_err(wrong)?;
         self.unnoted = self.unnoted.saturating_add(length(bytes));
         self.files.output.append(bytes).map_err(wrong)
     }
 
     fn done(&mut self, outcome: &FileOutcome) -> Result<(), Stopped> {
-        self.intake.done(outcome).map_err(wrong)?;
         let (mut manifest, errors) = lines::file(outcome).map_err(wrong)?;
         let is_unread = is_unread(outcome);
         if is_unread {
@@ -204,6 +208,8 @@ impl Keeper {
             self.meters.files.inc();
             self.meters.bytes.inc_by(outcome.size);
         }
+        // What came of a file that nobody has read takes nothing of what may be written.
+        self.output = mark.output;
         self.is_noted = false;
         let age = self.clock.instant().saturating_duration_since(self.noted);
         if self.unnoted >= BYTES || age >= TIME {
@@ -244,4 +250,44 @@ impl Keeper {
 
 fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+/// Whether no node has read the file, and that is all that is known of it.
+fn is_unread(outcome: &FileOutcome) -> bool {
+    let mut kinds = outcome.failures.iter().map(|failure| failure.kind);
+    !outcome.failures.is_empty() && kinds.all(|kind| kind == FailureKind::Unread)
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::{FileFailure, FileName, NodeId, Root, VolumeId};
+
+    use super::*;
+
+    #[test]
+    fn file_is_unread_where_nothing_else_failed() {
+        let is_so = |kinds: &[FailureKind]| {
+            let failure = |kind: &FailureKind| FileFailure {
+                kind: *kind,
+                offset: None,
+                reason: "x".to_owned(),
+            };
+            is_unread(&FileOutcome {
+                name: FileName::new("a").unwrap(),
+                node: NodeId::new("n").unwrap(),
+                volume: VolumeId::new("v").unwrap(),
+                root: Root::from_bytes([1; 32]),
+                size: 1,
+                records: 0,
+                output: 90,
+                failures: kinds.iter().map(failure).collect(),
+                more_failures: 0,
+            })
+        };
+        assert!(is_so(&[FailureKind::Unread]));
+        assert!(is_so(&[FailureKind::Unread, FailureKind::Unread]));
+        assert!(!is_so(&[]));
+        assert!(!is_so(&[FailureKind::Damaged]));
+        assert!(!is_so(&[FailureKind::Unread, FailureKind::Job]));
+    }
 }

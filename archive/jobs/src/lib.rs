@@ -1,24 +1,36 @@
 //! Batch jobs of the archive: taken, queued, run over one replica, and kept.
 //!
 //! Owns the truth about every job (the table `batch` of the admin data) and what it leaves (`batch/<id>/` beside them).
-//! The pure core is `life`; whose turn it is, `queue` says; `intake` believes no monitor. What has been read is
-//! synced before the table says so, and after any restart a job goes on behind the last file that the table knows.
+//! What has been read is synced before the table says so, and after any restart a job goes on behind the last file that
+//! the table knows. No node is believed about what it brings: it must be in order, announced and asked for.
 //!
 //! Not promised: the order of files over time, and that a file is read only once. Each stands in the output once.
+//!
+//! The rooms in reading order:
+//!
+//! - `life` (what follows from what happens to a job; pure) and `table` (every job's row), `queue` (whose turn it is; pure);
+//! - `submit` and `choice` (how a job is taken, and over which replica), `runner` and `steps` (through its life);
+//! - `run` (over the nodes of a replica, their calls included), `merge` (many nodes as one; pure), `keeper` (what comes, on
+//!   disk), `unread` (what nobody has read);
+//! - `reduce` (the result of a built-in job, here) and `reduction` (that of a component, on a node);
+//! - `folder`, `chunks`, `lines`, `space`, `keep` (the files that a job leaves, and how long), `live` and `meters` (what is
+//!   shown).
 
 pub mod choice;
 mod chunks;
 mod folder;
-mod intake;
 mod keep;
 mod keeper;
 mod life;
 mod lines;
 mod live;
+mod merge;
 mod meters;
 mod queue;
 mod reduce;
-mod replicas;
+mod reduction;
+mod requests;
+mod run;
 mod runner;
 mod settings;
 mod space;
@@ -45,7 +57,7 @@ pub use folder::{FolderError, Name};
 pub use keep::{Keeping, OpenError};
 pub use life::{Ending, Gap as BatchGap, Look as BatchLook, Phase as BatchPhase};
 pub use meters::Meters;
-pub use replicas::{NodeProgress, spec_to_wire};
+pub use run::NodeProgress;
 pub use runner::{Runner, Stuck};
 pub use settings::BatchSettings;
 pub use submit::{Asked, Incoming, SubmitError};

@@ -105,7 +105,7 @@ pub enum Event {
     Looked(Look),
     /// The monitor does not answer.
     Silent(String),
-    /// The monitor has no room for the job now.
+    /// A node has no room for the job now.
     Busy(String),
     /// A pause is over.
     Woke,
@@ -406,6 +406,6 @@ fn place(after: Option<&FileName>) -> String {
 }
 
 /// Words that come from elsewhere, as many as are kept.
-fn shortened(words: &str) -> String {
+pub(crate) fn shortened(words: &str) -> String {
     words.chars().take(LONGEST_WORDS).collect()
 }

@@ -1,6 +1,5 @@
 //! Takes one job through its life: does each step, and says what came of it.
 
-use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use archive_daemon::Clock;
 use archive_db::DbError;
 use archive_ledger::admin::Admin;
 use archive_ledger::standing::View;
-use archive_model::{JobId, Program};
+use archive_model::{JobId, NodeState, Program};
 use archive_replicas::Replicas;
 use archive_rpc::Kind;
 use futures_util::FutureExt;
@@ -17,7 +16,6 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
 
 use super::folder::{Folder, Name};
 use super::life::{Ending, Event, Phase, Step};
@@ -25,7 +23,6 @@ use super::live::Live;
 use super::meters::Meters;
 use super::space::Space;
 use super::table::{Jobs, Row};
-use crate::replicas::broken_node;
 
 /// How long a monitor may take to say which nodes are alive.
 const LOOK: Duration = Duration::from_secs(10);
@@ -168,15 +165,26 @@ impl Runner {
         }
     }
 
-    pub(super) async fn look(&self, row: &Row) -> Event {
+    async fn look(&self, row: &Row) -> Event {
+        match self.nodes(row).await {
+            Ok(nodes) => Event::Looked(nodes.into_iter().collect()),
+            Err(event) => event,
+        }
+    }
+
+    /// The nodes of the job's replica that are in service, as its monitor sees them.
+    ///
+    /// # Errors
+    /// What the job is told where there is no such replica, or where the monitor is silent.
+    pub(super) async fn nodes(&self, row: &Row) -> Result<Vec<NodeState>, Event> {
         let asked = self.replicas.nodes_in_service(&row.spec.replica);
         match self.clock.timeout(LOOK, asked).await {
-            Err(late) => Event::Silent(silent(row, &late.to_string())),
+            Err(late) => Err(Event::Silent(silent(row, &late.to_string()))),
             Ok(Err(status)) if Kind::of(&status) == Kind::NotFound => {
-                Event::Failed(status.message().to_owned())
+                Err(Event::Failed(status.message().to_owned()))
             }
-            Ok(Err(status)) => Event::Silent(silent(row, status.message())),
-            Ok(Ok(nodes)) => Event::Looked(nodes.into_iter().collect()),
+            Ok(Err(status)) => Err(Event::Silent(silent(row, status.message()))),
+            Ok(Ok(nodes)) => Ok(nodes),
         }
     }
 
@@ -212,35 +220,11 @@ pub(super) fn tidy(row: &Row, folder: &Folder) -> Result<(), super::folder::Fold
 }
 
 /// A monitor does not answer.
-pub(super) fn silent(row: &Row, why: &str) -> String {
+fn silent(row: &Row, why: &str) -> String {
     format!(
         "the monitor of replica {} is silent: {why}",
         row.spec.replica
     )
-}
-
-/// What follows from an error of a call for a job.
-pub(super) fn broke(row: &Row, status: &Status) -> Event {
-    let said = status.message().to_owned();
-    // With a source, it was made here, of a connection that broke: nobody has refused anything.
-    if status.source().is_some() {
-        return Event::Broke(format!("replica {}: {said}", row.spec.replica));
-    }
-    match Kind::of(status) {
-        Kind::Busy => Event::Busy(said),
-        Kind::Invalid | Kind::Mismatch | Kind::NotFound | Kind::NoSpace => Event::Failed(said),
-        Kind::Exists
-        | Kind::NotEnoughReplicas
-        | Kind::Damaged
-        | Kind::Refused
-        | Kind::Unavailable
-        | Kind::TimedOut
-        | Kind::Storage
-        | Kind::Internal => match broken_node(status) {
-            Some(node) => Event::NodeBroke(node, said),
-            None => Event::Broke(format!("replica {}: {said}", row.spec.replica)),
-        },
-    }
 }
 
 impl Row {

@@ -3,49 +3,39 @@
 use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::sync::Arc;
-use std::time::Duration;
 
 use archive_batch::{Control, Stop};
 use archive_db::DbError;
 use archive_model::{NodeId, Program};
-use archive_rpc::Kind;
+use proto_archive::batch_run::JobRun;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
 
 use super::chunks::JobBytes;
 use super::folder::Name;
 use super::keeper::{Keeper, Kept, Piece};
 use super::life::{Event, UnreadFiles};
 use super::reduce::ResultFile;
-use super::runner::{Runner, Stuck, broke, silent};
+use super::runner::{Runner, Stuck};
 use super::table::Row;
 use super::unread::{About, Finding, Lists, Unsaid};
 use super::{lines, unread};
-use crate::replicas::{BatchOrder, BatchRun, Brought, Reduced, reduce_batch, run_batch};
+use crate::reduction::{self, Reduced};
+use crate::run::{self, Brought, ReplicaRun};
 
 /// How many messages of a run wait to be written, at most.
 const WAITING: usize = 8;
 
-/// How long a monitor may say nothing, not even how far its nodes are.
-const SILENCE: Duration = Duration::from_mins(5);
-
-/// How long a monitor may take to begin.
-const BEGIN: Duration = Duration::from_mins(1);
-
 impl Runner {
-    fn order(&self, row: &Row) -> BatchOrder {
-        let after = row.mark.after.as_ref();
-        BatchOrder {
-            id: row.id.to_string(),
+    fn job_run(&self, row: &Row) -> JobRun {
+        JobRun {
+            id: row.id.clone(),
             spec: row.spec.clone(),
             component_size: row.component_size,
-            after: after.map(ToString::to_string).unwrap_or_default(),
+            after: row.mark.after.clone(),
             left: self.left(row),
-            without: row.life.left_out().cloned().collect(),
-            present: row.life.present().cloned().collect(),
             lane: row.lane(),
         }
     }
@@ -61,33 +51,35 @@ impl Runner {
 
     /// Runs the job after its last file, and writes what comes.
     pub(super) async fn read(&self, row: &Row, halt: &CancellationToken) -> Result<Event, Stuck> {
-        let selection = match row.spec.selection() {
-            Ok(selection) => selection,
+        let about = match row.spec.selection() {
+            Ok(about) => about,
             Err(error) => return Ok(Event::Failed(error.to_string())),
         };
         let instruments = (self.clock.clone(), self.meters.clone(), self.space.clone());
         let (jobs, folder, of) = (self.jobs.clone(), self.folder(row), row.clone());
-        let opened =
-            spawn_blocking(move || Keeper::open(&jobs, &folder, &of, selection, instruments));
+        let opened = spawn_blocking(move || Keeper::open(&jobs, &folder, &of, instruments));
         let keeper = match opened.await? {
             Ok(keeper) => keeper,
             Err(why) => return Ok(Event::Failed(why)),
         };
-        let component = row
-            .is_component()
-            .then(|| self.bytes(row, Name::Component, row.component_size));
-        let begun = self.clock.timeout(
-            BEGIN,
-            run_batch(&self.replicas, &self.order(row), component),
-        );
-        let begun = tokio::select! {
-            () = halt.cancelled() => return Ok(Event::Woke),
-            begun = begun => begun,
+        let order = run::Order {
+            run: self.job_run(row),
+            selection: about,
+            component: row
+                .is_component()
+                .then(|| self.bytes(row, Name::Component, row.component_size)),
+            left_out: row.life.left_out().cloned().collect(),
+            present: row.life.present().cloned().collect(),
         };
+        let nodes = tokio::select! {
+            () = halt.cancelled() => return Ok(Event::Woke),
+            nodes = self.nodes(row) => nodes,
+        };
+        let begun =
+            nodes.and_then(|nodes| ReplicaRun::begin(&self.replicas, &order, &nodes, &self.clock));
         let mut run = match begun {
-            Err(late) => return Ok(Event::Broke(silent(row, &late.to_string()))),
-            Ok(Err(status)) => return Ok(broke(row, &status)),
-            Ok(Ok(run)) => run,
+            Ok(run) => run,
+            Err(event) => return Ok(event),
         };
         self.live.begin(&row.id);
         let (pieces, written) = mpsc::channel(WAITING);
@@ -97,50 +89,40 @@ impl Runner {
             () = halt.cancelled() => None,
             cut = self.forward(row, &mut run, pieces) => cut,
         };
-        // The monitor ends the run when nobody listens.
+        // The nodes end the run when nobody listens.
         drop(run);
         let kept = keeping.await??;
         Ok(match (kept, cut) {
             (Kept::Whole(gaps), None) => Event::Finished(gaps),
             (Kept::Wrong(why), _) => Event::Failed(why),
             (Kept::Over, _) | (Kept::Cut, None) => Event::Woke,
-            (Kept::Whole(_) | Kept::Cut, Some(status)) => broke(row, &status),
+            (Kept::Whole(_) | Kept::Cut, Some(event)) => event,
         })
     }
 
-    /// Hands on what comes until the end, or until nobody takes it any more; or says how it broke.
+    /// Hands on what comes until the end, or until nobody takes it any more; or gives what the job is told of a break.
     async fn forward(
         &self,
         row: &Row,
-        run: &mut BatchRun,
+        run: &mut ReplicaRun,
         pieces: mpsc::Sender<Piece>,
-    ) -> Option<Status> {
-        let mut is_whole = false;
+    ) -> Option<Event> {
         loop {
-            let next = match self.clock.timeout(SILENCE, run.next()).await {
-                Ok(next) => next,
-                Err(late) => Err(Kind::TimedOut.status(late.to_string())),
-            };
-            let piece = match next {
-                Err(status) => return Some(status),
-                Ok(None) if is_whole => return None,
-                Ok(None) => {
-                    let said = "the run ended before its end";
-                    return Some(Kind::Unavailable.status(said));
-                }
-                Ok(Some(Brought::Progress(progress))) => {
+            let piece = match run.next().await {
+                Err(event) => return Some(event),
+                Ok(Brought::Progress(progress)) => {
                     self.live.progress(&row.id, progress, self.clock.now());
                     continue;
                 }
-                Ok(Some(Brought::Output(bytes))) => Piece::Output(bytes),
-                Ok(Some(Brought::Done(outcome))) => Piece::Done(outcome),
-                Ok(Some(Brought::End { files, gaps })) => {
-                    is_whole = true;
-                    Piece::End(files, gaps)
+                Ok(Brought::Output(bytes)) => Piece::Output(bytes),
+                Ok(Brought::Done(outcome)) => Piece::Done(outcome),
+                Ok(Brought::End(gaps)) => {
+                    // Where nobody takes it, the keeper says why.
+                    drop(pieces.send(Piece::End(gaps)).await);
+                    return None;
                 }
             };
             if pieces.send(piece).await.is_err() {
-                // The keeper says why.
                 return None;
             }
         }
@@ -268,66 +250,40 @@ impl Runner {
         Ok(Event::Woke)
     }
 
-    /// Has the component's own reduce step make it, at the monitor.
+    /// Has a node make it by the component's own reduce step. Absent: the component has none, and leaves the output as it
+    /// is.
     async fn reduce_there(&self, row: &Row) -> Result<Made, Stuck> {
-        let looked = self.look(row).await;
-        if !matches!(looked, Event::Looked { .. }) {
-            return Ok(Err(looked));
-        }
-        // Most often it is not there. Where it is, nobody asks for it.
-        if let Some(made) = self.reduce_once(row, false).await? {
-            return Ok(made);
-        }
-        let again = self.reduce_once(row, true).await?;
-        let said = "its monitor asked for the component, and then not again";
-        Ok(again.unwrap_or_else(|| Err(Event::Broke(said.to_owned()))))
-    }
-
-    /// The same, with or without the component. None: it is the other that is wanted.
-    async fn reduce_once(&self, row: &Row, is_sent: bool) -> Result<Option<Made>, Stuck> {
-        let component = self.bytes(row, Name::Component, row.component_size);
-        let component = is_sent.then_some(component);
-        let input = self.bytes(row, Name::Output, row.mark.output);
-        let order = self.order(row);
-        let began = reduce_batch(&self.replicas, &order, component, input);
-        let mut reduction = match self.clock.timeout(BEGIN, began).await {
-            Err(late) => return Ok(Some(Err(Event::Broke(silent(row, &late.to_string()))))),
-            Ok(Err(status)) => return Ok(Some(reduce_broke(row, &status))),
-            Ok(Ok(reduction)) => reduction,
+        let nodes = match self.nodes(row).await {
+            Ok(nodes) => nodes,
+            Err(event) => return Ok(Err(event)),
+        };
+        let order = reduction::Order {
+            run: self.job_run(row),
+            component: self.bytes(row, Name::Component, row.component_size),
+            input: self.bytes(row, Name::Output, row.mark.output),
+        };
+        let turn = (&nodes[..], row.life.restarts);
+        let mut reduction = match reduction::begin(&self.replicas, &order, turn, &self.clock).await
+        {
+            Ok(Some(reduction)) => reduction,
+            Ok(None) => return Ok(Ok(None)),
+            Err(event) => return Ok(Err(event)),
         };
         let (of, folder, space) = (row.clone(), self.folder(row), self.space.clone());
         let opened = spawn_blocking(move || ResultFile::open(&of, &folder, &space));
         let mut file = match opened.await? {
             Ok(file) => file,
-            Err(why) => return Ok(Some(Err(Event::Failed(why)))),
+            Err(why) => return Ok(Err(Event::Failed(why))),
         };
-        let mut waits = is_sent;
         loop {
-            let next = if waits {
-                match self.clock.timeout(BEGIN, reduction.next()).await {
-                    Ok(next) => next,
-                    Err(_late) => return Ok(None),
-                }
-            } else {
-                reduction.next().await
-            };
-            let bytes = match next {
-                Err(status) => return Ok(Some(reduce_broke(row, &status))),
-                Ok(None) => {
-                    let said = "the result ended before its end".to_owned();
-                    return Ok(Some(Err(Event::Broke(said))));
-                }
-                Ok(Some(Reduced::Want)) if waits => {
-                    waits = false;
-                    continue;
-                }
-                Ok(Some(Reduced::Want)) => return Ok(None),
-                Ok(Some(Reduced::End(Err(why)))) => return Ok(Some(Err(Event::Failed(why)))),
-                Ok(Some(Reduced::End(Ok(())))) => {
+            let bytes = match reduction.next().await {
+                Err(event) => return Ok(Err(event)),
+                Ok(Reduced::End(Err(why))) => return Ok(Err(Event::Failed(why))),
+                Ok(Reduced::End(Ok(()))) => {
                     let length = spawn_blocking(move || file.finish()).await?;
-                    return Ok(Some(length.map(Some).map_err(Event::Failed)));
+                    return Ok(length.map(Some).map_err(Event::Failed));
                 }
-                Ok(Some(Reduced::Data(bytes))) => bytes,
+                Ok(Reduced::Data(bytes)) => bytes,
             };
             let appended = spawn_blocking(move || {
                 let appended = file.append(&bytes);
@@ -336,7 +292,7 @@ impl Runner {
             let (back, appended) = appended.await?;
             file = back;
             if let Err(why) = appended {
-                return Ok(Some(Err(Event::Failed(why))));
+                return Ok(Err(Event::Failed(why)));
             }
         }
     }
@@ -344,25 +300,6 @@ impl Runner {
 
 /// The length of the result, where it is not the output itself; or why there is none.
 type Made = Result<Option<u64>, Event>;
-
-/// What follows from an error of the reduce step. A component without one leaves the output as it is.
-fn reduce_broke(row: &Row, status: &Status) -> Made {
-    match Kind::of(status) {
-        Kind::NotFound => Ok(None),
-        Kind::Unavailable
-        | Kind::Invalid
-        | Kind::Exists
-        | Kind::Busy
-        | Kind::Mismatch
-        | Kind::NotEnoughReplicas
-        | Kind::Damaged
-        | Kind::Refused
-        | Kind::NoSpace
-        | Kind::TimedOut
-        | Kind::Storage
-        | Kind::Internal => Err(broke(row, status)),
-    }
-}
 
 /// Waits for blocking work; a halt makes it end soon.
 async fn until<T>(

@@ -1,10 +1,10 @@
 //! The foreman of one bitarchive replica: which nodes live, where a file goes or is, one sorted listing out of many.
 //!
 //! Owner of: who is alive ([`nodes`]), where uploads go ([`placement`]), what an answer lacks ([`gap`]). It never sees
-//! a byte of a file and keeps nothing on disk; started anew it knows all nodes after one heartbeat, and which of them
+//! a byte of a file, nor of what a batch job writes, and keeps nothing on disk; started anew it knows all nodes after one heartbeat, and which of them
 //! to miss as soon as the repository has asked for its state. Until then every answer has a gap.
 //!
-//! - pure: [`nodes`], [`placement`], [`listing`], [`batch`], [`gap`];
+//! - pure: [`nodes`], [`placement`], [`listing`], [`gap`];
 //! - [`mod@locate`] asks many nodes at once;
 //! - `rpc` is the door: the service `Replica`, and the client of the service `Node`;
 //! - [`settings`], `metrics`, `watch`: as in every part.
@@ -12,7 +12,6 @@
 //! Not promised: that an answer is complete. What it lacks is named, and a node that is known and silent is named for
 //! ever; leaving out the nodes that were retired is the repository's affair.
 
-pub mod batch;
 pub mod gap;
 pub mod listing;
 pub mod locate;
@@ -27,8 +26,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use archive_batch::InvalidJob;
-use archive_component::{Compiler, Components, Surroundings};
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, OwnThread};
@@ -37,7 +34,7 @@ use archive_rpc::{CredentialsError, Drained, Refused, Role, ServeError};
 
 use metrics::Instruments;
 use nodes::Nodes;
-pub use settings::{InvalidSettings, MonitorBatchSettings, MonitorSettings, Settings};
+pub use settings::{InvalidSettings, MonitorSettings, Settings, UnreadSection};
 use watch::{Reload, Watch};
 
 /// Why a monitor does not start.
@@ -65,9 +62,6 @@ pub enum StartError {
     /// A bug: the instruments are called as others are.
     #[error(transparent)]
     Metrics(#[from] MetricError),
-    /// The engine for components does not start.
-    #[error(transparent)]
-    Batch(#[from] InvalidJob),
     /// A second monitor of the same replica in this process.
     #[error(transparent)]
     Duplicate(#[from] DuplicateWorker),
@@ -77,6 +71,12 @@ pub enum StartError {
 pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
     let monitor = settings.monitor;
     monitor.check()?;
+    if settings.batch_monitor.is_some() {
+        tracing::warn!(
+            "the section `[batch_monitor]` is not read any more: `[batch]` of the repository says how many batch jobs run, \
+             `[batch_node]` of each node what they may take of it; remove the section"
+        );
+    }
     let replica = monitor.replica.clone();
     let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
     let identity = credentials.identity();
@@ -95,11 +95,6 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         };
         counter.inc();
     });
-    let around = Surroundings {
-        compiler: daemon.executable.clone().map(Compiler::new),
-        spare: |work| archive_daemon::spare(work).is_ok(),
-    };
-    let components = Components::within(around, None)?;
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
 
     let nodes = Arc::new(Mutex::new(Nodes::new(monitor.silent_after.duration())));
@@ -122,8 +117,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let stop = daemon.tasks.stop();
     let client = rpc::NodesClient::new(credentials.clone(), limits.with_independent_streams());
-    let settings = (monitor, settings.batch_monitor);
-    let door = rpc::Door::new(settings, &daemon, nodes, instruments, client, components);
+    let door = rpc::Door::new(monitor, &daemon, nodes, instruments, client);
     let services = rpc::services(door);
     daemon.tasks.spawn("rpc", async move {
         let drained = archive_rpc::serve(

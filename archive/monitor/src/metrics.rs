@@ -28,10 +28,6 @@ pub(crate) struct Instruments {
     pub(crate) listings_partial: Counter,
     /// Entries in all listings.
     pub(crate) listing_entries: Counter,
-    /// Files that came out of batch jobs.
-    pub(crate) batch_files: Counter,
-    /// Batch jobs that run over the nodes.
-    pub(crate) batch_jobs: Gauge,
 }
 
 impl Instruments {
@@ -72,16 +68,6 @@ impl Instruments {
             locates_partial: counter(locates.0, locates.1, "partial")?,
             listings_complete: counter(listings.0, listings.1, "complete")?,
             listings_partial: counter(listings.0, listings.1, "partial")?,
-            batch_files: metrics.counter(
-                "monitor_batch_files_total",
-                "Files that came out of batch jobs",
-                &[],
-            )?,
-            batch_jobs: metrics.gauge(
-                "monitor_batch_jobs",
-                "Batch jobs that run over the nodes",
-                &[],
-            )?,
             listing_entries: metrics.counter(
                 "monitor_listing_entries_total",
                 "Entries in listings",

@@ -307,25 +307,6 @@ impl Nodes {
     }
 }
 
-impl Survey {
-    /// The first of these nodes that is not asked.
-    pub fn lacks<'a>(&self, nodes: &'a BTreeSet<NodeId>) -> Option<&'a NodeId> {
-        let is_asked = |node: &NodeId| self.ask.iter().any(|address| address.node == *node);
-        nodes.iter().find(|node| !is_asked(node))
-    }
-
-    /// The same, but these nodes are not asked: they are gaps.
-    #[must_use]
-    pub fn without(mut self, nodes: &BTreeSet<NodeId>) -> Self {
-        let is_left_out = |address: &mut Address| nodes.contains(&address.node);
-        for address in self.ask.extract_if(.., is_left_out) {
-            let reason = "left out, as the repository asked";
-            self.gaps.push(Gap::node(&address.node, &reason));
-        }
-        self
-    }
-}
-
 impl Heard {
     fn is_contested(&self, now: Instant, limit: Duration) -> bool {
         self.contested

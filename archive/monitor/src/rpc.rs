@@ -1,17 +1,14 @@
 //! The door: the service `Replica`. It decodes, asks or decides, and encodes.
 
-mod batch;
 mod convert;
 mod listing;
 mod nodes_client;
-mod reduce;
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive_component::Components;
-use archive_daemon::{Clock, Daemon, Tasks};
+use archive_daemon::{Clock, Daemon};
 use archive_model::{FileName, NodeId};
 use archive_rpc::{Identity, InvalidMessage, Kind, Role, Services};
 use futures_util::{Stream, stream};
@@ -20,14 +17,14 @@ use proto_archive::{convert as fields, wire};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Request, Response, Status};
 
 use crate::listing::Merge;
 use crate::locate::{Found, locate};
 use crate::metrics::Instruments;
 use crate::nodes::{Address, Arrival, Moment, Nodes};
 use crate::placement::{Home, Placements, Wish};
-use crate::settings::{MonitorBatchSettings, MonitorSettings};
+use crate::settings::MonitorSettings;
 use listing::Listing;
 pub(crate) use nodes_client::Nodes as NodesClient;
 
@@ -39,13 +36,10 @@ pub(crate) struct Door {
     settings: MonitorSettings,
     clock: Clock,
     stop: CancellationToken,
-    tasks: Tasks,
     nodes: Arc<Mutex<Nodes>>,
     placements: Mutex<Placements>,
     client: Arc<NodesClient>,
     listings: Arc<Semaphore>,
-    jobs: batch::Places,
-    reduces: Arc<reduce::Engine>,
     instruments: Instruments,
 }
 
@@ -60,24 +54,20 @@ pub(crate) fn services(door: Door) -> Services {
 
 impl Door {
     pub(crate) fn new(
-        (settings, batch): (MonitorSettings, MonitorBatchSettings),
+        settings: MonitorSettings,
         daemon: &Daemon,
         nodes: Arc<Mutex<Nodes>>,
         instruments: Instruments,
         client: NodesClient,
-        components: Components,
     ) -> Self {
         Self {
             settings,
             clock: daemon.clock.clone(),
             stop: daemon.tasks.stop(),
-            tasks: daemon.tasks.clone(),
             nodes,
             placements: Mutex::default(),
             client: Arc::new(client),
             listings: Arc::new(Semaphore::new(MOST_LISTINGS)),
-            jobs: batch::Places::new(batch.jobs.get().into()),
-            reduces: Arc::new(reduce::Engine::new(components, batch.reduces)),
             instruments,
         }
     }
@@ -247,41 +237,6 @@ impl Replica for Door {
         };
         let messages = stream::unfold(Some(listing), async |listing| Some(listing?.next().await));
         Ok(Response::new(Box::pin(messages)))
-    }
-
-    async fn run_batch(
-        &self,
-        request: Request<Streaming<wire::BatchRunRequest>>,
-    ) -> Answer<batch::Answers<wire::BatchRunResponse>> {
-        let survey = lock(&self.nodes).survey(self.clock.instant());
-        let call = batch::Call {
-            replica: self.settings.replica.clone(),
-            client: Arc::clone(&self.client),
-            clock: self.clock.clone(),
-            stop: self.stop.clone(),
-            idle: self.settings.idle.duration(),
-            instruments: self.instruments.clone(),
-        };
-        Ok(batch::run(
-            call,
-            &self.tasks,
-            self.jobs.clone(),
-            survey,
-            request.into_inner(),
-        ))
-    }
-
-    async fn reduce_batch(
-        &self,
-        request: Request<Streaming<wire::BatchReduceRequest>>,
-    ) -> Answer<batch::Answers<wire::BatchReduceResponse>> {
-        let call = reduce::Call {
-            engine: Arc::clone(&self.reduces),
-            clock: self.clock.clone(),
-            stop: self.stop.clone(),
-            idle: self.settings.idle.duration(),
-        };
-        Ok(reduce::run(call, &self.tasks, request.into_inner()))
     }
 
     async fn replica_state(

@@ -1,7 +1,5 @@
 //! The settings of a monitor.
 
-use std::num::NonZeroU16;
-
 use archive_daemon::{DaemonSettings, Period};
 use archive_model::ReplicaId;
 use archive_rpc::RpcSettings;
@@ -18,28 +16,19 @@ pub struct Settings {
     pub rpc: RpcSettings,
     /// The monitor itself.
     pub monitor: MonitorSettings,
-    /// How many batch jobs it takes part in.
-    #[serde(default)]
-    pub batch_monitor: MonitorBatchSettings,
+    /// Not read: batch jobs do not pass through the monitor any more. Settings of earlier builds may have it.
+    #[serde(default, skip_serializing)]
+    pub batch_monitor: Option<UnreadSection>,
 }
 
-/// The section `[batch_monitor]`: `[batch]` is of the repository, and `holdfast up` sets both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct MonitorBatchSettings {
-    /// How many batch jobs run over the nodes at once. Another one is told to come again.
-    pub jobs: NonZeroU16,
-    /// How many reduce steps of components run here at once. Another one is told to come again.
-    pub reduces: NonZeroU16,
-}
-
-impl Default for MonitorBatchSettings {
-    fn default() -> Self {
-        Self {
-            jobs: NonZeroU16::MIN.saturating_add(3),
-            reduces: NonZeroU16::MIN.saturating_add(1),
-        }
-    }
+/// The section `[batch_monitor]` of earlier builds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnreadSection {
+    /// How many batch jobs ran over the nodes at once.
+    pub jobs: Option<u16>,
+    /// How many reduce steps ran at once.
+    pub reduces: Option<u16>,
 }
 
 /// The section `[monitor]`.
@@ -167,6 +156,14 @@ mod tests {
         settings.monitor.check().unwrap();
         let printed = print(&settings).unwrap();
         assert!(printed.contains("silent_after = \"10 s\""), "{printed}");
+    }
+
+    #[test]
+    fn section_of_earlier_builds_is_passed_over() {
+        let set = ["batch_monitor.jobs=7", "batch_monitor.reduces=1"];
+        let settings: Settings = load(&sources(&set)).unwrap();
+        assert!(settings.batch_monitor.is_some());
+        assert!(!print(&settings).unwrap().contains("batch_monitor"));
     }
 
     #[test]

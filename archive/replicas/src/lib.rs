@@ -58,8 +58,6 @@ type Dialled = (String, NodeClient<Channel>);
 #[derive(Debug)]
 pub struct Replicas {
     monitors: BTreeMap<ReplicaId, ReplicaClient<Channel>>,
-    /// The same over connections of their own, for batch jobs.
-    batch: BTreeMap<ReplicaId, ReplicaClient<Channel>>,
     credentials: Credentials,
     limits: Limits,
     /// By replica and id: two replicas may each have a node of one name, and each is asked for its own copies only.
@@ -84,14 +82,11 @@ impl Replicas {
     ) -> Result<Self, ConnectError> {
         // What one caller does not read must not keep anybody else's answers waiting.
         let limits = limits.with_independent_streams();
-        let (mut monitors, mut batch) = (BTreeMap::new(), BTreeMap::new());
+        let mut monitors = BTreeMap::new();
         for replica in replicas {
             let expected = expected(Role::Monitor, replica.id.as_str())?;
             let channel = connect_lazy(&replica.monitor, &credentials, &expected, &limits)?;
             monitors.insert(replica.id.clone(), ReplicaClient::new(channel));
-            let limits = limits.with_small_messages();
-            let channel = connect_lazy(&replica.monitor, &credentials, &expected, &limits)?;
-            batch.insert(replica.id.clone(), ReplicaClient::new(channel));
         }
         let is_checksum = |one: &&ReplicaSettings| one.kind == ReplicaKind::Checksum;
         let checksum = replicas.iter().filter(is_checksum);
@@ -101,7 +96,6 @@ impl Replicas {
         };
         Ok(Self {
             monitors,
-            batch,
             credentials,
             limits,
             nodes: Mutex::default(),
@@ -112,33 +106,39 @@ impl Replicas {
         })
     }
 
-    /// A client of the monitor of a replica for batch jobs, which have connections of their own.
-    ///
-    /// # Errors
-    /// `NotFound` where the replica is retired, or not in the settings.
-    pub fn batch_monitor(&self, replica: &ReplicaId) -> Result<ReplicaClient<Channel>, Status> {
-        self.monitor_of(&self.batch, replica)
-    }
-
     /// What is out of service now.
     pub fn now(&self) -> Arc<Now> {
         self.standing.now()
     }
 
     fn monitor(&self, replica: &ReplicaId) -> Result<ReplicaClient<Channel>, Status> {
-        self.monitor_of(&self.monitors, replica)
-    }
-
-    fn monitor_of(
-        &self,
-        monitors: &BTreeMap<ReplicaId, ReplicaClient<Channel>>,
-        replica: &ReplicaId,
-    ) -> Result<ReplicaClient<Channel>, Status> {
         let unknown = || Kind::NotFound.status(format!("replica {replica} is not in the settings"));
         if self.standing.now().is_retired(replica) {
             return Err(Kind::NotFound.status(format!("replica {replica} is retired")));
         }
-        monitors.get(replica).cloned().ok_or_else(unknown)
+        self.monitors.get(replica).cloned().ok_or_else(unknown)
+    }
+
+    /// A client for a node where it says that it lives, over a connection of its own: what a batch job leaves unread there
+    /// keeps nobody else's answers waiting.
+    ///
+    /// # Errors
+    /// `Unavailable` where what it says is no address.
+    pub fn batch_client(&self, state: &NodeState) -> Result<NodeClient<Channel>, Status> {
+        let limits = self.limits.with_small_messages();
+        self.dial(&state.node, &state.endpoint, &limits)
+    }
+
+    fn dial(
+        &self,
+        node: &NodeId,
+        endpoint: &str,
+        limits: &Limits,
+    ) -> Result<NodeClient<Channel>, Status> {
+        let channel = expected(Role::Node, node.as_str())
+            .and_then(|expected| connect_lazy(endpoint, &self.credentials, &expected, limits))
+            .map_err(|error| Kind::Unavailable.status(error.to_string()))?;
+        Ok(NodeClient::new(channel))
     }
 
     fn node(
@@ -152,10 +152,8 @@ impl Replicas {
         if let Some((_, client)) = nodes.get(&key).filter(|(known, _)| known == endpoint) {
             return Ok(client.clone());
         }
-        let channel = expected(Role::Node, node.as_str())
-            .and_then(|expected| connect_lazy(endpoint, &self.credentials, &expected, &self.limits))
-            .map_err(|error| Kind::Unavailable.status(error.to_string()))?;
-        let client = NodeClient::new(channel).max_decoding_message_size(16 << 20);
+        let client = self.dial(node, endpoint, &self.limits)?;
+        let client = client.max_decoding_message_size(16 << 20);
         nodes.insert(key, (endpoint.to_owned(), client.clone()));
         Ok(client)
     }

@@ -77,9 +77,8 @@ const TABLE: &[(&str, &[Role])] = &[
     ("Batch/BatchFind", &[Researcher, Operator, Index]),
     ("Batch/BatchCancel", &[Researcher, Operator, Index]),
     ("Batch/BatchOutput", &[Researcher, Index]),
-    ("Replica/RunBatch", &[Repository]),
-    ("Replica/ReduceBatch", &[Repository]),
-    ("Node/RunBatch", &[Monitor]),
+    ("Node/RunBatch", &[Repository]),
+    ("Node/ReduceBatch", &[Repository]),
 ];
 
 /// Every RPC of the index. Looking captures up is reading; what changes the index, or takes all of it, is for operators.

@@ -1,12 +1,13 @@
-//! A batch job as it is told from part to part, when all of it is there: read by monitors and nodes.
+//! A batch job as the repository tells it to a node, and what a node says of each file: both directions.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use archive_model::batch::{JobId, JobLane, JobLimits, JobSpec, Program};
 use archive_model::limits::LONGEST_REASON;
-use archive_model::{FileName, FileOutcome, NodeId};
+use archive_model::{FileName, FileOutcome};
 use archive_rpc::InvalidMessage;
+use bytes::Bytes;
 
 use crate::{convert, wire};
 
@@ -22,58 +23,51 @@ const LARGEST_COMPONENT: u64 = 64 << 20;
 /// The longest that a job is given at once; what asks for more is given this.
 const LONGEST_TIME: Duration = Duration::from_hours(366 * 24);
 
-/// A job that is to be run.
+/// A run of a batch job on one node, or its reduce step there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct JobRun {
     /// The job.
     pub id: JobId,
     /// What is to be done.
     pub spec: JobSpec,
-    /// How large its component is, in bytes; 0 of a built-in job.
+    /// The size of its component in bytes; 0 of a built-in job.
     pub component_size: u64,
-    /// Only files after this name.
+    /// Only files after this name are read.
     pub after: Option<FileName>,
     /// How long it may still take.
     pub left: Duration,
-    /// Nodes that a monitor is not to ask.
-    pub without: BTreeSet<NodeId>,
-    /// Nodes without which a monitor is not to begin.
-    pub present: BTreeSet<NodeId>,
-    /// Among which jobs it has its place.
+    /// The lane in which it has its place.
     pub lane: JobLane,
 }
 
-impl Run {
-    /// Reads what begins a run.
+impl JobRun {
+    /// Reads the message that begins a run.
+    ///
+    /// # Errors
+    /// The first field that is missing, or is not what it must be.
     pub fn read(open: wire::batch_run_request::Open) -> Result<Self, InvalidMessage> {
-        let (id, spec, left) = (open.id, open.spec, open.left_ms);
-        let after = convert::after(&open.after)?;
-        let without = nodes("without", &open.without)?;
-        let present = nodes("present", &open.present)?;
         let lane = if open.of_index {
             JobLane::Index
         } else {
             JobLane::Research
         };
+        let after = convert::after(&open.after)?;
         Ok(Self {
-            without,
-            present,
+            after,
             lane,
-            ..Self::of(&id, spec, after, left)?
+            ..Self::of(&open.id, open.spec, open.left_ms)?
         })
     }
 
-    /// Reads what begins a reduce step.
+    /// Reads the message that begins a reduce step.
+    ///
+    /// # Errors
+    /// As of [`JobRun::read`].
     pub fn read_reduce(open: wire::batch_reduce_request::Open) -> Result<Self, InvalidMessage> {
-        Self::of(&open.id, open.spec, None, open.left_ms)
+        Self::of(&open.id, open.spec, open.left_ms)
     }
 
-    fn of(
-        id: &str,
-        spec: Option<wire::BatchSpec>,
-        after: Option<FileName>,
-        left_ms: u64,
-    ) -> Result<Self, InvalidMessage> {
+    fn of(id: &str, spec: Option<wire::BatchSpec>, left_ms: u64) -> Result<Self, InvalidMessage> {
         let id =
             JobId::new(id).map_err(|error| InvalidMessage::invalid("id", error.to_string()))?;
         let spec = spec.ok_or_else(|| InvalidMessage::missing("spec"))?;
@@ -82,21 +76,66 @@ impl Run {
             id,
             spec: read_spec(spec)?,
             component_size,
-            after,
+            after: None,
             left: Duration::from_millis(left_ms).min(LONGEST_TIME),
-            without: BTreeSet::new(),
-            present: BTreeSet::new(),
             lane: JobLane::Research,
         })
     }
+
+    /// Writes the message that begins a run.
+    pub fn write(&self) -> wire::batch_run_request::Open {
+        wire::batch_run_request::Open {
+            id: self.id.to_string(),
+            spec: Some(write_spec(&self.spec, self.component_size)),
+            after: self
+                .after
+                .as_ref()
+                .map(FileName::to_string)
+                .unwrap_or_default(),
+            left_ms: millis(self.left),
+            of_index: self.lane == JobLane::Index,
+        }
+    }
+
+    /// Writes the message that begins a reduce step.
+    pub fn write_reduce(&self) -> wire::batch_reduce_request::Open {
+        wire::batch_reduce_request::Open {
+            id: self.id.to_string(),
+            spec: Some(write_spec(&self.spec, self.component_size)),
+            left_ms: millis(self.left),
+        }
+    }
 }
 
-fn nodes(field: &'static str, said: &[String]) -> Result<BTreeSet<NodeId>, InvalidMessage> {
-    let invalid =
-        |error: archive_model::InvalidId| InvalidMessage::invalid(field, error.to_string());
-    said.iter()
-        .map(|node| NodeId::new(node).map_err(invalid))
-        .collect()
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Writes what is to be done. `component_size` is in bytes; 0 of a built-in job.
+pub fn write_spec(spec: &JobSpec, component_size: u64) -> wire::BatchSpec {
+    let (job, component) = match &spec.program {
+        Program::BuiltIn(name) => (name.clone(), Bytes::new()),
+        Program::Component(root) => (String::new(), convert::root_bytes(root)),
+    };
+    let arguments = spec.arguments.iter();
+    let arguments = arguments.map(|(name, value)| wire::batch_spec::Value {
+        name: name.clone(),
+        value: value.clone(),
+    });
+    wire::BatchSpec {
+        job,
+        component,
+        component_size,
+        arguments: arguments.collect(),
+        files: spec.files.clone(),
+        replica: spec.replica.to_string(),
+        time_ms: millis(spec.limits.time),
+        file_time_ms: millis(spec.limits.file_time),
+        memory: spec.limits.memory,
+        output: spec.limits.output,
+        names: convert::names(spec.names.as_ref()),
+        keep_ms: spec.keep.map_or(0, millis),
+    }
 }
 
 fn read_spec(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
@@ -191,10 +230,17 @@ pub fn write_done(done: FileOutcome) -> wire::batch_run_response::Done {
 }
 
 /// Reads what became of a file, down to the last field.
+///
+/// # Errors
+/// The first field that is missing, or is not what it must be.
 pub fn read_done(done: wire::batch_run_response::Done) -> Result<FileOutcome, InvalidMessage> {
     use archive_model::batch::{FailureKind, MOST_FAILURES};
     if done.failures.len() > MOST_FAILURES {
         let reason = format!("are more than {MOST_FAILURES}");
+        return Err(InvalidMessage::invalid("failures", reason));
+    }
+    if done.failures.is_empty() && done.more_failures > 0 {
+        let reason = format!("are none, and {} more", done.more_failures);
         return Err(InvalidMessage::invalid("failures", reason));
     }
     let failure = |failure: wire::BatchFailure| {
@@ -245,8 +291,6 @@ mod tests {
             }),
             after: String::new(),
             left_ms: u64::MAX,
-            without: Vec::new(),
-            present: Vec::new(),
             of_index: false,
         }
     }
@@ -260,27 +304,41 @@ mod tests {
 
     #[test]
     fn what_is_whole_is_read() {
-        let run = Run::read(open()).unwrap();
+        let run = JobRun::read(open()).unwrap();
         assert_eq!(run.left, LONGEST_TIME);
         assert_eq!(run.spec.program, Program::BuiltIn("file-list".to_owned()));
-        assert!(run.without.is_empty());
         assert_eq!((run.lane, run.spec.names), (JobLane::Research, None));
         let mut open = open();
-        open.without = ["b", "a", "b"].map(str::to_owned).to_vec();
         let spec = open.spec.as_mut().unwrap();
         spec.job.clear();
         (spec.component, spec.component_size) = (vec![7; 32].into(), LARGEST_COMPONENT);
         spec.arguments = vec![value("a", ""), value("b", "")];
         spec.names = ["a.warc", "b.warc"].map(str::to_owned).to_vec();
         open.of_index = true;
-        let run = Run::read(open).unwrap();
+        let run = JobRun::read(open).unwrap();
         assert_eq!(run.component_size, LARGEST_COMPONENT);
         assert_eq!(run.spec.arguments.len(), 2);
         assert_eq!(run.lane, JobLane::Index);
         let names = run.spec.names.unwrap();
         assert_eq!(convert::names(Some(&names)), ["a.warc", "b.warc"]);
-        let without = run.without.iter().map(NodeId::as_str);
-        assert_eq!(without.collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn run_is_read_as_it_was_written() {
+        let run = JobRun::read(wire::batch_run_request::Open {
+            after: "a.warc".to_owned(),
+            left_ms: 9,
+            of_index: true,
+            ..open()
+        })
+        .unwrap();
+        assert_eq!(JobRun::read(run.write()), Ok(run.clone()));
+        let reduce = JobRun {
+            after: None,
+            lane: JobLane::Research,
+            ..run
+        };
+        assert_eq!(JobRun::read_reduce(reduce.write_reduce()), Ok(reduce));
     }
 
     #[test]
@@ -288,7 +346,7 @@ mod tests {
         let refused = |field: &str, change: &dyn Fn(&mut wire::BatchSpec)| {
             let mut open = open();
             change(open.spec.as_mut().unwrap());
-            let error = Run::read(open).unwrap_err().to_string();
+            let error = JobRun::read(open).unwrap_err().to_string();
             assert!(error.contains(&format!("`{field}`")), "{field}: {error}");
         };
         refused("time_ms", &|spec| spec.time_ms = 0);
@@ -333,7 +391,7 @@ mod tests {
             ..open()
         };
         assert!(
-            Run::read(nothing)
+            JobRun::read(nothing)
                 .unwrap_err()
                 .to_string()
                 .contains("`spec`")
@@ -342,19 +400,18 @@ mod tests {
             id: "../x".to_owned(),
             ..open()
         };
-        assert!(Run::read(no_id).unwrap_err().to_string().contains("`id`"));
-        let no_node = wire::batch_run_request::Open {
-            without: vec!["a".to_owned(), "../x".to_owned()],
-            ..open()
-        };
-        let error = Run::read(no_node).unwrap_err().to_string();
-        assert!(error.contains("`without`"), "{error}");
+        assert!(
+            JobRun::read(no_id)
+                .unwrap_err()
+                .to_string()
+                .contains("`id`")
+        );
         let no_name = wire::batch_run_request::Open {
             after: "../x".to_owned(),
             ..open()
         };
         assert!(
-            Run::read(no_name)
+            JobRun::read(no_name)
                 .unwrap_err()
                 .to_string()
                 .contains("`after`")
@@ -364,7 +421,7 @@ mod tests {
     #[test]
     fn what_became_of_a_file_is_read_as_it_was_written() {
         use archive_model::batch::{FailureKind, FileFailure};
-        use archive_model::{Root, VolumeId};
+        use archive_model::{NodeId, Root, VolumeId};
         let done = FileOutcome {
             name: FileName::new("a.warc").unwrap(),
             node: NodeId::new("n1").unwrap(),
@@ -390,6 +447,9 @@ mod tests {
         let mut bad = written.clone();
         bad.failures[0].reason = "ä".repeat(LONGEST_REASON + 1);
         assert!(read_done(bad).is_err());
+        let mut bad = written.clone();
+        bad.failures.clear();
+        assert!(read_done(bad).is_err(), "more failures than none");
         let mut bad = written;
         bad.failures = vec![wire::BatchFailure::default(); 101];
         assert!(read_done(bad).is_err());

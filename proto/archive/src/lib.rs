@@ -6,7 +6,6 @@
 //!
 //! Not promised: that a message that converts makes sense; the parts decide that.
 
-pub mod batch_broken;
 pub mod batch_run;
 pub mod convert;
 pub mod feed;

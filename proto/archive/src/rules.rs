@@ -151,12 +151,8 @@ pub fn rules() -> Rules {
             "/holdfast.archive.v1.Batch/BatchOutput",
             &[Role::Researcher, Role::Index],
         )
-        .allow("/holdfast.archive.v1.Replica/RunBatch", &[Role::Repository])
-        .allow(
-            "/holdfast.archive.v1.Replica/ReduceBatch",
-            &[Role::Repository],
-        )
-        .allow("/holdfast.archive.v1.Node/RunBatch", &[Role::Monitor])
+        .allow("/holdfast.archive.v1.Node/RunBatch", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Node/ReduceBatch", &[Role::Repository])
 }
 
 #[cfg(test)]

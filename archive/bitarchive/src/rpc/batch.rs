@@ -1,37 +1,33 @@
 //! A batch job over the wire: open, the component where it is wanted, then what comes of it until the end. The caller
 //! keeps its side open as long as the job shall run.
 //!
-//! Here a caller may leave answers unread for as long as the job may run: a monitor waits for the node whose next file
-//! comes first. That it lives is seen by the connection.
+//! Here a caller may leave answers unread for as long as the job may run: it waits for the node whose next file comes
+//! first. That it lives is seen by the connection.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_batch::{Control, InvalidJob, Plan, Stop};
-use archive_component::{CompileError, Component};
-use archive_model::{FileName, JobLane, Program, Root};
+use archive_batch::{Control, Plan, Stop};
+use archive_model::{FileName, JobLane, Program};
 use archive_rpc::answers::open;
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
-use proto_archive::batch_run::{Run, write_done};
+use proto_archive::batch_run::{JobRun, write_done};
 use proto_archive::wire::{self, batch_run_request, batch_run_response};
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::task::spawn_blocking;
 use tokio_stream::{Stream, StreamExt};
-use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 
+use super::job::{
+    Ending, Pieces, blocking, check_replica, compile, next, note, over, refused, unexpected,
+};
 use super::{AnswerStream, Answers, convert};
-use crate::batch::{Batch, Ended, NotBegun, Order, Progress, Running, Step};
+use crate::batch::{Batch, Ended, Order, Progress, Running, Step};
 use crate::node::Node;
 
 /// How many answers wait to be read.
 const ANSWERS: usize = 16;
-
-/// The most bytes of a component in one message.
-const LARGEST_PIECE: usize = 1 << 20;
 
 /// How often a caller hears that the job lives while its component is compiled.
 const EVERY: Duration = Duration::from_secs(1);
@@ -65,19 +61,6 @@ struct Call<S> {
     answers: Answers<wire::BatchRunResponse>,
 }
 
-/// Ends whatever computes for a job.
-struct Ending {
-    control: Control,
-    stop: CancellationToken,
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        self.control.stop(Stop::Cancelled);
-        self.stop.cancel();
-    }
-}
-
 impl<S> Call<S>
 where
     S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Send + Unpin + 'static,
@@ -86,14 +69,8 @@ where
         let batch_run_request::Step::Open(open) = self.step().await? else {
             return Err(unexpected("open"));
         };
-        let run = Run::read(open)?;
-        if run.spec.replica != *self.batch.node.replica() {
-            let reason = format!(
-                "is not {}, which this node is of",
-                self.batch.node.replica()
-            );
-            return Err(InvalidMessage::invalid("replica", reason).into());
-        }
+        let run = JobRun::read(open)?;
+        check_replica(&self.batch, &run)?;
         let selection = run.spec.selection();
         let selection =
             selection.map_err(|error| InvalidMessage::invalid("files", error.to_string()))?;
@@ -110,16 +87,8 @@ where
                 ),
             })
         })?;
-        let (unclean, id) = (self.batch.unclean.clone(), run.id.clone());
-        let noted = blocking(move || unclean.begin(&id)).await?;
-        let slot = slot.noting(noted.map_err(|error| match error {
-            NotBegun::Refused(..) => Kind::Unavailable.status(error.to_string()),
-            NotBegun::Disk(_) => Kind::Storage.status(error.to_string()),
-        })?);
-        let ending = Ending {
-            control: Control::default(),
-            stop: CancellationToken::new(),
-        };
+        let slot = slot.noting(note(&self.batch, &run).await?);
+        let ending = Ending::default();
         tracing::info!(job = %run.id, program = ?run.spec.program, after = ?run.after, "a batch job begins");
         let (batch, answers) = (Arc::clone(&self.batch), self.answers.clone());
         let over = over(&batch, &answers, run.left, &ending.control);
@@ -155,22 +124,15 @@ where
         ended
     }
 
-    /// The next message of the caller, who may not be silent for long.
     async fn step(&mut self) -> Result<batch_run_request::Step, Status> {
-        let message = tokio::time::timeout(self.idle, self.steps.next()).await;
-        let message = message.map_err(|_late| {
-            Kind::TimedOut.status(format!("stalled: no message within {:?}", self.idle))
-        })?;
-        let message = message.unwrap_or_else(|| {
-            Err(Kind::Unavailable.status("the stream ended: the job is cancelled"))
-        })?;
+        let message = next(&mut self.steps, self.idle).await?;
         Ok(message
             .step
             .ok_or_else(|| InvalidMessage::missing("step"))?)
     }
 
     /// What is done with each file.
-    async fn plan(&mut self, run: &Run, control: &Control) -> Result<Box<dyn Plan>, Status> {
+    async fn plan(&mut self, run: &JobRun, control: &Control) -> Result<Box<dyn Plan>, Status> {
         let digest = match &run.spec.program {
             Program::BuiltIn(name) => {
                 return archive_batch::plan(name, &run.spec.arguments)
@@ -184,8 +146,14 @@ where
             component
         } else {
             self.want().await?;
-            let bytes = self.receive(digest, run.component_size).await?;
-            self.compile(digest, bytes, control.clone()).await?
+            let mut pieces = Pieces::new(run.component_size);
+            while pieces.are_missing() {
+                let batch_run_request::Step::Component(piece) = self.step().await? else {
+                    return Err(unexpected("component"));
+                };
+                pieces.add(&piece)?;
+            }
+            compile(&self.batch, digest, pieces, control.clone()).await?
         };
         let (arguments, limits) = (run.spec.arguments.clone(), run.spec.limits);
         blocking(move || component.plan(&arguments, limits))
@@ -197,90 +165,6 @@ where
         let want = batch_run_response::Step::Want(batch_run_response::Want {});
         let sent = self.answers.send(Ok(answer(want))).await;
         sent.map_err(|_gone| Status::cancelled("the caller is gone"))
-    }
-
-    /// Receives the component: exactly the bytes that were announced.
-    async fn receive(&mut self, digest: Root, size: u64) -> Result<Vec<u8>, Status> {
-        let refused = |reason: String| Err(InvalidMessage::invalid("component", reason).into());
-        let mut bytes = Vec::new();
-        while (bytes.len() as u64) < size {
-            let batch_run_request::Step::Component(piece) = self.step().await? else {
-                return Err(unexpected("component"));
-            };
-            if piece.is_empty() || piece.len() > LARGEST_PIECE {
-                return refused(format!("has a message of {} bytes", piece.len()));
-            }
-            let total = (bytes.len() + piece.len()) as u64;
-            if total > size {
-                return refused(format!("is announced as {size} bytes, and {total} came"));
-            }
-            bytes.extend_from_slice(&piece);
-        }
-        let found = Root::from_bytes(*blake3::hash(&bytes).as_bytes());
-        if found != digest {
-            let reason = format!("the component is not {digest}, but {found}: send that one");
-            return Err(Kind::Mismatch.status(reason));
-        }
-        Ok(bytes)
-    }
-
-    /// Compiles the component; one at a time on this node. When the job ends meanwhile, so does this.
-    async fn compile(
-        &mut self,
-        digest: Root,
-        bytes: Vec<u8>,
-        control: Control,
-    ) -> Result<Arc<Component>, Status> {
-        let permit = acquire(&self.batch.compiling).await?;
-        let components = self.batch.components.clone();
-        let compiled = blocking(move || {
-            let _permit = permit;
-            // Another job may have brought it meanwhile.
-            match components.get(&digest) {
-                Some(component) => Ok(component),
-                None => components.compile(&bytes, &control),
-            }
-        });
-        compiled.await?.map_err(|error| uncompiled(&error))
-    }
-}
-
-async fn acquire(semaphore: &Arc<Semaphore>) -> Result<tokio::sync::OwnedSemaphorePermit, Status> {
-    let permit = Arc::clone(semaphore).acquire_owned().await;
-    permit.map_err(|error| Kind::Internal.status(error.to_string()))
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Status> {
-    let done = spawn_blocking(work).await;
-    done.map_err(|error| Kind::Internal.status(error.to_string()))
-}
-
-/// Why a job has to end before its end; until then, nothing.
-async fn over(
-    batch: &Batch,
-    answers: &Answers<wire::BatchRunResponse>,
-    left: Duration,
-    control: &Control,
-) -> Status {
-    let stop = batch.tasks.stop();
-    let time = async {
-        // A sleep of no time may take some.
-        if !left.is_zero() {
-            batch.clock.sleep(left).await;
-        }
-    };
-    tokio::select! {
-        biased;
-        () = answers.closed() => Status::cancelled("the caller is gone"),
-        () = stop.cancelled() => {
-            Kind::Unavailable.status("the node is stopping; ask again when it is back")
-        }
-        () = time => {
-            control.stop(Stop::Time);
-            Kind::TimedOut.status("the time of the job is over")
-        }
     }
 }
 
@@ -387,24 +271,6 @@ fn answer(step: batch_run_response::Step) -> wire::BatchRunResponse {
     wire::BatchRunResponse { step: Some(step) }
 }
 
-fn refused(error: &InvalidJob) -> Status {
-    match error {
-        InvalidJob::Unknown(_) => Kind::NotFound.status(error.to_string()),
-        InvalidJob::Missing { .. } | InvalidJob::Argument { .. } => {
-            InvalidMessage::invalid("arguments", error.to_string()).into()
-        }
-        InvalidJob::Component(_) => Kind::Mismatch.status(error.to_string()),
-    }
-}
-
-fn uncompiled(error: &CompileError) -> Status {
-    match error {
-        CompileError::Refused(error) => refused(error),
-        CompileError::Stopped(_) => Status::cancelled("the job was cancelled"),
-        CompileError::Untried(_) => Kind::Unavailable.status(error.to_string()),
-    }
-}
-
 fn ended(ended: &Ended) -> Status {
     match ended {
         Ended::Stopped(Stop::Time) => Kind::TimedOut.status("the time of the job is over"),
@@ -418,8 +284,4 @@ fn ended(ended: &Ended) -> Status {
         }
         Ended::Bug(_) => Kind::Internal.status(ended.to_string()),
     }
-}
-
-fn unexpected(expected: &str) -> Status {
-    InvalidMessage::invalid("step", format!("is not {expected}")).into()
 }

@@ -1,6 +1,6 @@
 //! The gaps of a job: nodes and volumes whose files were not read, each with its reason.
 
-use archive_model::NodeId;
+use archive_model::{NodeId, VolumeId};
 use serde::{Deserialize, Serialize};
 
 use super::{Life, shortened};
@@ -30,10 +30,19 @@ impl Gap {
     }
 
     /// A node as a whole.
-    pub(super) fn node(node: &NodeId, reason: String) -> Self {
+    pub(crate) fn node(node: &NodeId, reason: String) -> Self {
         Self {
             node: node.to_string(),
             volume: String::new(),
+            reason,
+        }
+    }
+
+    /// One volume of a node.
+    pub(crate) fn volume(node: &NodeId, volume: &VolumeId, reason: String) -> Self {
+        Self {
+            node: node.to_string(),
+            volume: volume.to_string(),
             reason,
         }
     }

@@ -29,10 +29,6 @@ use crate::nodes::Address;
 pub(super) type Messages =
     Idle<Pin<Box<dyn Stream<Item = Result<wire::FilesResponse, Status>> + Send>>>;
 
-/// What a node sends of a batch job.
-pub(super) type BatchMessages =
-    Pin<Box<dyn Stream<Item = Result<wire::BatchRunResponse, Status>> + Send>>;
-
 /// The most volumes that one node may speak of in one answer.
 const MOST_VOLUMES: usize = 256;
 
@@ -89,7 +85,7 @@ impl Nodes {
     pub(crate) fn new(credentials: Credentials, limits: Limits) -> Self {
         Self {
             credentials,
-            // No bytes of files come this way. Of listings and batch jobs a node's wait until those of the others come.
+            // No bytes of files come this way. Of listings a node's wait until those of the others come.
             limits: limits.with_small_messages(),
             channels: Mutex::default(),
         }
@@ -156,20 +152,6 @@ impl Nodes {
         let opening = async move { client.files(request).await.map(tonic::Response::into_inner) };
         let messages = stream::once(opening).try_flatten();
         Ok(Idle::new(Box::pin(messages), idle))
-    }
-
-    /// Begins a batch job on a node. What comes of it may pause for as long as others come first.
-    pub(super) fn run_batch(
-        &self,
-        at: &Address,
-        requests: impl Stream<Item = wire::BatchRunRequest> + Send + 'static,
-    ) -> Result<BatchMessages, AskError> {
-        let mut client = NodeClient::new(self.channel(at)?);
-        let opening = async move {
-            let answered = client.run_batch(requests).await;
-            answered.map(tonic::Response::into_inner)
-        };
-        Ok(Box::pin(stream::once(opening).try_flatten()))
     }
 
     fn shared_channel(&self, at: &Address) -> Result<Channel, AskError> {

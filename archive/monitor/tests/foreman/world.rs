@@ -97,7 +97,7 @@ impl World {
                 calls_per_caller: archive_rpc::limits::CALLS_PER_CALLER,
             },
             monitor: MonitorSettings::new(ReplicaId::new("one").expect("id")),
-            batch_monitor: archive_monitor::MonitorBatchSettings::default(),
+            batch_monitor: None,
         }
     }
 
@@ -215,11 +215,6 @@ impl Caller {
     /// Begins a listing of findings.
     pub(crate) async fn open_findings(&mut self) -> Result<Streaming<FilesResponse>, Status> {
         self.open("", true).await
-    }
-
-    /// The calls themselves.
-    pub(crate) fn client(&mut self) -> &mut ReplicaClient<Channel> {
-        &mut self.0
     }
 
     async fn open(

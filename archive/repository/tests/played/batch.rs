@@ -3,8 +3,8 @@
 mod ends;
 mod index;
 mod limits;
-mod monitor;
 mod named;
+mod replica;
 mod resumed;
 mod silent;
 mod world;

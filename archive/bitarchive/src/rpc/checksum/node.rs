@@ -159,6 +159,13 @@ impl Node for Door {
         Err(has_none("no bytes to run a job over"))
     }
 
+    async fn reduce_batch(
+        &self,
+        _: Request<Streaming<wire::BatchReduceRequest>>,
+    ) -> Stream<wire::BatchReduceResponse> {
+        Err(has_none("no bytes to run a job over"))
+    }
+
     async fn set_volume(&self, _: Request<wire::SetVolumeRequest>) -> Answer<wire::NodeStatus> {
         Err(has_none("no volumes"))
     }

@@ -5,10 +5,10 @@ use archive_rpc::{InvalidMessage, Kind};
 use jiff::Timestamp;
 use proto_archive::wire::replica_server::Replica;
 use proto_archive::{convert as fields, wire};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Request, Response, Status};
 
 use super::super::AnswerStream;
-use super::{ChecksumReplica, Door, VOLUME, has_none};
+use super::{ChecksumReplica, Door, VOLUME};
 
 type Answer<T> = Result<Response<T>, Status>;
 type Stream<T> = Answer<AnswerStream<T>>;
@@ -46,20 +46,6 @@ impl Replica for Door {
 
     async fn listing(&self, request: Request<wire::FilesRequest>) -> Stream<wire::FilesResponse> {
         self.files(&request.into_inner())
-    }
-
-    async fn run_batch(
-        &self,
-        _: Request<Streaming<wire::BatchRunRequest>>,
-    ) -> Stream<wire::BatchRunResponse> {
-        Err(has_none("no bytes to run a job over"))
-    }
-
-    async fn reduce_batch(
-        &self,
-        _: Request<Streaming<wire::BatchReduceRequest>>,
-    ) -> Stream<wire::BatchReduceResponse> {
-        Err(has_none("no bytes to run a job over"))
     }
 
     async fn replica_state(

@@ -22,6 +22,7 @@ use crate::settings::NodeBatchSettings;
 
 mod engine;
 mod hostile;
+mod reduce;
 mod unclean;
 
 /// What a caller says to a job, and what it hears.

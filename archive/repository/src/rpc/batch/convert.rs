@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use archive_jobs::{BatchPhase, Ending, Name, Row};
-use archive_jobs::{NodeProgress, spec_to_wire};
+use archive_jobs::{BatchPhase, Ending, Name, NodeProgress, Row};
 use archive_model::{JobId, JobLimits, JobSpec, Program, ReplicaId, Root};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
+use proto_archive::batch_run::write_spec;
 use proto_archive::wire::batch_status::{Node, State};
 use proto_archive::{convert as fields, wire};
 
@@ -130,7 +130,7 @@ pub(super) fn status(row: &Row, nodes: Vec<(NodeProgress, Timestamp)>) -> wire::
     });
     wire::BatchStatus {
         id: row.id.to_string(),
-        spec: Some(spec_to_wire(&row.spec, row.component_size)),
+        spec: Some(write_spec(&row.spec, row.component_size)),
         state: state(row).into(),
         reason: life.reason.clone(),
         who: row.who.clone(),

@@ -1,4 +1,4 @@
-//! How jobs end: partial, cancelled, refused, failed by a monitor that lies.
+//! How jobs end: partial, cancelled, refused, without a node that lies.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,15 +7,15 @@ use archive_daemon::{ByteSize, Period};
 use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_run_response::{End, Step, Want};
 use proto_archive::wire::batch_status::State;
-use proto_archive::wire::{BatchListRequest, BatchSpec, BatchStatus, Gap};
+use proto_archive::wire::{BatchListRequest, BatchSpec, BatchStatus};
 use testing::{PATIENCE, eventually};
 use tonic::Code;
 
-use super::monitor::{Cut, Lie, Monitor};
+use super::replica::{Cut, Lie, PlayedReplica};
 use super::world::{Caller, World, file_list, state};
 
-pub(super) fn fill(monitor: &Monitor, names: &[&str]) {
-    let mut script = monitor.script();
+pub(super) fn fill(replica: &PlayedReplica, names: &[&str]) {
+    let mut script = replica.script();
     for name in names {
         let line = format!("{name}\n");
         script.files.insert((*name).to_owned(), line.into());
@@ -35,7 +35,7 @@ pub(super) async fn list(caller: &mut Caller, own: bool, open: bool) -> Vec<Stri
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_has_read_is_named_and_the_result_is_of_the_others() {
     let world = World::new().await;
-    fill(&world.monitor, &["b.warc", "d.warc"]);
+    fill(&world.replica, &["b.warc", "d.warc"]);
     world.store(&["a.warc", "b.warc", "c.txt", "d.warc", "e.warc"]);
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
@@ -58,12 +58,7 @@ async fn what_nobody_has_read_is_named_and_the_result_is_of_the_others() {
         )
     };
     assert_eq!(errors, expected("a.warc") + &expected("e.warc"));
-    world.monitor.script().gaps = vec![Gap {
-        replica: "one".to_owned(),
-        node: "n-2".to_owned(),
-        volume: String::new(),
-        reason: "silent".to_owned(),
-    }];
+    world.replica.script().has_silent_node = true;
     let only = BatchSpec {
         files: "b.warc|d.warc".to_owned(),
         ..file_list()
@@ -79,9 +74,9 @@ async fn what_nobody_has_read_is_named_and_the_result_is_of_the_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_node_has_and_cannot_read_is_unread_and_told_once() {
     let world = World::new().await;
-    fill(&world.monitor, &["a", "b", "c", "not-known"]);
+    fill(&world.replica, &["a", "b", "c", "not-known"]);
     let unread = ["b", "not-known"].map(ToOwned::to_owned);
-    world.monitor.script().unread.extend(unread);
+    world.replica.script().unread.extend(unread);
     world.store(&["a", "b", "c", "d"]);
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
@@ -116,9 +111,9 @@ async fn what_a_node_has_and_cannot_read_is_unread_and_told_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_read_other_bytes_than_the_archive_has_is_told_of() {
     let world = World::new().await;
-    fill(&world.monitor, &["a", "b", "c"]);
-    world.monitor.script().failing.insert("c".to_owned());
-    world.monitor.script().lie = Some(|mut steps| {
+    fill(&world.replica, &["a", "b", "c"]);
+    world.replica.script().failing.insert("c".to_owned());
+    world.replica.script().lie = Some(|mut steps| {
         for step in &mut steps {
             if let Step::Done(done) = step
                 && done.name != "a"
@@ -159,10 +154,10 @@ async fn a_node_that_read_other_bytes_than_the_archive_has_is_told_of() {
 async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
     let mut world = World::new().await;
     world.settings.running = 1;
-    fill(&world.monitor, &["a", "b", "c"]);
+    fill(&world.replica, &["a", "b", "c"]);
     for id in ["one", "two"] {
         let cuts = VecDeque::from([Cut::Hangs(4)]);
-        world.monitor.script().cuts.insert(id.to_owned(), cuts);
+        world.replica.script().cuts.insert(id.to_owned(), cuts);
     }
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
@@ -190,7 +185,7 @@ async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
     anna.cancel("one").await.unwrap();
     let cancelled = anna.ended("one").await;
     eventually("the next job runs", PATIENCE, async || {
-        let runs = world.monitor.script().runs.clone();
+        let runs = world.replica.script().runs.clone();
         if runs.iter().any(|run| run.0 == "two") {
             Ok(())
         } else {
@@ -211,7 +206,7 @@ async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
     let cancelled = olga.ended("two").await;
     assert_eq!(cancelled.reason, "cancelled by operator/olga");
     eventually("nothing runs", PATIENCE, async || {
-        match world.monitor.script().running {
+        match world.replica.script().running {
             0 => Ok(()),
             running => Err(running),
         }
@@ -231,31 +226,23 @@ async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_monitor_that_lies_fails_the_job_with_the_reason() {
+async fn node_that_lies_is_a_gap() {
     let world = World::new().await;
-    fill(&world.monitor, &["a", "b"]);
+    fill(&world.replica, &["a", "b"]);
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
-    let lies: [(&str, Lie, &str); 8] = [
+    let lies: [(&str, Lie, &str, &[u8]); 6] = [
         (
             "order",
-            |steps| [&steps[3..6], &steps[..3], &steps[6..]].concat(),
-            "not in order",
+            |steps| [&steps[4..8], &steps[..4], &steps[8..]].concat(),
+            "out of order at a",
+            b"b\n",
         ),
         (
             "twice",
-            |steps| [&steps[..3], &steps[..3]].concat(),
-            "not in order",
-        ),
-        (
-            "length",
-            |mut steps| {
-                if let Some(Step::Done(done)) = steps.get_mut(2) {
-                    done.output += 1;
-                }
-                steps
-            },
-            "announced",
+            |steps| [&steps[..4], &steps[..4]].concat(),
+            "out of order at a",
+            b"a\n",
         ),
         (
             "count",
@@ -265,43 +252,111 @@ async fn a_monitor_that_lies_fails_the_job_with_the_reason() {
                 }
                 steps
             },
-            "ended with 3 files",
+            "ended 2 files and says 3",
+            b"a\nb\n",
         ),
         (
             "oversized",
-            |_steps| vec![Step::Output(vec![0; (1 << 20) + 1].into())],
-            "more than 1 MiB",
+            |mut steps| {
+                steps[1] = Step::Output(vec![0; (1 << 20) + 1].into());
+                steps
+            },
+            "1048577 bytes",
+            b"",
         ),
         (
             "name",
             |mut steps| {
-                if let Some(Step::Done(done)) = steps.get_mut(5) {
-                    done.name = "../x".to_owned();
+                if let Some(Step::Begin(begin)) = steps.get_mut(4) {
+                    begin.name = "../x".to_owned();
                 }
                 steps
             },
             "name",
+            b"a\n",
         ),
-        ("want", |_steps| vec![Step::Want(Want {})], "component"),
+        ("want", |_steps| vec![Step::Want(Want {})], "component", b""),
+    ];
+    for (id, lie, said, output) in lies {
+        world.replica.script().lie = Some(lie);
+        anna.submit(id, file_list()).await.unwrap();
+        let status = anna.ended(id).await;
+        assert_eq!(state(&status), State::Partial, "{id}: {status:?}");
+        let [gap] = &status.gaps[..] else {
+            panic!("{id}: {:?}", status.gaps)
+        };
+        assert_eq!(gap.node, "n-1", "{id}");
+        let is_told = gap.reason.contains("does not keep to the protocol");
+        assert!(is_told && gap.reason.contains(said), "{id}: {}", gap.reason);
+        // What came before counts.
+        assert_eq!(anna.output(id, What::Result).await, output, "{id}");
+        assert_eq!(anna.manifest_or_nothing(id).await, output.len() / 2, "{id}");
+    }
+    world.end(running).await;
+}
+
+/// Fails if half a file of a node that lies stays in the output, or if such a job goes on without end.
+#[tokio::test(flavor = "multi_thread")]
+async fn lie_within_a_file_fails_the_job() {
+    let world = World::new().await;
+    fill(&world.replica, &["a", "b"]);
+    let running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    let lies: [(&str, Lie, &str); 3] = [
+        (
+            "length",
+            |mut steps| {
+                for step in &mut steps {
+                    if let Step::Done(done) = step
+                        && done.name == "b"
+                    {
+                        done.output += 1;
+                    }
+                }
+                steps
+            },
+            "sent 2 bytes and says 3",
+        ),
+        (
+            "other",
+            |mut steps| {
+                for step in &mut steps {
+                    if let Step::Done(done) = step
+                        && done.name == "b"
+                    {
+                        done.name = "c".to_owned();
+                    }
+                }
+                steps
+            },
+            "which it did not begin",
+        ),
         (
             "middle",
-            |steps| vec![steps[0].clone(), Step::End(End::default())],
-            "middle",
+            |mut steps| {
+                let begun = |step: &Step| matches!(step, Step::Begin(begin) if begin.name == "b");
+                if let Some(at) = steps.iter().position(begun) {
+                    steps.truncate(at + 2);
+                    steps.push(Step::End(End::default()));
+                }
+                steps
+            },
+            "in the middle of a file",
         ),
     ];
     for (id, lie, said) in lies {
-        world.monitor.script().lie = Some(lie);
+        world.replica.script().lie = Some(lie);
         anna.submit(id, file_list()).await.unwrap();
-        let status = anna.ended(id).await;
-        assert_eq!(state(&status), State::Failed, "{id}");
+        let status = anna.ended_after_pauses(&world, id).await;
+        assert_eq!(state(&status), State::Failed, "{id}: {status:?}");
         assert!(status.reason.contains(said), "{id}: {}", status.reason);
-        // What came before is kept, to the end of a file.
-        let output = anna.output(id, What::Result).await;
         assert!(
-            [&b""[..], b"a\n", b"b\n", b"a\nb\n"].contains(&&output[..]),
-            "{id}"
+            status.reason.contains("node n-1"),
+            "{id}: {}",
+            status.reason
         );
-        assert_eq!(anna.manifest_or_nothing(id).await, output.len() / 2, "{id}");
+        assert_eq!(anna.output(id, What::Result).await, b"a\n", "{id}");
+        assert_eq!(anna.manifest_or_nothing(id).await, 1, "{id}");
     }
     world.end(running).await;
 }
@@ -311,14 +366,14 @@ async fn limits_end_a_job_with_the_reason() {
     let mut world = World::new().await;
     world.settings.output = ByteSize::from_bytes(100);
     world.settings.space = Some(ByteSize::from_bytes(100_000));
-    fill(&world.monitor, &["a", "b"]);
+    fill(&world.replica, &["a", "b"]);
     world
-        .monitor
+        .replica
         .script()
         .files
         .insert("c".to_owned(), vec![b'x'; 200]);
     world
-        .monitor
+        .replica
         .script()
         .cuts
         .insert("slow".to_owned(), VecDeque::from([Cut::Hangs(4)]));
@@ -352,7 +407,7 @@ async fn limits_end_a_job_with_the_reason() {
     world.settings.output = ByteSize::from_bytes(1 << 30);
     world.settings.keep = Period::from_secs(0);
     world
-        .monitor
+        .replica
         .script()
         .files
         .insert("d".to_owned(), vec![b'x'; 200_000]);

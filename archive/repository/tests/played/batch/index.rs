@@ -8,7 +8,7 @@ use proto_archive::wire::{BatchJobsRequest, BatchSpec};
 use tonic::Code;
 
 use super::ends::{fill, list};
-use super::monitor::Cut;
+use super::replica::Cut;
 use super::world::{World, file_list, state};
 
 /// Fails if a job of the index waits for researchers' jobs, counts among them, or is refused because too many of them
@@ -18,10 +18,10 @@ async fn index_job_waits_for_no_researcher() {
     let mut world = World::new().await;
     world.settings.running = 2;
     world.settings.waiting = 3;
-    fill(&world.monitor, &["a", "b"]);
+    fill(&world.replica, &["a", "b"]);
     for long in ["long-1", "long-2"] {
         let hangs = VecDeque::from([Cut::Hangs(0)]);
-        world.monitor.script().cuts.insert(long.to_owned(), hangs);
+        world.replica.script().cuts.insert(long.to_owned(), hangs);
     }
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
@@ -52,7 +52,7 @@ async fn index_job_waits_for_no_researcher() {
     let waits = anna.find("waits-1").await.unwrap();
     assert_eq!(state(&waits), State::Queued, "no place of the index is its");
     let of_index = BTreeSet::from(["cdx-1", "cdx-2", "cdx-3"].map(str::to_owned));
-    assert_eq!(world.monitor.script().of_index, of_index);
+    assert_eq!(world.replica.script().of_index, of_index);
     world.end(running).await;
 }
 
@@ -62,7 +62,7 @@ async fn lane_of_index_has_two_places() {
     let world = World::new().await;
     for id in ["cdx-1", "cdx-2"] {
         let hangs = VecDeque::from([Cut::Hangs(0)]);
-        world.monitor.script().cuts.insert(id.to_owned(), hangs);
+        world.replica.script().cuts.insert(id.to_owned(), hangs);
     }
     let running = world.start().await;
     let mut index = world.caller(&running, "index/main");
@@ -86,9 +86,9 @@ async fn lane_of_index_has_two_places() {
 #[tokio::test(flavor = "multi_thread")]
 async fn index_has_power_over_its_own_jobs_only() {
     let world = World::new().await;
-    fill(&world.monitor, &["a"]);
+    fill(&world.replica, &["a"]);
     let hangs = VecDeque::from([Cut::Hangs(0)]);
-    world.monitor.script().cuts.insert("long".to_owned(), hangs);
+    world.replica.script().cuts.insert("long".to_owned(), hangs);
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
     let mut index = world.caller(&running, "index/main");

@@ -8,7 +8,7 @@ use proto_archive::wire::batch_status::State;
 use proto_archive::wire::{BatchJobsRequest, BatchSpec};
 use tonic::Code;
 
-use super::monitor::Cut;
+use super::replica::Cut;
 use super::world::{World, file_list, state};
 
 fn component(bytes: &[u8]) -> BatchSpec {
@@ -33,7 +33,7 @@ async fn what_cannot_be_run_is_refused_and_leaves_nothing() {
     world.settings.running = 1;
     world.settings.waiting = 3;
     let hangs = VecDeque::from([Cut::Hangs(0)]);
-    world.monitor.script().cuts.insert("runs".to_owned(), hangs);
+    world.replica.script().cuts.insert("runs".to_owned(), hangs);
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
     let jobs = anna
@@ -123,7 +123,7 @@ async fn what_cannot_be_run_is_refused_and_leaves_nothing() {
 async fn the_same_job_under_the_same_id_is_one_job() {
     let world = World::new().await;
     world
-        .monitor
+        .replica
         .script()
         .files
         .insert("a".to_owned(), b"a\n".to_vec());
@@ -163,7 +163,7 @@ async fn the_same_job_under_the_same_id_is_one_job() {
     }
     anna.ended("at-once").await;
     let runs = world
-        .monitor
+        .replica
         .script()
         .runs
         .iter()
@@ -178,7 +178,7 @@ async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
     let world = World::new().await;
     let bytes: Vec<u8> = (0..2_500_000_u32).map(|at| at.to_le_bytes()[0]).collect();
     {
-        let mut script = world.monitor.script();
+        let mut script = world.replica.script();
         script.files.insert("a".to_owned(), b"abc".to_vec());
         script.files.insert("b".to_owned(), b"def".to_vec());
         script.wants = true;
@@ -216,17 +216,17 @@ async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
     assert_eq!(anna.output("reduced", What::Result).await, b"fedcba");
     assert_eq!((status.output_bytes, status.result_bytes), (6, 6));
     assert!(
-        world.monitor.script().component == bytes,
+        world.replica.script().component == bytes,
         "it came over whole"
     );
-    // A monitor that has it asks for nothing; a component without a reduce step leaves the output as it is.
+    // A node that has it asks for nothing, and one that has no place is passed over; a component without a reduce step leaves the output as it is.
     for (id, wants, reduces, result) in [
         ("known", false, true, b"fedcba"),
         ("plain", true, false, b"abcdef"),
         ("known-plain", false, false, b"abcdef"),
     ] {
         {
-            let mut script = world.monitor.script();
+            let mut script = world.replica.script();
             script.wants = wants;
             script.reduces = reduces;
         }

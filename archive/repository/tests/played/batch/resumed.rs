@@ -7,12 +7,12 @@ use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_status::State;
 use testing::{PATIENCE, eventually};
 
-use super::monitor::{Cut, Monitor};
+use super::replica::{Cut, PlayedReplica};
 use super::world::{World, file_list, state};
 
 /// Seven files, most with output, one with a failure, one with nothing, one whose output is lost as nobody read it whole.
-fn fill(monitor: &Monitor) {
-    let mut script = monitor.script();
+fn fill(replica: &PlayedReplica) {
+    let mut script = replica.script();
     for (at, name) in ["a", "b", "c", "d", "e", "f", "g"].into_iter().enumerate() {
         let output = if name == "d" {
             String::new()
@@ -26,9 +26,9 @@ fn fill(monitor: &Monitor) {
 }
 
 /// How many messages a whole run has.
-fn messages(monitor: &Monitor) -> usize {
-    let script = monitor.script();
-    let of = |output: &Vec<u8>| output.len().div_ceil(5) + 2;
+fn messages(replica: &PlayedReplica) -> usize {
+    let script = replica.script();
+    let of = |output: &Vec<u8>| output.len().div_ceil(5) + 3;
     script.files.values().map(of).sum::<usize>() + 1
 }
 
@@ -44,8 +44,8 @@ async fn left(caller: &mut super::world::Caller, id: &str) -> (Vec<u8>, Vec<u8>,
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
     let world = World::new().await;
-    fill(&world.monitor);
-    let count = messages(&world.monitor);
+    fill(&world.replica);
+    let count = messages(&world.replica);
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
     anna.submit("whole", file_list()).await.unwrap();
@@ -64,7 +64,7 @@ async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
         let id = format!("cut-{at}");
         // Each one breaks once more, later.
         let cuts = VecDeque::from([cut(at), cut(at / 2)]);
-        world.monitor.script().cuts.insert(id.clone(), cuts);
+        world.replica.script().cuts.insert(id.clone(), cuts);
         anna.submit(&id, file_list()).await.unwrap();
     }
     for at in 0..count {
@@ -84,8 +84,8 @@ async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_that_stops_after_any_message_goes_on() {
     let world = World::new().await;
-    fill(&world.monitor);
-    let count = messages(&world.monitor);
+    fill(&world.replica);
+    let count = messages(&world.replica);
     let mut running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
     anna.submit("whole", file_list()).await.unwrap();
@@ -94,11 +94,11 @@ async fn a_repository_that_stops_after_any_message_goes_on() {
     for at in (0..count).step_by(3) {
         let id = format!("stop-{at}");
         let cuts = VecDeque::from([Cut::Hangs(at), Cut::Hangs(4)]);
-        world.monitor.script().cuts.insert(id.clone(), cuts);
+        world.replica.script().cuts.insert(id.clone(), cuts);
         anna.submit(&id, file_list()).await.unwrap();
         for runs in 1..=2 {
             eventually("another run", PATIENCE, async || {
-                let all = world.monitor.script().runs.clone();
+                let all = world.replica.script().runs.clone();
                 let own = all.iter().filter(|run| run.0 == id).count();
                 if own < runs { Err(own) } else { Ok(()) }
             })
@@ -139,10 +139,10 @@ async fn a_repository_that_stops_after_any_message_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_were_lost_under_a_job_fail_it_and_what_belongs_to_none_goes() {
     let world = World::new().await;
-    fill(&world.monitor);
+    fill(&world.replica);
     for id in ["cut-output", "no-folder"] {
         let cuts = VecDeque::from([Cut::Hangs(12)]);
-        world.monitor.script().cuts.insert(id.to_owned(), cuts);
+        world.replica.script().cuts.insert(id.to_owned(), cuts);
     }
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");

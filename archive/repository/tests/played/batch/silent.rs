@@ -1,5 +1,7 @@
 //! Monitors and nodes that are silent, or break every run: waited for, then left out and named.
 
+use std::collections::VecDeque;
+
 use archive_daemon::Period;
 use proto_archive::wire::BatchSpec;
 use proto_archive::wire::batch_output_request::What;
@@ -7,13 +9,14 @@ use proto_archive::wire::batch_status::State;
 use tonic::Code;
 
 use super::ends::fill;
+use super::replica::Cut;
 use super::world::{World, file_list, state};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_monitor_is_waited_for() {
     let world = World::new().await;
-    fill(&world.monitor, &["a"]);
-    world.monitor.script().silent = true;
+    fill(&world.replica, &["a"]);
+    world.replica.script().silent = true;
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
     let nowhere = BatchSpec {
@@ -34,7 +37,7 @@ async fn a_silent_monitor_is_waited_for() {
         "{}",
         status.reason
     );
-    world.monitor.script().silent = false;
+    world.replica.script().silent = false;
     assert_eq!(state(&anna.ended("waits").await), State::Done);
     world.end(running).await;
 }
@@ -42,22 +45,22 @@ async fn a_silent_monitor_is_waited_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_unknown_to_the_monitor_are_waited_for() {
     let world = World::new().await;
-    fill(&world.monitor, &["a"]);
-    world.monitor.script().unheard = 3;
+    fill(&world.replica, &["a"]);
+    world.replica.script().unheard = 3;
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
     // Others ask too: it may be heard of before the job looks.
     anna.submit("waits", file_list()).await.unwrap();
     let status = anna.ended("waits").await;
     assert_eq!(state(&status), State::Done, "{status:?}");
-    assert_eq!((status.files, world.monitor.script().unheard), (1, 0));
+    assert_eq!((status.files, world.replica.script().unheard), (1, 0));
     drop(anna);
     running.stop().await;
 
     // Not without end; and a node that is not heard of is waited for once.
     let mut world = world;
     world.settings.patience = Period::from_secs(5);
-    world.monitor.script().unheard = usize::MAX;
+    world.replica.script().unheard = usize::MAX;
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
     anna.submit("goes-on", file_list()).await.unwrap();
@@ -71,24 +74,49 @@ async fn nodes_unknown_to_the_monitor_are_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn node_that_stalls_ends_the_run() {
+    let world = World::new().await;
+    fill(&world.replica, &["a", "b"]);
+    let stalls = VecDeque::from([Cut::Hangs(4)]);
+    let name = "stalls".to_owned();
+    world.replica.script().cuts.insert(name, stalls);
+    let running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    anna.submit("stalls", file_list()).await.unwrap();
+    let status = anna.ended_after_pauses(&world, "stalls").await;
+    assert_eq!(state(&status), State::Done, "{status:?}");
+    assert_eq!((status.files, status.restarts), (2, 1), "{status:?}");
+    assert_eq!(anna.output("stalls", What::Result).await, b"a\nb\n");
+    world.end(running).await;
+}
+
+/// Fails if a node that ends each run, or where nobody listens, keeps what the others have from being read.
+#[tokio::test(flavor = "multi_thread")]
 async fn node_ending_each_run_is_left_out() {
     let mut world = World::new().await;
     world.settings.patience = Period::from_secs(1);
-    fill(&world.monitor, &["a", "b"]);
-    world.monitor.script().breaks = Some("n-3");
+    fill(&world.replica, &["a", "b"]);
+    world.replica.script().has_breaking_node = true;
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
-    anna.submit("without", file_list()).await.unwrap();
-    let status = anna.ended_after_pauses(&world, "without").await;
-    assert_eq!(state(&status), State::Partial, "{status:?}");
-    assert_eq!((status.files, status.unread, status.restarts), (2, 0, 5));
-    assert_eq!(anna.output("without", What::Result).await, b"a\nb\n");
-    assert_eq!(status.gaps.len(), 1, "{:?}", status.gaps);
-    assert_eq!(status.gaps[0].node, "n-3");
-    let said = &status.gaps[0].reason;
-    assert!(said.contains("the catalog is damaged"), "{said}");
-    let without = world.monitor.script().without.clone();
-    let left_out = without.iter().map(Vec::len).collect::<Vec<_>>();
-    assert_eq!(left_out, [0, 0, 0, 0, 0, 1]);
+    for (id, says) in [
+        ("without", "the catalog is damaged"),
+        ("unreached", "127.0.0.1:1"),
+    ] {
+        if id == "unreached" {
+            let nobody = "127.0.0.1:1".to_owned();
+            world.replica.script().endpoints.insert("n-3", nobody);
+        }
+        anna.submit(id, file_list()).await.unwrap();
+        let status = anna.ended_after_pauses(&world, id).await;
+        assert_eq!(state(&status), State::Partial, "{status:?}");
+        assert_eq!((status.files, status.unread, status.restarts), (2, 0, 5));
+        assert_eq!(anna.output(id, What::Result).await, b"a\nb\n");
+        assert_eq!(status.gaps.len(), 1, "{:?}", status.gaps);
+        assert_eq!(status.gaps[0].node, "n-3");
+        let said = &status.gaps[0].reason;
+        assert!(said.contains(says), "{said}");
+    }
+    assert_eq!(world.replica.script().breaks, 5, "it is not asked any more");
     world.end(running).await;
 }

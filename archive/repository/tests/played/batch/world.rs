@@ -1,4 +1,4 @@
-//! A repository over real TLS and RocksDB, its replica `one` played by a [`Monitor`]; and who calls it.
+//! A repository over real TLS and RocksDB, its replica `one` played by a [`PlayedReplica`]; and who calls it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,6 +16,7 @@ use proto_archive::wire::batch_client::BatchClient;
 use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_status::State;
 use proto_archive::wire::batch_submit_request::{Open, Step};
+use proto_archive::wire::node_server::NodeServer;
 use proto_archive::wire::replica_server::ReplicaServer;
 use proto_archive::wire::{
     BatchOutputRequest, BatchRef, BatchSpec, BatchStatus, BatchSubmitRequest,
@@ -25,7 +26,7 @@ use tonic::Status;
 use tonic::service::Routes;
 use tonic::transport::Channel;
 
-use super::monitor::{Monitor, ROOT, SIZE};
+use super::replica::{PlayedNode, PlayedReplica, ROOT, SIZE};
 use crate::lab::{Lab, replica};
 
 /// The longest pause that a job makes, and longer than any limit that these tests set.
@@ -34,7 +35,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 pub(crate) struct World {
     lab: Lab,
     endpoint: String,
-    pub(crate) monitor: Monitor,
+    pub(crate) replica: PlayedReplica,
     pub(crate) settings: BatchSettings,
     /// The time of the repository.
     pub(crate) hand: ManualClock,
@@ -53,13 +54,19 @@ impl World {
     pub(crate) async fn new() -> Self {
         let lab = Lab::new();
         drop(Admin::init(&lab.data()).unwrap());
-        let monitor = Monitor::default();
-        let routes = Routes::new(ReplicaServer::new(monitor.clone()));
+        let played = PlayedReplica::default();
+        let routes = Routes::new(ReplicaServer::new(played.clone()));
         let endpoint = lab.play("monitor/one", routes).await;
+        for id in ["n-1", "n-3"] {
+            let replica = played.clone();
+            let routes = Routes::new(NodeServer::new(PlayedNode { id, replica }));
+            let endpoint = lab.play(&format!("node/{id}"), routes).await;
+            played.script().endpoints.insert(id, endpoint);
+        }
         Self {
             lab,
             endpoint,
-            monitor,
+            replica: played,
             hand: ManualClock::running(Clock::system().now()),
             settings: BatchSettings {
                 running: 64,

@@ -1,5 +1,5 @@
-//! What one batch job gives on many nodes, as if it were one. Pure: the door feeds what nodes send, and takes what comes
-//! out.
+//! What one run of a job brings from many nodes, as if they were one. Pure: the shell feeds what nodes send, and takes what
+//! comes out.
 //!
 //! Each node says which file is next, sends what its job wrote about it, and ends it with `done`, in the order of the
 //! names. The merge lets a file out when every node that still runs has said which is its next, and this one is the
@@ -11,28 +11,30 @@
 //! after is not known without keeping all of it, so a failure in the middle does not make another node's output count.
 //!
 //! A node that breaks off ends the merge when its next file would come, after all that lies before. One that does not
-//! keep to the protocol is a gap from there on; unless half a file of it is out already, which ends the merge too.
+//! keep to the protocol, or brings a file that the job is not about, is a gap from there on; unless half a file of it is
+//! out already, which ends the merge too.
 
 use std::fmt;
 
 use archive_model::limits::MOST_GAPS;
-use archive_model::{FileName, FileOutcome, NodeId};
+use archive_model::{FileName, FileOutcome, FileSelection, NodeId};
 use bytes::Bytes;
 
-use crate::gap::Gap;
+use crate::life::Gap;
 
 /// The most bytes of output in one message.
-pub const LARGEST_OUTPUT: usize = 1 << 20;
+pub(crate) const LARGEST_OUTPUT: usize = 1 << 20;
 
 /// Many runs of one job on their way into one. `E` is why a run broke off.
 #[derive(Debug)]
-pub struct Merge<E> {
+pub(crate) struct Merge<E> {
     sources: Vec<Source<E>>,
     /// All files come after this name.
     after: Option<FileName>,
+    /// What the job is about.
+    selection: FileSelection,
     /// Whose file is coming out.
     turn: Option<usize>,
-    files: u64,
     gaps: Vec<Gap>,
 }
 
@@ -72,7 +74,7 @@ enum Held {
 
 /// Why a run of a node is not to be believed any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why<E> {
+pub(crate) enum Why<E> {
     /// It broke off.
     Failed(E),
     /// It does not keep to the protocol, and half a file of it is out.
@@ -81,7 +83,7 @@ pub enum Why<E> {
 
 /// What comes out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Out<E> {
+pub(crate) enum Out<E> {
     /// The next bytes about a file.
     Output(Bytes),
     /// Its end.
@@ -92,9 +94,9 @@ pub enum Out<E> {
 
 impl<E> Merge<E> {
     /// Runs on `nodes`, sorted, of which nothing has come yet; they are called by their index. `gaps` are known already.
-    pub fn new(
+    pub(crate) fn new(
         nodes: impl IntoIterator<Item = NodeId>,
-        after: Option<FileName>,
+        (after, selection): (Option<FileName>, FileSelection),
         gaps: Vec<Gap>,
     ) -> Self {
         let source = |node| Source {
@@ -107,14 +109,14 @@ impl<E> Merge<E> {
         Self {
             sources: nodes.into_iter().map(source).collect(),
             after,
+            selection,
             turn: None,
-            files: 0,
             gaps,
         }
     }
 
     /// The runs of which something may be fed now.
-    pub fn hungry(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn hungry(&self) -> impl Iterator<Item = usize> + '_ {
         let hungry = |state: &State<E>| match state {
             State::Unknown | State::Begun(_) | State::Ignored => true,
             State::Held(..) | State::Broken(..) | State::Over => false,
@@ -126,7 +128,7 @@ impl<E> Merge<E> {
     }
 
     /// A node says which file is next.
-    pub fn begin(&mut self, index: usize, name: FileName) {
+    pub(crate) fn begin(&mut self, index: usize, name: FileName) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
         };
@@ -135,6 +137,8 @@ impl<E> Merge<E> {
             Some(format!("its files are out of order at {name}"))
         } else if source.output > 0 {
             Some(format!("it begins {name} before it ended a file"))
+        } else if !self.selection.matches(&name) {
+            Some(format!("it begins {name}, which the job is not about"))
         } else {
             None
         };
@@ -148,7 +152,7 @@ impl<E> Merge<E> {
     }
 
     /// A node sent output of the file that it began.
-    pub fn output(&mut self, index: usize, bytes: Bytes) {
+    pub(crate) fn output(&mut self, index: usize, bytes: Bytes) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
         };
@@ -172,7 +176,7 @@ impl<E> Merge<E> {
     }
 
     /// A node says that this was a file.
-    pub fn done(&mut self, index: usize, done: Box<FileOutcome>) {
+    pub(crate) fn done(&mut self, index: usize, done: Box<FileOutcome>) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
         };
@@ -204,7 +208,7 @@ impl<E> Merge<E> {
     }
 
     /// A node says that it has ended so many files, and that these gaps are in it.
-    pub fn end(&mut self, index: usize, files: u64, gaps: Vec<Gap>) {
+    pub(crate) fn end(&mut self, index: usize, files: u64, gaps: Vec<Gap>) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
         };
@@ -227,12 +231,12 @@ impl<E> Merge<E> {
     }
 
     /// The run of a node broke off.
-    pub fn fail(&mut self, index: usize, why: E) {
+    pub(crate) fn fail(&mut self, index: usize, why: E) {
         self.break_off(index, Why::Failed(why));
     }
 
     /// A node does not keep to the protocol: it is a gap from here on. When half a file of it is out, the merge ends.
-    pub fn lied(&mut self, index: usize, reason: String) {
+    pub(crate) fn lied(&mut self, index: usize, reason: String) {
         if self.turn == Some(index) {
             return self.break_off(index, Why::Lied(reason));
         }
@@ -244,9 +248,9 @@ impl<E> Merge<E> {
         let gap = match &source.last {
             Some(last) => Gap::node(
                 &source.node,
-                &format_args!("{reason} (its files before {last} were read)"),
+                format!("{reason} (its files before {last} were read)"),
             ),
-            None => Gap::node(&source.node, &reason),
+            None => Gap::node(&source.node, reason),
         };
         self.gaps.push(gap);
     }
@@ -267,7 +271,7 @@ impl<E> Merge<E> {
     }
 
     /// What comes out next; nothing while a node is hungry that it depends on, and nothing at the end.
-    pub fn pull(&mut self) -> Option<Out<E>> {
+    pub(crate) fn pull(&mut self) -> Option<Out<E>> {
         let turn = match self.turn {
             Some(turn) => turn,
             None => self.choose()?,
@@ -282,7 +286,6 @@ impl<E> Merge<E> {
             State::Held(_, Held::Done(done)) => {
                 source.state = State::Unknown;
                 self.turn = None;
-                self.files += 1;
                 Some(Out::Done(done))
             }
             State::Broken(_, why) => Some(Out::Broken(source.node.clone(), why)),
@@ -336,19 +339,14 @@ impl<E> Merge<E> {
     }
 
     /// Whether everything has come out.
-    pub fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.sources
             .iter()
             .all(|source| matches!(source.state, State::Over))
     }
 
-    /// How many files have come out.
-    pub fn files(&self) -> u64 {
-        self.files
-    }
-
     /// What the output lacks, as far as is known by now.
-    pub fn gaps(&self) -> &[Gap] {
+    pub(crate) fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
 }

@@ -1,16 +1,16 @@
-//! A monitor that brings what a test has told it to bring, true or not, and breaks off where it is told to.
+//! A replica of a monitor and two nodes, which bring what a test has told them to bring, true or not, and break off where
+//! they are told to. All files are on the node `n-1`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use archive_model::NodeId;
 use archive_rpc::Kind;
-use proto_archive::batch_broken::broken;
 use proto_archive::wire::batch_run_request::Step as Asked;
-use proto_archive::wire::batch_run_response::{Done, End, Progress, Step, Want};
+use proto_archive::wire::batch_run_response::{Begin, Done, End, Progress, Step, Want};
+use proto_archive::wire::node_server::Node;
 use proto_archive::wire::replica_server::Replica;
 use proto_archive::wire::{
-    BatchFailure, BatchReduceRequest, BatchReduceResponse, BatchRunRequest, BatchRunResponse, Gap,
+    BatchFailure, BatchReduceRequest, BatchReduceResponse, BatchRunRequest, BatchRunResponse,
     NodeStatus, ReplicaStateRequest, ReplicaStateResponse, batch_reduce_request,
     batch_reduce_response,
 };
@@ -39,6 +39,10 @@ pub(crate) enum Cut {
 pub(crate) type Lie = fn(Vec<Step>) -> Vec<Step>;
 
 #[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says of itself what is played"
+)]
 pub(crate) struct Script {
     /// Files by name, with what is written about each.
     pub(crate) files: BTreeMap<String, Vec<u8>>,
@@ -49,15 +53,16 @@ pub(crate) struct Script {
     /// What becomes of the next runs of each job; then they are whole.
     pub(crate) cuts: BTreeMap<String, VecDeque<Cut>>,
     pub(crate) lie: Option<Lie>,
-    /// Of the node `n-2`, which is silent.
-    pub(crate) gaps: Vec<Gap>,
+    /// Whether there is a node `n-2`, which is silent.
+    pub(crate) has_silent_node: bool,
+    /// Whether the monitor is silent.
     pub(crate) silent: bool,
     /// Not heard of yet by the monitor, so often as it is asked.
     pub(crate) unheard: usize,
-    /// A node that is alive, and ends each run that it is asked in.
-    pub(crate) breaks: Option<&'static str>,
-    /// Which nodes each run was not to ask.
-    pub(crate) without: Vec<Vec<String>>,
+    /// Whether the node `n-3` is alive, which ends each run that it is asked in, and has no place for a reduce step.
+    pub(crate) has_breaking_node: bool,
+    /// How often that node was asked.
+    pub(crate) breaks: usize,
     /// Asks for the component.
     pub(crate) wants: bool,
     /// The component that was sent last.
@@ -70,12 +75,21 @@ pub(crate) struct Script {
     pub(crate) running: usize,
     /// Those of the index.
     pub(crate) of_index: BTreeSet<String>,
+    /// Where each node listens.
+    pub(crate) endpoints: BTreeMap<&'static str, String>,
 }
 
+/// What the monitor and the nodes share; clones are the same one.
 #[derive(Clone, Default)]
-pub(crate) struct Monitor(pub(crate) Arc<Mutex<Script>>);
+pub(crate) struct PlayedReplica(pub(crate) Arc<Mutex<Script>>);
 
-struct Running(Monitor);
+/// One node of it.
+pub(crate) struct PlayedNode {
+    pub(crate) id: &'static str,
+    pub(crate) replica: PlayedReplica,
+}
+
+struct Running(PlayedReplica);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -83,7 +97,7 @@ impl Drop for Running {
     }
 }
 
-impl Monitor {
+impl PlayedReplica {
     pub(crate) fn script(&self) -> MutexGuard<'_, Script> {
         self.0.lock().unwrap()
     }
@@ -97,6 +111,7 @@ impl Monitor {
             if name.as_str() <= after || !is_named {
                 continue;
             }
+            steps.push(Step::Begin(Begin { name: name.clone() }));
             for chunk in output.chunks(5) {
                 steps.push(Step::Output(chunk.to_vec().into()));
             }
@@ -134,7 +149,7 @@ impl Monitor {
         }
         steps.push(Step::End(End {
             files,
-            gaps: script.gaps.clone(),
+            gaps: Vec::new(),
         }));
         match script.lie {
             Some(lie) => lie(steps),
@@ -150,7 +165,7 @@ async fn send(answers: &mpsc::Sender<Result<BatchRunResponse, Status>>, step: St
 }
 
 #[tonic::async_trait]
-impl Replica for Monitor {
+impl Replica for PlayedReplica {
     async fn replica_state(
         &self,
         _request: Request<ReplicaStateRequest>,
@@ -162,61 +177,63 @@ impl Replica for Monitor {
         let node = |node: &str, alive: bool| NodeStatus {
             node: node.to_owned(),
             alive,
+            endpoint: script.endpoints.get(node).cloned().unwrap_or_default(),
             seen: "2026-01-01T00:00:00Z".to_owned(),
             ..NodeStatus::default()
         };
         let mut nodes = vec![node("n-1", true)];
+        if script.has_breaking_node {
+            nodes.push(node("n-3", true));
+        }
+        if script.has_silent_node {
+            nodes.push(node("n-2", false));
+        }
         if script.unheard > 0 {
             script.unheard -= 1;
-            for node in &mut nodes {
+            for node in nodes.iter_mut().filter(|node| node.node == "n-1") {
                 node.alive = false;
                 node.seen.clear();
             }
-        }
-        nodes.extend(script.breaks.map(|broken| node(broken, true)));
-        if !script.gaps.is_empty() {
-            nodes.push(node("n-2", false));
         }
         Ok(Response::new(ReplicaStateResponse {
             replica: String::new(),
             nodes,
         }))
     }
+}
 
+#[tonic::async_trait]
+impl Node for PlayedNode {
     async fn run_batch(
         &self,
         request: Request<Streaming<BatchRunRequest>>,
     ) -> Result<Response<BoxStream<BatchRunResponse>>, Status> {
+        if self.id == "n-3" {
+            self.replica.script().breaks += 1;
+            return Err(Kind::Storage.status("the catalog is damaged"));
+        }
         let mut asked = request.into_inner();
         let first = asked.message().await?.and_then(|first| first.step);
         let Some(Asked::Open(open)) = first else {
             return Err(Status::invalid_argument("no open"));
         };
-        let (cut, wants, broken_node) = {
-            let mut script = self.script();
-            let is_asked = |node: &&str| !open.without.iter().any(|without| without == *node);
-            let broken_node = script.breaks.filter(is_asked);
-            script.without.push(open.without.clone());
+        let (cut, wants) = {
+            let mut script = self.replica.script();
             script.runs.push((open.id.clone(), open.after.clone()));
             if open.of_index {
                 script.of_index.insert(open.id.clone());
             }
             script.running += 1;
             let cut = script.cuts.get_mut(&open.id).and_then(VecDeque::pop_front);
-            (cut, script.wants, broken_node)
+            (cut, script.wants)
         };
-        if let Some(node) = broken_node {
-            self.script().running -= 1;
-            let said = format!("node {node}: the catalog is damaged");
-            return Err(broken(Kind::Storage, &NodeId::new(node).unwrap(), said));
-        }
-        let running = Running(self.clone());
+        let running = Running(self.replica.clone());
         let spec = open.spec.unwrap();
         let size = spec.component_size;
-        let steps = self.messages(&open.after, &spec.names);
+        let steps = self.replica.messages(&open.after, &spec.names);
         let (answers, stream) = mpsc::channel(1);
-        let own = self.clone();
-        #[expect(clippy::disallowed_methods, reason = "a monitor of a test")]
+        let own = self.replica.clone();
+        #[expect(clippy::disallowed_methods, reason = "a node of a test")]
         tokio::spawn(async move {
             let _running = running;
             if wants {
@@ -243,7 +260,7 @@ impl Replica for Monitor {
             }
             match cut {
                 Some(Cut::Broken(_)) => {
-                    let broken = Err(Status::unavailable("node n-1: it broke off"));
+                    let broken = Err(Status::unavailable("it broke off"));
                     drop(answers.send(broken).await);
                 }
                 Some(Cut::Hangs(_)) => answers.closed().await,
@@ -258,49 +275,60 @@ impl Replica for Monitor {
         request: Request<Streaming<BatchReduceRequest>>,
     ) -> Result<Response<BoxStream<BatchReduceResponse>>, Status> {
         use batch_reduce_request::Step as In;
-        use batch_reduce_response::Step as Out;
+        use batch_reduce_response::{End, Ready, Step as Out};
+        if self.id == "n-3" {
+            return Err(Kind::Busy.status("2 reduce steps run here already"));
+        }
         let mut asked = request.into_inner();
         let (reduces, is_known) = {
-            let script = self.script();
+            let script = self.replica.script();
             (script.reduces, !script.wants)
         };
         let (answers, stream) = mpsc::channel(4);
-        #[expect(clippy::disallowed_methods, reason = "a monitor of a test")]
+        #[expect(clippy::disallowed_methods, reason = "a node of a test")]
         tokio::spawn(async move {
+            let say = async |answer| drop(answers.send(answer).await);
             let answer = |step| Ok(BatchReduceResponse { step: Some(step) });
-            let (mut size, mut output) = (0, Vec::new());
+            let (mut missing, mut output, mut is_ready) = (None, Vec::new(), false);
             while let Some(Ok(BatchReduceRequest { step: Some(step) })) = asked.next().await {
-                match step {
-                    In::Open(open) => {
-                        size = open
-                            .spec
-                            .map(|spec| spec.component_size)
-                            .unwrap_or_default();
-                        if is_known {
-                            size = 0;
-                        } else {
-                            drop(answers.send(answer(Out::Want(Want {}))).await);
-                        }
+                let is_out_of_turn = match (step, missing) {
+                    (In::Open(open), None) if is_known => {
+                        drop(open);
+                        missing = Some(0);
+                        false
                     }
-                    In::Component(bytes) => size = size.saturating_sub(bytes.len() as u64),
-                    In::Data(_) | In::End(_) if size > 0 => {
-                        let wrong = Status::invalid_argument("is not component");
-                        drop(answers.send(Err(wrong)).await);
-                        return;
+                    (In::Open(open), None) => {
+                        missing = open.spec.map(|spec| spec.component_size);
+                        say(answer(Out::Want(Want {}))).await;
+                        false
                     }
-                    In::Data(bytes) => output.extend_from_slice(&bytes),
-                    In::End(_) if !reduces => {
-                        let none = Status::not_found("it has no reduce step");
-                        drop(answers.send(Err(none)).await);
-                        return;
+                    (In::Component(bytes), Some(left)) if left > 0 => {
+                        missing = left.checked_sub(bytes.len() as u64);
+                        missing.is_none()
                     }
-                    In::End(_) => {
+                    (In::Data(bytes), Some(0)) if is_ready => {
+                        output.extend_from_slice(&bytes);
+                        false
+                    }
+                    (In::End(_), Some(0)) if is_ready => {
                         output.reverse();
-                        drop(answers.send(answer(Out::Data(output.into()))).await);
-                        let end = batch_reduce_response::End::default();
-                        drop(answers.send(answer(Out::End(end))).await);
+                        say(answer(Out::Data(output.into()))).await;
+                        say(answer(Out::End(End::default()))).await;
                         return;
                     }
+                    (In::Open(_) | In::Component(_) | In::Data(_) | In::End(_), _) => true,
+                };
+                if is_out_of_turn {
+                    say(Err(Status::invalid_argument("is not what was asked for"))).await;
+                    return;
+                }
+                if missing == Some(0) && !is_ready {
+                    if !reduces {
+                        say(Err(Status::not_found("it has no reduce step"))).await;
+                        return;
+                    }
+                    is_ready = true;
+                    say(answer(Out::Ready(Ready {}))).await;
                 }
             }
         });

@@ -1,0 +1,182 @@
+//! What a run of a batch job and its reduce step have in common: who may go on, how it ends early, and how a component comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_batch::{Control, InvalidJob, Stop};
+use archive_component::{CompileError, Component};
+use archive_model::Root;
+use archive_rpc::{InvalidMessage, Kind};
+use bytes::Bytes;
+use proto_archive::batch_run::JobRun;
+use tokio::task::spawn_blocking;
+use tokio_stream::{Stream, StreamExt};
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use super::Answers;
+use crate::batch::{Batch, NotBegun, NotedRun};
+
+/// The most bytes of a component in one message.
+const LARGEST_PIECE: usize = 1 << 20;
+
+/// Ends whatever computes for a job, when it is dropped.
+#[derive(Default)]
+pub(super) struct Ending {
+    pub(super) control: Control,
+    pub(super) stop: CancellationToken,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.control.stop(Stop::Cancelled);
+        self.stop.cancel();
+    }
+}
+
+/// The next message of the caller, who may be silent for so long.
+pub(super) async fn next<T>(
+    steps: &mut (impl Stream<Item = Result<T, Status>> + Unpin),
+    idle: Duration,
+) -> Result<T, Status> {
+    let message = tokio::time::timeout(idle, steps.next()).await;
+    let message = message
+        .map_err(|_late| Kind::TimedOut.status(format!("stalled: no message within {idle:?}")))?;
+    message
+        .unwrap_or_else(|| Err(Kind::Unavailable.status("the stream ended: the job is cancelled")))
+}
+
+/// Refuses a job of another replica.
+pub(super) fn check_replica(batch: &Batch, run: &JobRun) -> Result<(), InvalidMessage> {
+    if run.spec.replica == *batch.node.replica() {
+        return Ok(());
+    }
+    let reason = format!("is not {}, which this node is of", batch.node.replica());
+    Err(InvalidMessage::invalid("replica", reason))
+}
+
+/// Notes on disk that the job runs here, as long as what is given lives. One that has ended this node twice is refused.
+pub(super) async fn note(batch: &Batch, run: &JobRun) -> Result<NotedRun, Status> {
+    let (unclean, id) = (batch.unclean.clone(), run.id.clone());
+    let noted = blocking(move || unclean.begin(&id)).await?;
+    noted.map_err(|error| match error {
+        NotBegun::Refused(..) => Kind::Unavailable.status(error.to_string()),
+        NotBegun::Disk(_) => Kind::Storage.status(error.to_string()),
+    })
+}
+
+/// Why a job has to end before its end; until then, nothing.
+pub(super) async fn over<T>(
+    batch: &Batch,
+    answers: &Answers<T>,
+    left: Duration,
+    control: &Control,
+) -> Status {
+    let stop = batch.tasks.stop();
+    let time = async {
+        // A sleep of no time may take some.
+        if !left.is_zero() {
+            batch.clock.sleep(left).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = answers.closed() => Status::cancelled("the caller is gone"),
+        () = stop.cancelled() => {
+            Kind::Unavailable.status("the node is stopping; ask again when it is back")
+        }
+        () = time => {
+            control.stop(Stop::Time);
+            Kind::TimedOut.status("the time of the job is over")
+        }
+    }
+}
+
+/// A component on its way here: exactly the bytes that were announced.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    bytes: Vec<u8>,
+    /// How many bytes were announced.
+    size: u64,
+}
+
+impl Pieces {
+    /// Of a component of so many bytes.
+    pub(super) const fn new(size: u64) -> Self {
+        Self {
+            bytes: Vec::new(),
+            size,
+        }
+    }
+
+    /// Whether more has to come.
+    pub(super) const fn are_missing(&self) -> bool {
+        (self.bytes.len() as u64) < self.size
+    }
+
+    /// Adds the next ones.
+    pub(super) fn add(&mut self, piece: &Bytes) -> Result<(), InvalidMessage> {
+        let refused = |reason| Err(InvalidMessage::invalid("component", reason));
+        if piece.is_empty() || piece.len() > LARGEST_PIECE {
+            return refused(format!("has a message of {} bytes", piece.len()));
+        }
+        let (total, size) = ((self.bytes.len() + piece.len()) as u64, self.size);
+        if total > size {
+            return refused(format!("is announced as {size} bytes, and {total} came"));
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(())
+    }
+}
+
+/// Compiles a component that is here; one at a time on this node. When the job ends meanwhile, so does this.
+pub(super) async fn compile(
+    batch: &Batch,
+    digest: Root,
+    Pieces { bytes, .. }: Pieces,
+    control: Control,
+) -> Result<Arc<Component>, Status> {
+    let found = Root::from_bytes(*blake3::hash(&bytes).as_bytes());
+    if found != digest {
+        let reason = format!("the component is not {digest}, but {found}: send that one");
+        return Err(Kind::Mismatch.status(reason));
+    }
+    let permit = Arc::clone(&batch.compiling).acquire_owned().await;
+    let permit = permit.map_err(|error| Kind::Internal.status(error.to_string()))?;
+    let components = batch.components.clone();
+    let compiled = blocking(move || {
+        let _permit = permit;
+        // Another job may have brought it meanwhile.
+        match components.get(&digest) {
+            Some(component) => Ok(component),
+            None => components.compile(&bytes, &control),
+        }
+    });
+    compiled.await?.map_err(|error| match error {
+        CompileError::Refused(error) => refused(&error),
+        CompileError::Stopped(_) => Status::cancelled("the job was cancelled"),
+        CompileError::Untried(_) => Kind::Unavailable.status(error.to_string()),
+    })
+}
+
+/// What a caller is told of a job that cannot be run.
+pub(super) fn refused(error: &InvalidJob) -> Status {
+    match error {
+        InvalidJob::Unknown(_) => Kind::NotFound.status(error.to_string()),
+        InvalidJob::Missing { .. } | InvalidJob::Argument { .. } => {
+            InvalidMessage::invalid("arguments", error.to_string()).into()
+        }
+        InvalidJob::Component(_) => Kind::Mismatch.status(error.to_string()),
+    }
+}
+
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Status> {
+    let done = spawn_blocking(work).await;
+    done.map_err(|error| Kind::Internal.status(error.to_string()))
+}
+
+pub(super) fn unexpected(expected: &str) -> Status {
+    InvalidMessage::invalid("step", format!("is not {expected}")).into()
+}

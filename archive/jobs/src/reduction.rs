@@ -1,0 +1,220 @@
+//! The reduce step of a component on a node: the output of all files goes there, the result comes back.
+//!
+//! Owns which node makes it: those that are alive, one after another, until one has a place for it; another first after
+//! each break.
+
+use std::time::Duration;
+
+use archive_daemon::Clock;
+use archive_model::{NodeId, NodeState};
+use archive_replicas::Replicas;
+use archive_rpc::Kind;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::ready;
+use futures_util::stream::{self, BoxStream};
+use proto_archive::batch_run::JobRun;
+use proto_archive::wire::batch_reduce_request::{End, Step as Request};
+use proto_archive::wire::batch_reduce_response::Step as Answer;
+use proto_archive::wire::node_client::NodeClient;
+use proto_archive::wire::{BatchReduceRequest, BatchReduceResponse};
+use tokio::sync::mpsc;
+use tokio_util::sync::DropGuard;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use crate::chunks::JobBytes;
+use crate::life::Event;
+use crate::merge::{LARGEST_OUTPUT, Why};
+use crate::requests::Requests;
+use crate::run::{Broken, event};
+
+/// How long a node may take to say whether it has the component.
+const BEGIN: Duration = Duration::from_mins(1);
+
+/// What a reduce step is made of.
+#[derive(Debug)]
+pub(crate) struct Order {
+    /// What the node is told.
+    pub run: JobRun,
+    /// The bytes of the component.
+    pub component: JobBytes,
+    /// The output of all files.
+    pub input: JobBytes,
+}
+
+/// A reduce step that a node has begun; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reduction {
+    node: NodeId,
+    answers: Streaming<BatchReduceResponse>,
+    /// What the node asks for.
+    asked: mpsc::Sender<Asked>,
+    /// Ends what is sent, and so the step, when this is dropped: a peer hears of nothing else.
+    _open: DropGuard,
+}
+
+/// What a node asks for.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Component,
+    Input,
+}
+
+/// What a reduce step brings.
+#[derive(Debug)]
+pub(crate) enum Reduced {
+    /// The next bytes of the result.
+    Data(Bytes),
+    /// That was all; or why there is no result.
+    End(Result<(), String>),
+}
+
+/// Begins the step on one of `nodes` that is alive and has a place for it, the one at `first` first. Absent: the component
+/// has no reduce step.
+///
+/// # Errors
+/// What the job is told: a node refuses it, all have no place for it, or the last one that was asked broke off.
+pub(crate) async fn begin(
+    replicas: &Replicas,
+    order: &Order,
+    (nodes, first): (&[NodeState], u64),
+    clock: &Clock,
+) -> Result<Option<Reduction>, Event> {
+    let alive: Vec<&NodeState> = nodes.iter().filter(|state| state.alive).collect();
+    let count = u64::try_from(alive.len()).unwrap_or(u64::MAX).max(1);
+    let skipped = usize::try_from(first % count).unwrap_or_default();
+    let in_turn = alive.iter().cycle().skip(skipped).take(alive.len());
+    let mut last = Event::Silent(format!(
+        "no node of replica {} is alive to make the result",
+        order.run.spec.replica
+    ));
+    for state in in_turn {
+        match begin_on(replicas, order, state, clock).await {
+            Err(next @ (Event::Busy(_) | Event::NodeBroke(..))) => {
+                // One that is busy will have a place again: that is worth more than a break.
+                if !matches!(last, Event::Busy(_)) {
+                    last = next;
+                }
+            }
+            begun => return begun,
+        }
+    }
+    Err(last)
+}
+
+async fn begin_on(
+    replicas: &Replicas,
+    order: &Order,
+    state: &NodeState,
+    clock: &Clock,
+) -> Result<Option<Reduction>, Event> {
+    let broke = |broken| event(&state.node, &Why::Failed(broken));
+    let client = replicas
+        .batch_client(state)
+        .map_err(|status| broke(Broken::Said(status)))?;
+    let begun = clock.timeout(BEGIN, Reduction::open(state.node.clone(), client, order));
+    let begun = begun.await.map_err(|_late| broke(Broken::Silent(BEGIN)))?;
+    let mut reduction = begun.map_err(|status| broke(Broken::Said(status)))?;
+    let mut is_asked = false;
+    loop {
+        let answer = if is_asked {
+            // While it compiles, it says nothing.
+            reduction.answer().await
+        } else {
+            let answer = clock.timeout(BEGIN, reduction.answer()).await;
+            answer.unwrap_or(Err(Broken::Silent(BEGIN)))
+        };
+        match answer {
+            Ok(Answer::Want(_)) if !is_asked => {
+                is_asked = true;
+                reduction.ask(Asked::Component).await;
+            }
+            Ok(Answer::Ready(_)) => {
+                reduction.ask(Asked::Input).await;
+                return Ok(Some(reduction));
+            }
+            Ok(Answer::Want(_) | Answer::Data(_) | Answer::End(_)) => {
+                return Err(reduction.lied("it does not say that it is ready"));
+            }
+            Err(Broken::Said(status)) if Kind::of(&status) == Kind::NotFound => return Ok(None),
+            Err(broken) => return Err(broke(broken)),
+        }
+    }
+}
+
+impl Reduction {
+    async fn open(
+        node: NodeId,
+        mut client: NodeClient<Channel>,
+        order: &Order,
+    ) -> Result<Self, Status> {
+        let (asks, asked) = mpsc::channel(2);
+        let (requests, open) = Requests::until_dropped(requests(order, asked));
+        Ok(Self {
+            node,
+            answers: client.reduce_batch(requests).await?.into_inner(),
+            asked: asks,
+            _open: open,
+        })
+    }
+
+    /// The next of what comes.
+    ///
+    /// # Errors
+    /// What the job is told where the node broke off.
+    pub(crate) async fn next(&mut self) -> Result<Reduced, Event> {
+        match self.answer().await {
+            Ok(Answer::Data(bytes)) if bytes.len() <= LARGEST_OUTPUT => Ok(Reduced::Data(bytes)),
+            Ok(Answer::Data(bytes)) => {
+                Err(self.lied(&format!("it sent {} bytes in one message", bytes.len())))
+            }
+            Ok(Answer::End(end)) if end.failure.is_empty() => Ok(Reduced::End(Ok(()))),
+            Ok(Answer::End(end)) => Ok(Reduced::End(Err(end.failure))),
+            Ok(Answer::Want(_) | Answer::Ready(_)) => {
+                Err(self.lied("it begins anew in the middle of the result"))
+            }
+            Err(broken) => Err(event(&self.node, &Why::Failed(broken))),
+        }
+    }
+
+    async fn ask(&self, what: Asked) {
+        if self.asked.send(what).await.is_err() {
+            tracing::debug!(node = %self.node, "the call has ended; its answer says why");
+        }
+    }
+
+    async fn answer(&mut self) -> Result<Answer, Broken> {
+        let answer = self.answers.message().await.map_err(Broken::Said)?;
+        let step = answer.ok_or(Broken::Cut)?.step;
+        step.ok_or_else(|| Broken::Said(Kind::Internal.status("it sent an empty message")))
+    }
+
+    fn lied(&self, what: &str) -> Event {
+        event(&self.node, &Why::Lied(what.to_owned()))
+    }
+}
+
+/// What a node is told: the order, and what it asks for. It stays open as long as the step shall run.
+fn requests(order: &Order, asked: mpsc::Receiver<Asked>) -> BoxStream<'static, BatchReduceRequest> {
+    let open = stream::once(ready(Some(Request::Open(order.run.write_reduce()))));
+    let (component, input) = (order.component.clone(), order.input.clone());
+    let asked = stream::unfold(asked, async |mut asked| Some((asked.recv().await?, asked)));
+    let bytes = asked.flat_map(move |asked| match asked {
+        Asked::Component => {
+            let pieces = component.clone().chunks();
+            pieces.map(|bytes| bytes.map(Request::Component)).boxed()
+        }
+        Asked::Input => {
+            let pieces = input.clone().chunks();
+            let pieces = pieces.map(|bytes| bytes.map(Request::Data));
+            let end = stream::once(ready(Some(Request::End(End {}))));
+            pieces.chain(end).boxed()
+        }
+    });
+    open.chain(bytes)
+        // What cannot be read any more ends the stream, and with it the step.
+        .take_while(|step| ready(step.is_some()))
+        .map(|step| BatchReduceRequest { step })
+        .boxed()
+}

@@ -1,0 +1,371 @@
+//! One run of a job over the nodes of its replica: what each of them sends, as one stream in the order of the names.
+//!
+//! Owns which nodes are asked, how long one may say nothing, and what the job is told where one breaks off. A node is
+//! read only as far as the merge has use for it; how far it is comes at once. The run ends on every node when it is
+//! dropped here.
+//!
+//! Not promised: that what a node wrote is true. That it is in order, announced and asked for is seen to by the merge.
+
+mod broken;
+
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use archive_daemon::Clock;
+use archive_ledger::standing::Now;
+use archive_model::{FileOutcome, FileSelection, NodeId, NodeState, ReplicaId, VolumeId};
+use archive_replicas::{Replicas, is_given_up};
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
+use proto_archive::batch_run::{JobRun, read_done};
+use proto_archive::convert as fields;
+use proto_archive::wire::batch_run_request::Step as Request;
+use proto_archive::wire::batch_run_response::Step as Answer;
+use proto_archive::wire::node_client::NodeClient;
+use proto_archive::wire::{self, BatchRunRequest, BatchRunResponse};
+use tokio::sync::Notify;
+use tokio_util::sync::DropGuard;
+use tonic::Response;
+use tonic::transport::Channel;
+
+pub(crate) use broken::{Broken, event};
+
+use crate::chunks::JobBytes;
+use crate::life::{Event, Gap, shortened};
+use crate::merge::{Merge, Out};
+use crate::requests::Requests;
+
+/// How long a node may say nothing while its messages are awaited, not even how far it is: it says that every second.
+const SILENCE: Duration = Duration::from_mins(1);
+
+/// A run that is asked for.
+#[derive(Debug)]
+pub(crate) struct Order {
+    /// What each node is told.
+    pub run: JobRun,
+    /// The same files, as the merge looks for them.
+    pub selection: FileSelection,
+    /// The bytes of the component, where it is one.
+    pub component: Option<JobBytes>,
+    /// Nodes that are not asked.
+    pub left_out: BTreeSet<NodeId>,
+    /// Nodes without which no run begins: they were alive a moment ago.
+    pub present: BTreeSet<NodeId>,
+}
+
+/// What a run brings.
+#[derive(Debug)]
+pub(crate) enum Brought {
+    /// The next bytes about the next file.
+    Output(Bytes),
+    /// A file is done.
+    Done(Box<FileOutcome>),
+    /// How far a node is.
+    Progress(NodeProgress),
+    /// That was all; the files of these nodes and volumes are not among it.
+    End(Vec<Gap>),
+}
+
+/// How far a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeProgress {
+    /// The node.
+    pub node: NodeId,
+    /// Files that are done.
+    pub files: u64,
+    /// Files that it has to do.
+    pub files_total: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+}
+
+/// A run under way.
+pub(crate) struct ReplicaRun {
+    merge: Merge<Broken>,
+    /// By the index that the merge knows them by.
+    nodes: Vec<NodeRun>,
+    /// The index of the node that was heard last.
+    last: usize,
+    replica: ReplicaId,
+    /// What was out of service when it began: nobody misses that.
+    standing: Arc<Now>,
+}
+
+/// The run on one node.
+struct NodeRun {
+    node: NodeId,
+    /// Absent when nothing more is to come.
+    messages: Option<NodeMessages>,
+    /// Told when the node wants the component. Absent: there is none, or it was asked for already.
+    wanted: Option<Arc<Notify>>,
+}
+
+/// What one node sends. When this is dropped, the node is told no more, and with that its run ends: a peer hears of nothing
+/// else.
+struct NodeMessages {
+    stream: BoxStream<'static, Result<BatchRunResponse, Broken>>,
+    _open: DropGuard,
+}
+
+impl ReplicaRun {
+    /// Begins a run on every one of `nodes` that is alive; the others are gaps.
+    ///
+    /// # Errors
+    /// What the job is told where a node is not alive any more without which no run begins.
+    pub(crate) fn begin(
+        replicas: &Replicas,
+        order: &Order,
+        nodes: &[NodeState],
+        clock: &Clock,
+    ) -> Result<Self, Event> {
+        let replica = order.run.spec.replica.clone();
+        let (asked, gaps) = asked(order, nodes)?;
+        let ids = asked.iter().map(|state| state.node.clone());
+        let about = (order.run.after.clone(), order.selection.clone());
+        let mut merge = Merge::new(ids, about, gaps);
+        let mut runs = Vec::new();
+        for (index, state) in asked.into_iter().enumerate() {
+            let wanted = Arc::new(Notify::new());
+            let messages = match replicas.batch_client(state) {
+                Ok(client) => Some(NodeMessages::open(client, order, &wanted, clock.clone())),
+                Err(status) => {
+                    merge.fail(index, Broken::Said(status));
+                    None
+                }
+            };
+            runs.push(NodeRun {
+                node: state.node.clone(),
+                messages,
+                wanted: order.component.is_some().then_some(wanted),
+            });
+        }
+        Ok(Self {
+            merge,
+            nodes: runs,
+            last: 0,
+            replica,
+            standing: replicas.now(),
+        })
+    }
+
+    /// The next of what comes; behind the end, the end again.
+    ///
+    /// # Errors
+    /// What the job is told where a node broke off, after all that lies before.
+    pub(crate) async fn next(&mut self) -> Result<Brought, Event> {
+        loop {
+            match self.merge.pull() {
+                Some(Out::Output(bytes)) => return Ok(Brought::Output(bytes)),
+                Some(Out::Done(done)) => return Ok(Brought::Done(done)),
+                Some(Out::Broken(node, why)) => return Err(event(&node, &why)),
+                None if self.merge.is_finished() => return Ok(Brought::End(self.gaps())),
+                None => {}
+            }
+            let (index, message) = self.heard().await;
+            if let Some(progress) = self.take(index, message) {
+                return Ok(Brought::Progress(progress));
+            }
+        }
+    }
+
+    /// Waits for a message that the merge has use for; gives who sent it. Absent: the node sends no more.
+    async fn heard(&mut self) -> (usize, Option<Result<BatchRunResponse, Broken>>) {
+        let (nodes, merge, last) = (&mut self.nodes, &self.merge, &mut self.last);
+        poll_fn(|cx| {
+            // Each in its turn: one that always has something to say hides no other.
+            let later = merge.hungry().filter(|index| *index > *last);
+            for index in later.chain(merge.hungry().filter(|index| *index <= *last)) {
+                let messages = nodes.get_mut(index).and_then(|run| run.messages.as_mut());
+                let Some(messages) = messages else {
+                    return Poll::Ready((index, None));
+                };
+                if let Poll::Ready(message) = messages.stream.poll_next_unpin(cx) {
+                    *last = index;
+                    return Poll::Ready((index, message));
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Puts what a node sent into the merge. How far it is does not wait for its turn, and comes back.
+    fn take(
+        &mut self,
+        index: usize,
+        message: Option<Result<BatchRunResponse, Broken>>,
+    ) -> Option<NodeProgress> {
+        let run = self.nodes.get_mut(index)?;
+        let step = match message {
+            Some(Ok(message)) => message.step,
+            Some(Err(broken)) => {
+                run.messages = None;
+                self.merge.fail(index, broken);
+                return None;
+            }
+            None => {
+                run.messages = None;
+                self.merge.fail(index, Broken::Cut);
+                return None;
+            }
+        };
+        let lie = match step {
+            None => "it sent an empty message".to_owned(),
+            Some(Answer::Begin(begin)) => match fields::file_name("name", &begin.name) {
+                Ok(name) => {
+                    self.merge.begin(index, name);
+                    return None;
+                }
+                Err(error) => error.to_string(),
+            },
+            Some(Answer::Output(bytes)) => {
+                self.merge.output(index, bytes);
+                return None;
+            }
+            Some(Answer::Done(done)) => match read_done(done) {
+                Ok(done) => {
+                    self.merge.done(index, Box::new(done));
+                    return None;
+                }
+                Err(error) => error.to_string(),
+            },
+            Some(Answer::End(end)) => {
+                run.messages = None;
+                let gaps = end.gaps.iter().map(|gap| read_gap(&run.node, gap));
+                self.merge.end(index, end.files, gaps.collect());
+                return None;
+            }
+            Some(Answer::Progress(progress)) if progress.node == run.node.as_str() => {
+                return Some(NodeProgress {
+                    node: run.node.clone(),
+                    files: progress.files,
+                    files_total: progress.files_total,
+                    bytes: progress.bytes,
+                });
+            }
+            Some(Answer::Progress(_)) => "it speaks for another node".to_owned(),
+            Some(Answer::Want(_)) => match run.wanted.take() {
+                Some(wanted) => {
+                    wanted.notify_one();
+                    return None;
+                }
+                None => "it wants a component that there is not, or twice".to_owned(),
+            },
+        };
+        self.merge.lied(index, lie);
+        None
+    }
+
+    /// What the output lacks, without what is out of service.
+    fn gaps(&self) -> Vec<Gap> {
+        let is_missed =
+            |gap: &&Gap| !is_given_up(&self.standing, &self.replica, &gap.node, &gap.volume);
+        self.merge
+            .gaps()
+            .iter()
+            .filter(is_missed)
+            .cloned()
+            .collect()
+    }
+}
+
+impl NodeMessages {
+    /// Begins the run on a node: nothing is dialled before its messages are awaited.
+    fn open(
+        mut client: NodeClient<Channel>,
+        order: &Order,
+        wanted: &Arc<Notify>,
+        clock: Clock,
+    ) -> Self {
+        let (requests, open) = Requests::until_dropped(requests(order, wanted));
+        let answers = async move {
+            let answers = client.run_batch(requests).await;
+            answers.map(Response::into_inner)
+        };
+        let answers = stream::once(answers).try_flatten().boxed();
+        let stream = stream::unfold((answers, clock), async |(mut answers, clock)| {
+            let answer = match clock.timeout(SILENCE, answers.next()).await {
+                Ok(answer) => answer?.map_err(Broken::Said),
+                Err(_late) => Err(Broken::Silent(SILENCE)),
+            };
+            Some((answer, (answers, clock)))
+        });
+        Self {
+            stream: stream.boxed(),
+            _open: open,
+        }
+    }
+}
+
+/// What a node is told: the order, and the component when it wants it. It stays open as long as the run shall.
+fn requests(order: &Order, wanted: &Arc<Notify>) -> BoxStream<'static, BatchRunRequest> {
+    let open = Some(Request::Open(order.run.write()));
+    let component = stream::iter(order.component.clone());
+    let wanted = Arc::clone(wanted);
+    let component = component.flat_map(move |component| {
+        let wanted = Arc::clone(&wanted);
+        let asked = stream::once(async move { wanted.notified().await });
+        asked.flat_map(move |()| component.clone().chunks())
+    });
+    stream::once(std::future::ready(open))
+        .chain(component.map(|bytes| bytes.map(Request::Component)))
+        .chain(stream::pending())
+        // What cannot be read any more ends the stream, and with it the run.
+        .take_while(|step| std::future::ready(step.is_some()))
+        .map(|step| BatchRunRequest { step })
+        .boxed()
+}
+
+/// The nodes that are asked, by their ids; and the nodes and volumes that are not, each with its reason.
+fn asked<'a>(
+    order: &Order,
+    nodes: &'a [NodeState],
+) -> Result<(Vec<&'a NodeState>, Vec<Gap>), Event> {
+    let (mut asked, mut gaps) = (Vec::new(), Vec::new());
+    for state in nodes {
+        let node = &state.node;
+        if !state.alive {
+            if order.present.contains(node) {
+                return Err(Event::Broke(format!(
+                    "replica {}: node {node} was alive a moment ago and is not heard now; it is waited for",
+                    order.run.spec.replica
+                )));
+            }
+            let said = match state.seen {
+                Some(seen) => format!("silent since {seen}"),
+                None => "not heard of since the monitor started".to_owned(),
+            };
+            gaps.push(Gap::node(node, said));
+        } else if order.left_out.contains(node) {
+            let said = "left out: it broke off again and again".to_owned();
+            gaps.push(Gap::node(node, said));
+        } else {
+            asked.push(state);
+            let unreported = state.volumes.iter();
+            let unreported = unreported.filter(|one| one.unreported && !one.retired);
+            gaps.extend(unreported.filter_map(|one| {
+                let said = one.problem.clone().unwrap_or_default();
+                Some(Gap::volume(node, one.volume.as_ref()?, said))
+            }));
+        }
+    }
+    asked.sort_by(|one, other| one.node.cmp(&other.node));
+    Ok((asked, gaps))
+}
+
+/// Reads a gap that a node names: it can only be in itself.
+fn read_gap(node: &NodeId, gap: &wire::Gap) -> Gap {
+    let reason = shortened(&gap.reason);
+    match VolumeId::new(&gap.volume) {
+        Ok(volume) => Gap::volume(node, &volume, reason),
+        Err(_) if gap.volume.is_empty() => Gap::node(node, reason),
+        Err(error) => Gap::node(node, format!("{reason} ({error})")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Why the run on one node, or its reduce step, broke off, and what the job is told of it.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use archive_model::NodeId;
+use archive_rpc::{ConnectError, Kind};
+use tonic::{Code, Status};
+
+use crate::life::Event;
+use crate::merge::Why;
+
+/// Why a node broke off.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// It said so, or the connection did.
+    Said(Status),
+    /// It said nothing for so long.
+    Silent(Duration),
+    /// Its stream ended without an end.
+    Cut,
+}
+
+/// What the job is told of a node that broke off: whether it waits, fails, or goes on with the node later, or without it.
+pub(crate) fn event(node: &NodeId, why: &Why<Broken>) -> Event {
+    let said = format!("node {node}: {why}");
+    let Why::Failed(Broken::Said(status)) = why else {
+        return Event::NodeBroke(node.clone(), said);
+    };
+    match kind(status) {
+        Kind::Busy => Event::Busy(said),
+        Kind::Invalid | Kind::Mismatch | Kind::NotFound | Kind::NoSpace => Event::Failed(said),
+        Kind::Exists
+        | Kind::NotEnoughReplicas
+        | Kind::Damaged
+        | Kind::Refused
+        | Kind::Unavailable
+        | Kind::TimedOut
+        | Kind::Storage
+        | Kind::Internal => Event::NodeBroke(node.clone(), said),
+    }
+}
+
+/// What the caller does next. What only the connection says refuses no job.
+fn kind(status: &Status) -> Kind {
+    if status.code() == Code::Unimplemented {
+        Kind::Mismatch
+    } else if status.source().is_some() || matches!(status.code(), Code::Unknown | Code::OutOfRange)
+    {
+        Kind::Unavailable
+    } else {
+        Kind::of(status)
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Said(status) => match ConnectError::within(status) {
+                Some(error) => error.fmt(f),
+                None if status.message().is_empty() => status.code().fmt(f),
+                None => f.write_str(status.message()),
+            },
+            Self::Silent(limit) => write!(f, "it said nothing for {limit:?}"),
+            Self::Cut => f.write_str("it broke off"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(why: &Why<Broken>) -> Event {
+        event(&NodeId::new("a").unwrap(), why)
+    }
+
+    fn said(status: Status) -> Event {
+        told(&Why::Failed(Broken::Said(status)))
+    }
+
+    fn is_of_node(event: &Event) -> bool {
+        matches!(event, Event::NodeBroke(node, said) if node.as_str() == "a" && said.starts_with("node a: "))
+    }
+
+    #[test]
+    fn only_what_a_node_refuses_fails_the_job() {
+        for why in [
+            Why::Failed(Broken::Cut),
+            Why::Failed(Broken::Silent(Duration::from_mins(1))),
+            Why::Lied("it sent noise".to_owned()),
+        ] {
+            assert!(is_of_node(&told(&why)), "{why}");
+        }
+        for kind in Kind::ALL {
+            let event = said(kind.status("x"));
+            let is_as_it_should = match kind {
+                Kind::Busy => matches!(event, Event::Busy(_)),
+                Kind::Invalid | Kind::Mismatch | Kind::NotFound | Kind::NoSpace => {
+                    matches!(event, Event::Failed(_))
+                }
+                Kind::Exists
+                | Kind::NotEnoughReplicas
+                | Kind::Damaged
+                | Kind::Refused
+                | Kind::Unavailable
+                | Kind::TimedOut
+                | Kind::Storage
+                | Kind::Internal => is_of_node(&event),
+            };
+            assert!(is_as_it_should, "{kind:?}: {event:?}");
+        }
+    }
+
+    #[test]
+    fn what_only_the_connection_says_refuses_no_job() {
+        let slow = ConnectError::TimedOut {
+            address: "a:1".to_owned(),
+            limit: Duration::from_secs(2),
+        };
+        let mut unreached = Status::unavailable("no connection");
+        unreached.set_source(std::sync::Arc::new(slow));
+        let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        for status in [
+            Status::unknown("h2"),
+            Status::out_of_range("message too large"),
+            Status::from_error(Box::new(reset)),
+            unreached,
+        ] {
+            assert!(is_of_node(&said(status.clone())), "{status}");
+        }
+        let unknown_call = said(Status::unimplemented("what?"));
+        assert!(matches!(unknown_call, Event::Failed(_)));
+    }
+}
