@@ -193,6 +193,42 @@ fn crates_that_cannot_await_have_no_runtime_under_them() {
     );
 }
 
+/// Fails if what lies between the doors of the core speaks in gRPC statuses: it has [`archive_rpc::CallError`], whose kind
+/// says what a caller does next.
+#[test]
+fn core_names_tonic_at_its_doors_only() {
+    const CORES: [&str; 3] = [
+        "archive/jobs/src/",
+        "archive/repository/src/",
+        "archive/stores/src/",
+    ];
+    const DOORS: [&str; 5] = [
+        "archive/jobs/src/reduction",
+        "archive/jobs/src/run.rs",
+        "archive/jobs/src/run/",
+        "archive/repository/src/rpc",
+        "archive/stores/src/scripted",
+    ];
+    let files = tree::files().unwrap();
+    let begins = |path: &str, with: &[&str]| with.iter().any(|at| path.starts_with(at));
+    let cores = files.iter().filter(|file| file.is("rs"));
+    let cores = cores.filter(|file| begins(&file.path, &CORES));
+    let (doors, inside): (Vec<_>, Vec<_>) = cores.partition(|file| begins(&file.path, &DOORS));
+    let names_it = |line: &str| line.contains("tonic::");
+    let mut wrong = Vec::new();
+    for file in &inside {
+        let lines = file.text.lines().enumerate();
+        let named = lines.filter(|(_, line)| names_it(line));
+        wrong.extend(named.map(|(at, line)| format!("{}:{}: {}", file.path, at + 1, line.trim())));
+    }
+    assert!(doors.iter().any(|file| file.text.lines().any(names_it)));
+    assert!(inside.len() > 50, "only {} files were found", inside.len());
+    assert_none(
+        &wrong,
+        "name the transport: let errors be `archive_rpc::CallError` there",
+    );
+}
+
 /// Fails if a crate of the viewer can ask the live web: what it replays must not lead there.
 #[test]
 fn nothing_under_viewer_is_an_http_client() {

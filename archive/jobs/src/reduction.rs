@@ -112,7 +112,7 @@ async fn begin_on(
     let broke = |broken| event(&state.node, &Why::Failed(broken));
     let client = replicas
         .batch_client(state)
-        .map_err(|status| broke(Broken::Said(status)))?;
+        .map_err(|error| broke(Broken::Said(error.into())))?;
     let begun = clock.timeout(BEGIN, Reduction::open(state.node.clone(), client, order));
     let begun = begun.await.map_err(|_late| broke(Broken::Silent(BEGIN)))?;
     let mut reduction = begun.map_err(|status| broke(Broken::Said(status)))?;

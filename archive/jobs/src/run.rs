@@ -132,8 +132,8 @@ impl ReplicaRun {
             let wanted = Arc::new(Notify::new());
             let messages = match replicas.batch_client(state) {
                 Ok(client) => Some(NodeMessages::open(client, order, &wanted, clock.clone())),
-                Err(status) => {
-                    merge.fail(index, Broken::Said(status));
+                Err(error) => {
+                    merge.fail(index, Broken::Said(error.into()));
                     None
                 }
             };

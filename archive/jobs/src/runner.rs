@@ -180,10 +180,8 @@ impl Runner {
         let asked = self.replicas.nodes_in_service(&row.spec.replica);
         match self.clock.timeout(LOOK, asked).await {
             Err(late) => Err(Event::Silent(silent(row, &late.to_string()))),
-            Ok(Err(status)) if Kind::of(&status) == Kind::NotFound => {
-                Err(Event::Failed(status.message().to_owned()))
-            }
-            Ok(Err(status)) => Err(Event::Silent(silent(row, status.message()))),
+            Ok(Err(error)) if error.kind == Kind::NotFound => Err(Event::Failed(error.reason)),
+            Ok(Err(error)) => Err(Event::Silent(silent(row, &error.reason))),
             Ok(Ok(nodes)) => Ok(nodes),
         }
     }

@@ -2,9 +2,10 @@
 
 use archive_ledger::restore::combine::Sighting;
 use archive_model::{FileName, NodeId, ReplicaId};
+use archive_rpc::CallError;
 use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
-use tonic::{Status, Streaming};
+use tonic::Streaming;
 
 use super::{Replicas, describe};
 
@@ -30,7 +31,7 @@ impl Replicas {
         &self,
         replica: &ReplicaId,
         node: &NodeId,
-    ) -> Result<Admissions, Status> {
+    ) -> Result<Admissions, CallError> {
         self.admissions_after(replica, node, String::new()).await
     }
 
@@ -40,7 +41,7 @@ impl Replicas {
         replica: &ReplicaId,
         node: &NodeId,
         name: &FileName,
-    ) -> Result<Admissions, Status> {
+    ) -> Result<Admissions, CallError> {
         self.admissions_after(replica, node, before(name)).await
     }
 
@@ -49,7 +50,7 @@ impl Replicas {
         replica: &ReplicaId,
         node: &NodeId,
         after: String,
-    ) -> Result<Admissions, Status> {
+    ) -> Result<Admissions, CallError> {
         let mut client = self.live_node_client(replica, node).await?;
         let request = wire::FilesRequest {
             after,
@@ -76,7 +77,7 @@ fn before(name: &FileName) -> String {
 
 impl Admissions {
     /// The next page; none: the stream has ended.
-    pub async fn next(&mut self) -> Result<Option<Page>, Status> {
+    pub async fn next(&mut self) -> Result<Option<Page>, CallError> {
         let Some(message) = self.stream.message().await? else {
             return Ok(None);
         };

@@ -1,11 +1,11 @@
 //! One copy at a time: where a file is, its proven bytes, and how its bytes are when they are read again.
 
 use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
-use archive_rpc::{InvalidMessage, Kind};
+use archive_rpc::{CallError, InvalidMessage, Kind};
 use bytes::Bytes;
 use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
-use tonic::{Status, Streaming};
+use tonic::Streaming;
 
 use super::{Replicas, describe, is_given_up};
 
@@ -63,7 +63,7 @@ impl Copy {
     }
 
     /// The root that its sidecar admits, and when it was stored.
-    pub fn admitted(&self) -> Result<(Root, Timestamp), Status> {
+    pub fn admitted(&self) -> Result<(Root, Timestamp), CallError> {
         let root = self.root.ok_or_else(|| InvalidMessage::missing("root"))?;
         Ok((root, self.stored))
     }
@@ -176,7 +176,7 @@ pub struct VerifiedCopy {
 
 impl Replicas {
     /// Where the replica has the file, as its nodes know it.
-    pub async fn locate(&self, replica: &ReplicaId, name: &FileName) -> Result<Located, Status> {
+    pub async fn locate(&self, replica: &ReplicaId, name: &FileName) -> Result<Located, CallError> {
         self.find(replica, name, false).await
     }
 
@@ -185,7 +185,7 @@ impl Replicas {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-    ) -> Result<Located, Status> {
+    ) -> Result<Located, CallError> {
         self.find(replica, name, true).await
     }
 
@@ -197,11 +197,11 @@ impl Replicas {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-    ) -> Result<Vec<Copy>, Status> {
+    ) -> Result<Vec<Copy>, CallError> {
         let mut located = self.locate_on_disk(replica, name).await?;
         if let Some(silent) = located.silent {
             let said = format!("not every volume of replica {replica} answered: {silent}");
-            return Err(Kind::Unavailable.status(said));
+            return Err(Kind::Unavailable.error(said));
         }
         located.copies.retain(|copy| !copy.is_missing());
         Ok(located.copies)
@@ -212,7 +212,7 @@ impl Replicas {
         replica: &ReplicaId,
         name: &FileName,
         on_disk: bool,
-    ) -> Result<Located, Status> {
+    ) -> Result<Located, CallError> {
         let request = wire::FindRequest {
             name: name.to_string(),
             on_disk,
@@ -250,7 +250,7 @@ impl Replicas {
         name: &FileName,
         root: &Root,
         (start, end): (u64, u64),
-    ) -> Result<ReadSegments, Status> {
+    ) -> Result<ReadSegments, CallError> {
         let mut client = self.node_client(replica, node).await?;
         let request = wire::ReadRequest {
             name: name.to_string(),
@@ -261,7 +261,7 @@ impl Replicas {
         let answer = client.read(request).await;
         answer
             .map(|answer| ReadSegments(answer.into_inner()))
-            .map_err(|status| self.failed(replica, node, status))
+            .map_err(|error| self.failed(replica, node, error))
     }
 
     /// Has a copy read again, past the page cache; the only one of the name where no volume is given.
@@ -271,7 +271,7 @@ impl Replicas {
         node: &NodeId,
         name: &FileName,
         volume: Option<&VolumeId>,
-    ) -> Result<Verifying, Status> {
+    ) -> Result<Verifying, CallError> {
         let mut client = self.node_client(replica, node).await?;
         let request = wire::VerifyRequest {
             name: name.to_string(),
@@ -280,13 +280,13 @@ impl Replicas {
         let answer = client.verify(request).await;
         answer
             .map(|answer| Verifying(answer.into_inner()))
-            .map_err(|status| self.failed(replica, node, status))
+            .map_err(|error| self.failed(replica, node, error))
     }
 }
 
 impl ReadSegments {
     /// The next segment; none at the end.
-    pub async fn next(&mut self) -> Result<Option<Segment>, Status> {
+    pub async fn next(&mut self) -> Result<Option<Segment>, CallError> {
         Ok(self.0.message().await?.map(|segment| Segment {
             offset: segment.offset,
             length: segment.length,
@@ -297,8 +297,8 @@ impl ReadSegments {
 
 impl Verifying {
     /// What the node says next. After [`Verified::Done`] there is no more.
-    pub async fn next(&mut self) -> Result<Verified, Status> {
-        let ended = || Kind::Unavailable.status("the node ended the verification without a result");
+    pub async fn next(&mut self) -> Result<Verified, CallError> {
+        let ended = || Kind::Unavailable.error("the node ended the verification without a result");
         let message = self.0.message().await?.ok_or_else(ended)?;
         let Some(entry) = message.entry else {
             return Ok(Verified::Progress(message.bytes));
@@ -314,7 +314,7 @@ impl Verifying {
 }
 
 /// Reads an entry.
-pub(super) fn copy(entry: &wire::FileEntry) -> Result<Copy, Status> {
+pub(super) fn copy(entry: &wire::FileEntry) -> Result<Copy, CallError> {
     let condition = match entry.condition() {
         wire::Condition::Present => CopyCondition::Present,
         wire::Condition::Missing => CopyCondition::Missing,

@@ -32,11 +32,12 @@ use archive_model::{
     FileName, NodeId, NodeState, ReplicaId, ReplicaKind, StoreFailure, UploadId, VolumeId,
     VolumeKey,
 };
-use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};
+use archive_rpc::{
+    CallError, ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy,
+};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::{convert as fields, wire};
-use tonic::Status;
 use tonic::transport::Channel;
 
 pub use admissions::Admissions;
@@ -111,10 +112,10 @@ impl Replicas {
         self.standing.now()
     }
 
-    fn monitor(&self, replica: &ReplicaId) -> Result<ReplicaClient<Channel>, Status> {
-        let unknown = || Kind::NotFound.status(format!("replica {replica} is not in the settings"));
+    fn monitor(&self, replica: &ReplicaId) -> Result<ReplicaClient<Channel>, CallError> {
+        let unknown = || Kind::NotFound.error(format!("replica {replica} is not in the settings"));
         if self.standing.now().is_retired(replica) {
-            return Err(Kind::NotFound.status(format!("replica {replica} is retired")));
+            return Err(Kind::NotFound.error(format!("replica {replica} is retired")));
         }
         self.monitors.get(replica).cloned().ok_or_else(unknown)
     }
@@ -124,7 +125,7 @@ impl Replicas {
     ///
     /// # Errors
     /// `Unavailable` where what it says is no address.
-    pub fn batch_client(&self, state: &NodeState) -> Result<NodeClient<Channel>, Status> {
+    pub fn batch_client(&self, state: &NodeState) -> Result<NodeClient<Channel>, CallError> {
         let limits = self.limits.with_small_messages();
         self.dial(&state.node, &state.endpoint, &limits)
     }
@@ -134,10 +135,10 @@ impl Replicas {
         node: &NodeId,
         endpoint: &str,
         limits: &Limits,
-    ) -> Result<NodeClient<Channel>, Status> {
+    ) -> Result<NodeClient<Channel>, CallError> {
         let channel = expected(Role::Node, node.as_str())
             .and_then(|expected| connect_lazy(endpoint, &self.credentials, &expected, limits))
-            .map_err(|error| Kind::Unavailable.status(error.to_string()))?;
+            .map_err(|error| Kind::Unavailable.error(error.to_string()))?;
         Ok(NodeClient::new(channel))
     }
 
@@ -146,7 +147,7 @@ impl Replicas {
         replica: &ReplicaId,
         node: &NodeId,
         endpoint: &str,
-    ) -> Result<NodeClient<Channel>, Status> {
+    ) -> Result<NodeClient<Channel>, CallError> {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (replica.clone(), node.clone());
         if let Some((_, client)) = nodes.get(&key).filter(|(known, _)| known == endpoint) {
@@ -163,7 +164,7 @@ impl Replicas {
         &self,
         replica: &ReplicaId,
         node: &NodeId,
-    ) -> Result<NodeClient<Channel>, Status> {
+    ) -> Result<NodeClient<Channel>, CallError> {
         let known = self
             .nodes
             .lock()
@@ -177,14 +178,20 @@ impl Replicas {
         let found = nodes
             .iter()
             .find(|state| state.node == *node && !state.endpoint.is_empty());
-        let silent = || Kind::Unavailable.status(format!("node {node} is silent"));
+        let silent = || Kind::Unavailable.error(format!("node {node} is silent"));
         self.node(replica, node, &found.ok_or_else(silent)?.endpoint)
     }
 
     /// A call to a node failed. It may have moved: its endpoint is asked for again next time.
-    pub fn failed(&self, replica: &ReplicaId, node: &NodeId, status: Status) -> Status {
+    pub fn failed(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        error: impl Into<CallError>,
+    ) -> CallError {
+        let error = error.into();
         if matches!(
-            Kind::of(&status),
+            error.kind,
             Kind::Unavailable | Kind::TimedOut | Kind::Refused | Kind::Internal
         ) {
             self.nodes
@@ -192,7 +199,7 @@ impl Replicas {
                 .unwrap_or_else(PoisonError::into_inner)
                 .remove(&(replica.clone(), node.clone()));
         }
-        status
+        error
     }
 
     /// Which node is to take the file.
@@ -203,7 +210,7 @@ impl Replicas {
         upload: &UploadId,
         size: u64,
         avoid: &[NodeId],
-    ) -> Result<ChosenNode, Status> {
+    ) -> Result<ChosenNode, CallError> {
         let avoid = {
             let (members, now) = (self.lock_members(), self.standing.now());
             let foreign = members.foreign(&now, replica);
@@ -253,7 +260,7 @@ impl Replicas {
     }
 
     /// The nodes of a replica, as its monitor sees them; it is told which ones to miss.
-    pub async fn state(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, Status> {
+    pub async fn state(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
         let (mut nodes, now) = (self.heard(replica).await?, self.standing.now());
         for node in &mut nodes {
             people::mark_retired(&now, replica, node);
@@ -264,7 +271,7 @@ impl Replicas {
     }
 
     /// The same, in the nodes' own words.
-    async fn heard(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, Status> {
+    async fn heard(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
         let (members, volumes) = {
             let members = self.lock_members();
             let volumes = members.volumes.iter();
@@ -273,7 +280,7 @@ impl Replicas {
             (members.nodes.get(replica).cloned(), volumes)
         };
         let unknown =
-            || Kind::Unavailable.status(format!("the nodes of replica {replica} are not read yet"));
+            || Kind::Unavailable.error(format!("the nodes of replica {replica} are not read yet"));
         let now = self.standing.now();
         let volumes = known_volumes(volumes.iter().filter(|key| !now.volumes.contains_key(*key)));
         let in_service = |node: &&NodeId| !now.is_retired_node(replica, node);
@@ -290,7 +297,7 @@ impl Replicas {
         let mut monitor = self.monitor(replica)?;
         let answer = tokio::time::timeout(STATE, monitor.replica_state(request)).await;
         let late = |_elapsed| {
-            Kind::TimedOut.status(format!(
+            Kind::TimedOut.error(format!(
                 "the monitor of replica {replica} did not answer within {STATE:?}; see that it is running"
             ))
         };
@@ -315,7 +322,7 @@ impl Replicas {
     }
 
     /// Tells a monitor which nodes it has; gives those it has heard of, but for those of another replica.
-    pub async fn nodes_heard(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, Status> {
+    pub async fn nodes_heard(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, CallError> {
         let nodes = self.state(replica).await?.into_iter();
         let mut ids: Vec<NodeId> = nodes.map(|state| state.node).collect();
         let (members, now) = (self.lock_members(), self.standing.now());
@@ -369,9 +376,9 @@ fn describe(gap: &wire::Gap) -> String {
 }
 
 /// Why a replica does not have the file, from what the call said.
-pub fn failure(status: &Status, doing: &str) -> StoreFailure {
-    let said = status.message().to_owned();
-    match Kind::of(status) {
+pub fn failure(error: &CallError, doing: &str) -> StoreFailure {
+    let said = error.reason.clone();
+    match error.kind {
         Kind::NoSpace => StoreFailure::NoSpace,
         Kind::Exists => StoreFailure::Conflict,
         Kind::TimedOut => StoreFailure::TimedOut(doing.to_owned()),
@@ -431,9 +438,9 @@ mod tests {
             Replicas::new(&[], credentials(), Limits::default(), View::default()).unwrap();
         replicas.node(&one, &node, "127.0.0.1:1").unwrap();
         assert!(replicas.node_client(&one, &node).await.is_ok());
-        let status = replicas.node_client(&two, &node).await.unwrap_err();
-        assert_eq!(Kind::of(&status), Kind::Unavailable, "{status}");
-        let broken = Kind::Unavailable.status("broken");
+        let error = replicas.node_client(&two, &node).await.unwrap_err();
+        assert_eq!(error.kind, Kind::Unavailable, "{error}");
+        let broken = Kind::Unavailable.error("broken");
         drop(replicas.failed(&two, &node, broken));
         assert!(replicas.node_client(&one, &node).await.is_ok());
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use archive_ledger::standing::Now;
 use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use proto_archive::{convert as fields, wire};
-use tonic::{Status, Streaming};
+use tonic::Streaming;
 
 use super::copies::{copy, named};
 use super::{Copy, Replicas, describe, is_given_up};
@@ -35,7 +35,7 @@ impl Listing {
     }
 
     /// The next message; the last has its `end`.
-    pub async fn message(&mut self) -> Result<Option<wire::FilesResponse>, Status> {
+    pub async fn message(&mut self) -> Result<Option<wire::FilesResponse>, CallError> {
         let Some(mut message) = self.messages.message().await? else {
             return Ok(None);
         };
@@ -88,7 +88,7 @@ impl Replicas {
         &self,
         replica: &ReplicaId,
         node: &NodeId,
-    ) -> Result<ListedCopies, Status> {
+    ) -> Result<ListedCopies, CallError> {
         let mut client = self.node_client(replica, node).await?;
         let answer = client.files(wire::FilesRequest::default()).await;
         answer
@@ -96,11 +96,11 @@ impl Replicas {
                 let now = self.standing.now();
                 ListedCopies(Listing::new(replica, answer.into_inner(), now))
             })
-            .map_err(|status| self.failed(replica, node, status))
+            .map_err(|error| self.failed(replica, node, error))
     }
 
     /// Everything that the replica has, sorted by name, as it comes over the wire.
-    pub async fn listing(&self, replica: &ReplicaId, after: &str) -> Result<Listing, Status> {
+    pub async fn listing(&self, replica: &ReplicaId, after: &str) -> Result<Listing, CallError> {
         self.list(replica, after, false).await
     }
 
@@ -109,7 +109,7 @@ impl Replicas {
         replica: &ReplicaId,
         after: &str,
         on_disk: bool,
-    ) -> Result<Listing, Status> {
+    ) -> Result<Listing, CallError> {
         let request = wire::FilesRequest {
             after: after.to_owned(),
             only_findings: false,
@@ -121,7 +121,7 @@ impl Replicas {
     }
 
     /// Everything that the replica has, sorted by name, as its disks bear it out.
-    pub async fn copies(&self, replica: &ReplicaId) -> Result<ListedCopies, Status> {
+    pub async fn copies(&self, replica: &ReplicaId) -> Result<ListedCopies, CallError> {
         self.list(replica, "", true).await.map(ListedCopies)
     }
 
@@ -130,7 +130,7 @@ impl Replicas {
         &self,
         replica: &ReplicaId,
         node: &NodeId,
-    ) -> Result<ListedCopies, Status> {
+    ) -> Result<ListedCopies, CallError> {
         let mut client = self.node_client(replica, node).await?;
         let request = wire::FilesRequest {
             only_findings: true,
@@ -142,14 +142,14 @@ impl Replicas {
                 let now = self.standing.now();
                 ListedCopies(Listing::new(replica, answer.into_inner(), now))
             })
-            .map_err(|status| self.failed(replica, node, status))
+            .map_err(|error| self.failed(replica, node, error))
     }
 }
 
 impl ListedCopies {
     /// The next part. A listing that ends without its last part was cut, which is an error.
-    pub async fn next(&mut self) -> Result<Page, Status> {
-        let cut = || Kind::Unavailable.status("the listing ended before its end");
+    pub async fn next(&mut self) -> Result<Page, CallError> {
+        let cut = || Kind::Unavailable.error("the listing ended before its end");
         let message = self.0.message().await?.ok_or_else(cut)?;
         let copies = message.entries.iter().map(|entry| {
             Ok(ListedCopy {
@@ -158,7 +158,7 @@ impl ListedCopies {
             })
         });
         Ok(Page {
-            copies: copies.collect::<Result<_, Status>>()?,
+            copies: copies.collect::<Result<_, CallError>>()?,
             end: message.end.as_ref().map(end),
         })
     }

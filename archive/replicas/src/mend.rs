@@ -1,13 +1,12 @@
 //! Mending one copy: the groups that it lacks, each with its proof, and what became of it.
 
 use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use bytes::Bytes;
 use proto_archive::wire::mend_request::{Close, Open, Step};
 use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Status;
 
 use super::copies::copy;
 use super::{Copy, Replicas};
@@ -40,7 +39,7 @@ pub struct MendOrder {
 #[derive(Debug)]
 pub struct Mending {
     steps: Option<mpsc::Sender<wire::MendRequest>>,
-    answers: mpsc::Receiver<Result<Mended, Status>>,
+    answers: mpsc::Receiver<Result<Mended, CallError>>,
 }
 
 /// What a node says while it mends.
@@ -63,7 +62,7 @@ impl Replicas {
     pub async fn mend(
         &self,
         order: &MendOrder,
-    ) -> Result<(Mending, impl Future<Output = ()> + Send + use<'_>), Status> {
+    ) -> Result<(Mending, impl Future<Output = ()> + Send + use<'_>), CallError> {
         let mut client = self.node_client(&order.replica, &order.node).await?;
         let (steps, requests) = mpsc::channel(WINDOW);
         let (told, answers) = mpsc::channel(WINDOW);
@@ -82,7 +81,7 @@ impl Replicas {
                 let mut stream = client
                     .mend(ReceiverStream::new(requests))
                     .await
-                    .map_err(|status| self.failed(&replica, &node, status))?
+                    .map_err(|error| self.failed(&replica, &node, error))?
                     .into_inner();
                 while let Some(message) = stream.message().await? {
                     let mended = match &message.entry {
@@ -96,12 +95,12 @@ impl Replicas {
                         return Ok(());
                     }
                 }
-                Err(Kind::Unavailable.status("the node ended the repair without a result"))
+                Err(Kind::Unavailable.error("the node ended the repair without a result"))
             };
-            let ended: Result<(), Status> = ended.await;
-            if let Err(status) = ended {
+            let ended: Result<(), CallError> = ended.await;
+            if let Err(error) = ended {
                 // Whoever has its result does not listen any more.
-                drop(told.send(Err(status)).await);
+                drop(told.send(Err(error)).await);
             }
         };
         Ok((
@@ -116,7 +115,7 @@ impl Replicas {
 
 impl Mending {
     /// Sends the next part.
-    pub async fn segment(&self, offset: u64, length: u64, encoded: Bytes) -> Result<(), Status> {
+    pub async fn segment(&self, offset: u64, length: u64, encoded: Bytes) -> Result<(), CallError> {
         let segment = wire::Segment {
             offset,
             length,
@@ -126,28 +125,28 @@ impl Mending {
     }
 
     /// Says that all groups were sent: only this lets the node change anything.
-    pub async fn close(&mut self) -> Result<(), Status> {
+    pub async fn close(&mut self) -> Result<(), CallError> {
         self.step(Step::Close(Close {})).await?;
         self.steps = None;
         Ok(())
     }
 
     /// What the node says next.
-    pub async fn next(&mut self) -> Result<Mended, Status> {
-        let ended = || Kind::Unavailable.status("the node ended the repair without a result");
+    pub async fn next(&mut self) -> Result<Mended, CallError> {
+        let ended = || Kind::Unavailable.error("the node ended the repair without a result");
         self.answers.recv().await.ok_or_else(ended)?
     }
 
-    async fn step(&self, step: Step) -> Result<(), Status> {
-        let closed = || Kind::Internal.status("the repair was closed already");
+    async fn step(&self, step: Step) -> Result<(), CallError> {
+        let closed = || Kind::Internal.error("the repair was closed already");
         send(self.steps.as_ref().ok_or_else(closed)?, step).await
     }
 }
 
-async fn send(steps: &mpsc::Sender<wire::MendRequest>, step: Step) -> Result<(), Status> {
+async fn send(steps: &mpsc::Sender<wire::MendRequest>, step: Step) -> Result<(), CallError> {
     let message = wire::MendRequest { step: Some(step) };
     steps
         .send(message)
         .await
-        .map_err(|_closed| Kind::Unavailable.status("the node ended the repair"))
+        .map_err(|_closed| Kind::Unavailable.error("the node ended the repair"))
 }

@@ -1,14 +1,14 @@
 //! The nodes of a replica, and what their scrubs do.
 
 use archive_model::{NodeId, NodeState, ReplicaId};
+use archive_rpc::CallError;
 use proto_archive::wire;
-use tonic::Status;
 
 use super::Replicas;
 
 impl Replicas {
     /// The nodes of a replica that are in service. One that was retired may be switched off, and nobody misses it.
-    pub async fn nodes_in_service(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, Status> {
+    pub async fn nodes_in_service(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
         let mut nodes = self.state(replica).await?;
         nodes.retain(|node| !node.is_retired());
         Ok(nodes)
@@ -20,11 +20,11 @@ impl Replicas {
         replica: &ReplicaId,
         node: &NodeId,
         order: wire::ScrubRequest,
-    ) -> Result<wire::ScrubState, Status> {
+    ) -> Result<wire::ScrubState, CallError> {
         let mut client = self.node_client(replica, node).await?;
         let answer = client.scrub(order).await;
         answer
             .map(tonic::Response::into_inner)
-            .map_err(|status| self.failed(replica, node, status))
+            .map_err(|error| self.failed(replica, node, error))
     }
 }

@@ -9,11 +9,11 @@ use archive_ledger::standing::Now;
 use archive_model::{
     Approval, FileName, Mode, NodeId, NodeState, ReplicaId, Root, VolumeId, VolumeKey, VolumeState,
 };
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::{convert as fields, wire};
+use tonic::Streaming;
 use tonic::transport::Channel;
-use tonic::{Status, Streaming};
 
 use super::copies::copy;
 use super::{Copy, Replicas, describe, is_given_up};
@@ -50,10 +50,10 @@ impl Replicas {
         &self,
         replica: &ReplicaId,
         node: &NodeId,
-    ) -> Result<NodeClient<Channel>, Status> {
+    ) -> Result<NodeClient<Channel>, CallError> {
         let nodes = self.state(replica).await?;
         let silent =
-            || Kind::Unavailable.status(format!("node {node} of replica {replica} is silent"));
+            || Kind::Unavailable.error(format!("node {node} of replica {replica} is silent"));
         let found = nodes
             .iter()
             .find(|state| state.node == *node && state.alive)
@@ -70,7 +70,7 @@ impl Replicas {
         (node, volume): (&NodeId, &VolumeId),
         checksum: &Root,
         cause: &Cause,
-    ) -> Result<Aside, Status> {
+    ) -> Result<Aside, CallError> {
         let request = wire::PutAsideRequest {
             name: name.to_string(),
             volume: volume.to_string(),
@@ -91,7 +91,7 @@ impl Replicas {
         (node, volume): (&NodeId, &VolumeId),
         id: &str,
         cause: &Cause,
-    ) -> Result<(FileName, Copy), Status> {
+    ) -> Result<(FileName, Copy), CallError> {
         let mut client = self.live_node_client(replica, node).await?;
         let entry = client.take_back(attic_ref(volume, id, cause)).await?;
         let entry = entry.into_inner();
@@ -104,7 +104,7 @@ impl Replicas {
         place: &AtticPlace,
         checksum: Option<&Root>,
         cause: &Cause,
-    ) -> Result<u64, Status> {
+    ) -> Result<u64, CallError> {
         let mut client = self.live_node_client(&place.replica, &place.node).await?;
         let item = wire::AtticRef {
             checksum: checksum.map(fields::root_bytes).unwrap_or_default(),
@@ -115,7 +115,7 @@ impl Replicas {
     }
 
     /// Asks for the item at a place of an attic; none: there is no such item.
-    pub async fn attic_item(&self, place: &AtticPlace) -> Result<Option<AtticItem>, Status> {
+    pub async fn attic_item(&self, place: &AtticPlace) -> Result<Option<AtticItem>, CallError> {
         let mut messages = self.attic(&place.replica, &place.node, "").await?;
         while let Some(message) = messages.message().await? {
             let is_it = |item: &wire::AtticItem| {
@@ -133,7 +133,7 @@ impl Replicas {
             }
             let gaps = message.end.map(|end| end.gaps).unwrap_or_default();
             if let Some(gap) = gaps.iter().find(|gap| gap.volume == place.volume.as_str()) {
-                return Err(Kind::Unavailable.status(describe(gap)));
+                return Err(Kind::Unavailable.error(describe(gap)));
             }
         }
         Ok(None)
@@ -146,7 +146,7 @@ impl Replicas {
         name: &FileName,
         (node, volume): (&NodeId, &VolumeId),
         admission: &str,
-    ) -> Result<Copy, Status> {
+    ) -> Result<Copy, CallError> {
         let request = wire::AdoptRequest {
             name: name.to_string(),
             volume: volume.to_string(),
@@ -162,7 +162,7 @@ impl Replicas {
         replica: &ReplicaId,
         node: &NodeId,
         name: &str,
-    ) -> Result<Streaming<wire::AtticResponse>, Status> {
+    ) -> Result<Streaming<wire::AtticResponse>, CallError> {
         let request = wire::AtticRequest {
             name: name.to_owned(),
         };
@@ -171,9 +171,9 @@ impl Replicas {
     }
 
     /// Tells a node that a volume is out of service.
-    pub async fn tell_retired(&self, volume: &VolumeKey) -> Result<(), Status> {
+    pub async fn tell_retired(&self, volume: &VolumeKey) -> Result<(), CallError> {
         if self.reinstating().as_ref() == Some(volume) {
-            return Err(Kind::Busy.status(format!("{volume} comes back into service just now")));
+            return Err(Kind::Busy.error(format!("{volume} comes back into service just now")));
         }
         self.tell(volume, wire::set_volume_request::Order::Retire)
             .await
@@ -191,7 +191,7 @@ impl Replicas {
     }
 
     /// Tells a node that a retired volume is in service again.
-    pub async fn tell_reinstated(&self, volume: &VolumeKey) -> Result<(), Status> {
+    pub async fn tell_reinstated(&self, volume: &VolumeKey) -> Result<(), CallError> {
         self.tell(volume, wire::set_volume_request::Order::Reinstate)
             .await
     }
@@ -200,18 +200,19 @@ impl Replicas {
         &self,
         volume: &VolumeKey,
         order: wire::set_volume_request::Order,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let request = wire::SetVolumeRequest {
             order: order.into(),
             volume: volume.volume.to_string(),
             path: String::new(),
         };
         let mut client = self.live_node_client(&volume.replica, &volume.node).await?;
-        client.set_volume(request).await.map(drop)
+        client.set_volume(request).await?;
+        Ok(())
     }
 
     /// The volumes that have copies, as far as is recorded, and that their nodes do not report.
-    pub async fn unreported(&self, replica: &ReplicaId) -> Result<Vec<VolumeKey>, Status> {
+    pub async fn unreported(&self, replica: &ReplicaId) -> Result<Vec<VolumeKey>, CallError> {
         let mut volumes = Vec::new();
         for node in self.heard(replica).await? {
             let unreported = node.volumes.into_iter().filter(|one| one.unreported);
@@ -221,7 +222,10 @@ impl Replicas {
     }
 
     /// The volumes that live nodes of a replica still have in service.
-    pub async fn volumes_in_service(&self, replica: &ReplicaId) -> Result<Vec<VolumeKey>, Status> {
+    pub async fn volumes_in_service(
+        &self,
+        replica: &ReplicaId,
+    ) -> Result<Vec<VolumeKey>, CallError> {
         let mut volumes = Vec::new();
         for node in self.heard(replica).await? {
             let in_service = node.volumes.into_iter();

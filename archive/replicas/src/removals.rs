@@ -5,8 +5,9 @@
 
 use archive_ledger::restore::combine::Removal;
 use archive_model::{NodeId, ReplicaId};
+use archive_rpc::CallError;
 use proto_archive::{convert as fields, wire};
-use tonic::{Status, Streaming};
+use tonic::Streaming;
 
 use super::{Replicas, describe};
 
@@ -28,7 +29,11 @@ pub struct Page {
 
 impl Replicas {
     /// Asks a node for everything that people had removed from it.
-    pub async fn removals(&self, replica: &ReplicaId, node: &NodeId) -> Result<Removals, Status> {
+    pub async fn removals(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+    ) -> Result<Removals, CallError> {
         Ok(Removals {
             replica: replica.clone(),
             stream: self.attic(replica, node, "").await?,
@@ -38,7 +43,7 @@ impl Replicas {
 
 impl Removals {
     /// The next page; none: the stream has ended.
-    pub async fn next(&mut self) -> Result<Option<Page>, Status> {
+    pub async fn next(&mut self) -> Result<Option<Page>, CallError> {
         let Some(message) = self.stream.message().await? else {
             return Ok(None);
         };

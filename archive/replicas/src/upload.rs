@@ -1,7 +1,7 @@
 //! Uploads into one node: open, bytes, the admission.
 
 use archive_model::{FileName, NodeId, Root, UploadId};
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use bytes::Bytes;
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::upload_request::{Close, Open, Start, Step};
@@ -9,8 +9,8 @@ use proto_archive::wire::upload_response::Step as Answer;
 use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
 use tonic::transport::Channel;
-use tonic::{Status, Streaming};
 
 use super::Copy;
 use super::copies::copy;
@@ -44,7 +44,7 @@ pub struct Offer {
 
 impl Offer {
     /// Goes on after the first `offset` bytes; what the node has beyond them is forgotten.
-    pub async fn start(self, offset: u64) -> Result<Upload, Status> {
+    pub async fn start(self, offset: u64) -> Result<Upload, CallError> {
         send(&self.upload.steps, Step::Start(Start { offset })).await?;
         Ok(self.upload)
     }
@@ -66,7 +66,7 @@ impl ChosenNode {
         name: &FileName,
         size: u64,
         points: Vec<u64>,
-    ) -> Result<Opened, Status> {
+    ) -> Result<Opened, CallError> {
         let (steps, requests) = mpsc::channel(4);
         let open = Open {
             upload: upload.to_string(),
@@ -93,45 +93,50 @@ impl ChosenNode {
 
 impl Upload {
     /// Sends bytes, as fast as the node takes them. What the node said when it does not: why.
-    pub async fn data(&mut self, bytes: Bytes) -> Result<(), Status> {
+    pub async fn data(&mut self, bytes: Bytes) -> Result<(), CallError> {
         match send(&self.steps, Step::Data(bytes)).await {
             Ok(()) => Ok(()),
             // The stream broke; the reason waits on the other side.
-            Err(broken) => Err(self.answers.message().await.err().unwrap_or(broken)),
+            Err(broken) => Err(self.why().await.unwrap_or(broken)),
         }
     }
 
     /// Tells the node that the upload will not be continued, and waits for its answer, which is a refusal.
-    pub async fn forget(self) -> Result<(), Status> {
+    pub async fn forget(self) -> Result<(), CallError> {
         // On the wire, an empty admission says so.
         self.close("").await.map(drop)
     }
 
     /// Gives the admission and waits until the node has committed.
-    pub async fn close(mut self, admission: &str) -> Result<Copy, Status> {
+    pub async fn close(mut self, admission: &str) -> Result<Copy, CallError> {
         let close = Close {
             admission: admission.to_owned(),
         };
         if let Err(broken) = send(&self.steps, Step::Close(close)).await {
-            return Err(self.answers.message().await.err().unwrap_or(broken));
+            return Err(self.why().await.unwrap_or(broken));
         }
         match next(&mut self.answers).await? {
             Answer::Stored(entry) => copy(&entry),
-            Answer::Ready(_) => Err(Kind::Internal.status("the node said `ready` to `close`")),
+            Answer::Ready(_) => Err(Kind::Internal.error("the node said `ready` to `close`")),
         }
+    }
+
+    /// What the node said before its stream broke.
+    async fn why(&mut self) -> Option<CallError> {
+        self.answers.message().await.err().map(CallError::from)
     }
 }
 
-async fn send(steps: &mpsc::Sender<wire::UploadRequest>, step: Step) -> Result<(), Status> {
+async fn send(steps: &mpsc::Sender<wire::UploadRequest>, step: Step) -> Result<(), CallError> {
     let message = wire::UploadRequest { step: Some(step) };
     steps
         .send(message)
         .await
-        .map_err(|_closed| Kind::Unavailable.status("the node ended the upload"))
+        .map_err(|_closed| Kind::Unavailable.error("the node ended the upload"))
 }
 
-async fn next(answers: &mut Streaming<wire::UploadResponse>) -> Result<Answer, Status> {
-    let ended = || Kind::Unavailable.status("the node ended the upload without an answer");
+async fn next(answers: &mut Streaming<wire::UploadResponse>) -> Result<Answer, CallError> {
+    let ended = || Kind::Unavailable.error("the node ended the upload without an answer");
     answers
         .message()
         .await?

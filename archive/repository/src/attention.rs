@@ -106,7 +106,7 @@ impl Attention {
         let asked = self.own.replicas.nodes_in_service(replica);
         let said = match self.own.clock.timeout(PATIENCE, asked).await {
             Ok(Ok(nodes)) => Ok(nodes),
-            Ok(Err(status)) => Err(status.message().to_owned()),
+            Ok(Err(error)) => Err(error.reason),
             Err(late) => Err(late.to_string()),
         };
         known(replica, &said, self.own.clock.now())

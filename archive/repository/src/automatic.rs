@@ -20,8 +20,8 @@ use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
 use archive_ledger::anomalies::{AnomalyRow, Finder};
 use archive_model::{AnomalyKind, NodeId, NodeState, ReplicaId};
 use archive_replicas::CopyCondition;
+use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
-use tonic::Status;
 
 use crate::mending::{Mandate, Outcome};
 use crate::preserver::{Errand, Preserver};
@@ -71,7 +71,7 @@ impl Automatic {
     }
 
     /// Looks at the nodes of every replica: what they find, how their volumes are.
-    async fn watch(&mut self) -> Result<(), Status> {
+    async fn watch(&mut self) -> Result<(), CallError> {
         for spec in self.own.in_service() {
             let replica = &spec.id;
             let reports = self.own.replicas.nodes_in_service(replica);
@@ -90,8 +90,8 @@ impl Automatic {
                 }
                 match self.file_findings(replica, &node.node).await {
                     Ok(()) => drop(self.stamps.insert(key, node.findings_stamp)),
-                    Err(status) => {
-                        tracing::warn!(%replica, node = %node.node, %status, "what a node has found cannot be read");
+                    Err(error) => {
+                        tracing::warn!(%replica, node = %node.node, %error, "what a node has found cannot be read");
                     }
                 }
             }
@@ -109,9 +109,9 @@ impl Automatic {
     }
 
     /// Files what a node's scrub has found. What seems missing or unexpected is looked at once more.
-    async fn file_findings(&self, replica: &ReplicaId, node: &NodeId) -> Result<(), Status> {
+    async fn file_findings(&self, replica: &ReplicaId, node: &NodeId) -> Result<(), CallError> {
         let late = |late: archive_daemon::clock::TimedOut| {
-            archive_rpc::Kind::TimedOut.status(late.to_string())
+            archive_rpc::Kind::TimedOut.error(late.to_string())
         };
         let (clock, stall) = (&self.own.clock, self.own.stall);
         let opening = self.own.replicas.findings(replica, node);
@@ -141,7 +141,7 @@ impl Automatic {
     }
 
     /// Asks the rule about every open anomaly, and hands out what it says.
-    async fn hand_out(&mut self) -> Result<(), Status> {
+    async fn hand_out(&mut self) -> Result<(), CallError> {
         let (own, hands, volumes) = (
             self.own.clone(),
             Arc::clone(&self.hands),
@@ -196,8 +196,8 @@ impl Automatic {
                 () = stop.cancelled() => Ok(true),
                 done = Box::pin(work) => done,
             };
-            let is_done = done.unwrap_or_else(|status| {
-                tracing::warn!(file = %row.file, replica = %row.replica, %status, "automatic repair failed");
+            let is_done = done.unwrap_or_else(|error| {
+                tracing::warn!(file = %row.file, replica = %row.replica, %error, "automatic repair failed");
                 false
             });
             locked(&hands).ended(id, is_done, own.clock.now());
@@ -259,7 +259,7 @@ impl Preserver {
     }
 
     /// Looks a second time, past every cache; `false`: that told nothing, because nobody could look.
-    async fn confirm(&self, row: &AnomalyRow, errand: &Errand) -> Result<bool, Status> {
+    async fn confirm(&self, row: &AnomalyRow, errand: &Errand) -> Result<bool, CallError> {
         let place = row.filed.node.as_ref().zip(row.filed.volume.as_ref());
         let is_damage = matches!(
             row.filed.kind,
@@ -279,7 +279,7 @@ impl Preserver {
         Ok(turn::has_told(row, &now))
     }
 
-    async fn repair_by_itself(&self, row: &AnomalyRow) -> Result<bool, Status> {
+    async fn repair_by_itself(&self, row: &AnomalyRow) -> Result<bool, CallError> {
         let mandate = Mandate {
             who: Arc::clone(&self.own),
             why: format!(

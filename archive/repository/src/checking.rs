@@ -19,12 +19,11 @@ use std::time::Duration;
 use archive_ledger::anomalies::{AnomalyRow, Found};
 use archive_model::{AnomalyKind, FileName, NamePattern, NodeId, ReplicaId, ReplicaKind, VolumeId};
 use archive_replicas::Located;
-use archive_rpc::Kind;
 use archive_rpc::answers::{Progress, UNREAD};
+use archive_rpc::{CallError, Kind};
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
-use tonic::Status;
 
 use crate::preserver::{Errand, Preserver};
 use crate::tables::feed_rows;
@@ -40,7 +39,7 @@ const MOST_REMEMBERED: usize = 10_000;
 const WINDOW: usize = 256;
 
 /// A part of a check that runs beside others.
-type Boxed<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send + 'a>>;
+type Boxed<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send + 'a>>;
 
 /// What is to be checked.
 #[derive(Clone, Debug)]
@@ -151,12 +150,12 @@ impl Preserver {
         &self,
         order: &CheckOrder,
         steps: &mpsc::Sender<CheckStep>,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let in_service = self.in_service();
         let known = |id: &ReplicaId| in_service.iter().any(|spec| spec.id == *id);
         if let Some(unknown) = order.replica.as_ref().filter(|id| !known(id)) {
             let said = format!("replica {unknown} is not in the settings, or retired");
-            return Err(Kind::NotFound.status(said));
+            return Err(Kind::NotFound.error(said));
         }
         let chosen = in_service
             .iter()
@@ -199,7 +198,7 @@ impl Preserver {
         }
         for name in &order.selection.names {
             if self.record(name).await?.is_none() && self.filed(name).await?.is_empty() {
-                return Err(Kind::NotFound.status(format!("{name} is not in the archive")));
+                return Err(Kind::NotFound.error(format!("{name} is not in the archive")));
             }
         }
         Ok(())
@@ -208,16 +207,20 @@ impl Preserver {
 
 impl Preserver {
     /// Tells a step to the caller.
-    async fn step(&self, steps: &mpsc::Sender<CheckStep>, step: CheckStep) -> Result<(), Status> {
+    async fn step(
+        &self,
+        steps: &mpsc::Sender<CheckStep>,
+        step: CheckStep,
+    ) -> Result<(), CallError> {
         match self.clock.timeout(UNREAD, steps.send(step)).await {
-            Ok(sent) => sent.map_err(|_gone| Status::cancelled("the caller is gone")),
-            Err(_late) => Err(Kind::TimedOut.status("the caller does not read")),
+            Ok(sent) => sent.map_err(|_gone| Kind::Unavailable.error("the caller is gone")),
+            Err(_late) => Err(Kind::TimedOut.error("the caller does not read")),
         }
     }
 }
 
 impl Pass<'_> {
-    async fn run(&self, keeps_bytes: bool) -> Result<ReplicaReport, Status> {
+    async fn run(&self, keeps_bytes: bool) -> Result<ReplicaReport, CallError> {
         let is_heard = if self.order.selection.names.is_empty() {
             self.while_telling(self.compare_all()).await?
         } else {
@@ -258,7 +261,7 @@ impl Pass<'_> {
     }
 
     /// Each selected name by itself.
-    async fn compare_names(&self) -> Result<(), Status> {
+    async fn compare_names(&self) -> Result<(), CallError> {
         for name in &self.order.selection.names {
             if self.order.selection.has(name) {
                 self.compared.fetch_add(1, Ordering::Relaxed);
@@ -269,7 +272,7 @@ impl Pass<'_> {
     }
 
     /// Looks at one name, files, tells; where it is.
-    async fn look(&self, name: &FileName) -> Result<Located, Status> {
+    async fn look(&self, name: &FileName) -> Result<Located, CallError> {
         let looking = self
             .own
             .look_and_file(&self.replica, name, &self.order.errand);
@@ -312,7 +315,7 @@ impl Pass<'_> {
     }
 
     /// What was filed before this check, and was not found again by it: is it gone?
-    async fn close_what_is_gone(&self) -> Result<(), Status> {
+    async fn close_what_is_gone(&self) -> Result<(), CallError> {
         let (rows, mut old) = mpsc::channel(WINDOW);
         let (own, replica, started) = (self.own.clone(), self.replica.clone(), self.started);
         let selection = self.order.selection.clone();
@@ -347,7 +350,7 @@ impl Pass<'_> {
     }
 
     /// Tells of what is filed now, each once.
-    async fn tell(&self, found: Found) -> Result<(), Status> {
+    async fn tell(&self, found: Found) -> Result<(), CallError> {
         for row in found.open {
             if matches!(row.filed.kind, AnomalyKind::Lost(_)) {
                 let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -367,8 +370,8 @@ impl Pass<'_> {
     /// Does `work`, and says now and then how far it is; so it is noticed when nobody listens any more.
     async fn while_telling<T>(
         &self,
-        work: impl Future<Output = Result<T, Status>>,
-    ) -> Result<T, Status> {
+        work: impl Future<Output = Result<T, CallError>>,
+    ) -> Result<T, CallError> {
         let mut work = Box::pin(work);
         loop {
             match self.own.clock.timeout(PROGRESS, &mut work).await {
@@ -391,7 +394,7 @@ impl Pass<'_> {
         is_new
     }
 
-    async fn step(&self, step: CheckStep) -> Result<(), Status> {
+    async fn step(&self, step: CheckStep) -> Result<(), CallError> {
         self.own.step(self.steps, step).await
     }
 

@@ -109,8 +109,8 @@ impl Membership {
             if now.volumes.contains_key(&volume) {
                 match self.replicas.tell_retired(&volume).await {
                     Ok(()) => tracing::info!(%volume, "a node retires a volume"),
-                    Err(status) => {
-                        tracing::debug!(%volume, %status, "a node does not retire a volume yet");
+                    Err(error) => {
+                        tracing::debug!(%volume, %error, "a node does not retire a volume yet");
                     }
                 }
             }

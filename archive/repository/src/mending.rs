@@ -20,9 +20,8 @@ use std::sync::Arc;
 use archive_decisions::repair::{Patient, Plan, plan};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, NodeId, ReplicaId, VolumeId};
-use archive_rpc::Kind;
+use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
-use tonic::Status;
 
 use crate::preserver::{Errand, Preserver};
 use crate::tables::with_tables;
@@ -124,7 +123,7 @@ impl Preserver {
         row: &AnomalyRow,
         mandate: &Mandate,
         told: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Done, Status> {
+    ) -> Result<Done, CallError> {
         let Some(_claim) = self.repairing.claim(&row.file, MOST_REPAIRS) else {
             let what = "it is being repaired, or too many others are; ask again later";
             return Ok(Done::of(Outcome::Waiting, what));
@@ -143,7 +142,7 @@ impl Preserver {
         row: &AnomalyRow,
         mandate: &Mandate,
         told: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Done, Status> {
+    ) -> Result<Done, CallError> {
         let mut left = PLANS;
         loop {
             left -= 1;
@@ -203,7 +202,7 @@ impl Preserver {
         row: &AnomalyRow,
         mandate: &Mandate,
         told: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Again, Status> {
+    ) -> Result<Again, CallError> {
         let done = |outcome, what: &str| Ok(Again::Done(Done::of(outcome, what)));
         let Some(content) = self
             .record(&row.file)
@@ -289,8 +288,8 @@ impl Preserver {
         let verified = self.verify(place, &row.file, content.size, told).await;
         let copy = match verified {
             Ok(copy) => copy,
-            Err(status) => {
-                let what = format!("the copy cannot be read again: {}", status.message());
+            Err(error) => {
+                let what = format!("the copy cannot be read again: {}", error.reason);
                 return done(Outcome::Waiting, &what);
             }
         };
@@ -308,14 +307,4 @@ impl Preserver {
 /// Whether every volume looked, and none has the file.
 const fn is_absence(kind: &AnomalyKind) -> bool {
     matches!(kind, AnomalyKind::Missing | AnomalyKind::Incomplete)
-}
-
-/// What a part said, for people.
-fn said(status: &Status) -> String {
-    let is_unknown = status.code() == tonic::Code::Unimplemented;
-    if is_unknown && Kind::of(status) == Kind::Invalid {
-        "the node is of an older version, which cannot do this; upgrade it".to_owned()
-    } else {
-        status.message().to_owned()
-    }
 }

@@ -25,11 +25,10 @@ use archive_daemon::{Chance, Step, Worker, WorkerError};
 use archive_decisions::store::{Event, ReplicaSpec};
 use archive_durable::{DiskError, directory};
 use archive_model::{FileName, NodeId, ReplicaId};
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
-use tonic::Status;
 
 use crate::tables::{admin_failed, blocking, file_row, with_tables};
 use archive_ledger::admin::{Admin, AdminRow, AuditLine};
@@ -101,23 +100,23 @@ impl People {
         act: Act,
         reason: String,
         person: Person,
-    ) -> Result<Request, Status> {
+    ) -> Result<Request, CallError> {
         // Who may not ask is not told what there is.
         let now = self.now();
         Request::ask(0, act.clone(), &reason, &person, now).map_err(not_allowed)?;
         let act = self.bound(act).await?;
-        if let Err(status) = self.possible(&act).await {
-            if Kind::of(&status) == Kind::Mismatch {
-                tracing::warn!(%act, %status, "an act was refused");
+        if let Err(error) = self.possible(&act).await {
+            if error.kind == Kind::Mismatch {
+                tracing::warn!(%act, %error, "an act was refused");
                 let who = person.acting(act.askers()).unwrap_or_default();
                 self.note(
                     who,
                     act.file().cloned(),
-                    format!("refused: {act}: {}", status.message()),
+                    format!("refused: {act}: {}", error.reason),
                 )
                 .await?;
             }
-            return Err(status);
+            return Err(error);
         }
         self.with_requests(move |requests| requests.ask(act, &reason, &person, now))
             .await
@@ -128,7 +127,7 @@ impl People {
         self: &Arc<Self>,
         id: String,
         person: Person,
-    ) -> Result<Request, Status> {
+    ) -> Result<Request, CallError> {
         let now = self.now();
         let approved = self.with_requests(move |requests| requests.approve(&id, &person, now));
         let request = approved.await?;
@@ -140,38 +139,36 @@ impl People {
             Ok(())
         });
         told.await.map_err(|_stopped| {
-            Kind::Unavailable.status("the repository is stopping; the act goes on when it starts")
+            Kind::Unavailable.error("the repository is stopping; the act goes on when it starts")
         })
     }
 
     /// Who asked takes the request back.
-    pub(crate) async fn withdraw(&self, id: String, person: Person) -> Result<Request, Status> {
+    pub(crate) async fn withdraw(&self, id: String, person: Person) -> Result<Request, CallError> {
         let now = self.now();
         self.with_requests(move |requests| requests.withdraw(&id, &person, now))
             .await
     }
 
     /// Every request.
-    pub(crate) async fn all(&self) -> Result<Vec<Request>, Status> {
+    pub(crate) async fn all(&self) -> Result<Vec<Request>, CallError> {
         let now = self.now();
         self.with_requests(move |requests| requests.all(now)).await
     }
 
     /// Does an approved act and remembers what came of it.
-    async fn finish(&self, request: Request, patience: Duration) -> Result<Request, Status> {
+    async fn finish(&self, request: Request, patience: Duration) -> Result<Request, CallError> {
         let _acting = self.acting.lock().await;
         // A part that has gone silent is noticed late: its time begins then.
         let mut until = None;
         let result = loop {
             match self.perform(&request).await {
                 Ok(done) => break Ok(done),
-                Err(status) => {
+                Err(error) => {
                     let now = self.transfers.clock.instant();
-                    if !Kind::of(&status).is_passing()
-                        || now >= *until.get_or_insert(now + patience)
-                    {
-                        tracing::warn!(request = request.id(), act = %request.act, %status, "an approved act failed");
-                        break Err(status.message().to_owned());
+                    if !error.kind.is_passing() || now >= *until.get_or_insert(now + patience) {
+                        tracing::warn!(request = request.id(), act = %request.act, %error, "an approved act failed");
+                        break Err(error.reason);
                     }
                     self.transfers.clock.sleep(PAUSE).await;
                 }
@@ -186,14 +183,18 @@ impl People {
     async fn with_requests<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Requests) -> Result<T, RequestError> + Send + 'static,
-    ) -> Result<T, Status> {
+    ) -> Result<T, CallError> {
         let requests = self.requests.clone();
         let done = blocking(move || work(&requests)).await?;
         done.map_err(|error| failed(&error))
     }
 
     /// Runs until it is done or the repository stops.
-    fn spawn(&self, name: &str, work: impl Future<Output = Result<(), Status>> + Send + 'static) {
+    fn spawn(
+        &self,
+        name: &str,
+        work: impl Future<Output = Result<(), CallError>> + Send + 'static,
+    ) {
         let stop = self.transfers.tasks.stop();
         self.transfers.tasks.spawn_once(name, async move {
             tokio::select! {
@@ -209,7 +210,7 @@ impl People {
         who: String,
         file: Option<FileName>,
         what: String,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let (admin, line) = (self.admin.clone(), self.line(who, file, what));
         with_tables(move || admin.note(line)).await
     }
@@ -224,7 +225,7 @@ impl People {
         }
     }
 
-    pub(crate) async fn row(&self, name: &FileName) -> Result<Option<AdminRow>, Status> {
+    pub(crate) async fn row(&self, name: &FileName) -> Result<Option<AdminRow>, CallError> {
         file_row(&self.admin, name).await
     }
 
@@ -234,17 +235,17 @@ impl People {
         name: &FileName,
         event: Event,
         who: &str,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let mail = &self.transfers.mail;
         if mail.order(name.clone(), event, who.to_owned()).await {
             Ok(())
         } else {
-            Err(Kind::Unavailable.status("the repository is stopping"))
+            Err(Kind::Unavailable.error("the repository is stopping"))
         }
     }
 
     /// The nodes of a replica: those that are remembered, and those that its monitor hears and nobody has remembered yet.
-    pub(crate) async fn nodes_of(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, Status> {
+    pub(crate) async fn nodes_of(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, CallError> {
         let (admin, id) = (self.admin.clone(), replica.clone());
         let mut nodes = with_tables(move || admin.nodes(&id)).await?;
         let (clock, limit) = (&self.transfers.clock, self.transfers.stall);
@@ -277,11 +278,11 @@ impl Worker for Expire {
     }
 }
 
-pub(crate) fn not_allowed(error: archive_ledger::requests::NotAllowed) -> Status {
+pub(crate) fn not_allowed(error: archive_ledger::requests::NotAllowed) -> CallError {
     failed(&RequestError::NotAllowed(error))
 }
 
-fn failed(error: &RequestError) -> Status {
+fn failed(error: &RequestError) -> CallError {
     use archive_ledger::requests::NotAllowed;
     match error {
         RequestError::NotAllowed(NotAllowed::Reason) => Kind::Invalid,
@@ -295,5 +296,5 @@ fn failed(error: &RequestError) -> Status {
         RequestError::Unknown(_) => Kind::NotFound,
         RequestError::Admin(error) => return admin_failed(error),
     }
-    .status(error.to_string())
+    .error(error.to_string())
 }

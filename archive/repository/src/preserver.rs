@@ -25,11 +25,10 @@ use archive_ledger::anomalies::{
 use archive_ledger::standing::View;
 use archive_model::{FileName, Groups, NodeId, ReplicaId, VolumeId};
 use archive_replicas::{Copy, Replicas, Verified};
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::Assembler;
 use archive_stores::limits;
 use archive_stores::mail::Mail;
-use tonic::Status;
 
 use crate::metrics::Instruments;
 use crate::settings::ReplicaSettings;
@@ -96,12 +95,12 @@ impl Preserver {
         name: &FileName,
         size: u64,
         mut told: impl FnMut(u64) + Send,
-    ) -> Result<Copy, Status> {
+    ) -> Result<Copy, CallError> {
         let until = self.clock.instant() + self.stall;
         loop {
             let verified = self.verify_once(place, name, size, &mut told).await;
             match verified {
-                Err(status) if Kind::of(&status) == Kind::Busy && self.clock.instant() < until => {
+                Err(error) if error.kind == Kind::Busy && self.clock.instant() < until => {
                     self.clock.sleep(BUSY).await;
                 }
                 other => return other,
@@ -115,14 +114,14 @@ impl Preserver {
         name: &FileName,
         size: u64,
         told: &mut (impl FnMut(u64) + Send),
-    ) -> Result<Copy, Status> {
+    ) -> Result<Copy, CallError> {
         let limit = limits::reading(size);
         let opening = self.replicas.verify(replica, node, name, volume);
         let opened = self.clock.timeout(self.stall, opening).await;
-        let mut verifying = opened.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
+        let mut verifying = opened.map_err(|late| Kind::TimedOut.error(late.to_string()))??;
         loop {
             let said = self.clock.timeout(limit, verifying.next()).await;
-            match said.map_err(|late| Kind::TimedOut.status(late.to_string()))?? {
+            match said.map_err(|late| Kind::TimedOut.error(late.to_string()))?? {
                 Verified::Progress(bytes) => told(bytes),
                 Verified::Done(verified) => return Ok(verified.copy),
             }
@@ -136,7 +135,7 @@ impl Preserver {
         name: &FileName,
         copy: &Copy,
         errand: &Errand,
-    ) -> Result<Found, Status> {
+    ) -> Result<Found, CallError> {
         let record = self.record(name).await?;
         let content = record.as_ref().and_then(|record| record.content.as_ref());
         let is_admitted = content.is_some_and(|content| Some(content.root) == copy.root);
@@ -179,7 +178,7 @@ impl Preserver {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-    ) -> Result<Vec<Filed>, Status> {
+    ) -> Result<Vec<Filed>, CallError> {
         let (anomalies, file) = (Arc::clone(&self.anomalies), name.clone());
         let rows = with_tables(move || anomalies.rows_of(&file))
             .await?
@@ -195,7 +194,7 @@ impl Preserver {
         name: &FileName,
         mut found: Found,
         errand: &Errand,
-    ) -> Result<Found, Status> {
+    ) -> Result<Found, CallError> {
         if found.open.iter().any(|row| needs_repair(&row.filed.kind)) {
             let filing = Box::pin(self.file_losses(name, errand));
             found.open.extend(filing.await?);
@@ -210,7 +209,7 @@ impl Preserver {
         name: &FileName,
         look: Look,
         errand: &Errand,
-    ) -> Result<Found, Status> {
+    ) -> Result<Found, CallError> {
         file_look(&self.anomalies, (replica, name), look, &errand.who).await
     }
 
@@ -222,7 +221,7 @@ impl Preserver {
         look: Look,
         errand: &Errand,
         is_so: impl FnOnce(Option<&FileRecord>, &[AnomalyRow]) -> bool + Send + 'static,
-    ) -> Result<Option<Found>, Status> {
+    ) -> Result<Option<Found>, CallError> {
         let (anomalies, who) = (Arc::clone(&self.anomalies), Arc::clone(&errand.who));
         let (replica, name) = (replica.clone(), name.clone());
         with_tables(move || {
@@ -237,13 +236,13 @@ impl Preserver {
     }
 
     /// What is filed of a file.
-    pub(crate) async fn filed(&self, name: &FileName) -> Result<Vec<AnomalyRow>, Status> {
+    pub(crate) async fn filed(&self, name: &FileName) -> Result<Vec<AnomalyRow>, CallError> {
         let (anomalies, name) = (Arc::clone(&self.anomalies), name.clone());
         with_tables(move || anomalies.rows_of(&name)).await
     }
 
     /// The record of a file, as it is now.
-    pub(crate) async fn record(&self, name: &FileName) -> Result<Option<FileRecord>, Status> {
+    pub(crate) async fn record(&self, name: &FileName) -> Result<Option<FileRecord>, CallError> {
         let row = file_row(&self.admin, name).await?;
         Ok(row.map(|row| row.record))
     }
@@ -269,10 +268,10 @@ impl Preserver {
             let verified = own.verify(place, &name, 0, |_| {}).await;
             let filed = match verified {
                 Ok(copy) => own.file_verified(&replica, &name, &copy, &errand).await,
-                Err(status) => Err(status),
+                Err(error) => Err(error),
             };
-            if let Err(status) = filed {
-                tracing::warn!(file = %name, %replica, %node, %status, "a copy that showed damage cannot be looked at; the next scrub or check will");
+            if let Err(error) = filed {
+                tracing::warn!(file = %name, %replica, %node, %error, "a copy that showed damage cannot be looked at; the next scrub or check will");
             }
         });
     }

@@ -29,7 +29,7 @@ use archive_ledger::standing::View;
 use archive_model::{FileName, NodeId, NodeState, ReplicaId};
 use archive_proof::TrustFile;
 use archive_replicas::{Admissions, Replicas};
-use archive_rpc::Limits;
+use archive_rpc::{CallError, Limits};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
@@ -373,11 +373,11 @@ impl Work {
         Ok(())
     }
 
-    fn wait<T>(&self, asked: impl Future<Output = Result<T, tonic::Status>>) -> Result<T, String> {
+    fn wait<T>(&self, asked: impl Future<Output = Result<T, CallError>>) -> Result<T, String> {
         let answered = self.runtime.block_on(self.clock.timeout(PATIENCE, asked));
         answered
             .map_err(|late| late.to_string())?
-            .map_err(|status| status.message().to_owned())
+            .map_err(|error| error.reason)
     }
 }
 

@@ -11,10 +11,10 @@ use std::time::Duration;
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::{DbError, Table, Text, Value};
 use archive_model::ReplicaId;
+use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
-use tonic::Status;
 
 use crate::checking::{CheckOrder, CheckStep, ReplicaReport, Selection};
 use crate::preserver::{Errand, Preserver};
@@ -152,8 +152,8 @@ impl Schedule {
             };
             let is_whole = match &checked {
                 Some(Ok(report)) => report.as_ref().is_some_and(|report| report.gaps.is_empty()),
-                Some(Err(status)) => {
-                    tracing::warn!(%replica, %status, "a scheduled check failed");
+                Some(Err(error)) => {
+                    tracing::warn!(%replica, %error, "a scheduled check failed");
                     false
                 }
                 // It is due again at the next start.
@@ -168,8 +168,8 @@ impl Schedule {
             };
             let admin = own.admin.clone();
             let kept = with_tables(move || put(&admin, &table, &key(kind, &replica), &last)).await;
-            if let Err(status) = kept {
-                tracing::error!(%status, "that a check was done cannot be remembered");
+            if let Err(error) = kept {
+                tracing::error!(%error, "that a check was done cannot be remembered");
             }
             if over.send(()).is_err() {
                 tracing::debug!("the schedule has stopped");
@@ -183,7 +183,7 @@ async fn run(
     own: &Preserver,
     kind: usize,
     replica: &ReplicaId,
-) -> Result<Option<ReplicaReport>, Status> {
+) -> Result<Option<ReplicaReport>, CallError> {
     let order = CheckOrder {
         reads_bytes: kind == 1,
         challenges: false,

@@ -2,6 +2,7 @@
 
 use tonic::Status;
 
+use crate::call_error::CallError;
 use crate::status::Kind;
 
 /// Why a message could not be understood.
@@ -24,6 +25,12 @@ impl InvalidMessage {
     pub fn invalid(field: &'static str, reason: impl Into<String>) -> Self {
         let reason = reason.into();
         Self { field, reason }
+    }
+}
+
+impl From<InvalidMessage> for CallError {
+    fn from(error: InvalidMessage) -> Self {
+        Kind::Invalid.error(error.to_string())
     }
 }
 

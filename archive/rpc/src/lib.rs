@@ -25,6 +25,7 @@
 mod accept;
 pub mod answers;
 pub mod browser;
+mod call_error;
 mod callers;
 pub mod connect;
 mod guard;
@@ -46,6 +47,7 @@ pub mod verify;
 
 pub use answers::{AnswerStream, Answers};
 pub use browser::{BrowserAcceptor, BrowserError, BrowserOptions, BrowserStream, SiteError};
+pub use call_error::CallError;
 pub use connect::{ConnectError, connect, connect_lazy};
 pub use identity::{Identity, InvalidIdentity};
 pub use idle::Idle;

@@ -20,8 +20,7 @@ use archive_model::groups::GROUP_SIZE;
 use archive_model::{Groups, NodeId, ReplicaId};
 use archive_proof::decode;
 use archive_replicas::{ReadSegments, Replicas, Segment};
-use archive_rpc::Kind;
-use tonic::Status;
+use archive_rpc::{CallError, Kind};
 
 pub use self::donors::DonorLoad;
 use self::donors::{Candidate, CountedRead, Refusal};
@@ -74,12 +73,12 @@ struct Open {
 enum Failure {
     /// It takes long, and somebody else can be asked.
     Slow,
-    Refused(Status),
+    Refused(CallError),
 }
 
-impl From<Status> for Failure {
-    fn from(status: Status) -> Self {
-        Self::Refused(status)
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self::Refused(error)
     }
 }
 
@@ -220,12 +219,12 @@ impl Assembly {
     async fn within<T>(
         &self,
         patience: Duration,
-        doing: impl Future<Output = Result<T, Status>>,
+        doing: impl Future<Output = Result<T, CallError>>,
     ) -> Result<T, Failure> {
         match self.of.clock.timeout(patience, doing).await {
             Ok(done) => Ok(done?),
             Err(_slow) if patience < self.of.stall => Err(Failure::Slow),
-            Err(late) => Err(Kind::TimedOut.status(late.to_string()).into()),
+            Err(late) => Err(Kind::TimedOut.error(late.to_string()).into()),
         }
     }
 
@@ -260,7 +259,7 @@ impl Assembly {
         })
     }
 
-    async fn locate(&self, replica: &ReplicaId) -> Result<NodeId, Status> {
+    async fn locate(&self, replica: &ReplicaId) -> Result<NodeId, CallError> {
         let located = self.of.replicas.locate(replica, &self.wanted.name).await?;
         let right = |copy: &&archive_replicas::Copy| {
             copy.is_readable() && copy.root == Some(self.wanted.root)
@@ -271,8 +270,8 @@ impl Assembly {
             .or_else(|| copies().next());
         match (best, &located.silent) {
             (Some(copy), _) => Ok(copy.node.clone()),
-            (None, Some(silent)) => Err(Kind::Unavailable.status(silent.clone())),
-            (None, None) => Err(Kind::NotFound.status("it has no copy")),
+            (None, Some(silent)) => Err(Kind::Unavailable.error(silent.clone())),
+            (None, None) => Err(Kind::NotFound.error("it has no copy")),
         }
     }
 
@@ -280,7 +279,7 @@ impl Assembly {
     async fn receive(&self, open: &mut Open, offset: u64) -> Result<Proven, Failure> {
         let patience = self.patience(open.index, offset);
         let message = self.within(patience, open.segments.next()).await?;
-        let ended = || Kind::Unavailable.status("the node ended before the range did");
+        let ended = || Kind::Unavailable.error("the node ended before the range did");
         let Segment {
             offset: begin,
             length,
@@ -289,7 +288,7 @@ impl Assembly {
         let end = begin.saturating_add(length);
         if begin != offset || length == 0 || end > open.until || length > LONGEST_SEGMENT {
             let said = "the node sent another range than asked for";
-            return Err(Kind::Internal.status(said).into());
+            return Err(Kind::Internal.error(said).into());
         }
         let mut bytes = Vec::new();
         let proven = decode(
@@ -305,7 +304,7 @@ impl Assembly {
             },
         );
         // An honest node checks what it sends: damage of its disk is told, not sent.
-        proven.map_err(|error| Kind::Internal.status(format!("what the node sent: {error}")))?;
+        proven.map_err(|error| Kind::Internal.error(format!("what the node sent: {error}")))?;
         Ok(Proven {
             offset,
             length,
@@ -317,7 +316,7 @@ impl Assembly {
     /// A donor did not give what was asked of it, or took long.
     fn failed(&mut self, index: usize, until: u64, failure: Failure) {
         match failure {
-            Failure::Refused(status) => self.refused(index, until, &status),
+            Failure::Refused(error) => self.refused(index, until, &error),
             Failure::Slow => {
                 let now = self.of.clock.instant();
                 if let Some(candidate) = self.candidates.get_mut(index) {
@@ -331,16 +330,16 @@ impl Assembly {
     }
 
     /// A donor did not give what was asked of it.
-    fn refused(&mut self, index: usize, until: u64, status: &Status) {
+    fn refused(&mut self, index: usize, until: u64, error: &CallError) {
         let offset = self.left.front().map_or(0, |range| range.start);
         let Some(candidate) = self.candidates.get_mut(index) else {
             return;
         };
         let donor = &mut candidate.donor;
         let (file, replica) = (&self.wanted.name, &donor.replica);
-        tracing::warn!(%file, %replica, node = ?donor.node, offset, %status, "a read goes on from another replica");
-        let said = format!("{replica}: {}", status.message());
-        let refusal = match Kind::of(status) {
+        tracing::warn!(%file, %replica, node = ?donor.node, offset, %error, "a read goes on from another replica");
+        let said = format!("{replica}: {}", error.reason);
+        let refusal = match error.kind {
             Kind::NotFound if donor.node.is_some() && !candidate.is_located => {
                 // It is not where it was; perhaps it is elsewhere in the replica.
                 donor.node = None;

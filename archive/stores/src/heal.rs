@@ -70,9 +70,9 @@ impl Healer {
                     replica,
                     reason: StoreFailure::TimedOut("asking for the file".to_owned()),
                 },
-                Ok(Err(status)) => Event::Failed {
+                Ok(Err(error)) => Event::Failed {
                     replica,
-                    reason: failure(&status, "asking for the file"),
+                    reason: failure(&error, "asking for the file"),
                 },
                 Ok(Ok(located)) => {
                     let copy = located.copies.into_iter().find_map(|copy| {

@@ -22,10 +22,9 @@ use archive_daemon::{Clock, Tasks};
 use archive_decisions::store::{Content, Event, Requester};
 use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId};
 use archive_replicas::{Opened, Replicas, Upload, failure};
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
-use tonic::Status;
 
 use hash::Hash;
 pub use item::{Arrival, Item};
@@ -272,8 +271,8 @@ impl Transfers {
         match filled.await {
             Ok(None) => {}
             // Nobody waits for it any more, and whoever stores the file now must not take it for their own.
-            Err(status) if is_given_up(&given_up) => {
-                tracing::debug!(file = %item.name, %replica, %status, "an upload that was given up");
+            Err(error) if is_given_up(&given_up) => {
+                tracing::debug!(file = %item.name, %replica, %error, "an upload that was given up");
             }
             Ok(Some(Carried { copy, read_back })) if let Some(root) = copy.root => {
                 let event = Event::Completed {
@@ -293,8 +292,8 @@ impl Transfers {
                     .happened(item.name, Event::Failed { replica, reason })
                     .await;
             }
-            Err(status) => {
-                let reason = failure(&status, "storing the file");
+            Err(error) => {
+                let reason = failure(&error, "storing the file");
                 tracing::warn!(file = %item.name, %replica, %reason, "a replica did not take a file");
                 self.mail
                     .happened(item.name, Event::Failed { replica, reason })
@@ -311,7 +310,7 @@ impl Transfers {
         chunks: &mut mpsc::Receiver<Bytes>,
         mut sealed: VerdictReceiver,
         route: Route,
-    ) -> Result<Option<Carried>, Status> {
+    ) -> Result<Option<Carried>, CallError> {
         let tell = async |event| {
             if !route.is_quiet {
                 self.mail.happened(item.name.clone(), event).await;
@@ -342,9 +341,7 @@ impl Transfers {
         let mut told = self.clock.instant();
         while let Some(bytes) = chunks.recv().await {
             let sent = self.clock.timeout(self.stall, upload.data(bytes)).await;
-            sent.map_err(|late| {
-                Kind::TimedOut.status(format!("the node takes no bytes: {late}"))
-            })??;
+            sent.map_err(|late| Kind::TimedOut.error(format!("the node takes no bytes: {late}")))??;
             if self.clock.instant().saturating_duration_since(told) >= PROGRESS {
                 told = self.clock.instant();
                 let replica = replica.clone();
@@ -372,14 +369,19 @@ impl Transfers {
         self.commit(upload, &admission, item.size).await.map(Some)
     }
 
-    async fn commit(&self, upload: Upload, admission: &str, size: u64) -> Result<Carried, Status> {
+    async fn commit(
+        &self,
+        upload: Upload,
+        admission: &str,
+        size: u64,
+    ) -> Result<Carried, CallError> {
         let limit = limits::reading(size);
         match self.clock.timeout(limit, upload.close(admission)).await {
             Ok(copy) => Ok(Carried {
                 copy: copy?,
                 read_back: true,
             }),
-            Err(_late) => Err(Kind::TimedOut.status("the node did not answer after the last byte")),
+            Err(_late) => Err(Kind::TimedOut.error("the node did not answer after the last byte")),
         }
     }
 
@@ -390,7 +392,7 @@ impl Transfers {
         item: &Item,
         mut avoid: Vec<NodeId>,
         points: &[u64],
-    ) -> Result<(NodeId, Opened), Status> {
+    ) -> Result<(NodeId, Opened), CallError> {
         let limit = self.reading(points.last().copied().unwrap_or(0));
         let until = self.clock.instant() + self.stall;
         let avoided = avoid
@@ -404,33 +406,33 @@ impl Transfers {
             // A monitor asks its nodes, and answers within the limits that it has for them.
             let placed = match self.clock.timeout(self.stall, placing).await {
                 Ok(placed) => placed,
-                Err(late) => Err(Kind::TimedOut.status(format!("replica {replica}: {late}"))),
+                Err(late) => Err(Kind::TimedOut.error(format!("replica {replica}: {late}"))),
             };
-            let place = placed.map_err(|status| {
-                let said = format!("{}{refusals}", status.message());
-                Kind::of(&status).status(said)
+            let place = placed.map_err(|error| {
+                let said = format!("{}{refusals}", error.reason);
+                error.kind.error(said)
             })?;
             let opening = place.open(&item.upload, &item.name, item.size, points.to_vec());
             let opened = self.clock.timeout(limit, opening).await;
-            let status = match opened {
+            let error = match opened {
                 Ok(Ok(opened)) => return Ok((place.node, opened)),
-                Ok(Err(status)) => status,
-                Err(late) => Kind::TimedOut.status(late.to_string()),
+                Ok(Err(error)) => error,
+                Err(late) => Kind::TimedOut.error(late.to_string()),
             };
-            if Kind::of(&status) == Kind::Busy && self.clock.instant() < until {
+            if error.kind == Kind::Busy && self.clock.instant() < until {
                 // The node has not yet seen the end of the stream before this one.
                 self.clock.sleep(BUSY).await;
                 continue;
             }
             let another_might = matches!(
-                Kind::of(&status),
+                error.kind,
                 Kind::NoSpace | Kind::Unavailable | Kind::Storage | Kind::TimedOut
             );
             if !another_might || avoid.contains(&place.node) {
-                return Err(status);
+                return Err(error);
             }
-            tracing::info!(file = %item.name, node = %place.node, %status, "another node is tried");
-            refusals = format!("{refusals}; node {}: {}", place.node, status.message());
+            tracing::info!(file = %item.name, node = %place.node, %error, "another node is tried");
+            refusals = format!("{refusals}; node {}: {}", place.node, error.reason);
             avoid.push(place.node);
         }
     }

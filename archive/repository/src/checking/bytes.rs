@@ -10,12 +10,11 @@ use archive_ledger::anomalies::{Eye, Look};
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, Root, VolumeId, groups};
 use archive_replicas::{Copy, Located};
-use archive_rpc::Kind;
 use archive_rpc::answers::Progress;
+use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Donor, Part, WantedFile};
 use futures_util::future::try_join_all;
 use tokio::sync::{Mutex, mpsc};
-use tonic::Status;
 
 use super::{Boxed, Pass, WINDOW};
 use crate::tables::{feed_rows, with_tables};
@@ -41,7 +40,7 @@ struct Target {
 
 impl Pass<'_> {
     /// Reads every selected copy again.
-    pub(super) async fn read_all(&self) -> Result<(), Status> {
+    pub(super) async fn read_all(&self) -> Result<(), CallError> {
         let (admin, replica) = (self.own.admin.clone(), self.replica.clone());
         let nodes = with_tables(move || admin.nodes(&replica)).await?;
         let mut walks: Vec<Boxed<'_>> = Vec::new();
@@ -51,7 +50,7 @@ impl Pass<'_> {
         try_join_all(walks).await.map(|_| ())
     }
 
-    async fn walk(&self, node: NodeId) -> Result<(), Status> {
+    async fn walk(&self, node: NodeId) -> Result<(), CallError> {
         let (targets, next) = mpsc::channel(WINDOW);
         let next = Mutex::new(next);
         // Two at once.
@@ -63,7 +62,7 @@ impl Pass<'_> {
         .map(|_| ())
     }
 
-    async fn read_each(&self, next: &Mutex<mpsc::Receiver<Target>>) -> Result<(), Status> {
+    async fn read_each(&self, next: &Mutex<mpsc::Receiver<Target>>) -> Result<(), CallError> {
         loop {
             let target = next.lock().await.recv().await;
             match target {
@@ -74,7 +73,7 @@ impl Pass<'_> {
     }
 
     /// Every selected copy of a node.
-    async fn targets(&self, node: NodeId, targets: mpsc::Sender<Target>) -> Result<(), Status> {
+    async fn targets(&self, node: NodeId, targets: mpsc::Sender<Target>) -> Result<(), CallError> {
         let (admin, replica) = (self.own.admin.clone(), self.replica.clone());
         let selection = self.order.selection.clone();
         let mut names = selection.names.clone();
@@ -122,7 +121,7 @@ impl Pass<'_> {
     }
 
     /// Reads one copy again, as was asked for; where it has moved meanwhile, what is there now.
-    async fn visit(&self, target: Target) -> Result<(), Status> {
+    async fn visit(&self, target: Target) -> Result<(), CallError> {
         let mut next = Some(target);
         while let Some(target) = next {
             next = self.read_copy(&target).await?;
@@ -132,7 +131,7 @@ impl Pass<'_> {
 
     /// Reads one copy again; gives where it is, if it has moved. A node that cannot prove what it has reads the copy whole;
     /// if it then says that all is well, it is not believed.
-    async fn read_copy(&self, target: &Target) -> Result<Option<Target>, Status> {
+    async fn read_copy(&self, target: &Target) -> Result<Option<Target>, CallError> {
         let silent = (target.node.clone(), target.volume.clone());
         let refusals = self.tally().refusals.get(&silent).copied();
         if refusals.unwrap_or_default() >= PATIENCE {
@@ -147,7 +146,7 @@ impl Pass<'_> {
         let proves = match proves {
             Ok(true) if !self.order.reads_bytes => return Ok(None),
             Ok(proves) => proves,
-            Err(status) => return self.refused(target, &status).await,
+            Err(error) => return self.refused(target, &error).await,
         };
         let before = AtomicU64::new(0);
         let told = |bytes: u64| {
@@ -158,7 +157,7 @@ impl Pass<'_> {
         let verifying = self.own.verify(place, &target.name, target.size, told);
         let copy = match verifying.await {
             Ok(copy) => copy,
-            Err(status) => return self.refused(target, &status).await,
+            Err(error) => return self.refused(target, &error).await,
         };
         let rest = target.size.saturating_sub(before.load(Ordering::Relaxed));
         self.read.fetch_add(rest, Ordering::Relaxed);
@@ -189,21 +188,25 @@ impl Pass<'_> {
     }
 
     /// A copy was not read. If it is not where it was, it may be elsewhere; else its volume is a gap from now on.
-    async fn refused(&self, target: &Target, status: &Status) -> Result<Option<Target>, Status> {
-        if Kind::of(status) == Kind::NotFound {
+    async fn refused(
+        &self,
+        target: &Target,
+        error: &CallError,
+    ) -> Result<Option<Target>, CallError> {
+        if error.kind == Kind::NotFound {
             let located = self.look(&target.name).await?;
             match elsewhere(target, &located) {
                 // It has moved since it was listed: what is there now is read.
                 Some(moved) if !target.is_moved => return Ok(Some(moved)),
-                Some(_) => self.unread(target, status),
-                None if is_listed(target, &located) => self.unread(target, status),
+                Some(_) => self.unread(target, error),
+                None if is_listed(target, &located) => self.unread(target, error),
                 // It is missing, which was told, or was removed.
                 None => {}
             }
             return Ok(None);
         }
-        self.unread(target, status);
-        if Kind::of(status) != Kind::Busy {
+        self.unread(target, error);
+        if error.kind != Kind::Busy {
             let place = (target.node.clone(), target.volume.clone());
             *self.tally().refusals.entry(place).or_default() += 1;
         }
@@ -211,22 +214,22 @@ impl Pass<'_> {
     }
 
     /// A copy that was listed and not read is not intact, and its volume is a gap.
-    fn unread(&self, target: &Target, status: &Status) {
+    fn unread(&self, target: &Target, error: &CallError) {
         self.tally().not_intact.insert(target.name.clone());
-        let reason = format!("{}: {}", target.name, status.message());
+        let reason = format!("{}: {}", target.name, error.reason);
         let (node, volume) = (target.node.clone(), target.volume.clone());
         self.gap(Some(node), Some(volume), reason);
     }
 
     /// Whether the node proves some random groups.
-    async fn proves(&self, target: &Target) -> Result<bool, Status> {
+    async fn proves(&self, target: &Target) -> Result<bool, CallError> {
         let Some(count) = NonZeroU64::new(groups::count(target.size)) else {
             return Ok(true);
         };
         let mut chosen = Groups::none();
         for _ in 0..CHALLENGES {
             let group = self.own.chance.below(count);
-            chosen.insert_one(group.map_err(|error| Kind::Internal.status(error.to_string()))?);
+            chosen.insert_one(group.map_err(|error| Kind::Internal.error(error.to_string()))?);
         }
         let wanted = WantedFile {
             name: target.name.clone(),
@@ -246,7 +249,7 @@ impl Pass<'_> {
                     debug_assert!(proven.length <= u64::from(CHALLENGES) * GROUP_SIZE);
                 }
                 Part::Hole(hole) if hole.is_silence => {
-                    return Err(Kind::Unavailable.status(hole.said));
+                    return Err(Kind::Unavailable.error(hole.said));
                 }
                 Part::Hole(_) => return Ok(false),
             }

@@ -13,12 +13,11 @@ use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Eye, Found, Look};
 use archive_model::{AnomalyKind, FileName, NodeId, VolumeId};
 use archive_replicas::{CopyCondition, ListedCopies};
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::task::spawn_blocking;
-use tonic::Status;
 
 use super::{Pass, Selection, WINDOW};
 use crate::preserver::{expected, listed};
@@ -35,11 +34,11 @@ type Item = Result<Listed, String>;
 
 impl Pass<'_> {
     /// Compares every selected name; `false`: the replica could not be listed to its end.
-    pub(super) async fn compare_all(&self) -> Result<bool, Status> {
+    pub(super) async fn compare_all(&self) -> Result<bool, CallError> {
         let opened = match self.open().await {
             Ok(opened) => opened,
-            Err(status) => {
-                self.gap(None, None, status.message().to_owned());
+            Err(error) => {
+                self.gap(None, None, error.reason);
                 return Ok(false);
             }
         };
@@ -54,7 +53,7 @@ impl Pass<'_> {
         };
         let comparing = async {
             let done = spawn_blocking(move || compare(&side, listing, &findings)).await;
-            done.map_err(|error| Kind::Internal.status(error.to_string()))?
+            done.map_err(|error| Kind::Internal.error(error.to_string()))?
         };
         let bringing = async {
             self.bring(opened, items, unexpected).await;
@@ -73,7 +72,7 @@ impl Pass<'_> {
     }
 
     /// Asks who is silent, and begins the listing. A replica that cannot be asked at all is one gap, not one for each file.
-    async fn open(&self) -> Result<Opened, Status> {
+    async fn open(&self) -> Result<Opened, CallError> {
         let (clock, stall) = (&self.own.clock, self.own.stall);
         let nodes = clock.timeout(stall, self.own.replicas.nodes_in_service(&self.replica));
         let nodes = nodes.await.map_err(late)??;
@@ -105,9 +104,9 @@ impl Pass<'_> {
         items: mpsc::Sender<Item>,
         unexpected: mpsc::Sender<Finding>,
     ) {
-        if let Err(status) = self.try_bring(opened, &items, &unexpected).await {
+        if let Err(error) = self.try_bring(opened, &items, &unexpected).await {
             // Gone, the comparison has ended; it says why.
-            drop(items.send(Err(status.message().to_owned())).await);
+            drop(items.send(Err(error.reason)).await);
         }
     }
 
@@ -116,10 +115,10 @@ impl Pass<'_> {
         opened: Opened,
         items: &mpsc::Sender<Item>,
         unexpected: &mpsc::Sender<Finding>,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let (clock, stall) = (&self.own.clock, self.own.stall);
         let Opened { offline, mut pages } = opened;
-        let gone = |_gone| Status::cancelled("the comparison has ended");
+        let gone = |_gone| Kind::Unavailable.error("the comparison has ended");
         for (node, volume) in offline.clone() {
             items
                 .send(Ok(Listed::Silent { node, volume }))
@@ -141,7 +140,7 @@ impl Pass<'_> {
                         file: name,
                         kind: AnomalyKind::Unexpected,
                     };
-                    let ended = |_gone| Status::cancelled("the comparison has ended");
+                    let ended = |_gone| Kind::Unavailable.error("the comparison has ended");
                     unexpected.send(finding).await.map_err(ended)?;
                 } else if let Some(entry) = listed(&name, &copy) {
                     items.send(Ok(Listed::Entry(entry))).await.map_err(gone)?;
@@ -158,14 +157,14 @@ impl Pass<'_> {
                     .map_err(gone)?;
             }
             if let Some(reason) = end.unnamed.into_iter().next() {
-                return Err(Kind::Unavailable.status(reason));
+                return Err(Kind::Unavailable.error(reason));
             }
             return items.send(Ok(Listed::End)).await.map_err(gone);
         }
     }
 
     /// Looks once more at every name of which something seems to be wrong.
-    async fn settle(&self, mut findings: mpsc::Receiver<Finding>) -> Result<(), Status> {
+    async fn settle(&self, mut findings: mpsc::Receiver<Finding>) -> Result<(), CallError> {
         let mut last: Option<FileName> = None;
         while let Some(finding) = findings.recv().await {
             match finding {
@@ -185,7 +184,7 @@ impl Pass<'_> {
     }
 
     /// Nobody could look: there is nobody to ask again.
-    async fn unverified(&self, name: &FileName, kind: AnomalyKind) -> Result<(), Status> {
+    async fn unverified(&self, name: &FileName, kind: AnomalyKind) -> Result<(), CallError> {
         let record = self.own.record(name).await?;
         let content = record.as_ref().and_then(|record| record.content.as_ref());
         let AnomalyKind::Unverified { node, volume } = &kind else {
@@ -229,8 +228,8 @@ struct Opened {
     pages: ListedCopies,
 }
 
-fn late(late: TimedOut) -> Status {
-    Kind::TimedOut.status(late.to_string())
+fn late(late: TimedOut) -> CallError {
+    Kind::TimedOut.error(late.to_string())
 }
 
 /// What the admin data expects of the replica.
@@ -246,9 +245,9 @@ fn compare(
     side: &AdminSide,
     mut listing: mpsc::Receiver<Item>,
     findings: &mpsc::Sender<Finding>,
-) -> Result<Report, Status> {
+) -> Result<Report, CallError> {
     let rows = side.admin.files(None);
-    let rows = rows.map_err(|error| Kind::Storage.status(error.to_string()))?;
+    let rows = rows.map_err(|error| Kind::Storage.error(error.to_string()))?;
     let entries = rows.filter_map(|row| {
         let entry: Result<AdminEntry, String> = match row {
             Err(error) => Err(error.to_string()),
@@ -265,7 +264,7 @@ fn compare(
             Ok(()) => {}
             Err(SendTimeoutError::Closed(_)) => break,
             Err(SendTimeoutError::Timeout(_)) => {
-                return Err(Kind::TimedOut.status(format!(
+                return Err(Kind::TimedOut.error(format!(
                     "nothing that seemed wrong was looked at for {SETTLED:?}; check again"
                 )));
             }

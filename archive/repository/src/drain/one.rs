@@ -10,12 +10,11 @@ use archive_ledger::anomalies::Finder;
 use archive_ledger::standing::Source;
 use archive_model::{CopyPlace, FileName, Groups, NodeId, Root, VolumeId};
 use archive_replicas::{Cause, Copy, CopyCondition, Located};
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Donor, WantedFile};
 use archive_stores::heal::pour;
 use archive_stores::transfer::{Item, Route, UploadVerdict};
 use tokio::sync::{mpsc, watch};
-use tonic::Status;
 
 use super::Hands;
 use crate::preserver::Errand;
@@ -57,18 +56,18 @@ impl Hands {
             match self.try_leave(source, name).await {
                 Ok(ended) => return ended,
                 // Its node has not yet seen the end of what went before: of a move that was cut, perhaps.
-                Err(status) if Kind::of(&status) == Kind::Busy && clock.instant() < until => {
+                Err(error) if error.kind == Kind::Busy && clock.instant() < until => {
                     clock.sleep(BUSY).await;
                 }
-                Err(status) if Kind::of(&status) == Kind::Refused => {
-                    return Ended::Braked(status.message().to_owned());
+                Err(error) if error.kind == Kind::Refused => {
+                    return Ended::Braked(error.reason);
                 }
-                Err(status) => return Ended::Waits(status.message().to_owned()),
+                Err(error) => return Ended::Waits(error.reason),
             }
         }
     }
 
-    async fn try_leave(&self, source: &Source, name: &FileName) -> Result<Ended, Status> {
+    async fn try_leave(&self, source: &Source, name: &FileName) -> Result<Ended, CallError> {
         let Some(_claim) = self.own.repairing.claim(name, usize::MAX) else {
             return Ok(Ended::Waits("it is being repaired".to_owned()));
         };
@@ -134,10 +133,10 @@ impl Hands {
         ))
     }
 
-    async fn located(&self, source: &Source, name: &FileName) -> Result<Located, Status> {
+    async fn located(&self, source: &Source, name: &FileName) -> Result<Located, CallError> {
         let locating = self.own.replicas.locate(&source.replica, name);
         let located = self.own.clock.timeout(self.own.stall, locating).await;
-        located.map_err(|late| Kind::TimedOut.status(late.to_string()))?
+        located.map_err(|late| Kind::TimedOut.error(late.to_string()))?
     }
 
     fn side(&self, source: &Source, node: &NodeId, volume: &VolumeId) -> Side {
@@ -199,12 +198,12 @@ impl Hands {
         row: &AdminRow,
         located: &Located,
         way: &mut Way,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let record = &row.record;
         let name = &record.name;
         let (root, size) = content(row)?;
         let (Some(upload), Some(admission)) = (&record.upload, &row.admission) else {
-            return Err(Kind::Storage.status("it has no admission"));
+            return Err(Kind::Storage.error("it has no admission"));
         };
         let is_old = |copy: &&Copy| {
             self.side(source, &copy.node, &copy.volume) == Side::Source && copy.root == Some(root)
@@ -277,13 +276,13 @@ impl Hands {
                 self.own.suspect(name, &replica, node.as_ref());
             }
         }
-        poured.map_err(|reason| Kind::Unavailable.status(reason.to_string()))?;
-        let ended = || Kind::Unavailable.status("the transfer ended without an answer");
+        poured.map_err(|reason| Kind::Unavailable.error(reason.to_string()))?;
+        let ended = || Kind::Unavailable.error("the transfer ended without an answer");
         let copy = filled?.ok_or_else(ended)?.copy;
         let is_elsewhere = self.side(source, &copy.node, &copy.volume) == Side::Stays;
         if !is_elsewhere || !copy.is_present() || copy.root != Some(root) {
             let said = "its node did not store it elsewhere; it is tried again";
-            return Err(Kind::Unavailable.status(said));
+            return Err(Kind::Unavailable.error(said));
         }
         way.proven = Some(place_of(&copy));
         Ok(())
@@ -304,10 +303,10 @@ impl Hands {
                     .file_verified(&source.replica, name, &copy, &errand);
                 Box::pin(filing).await.map(drop)
             }
-            Err(status) => Err(status),
+            Err(error) => Err(error),
         };
-        if let Err(status) = filed {
-            tracing::warn!(file = %name, %source, %status, "a damaged copy cannot be looked at");
+        if let Err(error) = filed {
+            tracing::warn!(file = %name, %source, %error, "a damaged copy cannot be looked at");
         }
     }
 
@@ -318,7 +317,7 @@ impl Hands {
         row: &AdminRow,
         place: &CopyPlace,
         way: &mut Way,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         if way.proven.as_ref() == Some(place) {
             return Ok(());
         }
@@ -335,7 +334,7 @@ impl Hands {
             .own
             .file_verified(&source.replica, name, &copy, &errand);
         Box::pin(filing).await?;
-        Err(Kind::Damaged.status(format!("its copy on {place} is damaged")))
+        Err(Kind::Damaged.error(format!("its copy on {place} is damaged")))
     }
 
     /// The root of a damaged copy as it is read now; none: it cannot be read whole.
@@ -344,7 +343,7 @@ impl Hands {
         source: &Source,
         name: &FileName,
         old: &CopyPlace,
-    ) -> Result<Option<Root>, Status> {
+    ) -> Result<Option<Root>, CallError> {
         let place = (&old.node, Some(&old.volume));
         let reading = self.people.read_again(&source.replica, name, place);
         Ok(reading.await?.root)
@@ -356,7 +355,7 @@ impl Hands {
         name: &FileName,
         (old, root, size): (&CopyPlace, Root, u64),
         kept: &CopyPlace,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let cause = Cause {
             approval: None,
             who: self.own.own.to_string(),
@@ -383,7 +382,7 @@ impl Hands {
         name: &FileName,
         row: Option<&AdminRow>,
         way: &Way,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let (Some(place), Some(row), true) = (&way.proven, row, way.is_hurt) else {
             return Ok(());
         };
@@ -413,8 +412,8 @@ fn place_of(copy: &Copy) -> CopyPlace {
     }
 }
 
-fn content(row: &AdminRow) -> Result<(Root, u64), Status> {
+fn content(row: &AdminRow) -> Result<(Root, u64), CallError> {
     let content = row.record.content.as_ref();
     let content = content.map(|content| (content.root, content.size));
-    content.ok_or_else(|| Kind::NotFound.status(format!("{} has no content", row.record.name)))
+    content.ok_or_else(|| Kind::NotFound.error(format!("{} has no content", row.record.name)))
 }

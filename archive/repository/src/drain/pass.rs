@@ -11,10 +11,9 @@ use archive_ledger::admin::Admin;
 use archive_ledger::standing::Source;
 use archive_model::FileName;
 use archive_replicas::CopyCondition;
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use futures_util::{StreamExt, stream};
 use tokio::sync::oneshot;
-use tonic::Status;
 
 use super::Hands;
 use super::one::Ended;
@@ -62,9 +61,9 @@ pub(super) fn start(
             () = stop.cancelled() => return,
             passed = pass => passed,
         };
-        let passed = passed.unwrap_or_else(|status| {
-            tracing::warn!(%source, %status, "a drain does not go on");
-            hands.board.hold(&source, status.message().to_owned());
+        let passed = passed.unwrap_or_else(|error| {
+            tracing::warn!(%source, %error, "a drain does not go on");
+            hands.board.hold(&source, error.reason);
             Passed {
                 waits: 1,
                 ..Passed::default()
@@ -126,7 +125,7 @@ impl Held<'_> {
 }
 
 impl Hands {
-    async fn pass(&self, source: &Source, cursor: Option<FileName>) -> Result<Passed, Status> {
+    async fn pass(&self, source: &Source, cursor: Option<FileName>) -> Result<Passed, CallError> {
         let begin = self.own.clock.instant();
         let (admin, of) = (self.own.admin.clone(), source.clone());
         let (files, bytes) = with_tables(move || count(&admin, &of)).await?;
@@ -175,7 +174,7 @@ impl Hands {
         source: &Source,
         held: &Held<'_>,
         mut cursor: Option<FileName>,
-    ) -> Result<Option<FileName>, Status> {
+    ) -> Result<Option<FileName>, CallError> {
         loop {
             let (admin, of, after) = (self.own.admin.clone(), source.clone(), cursor);
             let page = with_tables(move || page(&admin, &of, after.as_ref())).await?;
@@ -205,19 +204,19 @@ impl Hands {
     }
 
     /// What its node lists there, though nothing is recorded there: what cut moves have left, and what nobody knows.
-    async fn sweep(&self, source: &Source, held: &Held<'_>) -> Result<(), Status> {
-        if let Err(status) = self.try_sweep(source, held).await {
+    async fn sweep(&self, source: &Source, held: &Held<'_>) -> Result<(), CallError> {
+        if let Err(error) = self.try_sweep(source, held).await {
             // Disk or node may be dead for ever; what the archive has is elsewhere.
-            let why = format!("nobody can look what else lies there: {}", status.message());
+            let why = format!("nobody can look what else lies there: {}", error.reason);
             self.board.hold(source, why);
             held.stays.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    async fn try_sweep(&self, source: &Source, held: &Held<'_>) -> Result<(), Status> {
+    async fn try_sweep(&self, source: &Source, held: &Held<'_>) -> Result<(), CallError> {
         let (clock, stall) = (&self.own.clock, self.own.stall);
-        let late = |late: archive_daemon::clock::TimedOut| Kind::TimedOut.status(late.to_string());
+        let late = |late: archive_daemon::clock::TimedOut| Kind::TimedOut.error(late.to_string());
         let opening = self.own.replicas.copies_of(&source.replica, &source.node);
         let mut pages = clock.timeout(stall, opening).await.map_err(late)??;
         loop {
@@ -247,7 +246,7 @@ impl Hands {
                 .or(end.unnamed.into_iter().next())
             {
                 None => Ok(()),
-                Some(why) => Err(Kind::Unavailable.status(why)),
+                Some(why) => Err(Kind::Unavailable.error(why)),
             };
         }
     }

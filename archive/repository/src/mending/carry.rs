@@ -9,12 +9,11 @@ use archive_ledger::admin::AuditLine;
 use archive_ledger::anomalies::Finder;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaState, StoreFailure};
 use archive_replicas::{Copy, MendOrder, Mended, Mending};
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Assembly, Donor, Part};
 use archive_stores::limits;
-use tonic::Status;
 
-use super::{Case, Done, Mandate, Outcome, said};
+use super::{Case, Done, Mandate, Outcome};
 use crate::preserver::{Errand, Preserver};
 use crate::tables::with_tables;
 
@@ -38,7 +37,7 @@ impl Preserver {
         copies: &[(KnownCopy, Option<NodeId>)],
         mandate: &Mandate,
         told: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Option<Done>, Status> {
+    ) -> Result<Option<Done>, CallError> {
         let Some((node, volume)) = case.place.clone() else {
             return Ok(None);
         };
@@ -79,9 +78,9 @@ impl Preserver {
             }))
         };
         let (copy, attic) = match sent {
-            Err(status) => {
-                let what = format!("the node did not take the groups: {}", said(&status));
-                let outcome = if Kind::of(&status) == Kind::Busy {
+            Err(error) => {
+                let what = format!("the node did not take the groups: {}", error.reason);
+                let outcome = if error.kind == Kind::Busy {
                     Outcome::Waiting
                 } else {
                     Outcome::Failed
@@ -145,13 +144,13 @@ impl Preserver {
         reading: &mut Assembly,
         size: u64,
         told: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Sent, Status> {
+    ) -> Result<Sent, CallError> {
         let opening = self
             .clock
             .timeout(self.stall, self.replicas.mend(order))
             .await;
         let (mut mending, call) =
-            opening.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
+            opening.map_err(|late| Kind::TimedOut.error(late.to_string()))??;
         let exchange = async {
             match self.pour(reading, &mending).await {
                 Ok(None) => {}
@@ -166,7 +165,7 @@ impl Preserver {
             let limit = limits::writing(size);
             loop {
                 let said = self.clock.timeout(limit, mending.next()).await;
-                match said.map_err(|late| Kind::TimedOut.status(late.to_string()))?? {
+                match said.map_err(|late| Kind::TimedOut.error(late.to_string()))?? {
                     Mended::Progress(bytes) => told(bytes),
                     Mended::Done { copy, attic } => return Ok(Sent::Mended { copy, attic }),
                 }
@@ -188,7 +187,7 @@ impl Preserver {
         &self,
         reading: &mut Assembly,
         mending: &Mending,
-    ) -> Result<Option<Sent>, Status> {
+    ) -> Result<Option<Sent>, CallError> {
         while let Some(part) = reading.next().await {
             match part {
                 Part::Proven(proven) => {
@@ -208,10 +207,10 @@ impl Preserver {
 
     async fn timely(
         &self,
-        sending: impl Future<Output = Result<(), Status>>,
-    ) -> Result<(), Status> {
+        sending: impl Future<Output = Result<(), CallError>>,
+    ) -> Result<(), CallError> {
         let sent = self.clock.timeout(self.stall, sending).await;
-        sent.map_err(|late| Kind::TimedOut.status(format!("the node takes no bytes: {late}")))?
+        sent.map_err(|late| Kind::TimedOut.error(format!("the node takes no bytes: {late}")))?
     }
 
     /// A donor showed damage: it is read whole, and what is found is filed before the next plan.
@@ -221,7 +220,7 @@ impl Preserver {
         donor: &archive_model::ReplicaId,
         node: Option<&NodeId>,
         mandate: &Mandate,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let Some(node) = node else {
             return Ok(());
         };
@@ -236,9 +235,9 @@ impl Preserver {
                     .await
                     .map(|_| ())
             }
-            Err(status) => {
+            Err(error) => {
                 let file = &case.wanted.name;
-                tracing::warn!(%file, %donor, %node, %status, "a damaged donor cannot be looked at");
+                tracing::warn!(%file, %donor, %node, %error, "a damaged donor cannot be looked at");
                 Ok(())
             }
         }
@@ -250,7 +249,7 @@ impl Preserver {
         case: &Case,
         plan: &Plan,
         mandate: &Mandate,
-    ) -> Result<Done, Status> {
+    ) -> Result<Done, CallError> {
         let (file, replica) = (&case.patient.file, &case.patient.replica);
         let donors: Vec<String> = plan
             .to_verify(case.wanted.size)
@@ -275,7 +274,7 @@ impl Preserver {
         };
         self.mail.happened(file.clone(), event).await;
         if !self.mail.settled().await {
-            return Err(Kind::Unavailable.status("the repository is stopping"));
+            return Err(Kind::Unavailable.error("the repository is stopping"));
         }
         // From here on a copy that counts is one that was brought, or found, after all.
         let until = self.clock.instant() + limits::writing(case.wanted.size);
@@ -349,7 +348,7 @@ impl Preserver {
         file: &FileName,
         mandate: &Mandate,
         what: String,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let line = AuditLine {
             at: self.clock.now(),
             who: mandate.who.to_string(),

@@ -6,8 +6,8 @@ use archive_decisions::repair::{Condition, KnownCopy};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, Groups, NodeId, ReplicaId, ReplicaKind};
 use archive_replicas::{Copy, Located};
+use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
-use tonic::Status;
 
 use crate::preserver::{Preserver, bad};
 
@@ -17,7 +17,7 @@ impl Preserver {
         &self,
         wanted: &WantedFile,
         patient: &ReplicaId,
-    ) -> Result<Vec<(KnownCopy, Option<NodeId>)>, Status> {
+    ) -> Result<Vec<(KnownCopy, Option<NodeId>)>, CallError> {
         let filed = self.filed(&wanted.name).await?;
         let mut known = Vec::new();
         for spec in self.in_service() {

@@ -9,9 +9,9 @@ use archive_decisions::repair::{Condition, Idle, KnownCopy, Patient, Plan, plan}
 use archive_decisions::store::{Event, FileRecord, Phase};
 use archive_ledger::anomalies::{AnomalyRow, Eye, Finder, Look, needs_repair};
 use archive_model::{AnomalyKind, FileName, Groups, ReplicaId, ReplicaKind};
+use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 use jiff::Timestamp;
-use tonic::Status;
 
 use super::{Case, Done, Mandate, Outcome, is_absence};
 use crate::preserver::{Errand, Preserver};
@@ -24,7 +24,7 @@ impl Preserver {
         ranges: &[(u64, u64)],
         (known, before): (&[KnownCopy], Option<&FileRecord>),
         mandate: &Mandate,
-    ) -> Result<Option<Done>, Status> {
+    ) -> Result<Option<Done>, CallError> {
         let (replica, file) = (&case.patient.replica, &case.patient.file);
         let done = if before.is_some_and(|record| record.phase == Phase::Incomplete) {
             Done::of(Outcome::Nothing, Idle::Incomplete.to_string())
@@ -63,7 +63,7 @@ impl Preserver {
         &self,
         name: &FileName,
         errand: &Errand,
-    ) -> Result<Vec<AnomalyRow>, Status> {
+    ) -> Result<Vec<AnomalyRow>, CallError> {
         let Some(before) = self.record(name).await? else {
             return Ok(Vec::new());
         };
@@ -109,7 +109,7 @@ impl Preserver {
         ranges: &[(u64, u64)],
         before: Option<&FileRecord>,
         errand: &Errand,
-    ) -> Result<Option<Vec<AnomalyRow>>, Status> {
+    ) -> Result<Option<Vec<AnomalyRow>>, CallError> {
         let look = Look {
             found: vec![AnomalyKind::Lost(ranges.to_vec())],
             eye: Eye::Nothing,

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use archive_db::DbError;
 use archive_ledger::anomalies::{AnomalyRow, needs_repair};
 use archive_model::{AnomalyKind, FileName, ReplicaId};
-use archive_rpc::Kind;
 use archive_rpc::answers::Progress;
+use archive_rpc::{CallError, Kind};
 use tokio::sync::mpsc;
-use tonic::Status;
 
 use crate::preserver::Preserver;
 use crate::tables::{feed_rows, with_tables};
@@ -33,7 +32,7 @@ struct Amount {
 impl Preserver {
     /// Refuses what is more than the brake lets pass, unless the caller says how much it is; and whoever says a number
     /// must say the right one.
-    pub(crate) async fn allow(&self, which: &Which, confirm: u64) -> Result<(), Status> {
+    pub(crate) async fn allow(&self, which: &Which, confirm: u64) -> Result<(), CallError> {
         let (own, which) = (self.clone(), which.clone());
         let of = which.clone();
         let amount = with_tables(move || own.amount(&of)).await?;
@@ -48,11 +47,11 @@ impl Preserver {
         };
         match over {
             _ if confirm == files && files > 0 => Ok(()),
-            Some((replica, count, brake)) => Err(Kind::Mismatch.status(format!(
+            Some((replica, count, brake)) => Err(Kind::Mismatch.error(format!(
                 "{count} files of replica {replica} would be repaired, more than {brake}; look why, then `{command}`"
             ))),
             None if confirm == 0 => Ok(()),
-            None => Err(Kind::Mismatch.status(format!(
+            None => Err(Kind::Mismatch.error(format!(
                 "{files} files would be repaired, not {confirm}; look again, then `{command}`"
             ))),
         }
@@ -84,7 +83,7 @@ impl Preserver {
         &self,
         which: Which,
         rows: mpsc::Sender<AnomalyRow>,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let (own, mut last) = (self.clone(), None);
         feed_rows(&rows, move |outlet| {
             let (after, mut progress) = (last.take(), Progress::Done);
@@ -101,7 +100,7 @@ impl Preserver {
     }
 
     /// Whether it is still open.
-    pub(crate) async fn is_open(&self, row: &AnomalyRow) -> Result<bool, Status> {
+    pub(crate) async fn is_open(&self, row: &AnomalyRow) -> Result<bool, CallError> {
         let filed = self.filed(&row.file).await?;
         let is_it =
             |other: &AnomalyRow| other.filed.id == row.filed.id && other.filed.accepted.is_none();

@@ -8,11 +8,10 @@ use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use archive_replicas::CopyCondition;
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use archive_stores::limits;
-use tonic::Status;
 
-use super::{Done, Mandate, Outcome, said};
+use super::{Done, Mandate, Outcome};
 use crate::preserver::Preserver;
 use crate::tables::with_tables;
 
@@ -33,7 +32,7 @@ impl Preserver {
         row: &AnomalyRow,
         content: &Content,
         mandate: &Mandate,
-    ) -> Result<Done, Status> {
+    ) -> Result<Done, CallError> {
         let (file, replica) = (&row.file, &row.replica);
         let (admin, name) = (self.admin.clone(), file.clone());
         let known = with_tables(move || admin.file(&name)).await?;
@@ -73,15 +72,15 @@ impl Preserver {
             .clock
             .timeout(limits::reading(content.size), adopting)
             .await;
-        let adopted = adopted.map_err(|late| Kind::TimedOut.status(late.to_string()))?;
+        let adopted = adopted.map_err(|late| Kind::TimedOut.error(late.to_string()))?;
         let copy = match adopted {
             Ok(copy) => copy,
-            Err(status) if Kind::of(&status) == Kind::Mismatch => {
+            Err(error) if error.kind == Kind::Mismatch => {
                 let what = "its bytes are not what was admitted; `remove` it by its own checksum, and the right ones are brought";
                 return Ok(Done::of(Outcome::Officer, what));
             }
-            Err(status) => {
-                let what = format!("the node did not take the admission: {}", said(&status));
+            Err(error) => {
+                let what = format!("the node did not take the admission: {}", error.reason);
                 return Ok(Done::of(Outcome::Waiting, what));
             }
         };
@@ -101,7 +100,7 @@ impl Preserver {
         };
         self.mail.happened(file.clone(), event).await;
         if !self.mail.settled().await {
-            return Err(Kind::Unavailable.status("the repository is stopping"));
+            return Err(Kind::Unavailable.error("the repository is stopping"));
         }
         let (_, found) = self.look_and_file(replica, file, &errand).await?;
         let outcome = if found.open.is_empty() {

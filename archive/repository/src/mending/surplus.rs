@@ -7,11 +7,10 @@ use archive_decisions::store::Content;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{CopyPlace, Root};
 use archive_replicas::{Cause, Copy};
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use archive_stores::limits;
-use tonic::Status;
 
-use super::{Done, Mandate, Outcome, said};
+use super::{Done, Mandate, Outcome};
 use crate::preserver::Preserver;
 
 impl Preserver {
@@ -21,7 +20,7 @@ impl Preserver {
         row: &AnomalyRow,
         content: &Content,
         mandate: &Mandate,
-    ) -> Result<Done, Status> {
+    ) -> Result<Done, CallError> {
         let (file, replica) = (&row.file, &row.replica);
         let errand = self.errand(mandate);
         let (seen, _) = self.look_and_file(replica, file, &errand).await?;
@@ -78,9 +77,9 @@ impl Preserver {
                 .replicas
                 .put_aside(replica, file, place, &content.root, &cause);
             let moved = self.clock.timeout(limit, moving).await;
-            let moved = moved.unwrap_or_else(|late| Err(Kind::TimedOut.status(late.to_string())));
-            if let Err(status) = moved {
-                let what = format!("the node did not put it aside: {}", said(&status));
+            let moved = moved.unwrap_or_else(|late| Err(Kind::TimedOut.error(late.to_string())));
+            if let Err(error) = moved {
+                let what = format!("the node did not put it aside: {}", error.reason);
                 return Ok(Done::of(Outcome::Failed, what));
             }
         }

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use archive_ledger::anomalies::{Anomalies, AnomalyRow, is_within};
 use archive_ledger::requests::{Accepted, Act};
 use archive_replicas::Cause;
-use archive_rpc::Kind;
-use tonic::Status;
+use archive_rpc::{CallError, Kind};
 
 use super::People;
 use super::acts::changed;
@@ -18,7 +17,7 @@ use crate::tables::{admin_failed, blocking};
 impl People {
     /// The act as it is asked for: one that names an anomaly is bound to what is filed of it now, one that names an item
     /// of an attic to what lies there now, one that names a volume or a node to its place.
-    pub(super) async fn bound(&self, act: Act) -> Result<Act, Status> {
+    pub(super) async fn bound(&self, act: Act) -> Result<Act, CallError> {
         match act {
             Act::Accept { anomaly, .. } => {
                 let (anomalies, id) = (Arc::clone(&self.anomalies), anomaly.clone());
@@ -52,7 +51,7 @@ impl People {
 }
 
 /// What an open anomaly of that id is; else why it cannot be accepted.
-fn acceptable(anomalies: &Anomalies, id: &str) -> Result<Accepted, Status> {
+fn acceptable(anomalies: &Anomalies, id: &str) -> Result<Accepted, CallError> {
     let AnomalyRow {
         file,
         replica,
@@ -60,7 +59,7 @@ fn acceptable(anomalies: &Anomalies, id: &str) -> Result<Accepted, Status> {
         ..
     } = find(anomalies, id)?;
     if filed.accepted.is_some() {
-        return Err(Kind::Exists.status(format!("anomaly `{id}` is accepted already")));
+        return Err(Kind::Exists.error(format!("anomaly `{id}` is accepted already")));
     }
     Ok(Accepted {
         file,
@@ -76,7 +75,7 @@ pub(super) fn accept(
     id: &str,
     of: Option<Accepted>,
     cause: &Cause,
-) -> Result<String, Status> {
+) -> Result<String, CallError> {
     let of = of.ok_or_else(|| changed("the request does not say what it is about".to_owned()))?;
     let row = find(anomalies, id)?;
     let worse = |now: &str| {
@@ -107,7 +106,7 @@ pub(super) fn accept(
     ))
 }
 
-fn find(anomalies: &Anomalies, id: &str) -> Result<AnomalyRow, Status> {
+fn find(anomalies: &Anomalies, id: &str) -> Result<AnomalyRow, CallError> {
     let number = id
         .strip_prefix('a')
         .and_then(|digits| digits.parse().ok())
@@ -119,8 +118,8 @@ fn find(anomalies: &Anomalies, id: &str) -> Result<AnomalyRow, Status> {
         .ok_or_else(|| unknown(id))
 }
 
-fn unknown(id: &str) -> Status {
-    Kind::NotFound.status(format!(
+fn unknown(id: &str) -> CallError {
+    Kind::NotFound.error(format!(
         "there is no open anomaly `{id}`; `holdfast anomalies` lists them"
     ))
 }
@@ -188,7 +187,7 @@ mod tests {
             let row = || anomalies.by_id(1).unwrap().unwrap().filed;
             assert_eq!(row().accepted.is_some(), is_accepted);
             if !is_accepted {
-                let said = accepted.unwrap_err().message().to_owned();
+                let said = accepted.unwrap_err().reason;
                 assert!(
                     said.contains("groups 1-2") && said.contains("ask again"),
                     "{said}"

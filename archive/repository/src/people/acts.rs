@@ -14,9 +14,8 @@ use archive_model::{
     VolumeId,
 };
 use archive_replicas::{Cause, Copy};
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use archive_stores::limits;
-use tonic::Status;
 
 use super::People;
 use super::accept::accept;
@@ -26,7 +25,7 @@ use crate::tables::blocking;
 
 impl People {
     /// Whether an act can be done as things stand; asked before a request is taken, and again before it is done.
-    pub(super) async fn possible(&self, act: &Act) -> Result<(), Status> {
+    pub(super) async fn possible(&self, act: &Act) -> Result<(), CallError> {
         match act {
             Act::Remove {
                 name,
@@ -77,9 +76,9 @@ impl People {
     }
 
     /// Does an approved act; what was done, for people.
-    pub(super) async fn perform(&self, request: &Request) -> Result<String, Status> {
+    pub(super) async fn perform(&self, request: &Request) -> Result<String, CallError> {
         let State::Approved { by, .. } = &request.state else {
-            return Err(Kind::Internal.status("the request is not approved"));
+            return Err(Kind::Internal.error("the request is not approved"));
         };
         let approval = Approval {
             request: request.id(),
@@ -147,7 +146,7 @@ impl People {
         cause: &Cause,
         (name, replica): (&FileName, &ReplicaId),
         (checksum, last_copies): (&Root, bool),
-    ) -> Result<String, Status> {
+    ) -> Result<String, CallError> {
         let row = self.row_of(name).await?;
         let mine = request.id();
         let copy = row.as_ref();
@@ -160,14 +159,14 @@ impl People {
         let (node, volume) = match target.await {
             Ok(place) => place,
             // A restart came between: the wrong copy is out of the way already.
-            Err(status) if Kind::of(&status) == Kind::NotFound => {
+            Err(error) if error.kind == Kind::NotFound => {
                 if !self.is_aside(of, &mine).await? {
-                    return Err(status);
+                    return Err(error);
                 }
                 self.make_room(row.as_ref(), of, cause).await?;
                 return Ok("it lies in the attic".to_owned());
             }
-            Err(status) => return Err(status),
+            Err(error) => return Err(error),
         };
         let admitted = row.as_ref().map(|row| content(&row.record)).transpose()?;
         let size = admitted.map_or(0, |content| content.size);
@@ -179,11 +178,11 @@ impl People {
         let place = match self.within(size, moving).await {
             Ok(aside) => aside.0.id,
             // An earlier try may have come so far: the attic tells.
-            Err(status) if Kind::of(&status) == Kind::NotFound => {
+            Err(error) if error.kind == Kind::NotFound => {
                 let found = self.set_aside_before(replica, &node, name, &mine).await?;
-                found.ok_or(status)?
+                found.ok_or(error)?
             }
-            Err(status) => return Err(status),
+            Err(error) => return Err(error),
         };
         if is_wrong {
             self.make_room(row.as_ref(), of, cause).await?;
@@ -207,7 +206,7 @@ impl People {
         (name, replica): (&FileName, &ReplicaId),
         checksum: &Root,
         last_copies: bool,
-    ) -> Result<(NodeId, VolumeId), Status> {
+    ) -> Result<(NodeId, VolumeId), CallError> {
         self.configured(replica)?;
         let copy = row.and_then(|row| row.record.replicas.get(replica));
         let copy = copy.filter(|copy| copy.state.is_completed());
@@ -234,7 +233,7 @@ impl People {
         node: &NodeId,
         name: &FileName,
         mine: &str,
-    ) -> Result<Option<String>, Status> {
+    ) -> Result<Option<String>, CallError> {
         let mut messages = self
             .transfers
             .replicas
@@ -260,7 +259,7 @@ impl People {
         replica: &ReplicaId,
         root: &Root,
         cause: &Cause,
-    ) -> Result<String, Status> {
+    ) -> Result<String, CallError> {
         let row = self.known(name).await?;
         let recorded = content(&row.record)?.root;
         let (mut holders, mut records) = (Vec::new(), Vec::new());
@@ -357,7 +356,7 @@ impl People {
         replica: &ReplicaId,
         copy: &Copy,
         who: &str,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let (root, at) = copy.admitted()?;
         let event = Event::Restored {
             replica: replica.clone(),
@@ -370,38 +369,38 @@ impl People {
     }
 
     /// A call that reads `size` bytes from a disk; it must end.
-    pub(crate) async fn within<T>(
+    pub(crate) async fn within<T, E: Into<CallError>>(
         &self,
         size: u64,
-        call: impl Future<Output = Result<T, Status>>,
-    ) -> Result<T, Status> {
+        call: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, CallError> {
         let limit = limits::reading(size);
         match self.transfers.clock.timeout(limit, call).await {
-            Ok(answer) => answer,
-            Err(late) => Err(Kind::TimedOut.status(late.to_string())),
+            Ok(answer) => answer.map_err(Into::into),
+            Err(late) => Err(Kind::TimedOut.error(late.to_string())),
         }
     }
 
     /// What is recorded of a file whose content is known; none: nobody knows it.
-    pub(super) async fn row_of(&self, name: &FileName) -> Result<Option<AdminRow>, Status> {
+    pub(super) async fn row_of(&self, name: &FileName) -> Result<Option<AdminRow>, CallError> {
         let row = self.row(name).await?;
         Ok(row.filter(|row| row.record.content.is_some()))
     }
 
     /// A file that the archive has, or had.
-    pub(crate) async fn known(&self, name: &FileName) -> Result<AdminRow, Status> {
+    pub(crate) async fn known(&self, name: &FileName) -> Result<AdminRow, CallError> {
         let row = self.row_of(name).await?;
-        row.ok_or_else(|| Kind::NotFound.status(format!("{name} is not in the archive")))
+        row.ok_or_else(|| Kind::NotFound.error(format!("{name} is not in the archive")))
     }
 
-    pub(crate) fn configured(&self, replica: &ReplicaId) -> Result<(), Status> {
+    pub(crate) fn configured(&self, replica: &ReplicaId) -> Result<(), CallError> {
         let is_known = self.specs.iter().any(|spec| spec.id == *replica);
-        let unknown = || Kind::NotFound.status(format!("replica {replica} is not in the settings"));
+        let unknown = || Kind::NotFound.error(format!("replica {replica} is not in the settings"));
         is_known.then_some(()).ok_or_else(unknown)
     }
 
-    pub(crate) fn upload_id(&self) -> Result<UploadId, Status> {
-        let failed = |why: String| Kind::Internal.status(why);
+    pub(crate) fn upload_id(&self) -> Result<UploadId, CallError> {
+        let failed = |why: String| Kind::Internal.error(why);
         let bytes = self
             .chance
             .bytes::<16>()
@@ -410,12 +409,12 @@ impl People {
     }
 }
 
-pub(crate) fn content(record: &FileRecord) -> Result<&Content, Status> {
-    let unknown = || Kind::NotFound.status(format!("{} is not in the archive", record.name));
+pub(crate) fn content(record: &FileRecord) -> Result<&Content, CallError> {
+    let unknown = || Kind::NotFound.error(format!("{} is not in the archive", record.name));
     record.content.as_ref().ok_or_else(unknown)
 }
 
 /// The world is not as it must be for the act.
-pub(super) fn changed(why: String) -> Status {
-    Kind::Mismatch.status(why)
+pub(super) fn changed(why: String) -> CallError {
+    Kind::Mismatch.error(why)
 }

@@ -3,9 +3,8 @@
 use archive_daemon::clock::TimedOut;
 use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
 use archive_replicas::{Copy, Verified, VerifiedCopy};
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use archive_stores::transfer::Transfers;
-use tonic::Status;
 
 use super::People;
 
@@ -15,7 +14,7 @@ impl People {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-    ) -> Result<Vec<Copy>, Status> {
+    ) -> Result<Vec<Copy>, CallError> {
         let asking = self.transfers.replicas.existing_copies(replica, name);
         self.within(0, asking).await
     }
@@ -26,7 +25,7 @@ impl People {
         replica: &ReplicaId,
         name: &FileName,
         copy: &Copy,
-    ) -> Result<VerifiedCopy, Status> {
+    ) -> Result<VerifiedCopy, CallError> {
         let place = (&copy.node, Some(&copy.volume));
         self.read_again(replica, name, place).await
     }
@@ -37,14 +36,14 @@ impl People {
         replica: &ReplicaId,
         name: &FileName,
         (node, volume): (&NodeId, Option<&VolumeId>),
-    ) -> Result<VerifiedCopy, Status> {
+    ) -> Result<VerifiedCopy, CallError> {
         let Transfers {
             replicas,
             clock,
             stall,
             ..
         } = &self.transfers;
-        let late = |late: TimedOut| Kind::TimedOut.status(late.to_string());
+        let late = |late: TimedOut| Kind::TimedOut.error(late.to_string());
         let opening = replicas.verify(replica, node, name, volume);
         let mut verifying = clock.timeout(*stall, opening).await.map_err(late)??;
         loop {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use archive_db::DbError;
 use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeKey};
-use tonic::Status;
+use archive_rpc::CallError;
 
 use super::People;
 use super::acts::changed;
@@ -58,12 +58,12 @@ impl People {
         &self,
         row: &AdminRow,
         replica: &ReplicaId,
-    ) -> Result<usize, Status> {
+    ) -> Result<usize, CallError> {
         self.vouched(row, |vouched| vouched.others(replica)).await
     }
 
     /// Whether any replica has a good copy of a file under its name.
-    pub(super) async fn is_good_anywhere(&self, row: &AdminRow) -> Result<bool, Status> {
+    pub(super) async fn is_good_anywhere(&self, row: &AdminRow) -> Result<bool, CallError> {
         self.vouched(row, |vouched: &Vouched<'_>| vouched.has_bytes())
             .await
     }
@@ -72,7 +72,7 @@ impl People {
         &self,
         row: &AdminRow,
         ask: impl FnOnce(&Vouched<'_>) -> T + Send,
-    ) -> Result<T, Status> {
+    ) -> Result<T, CallError> {
         let (anomalies, name) = (Arc::clone(&self.anomalies), row.record.name.clone());
         let filed = with_tables(move || anomalies.rows_of(&name)).await?;
         Ok(ask(&Vouched {
@@ -83,7 +83,7 @@ impl People {
     }
 
     /// Whether every file on the part has a good copy elsewhere, or the caller knows that some have none.
-    pub(super) async fn dispensable(&self, part: Part, last_copies: bool) -> Result<(), Status> {
+    pub(super) async fn dispensable(&self, part: Part, last_copies: bool) -> Result<(), CallError> {
         if last_copies {
             return Ok(());
         }

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId, VolumeKey};
-use archive_rpc::Kind;
-use tonic::Status;
+use archive_rpc::{CallError, Kind};
 
 use super::People;
 use super::acts::changed;
@@ -17,7 +16,7 @@ fn only(
     named: &VolumeSelector,
     all: BTreeSet<VolumeKey>,
     is_retired: impl Fn(&VolumeKey) -> bool,
-) -> Result<VolumeKey, Status> {
+) -> Result<VolumeKey, CallError> {
     let meant = all.into_iter().filter(|key| named.means(key));
     let (retired, in_service): (Vec<_>, Vec<_>) = meant.partition(|key| is_retired(key));
     let mut meant = if in_service.is_empty() {
@@ -26,7 +25,7 @@ fn only(
         in_service
     };
     match (meant.pop(), meant.as_slice()) {
-        (None, _) => Err(Kind::NotFound.status(format!("no node and no file knows a {named}"))),
+        (None, _) => Err(Kind::NotFound.error(format!("no node and no file knows a {named}"))),
         (Some(one), []) => Ok(one),
         (Some(last), others) => {
             let all = others.iter().chain([&last]).map(ToString::to_string);
@@ -40,7 +39,7 @@ fn only(
 
 impl People {
     /// The volume that is meant: the nodes report it, or a copy is recorded on it. Never the table of a checksum replica.
-    pub(crate) async fn volume(&self, named: &VolumeSelector) -> Result<VolumeKey, Status> {
+    pub(crate) async fn volume(&self, named: &VolumeSelector) -> Result<VolumeKey, CallError> {
         let retired = self.standing.now();
         let is_retired = |key: &VolumeKey| retired.volumes.contains_key(key);
         let volume = only(named, self.volumes().await?, is_retired)?;
@@ -49,7 +48,7 @@ impl People {
     }
 
     /// Every volume of the archive that is known of: recorded, reported or retired.
-    pub(crate) async fn volumes(&self) -> Result<BTreeSet<VolumeKey>, Status> {
+    pub(crate) async fn volumes(&self) -> Result<BTreeSet<VolumeKey>, CallError> {
         let admin = self.admin.clone();
         let mut volumes = with_tables(move || admin.volumes()).await?;
         volumes.extend(self.standing.now().volumes.keys().cloned());
@@ -64,7 +63,7 @@ impl People {
     }
 
     /// Whether no volume of the archive bears that id, or bore it until it was retired.
-    pub(crate) async fn is_new_volume(&self, id: &VolumeId) -> Result<(), Status> {
+    pub(crate) async fn is_new_volume(&self, id: &VolumeId) -> Result<(), CallError> {
         let all = self.volumes().await?;
         match all.iter().find(|known| known.volume == *id) {
             None => Ok(()),
@@ -80,7 +79,7 @@ impl People {
         &self,
         replica: &ReplicaId,
         part: &impl fmt::Display,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let spec = self.specs.iter().find(|spec| spec.id == *replica);
         if spec.is_some_and(|spec| spec.kind == ReplicaKind::Checksum) {
             return Err(changed(format!(
@@ -92,7 +91,10 @@ impl People {
     }
 
     /// The node that is meant, with its replica: it was heard there, and is not retired.
-    pub(crate) async fn node(&self, named: &NodeSelector) -> Result<(ReplicaId, NodeId), Status> {
+    pub(crate) async fn node(
+        &self,
+        named: &NodeSelector,
+    ) -> Result<(ReplicaId, NodeId), CallError> {
         let (admin, specs) = (self.admin.clone(), self.specs.clone());
         let (of, wanted) = (named.clone(), named.node.clone());
         let remembered = with_tables(move || {
@@ -121,7 +123,7 @@ impl People {
                 if retired.any(|(replica, node)| named.means(replica, node)) {
                     return Err(changed(format!("{named} is retired already")));
                 }
-                Err(Kind::NotFound.status(format!("no replica has a {named}")))
+                Err(Kind::NotFound.error(format!("no replica has a {named}")))
             }
             _ => {
                 let all: Vec<_> = found.iter().map(ToString::to_string).collect();
@@ -163,13 +165,13 @@ mod tests {
         };
         assert_eq!(chosen(named(None, None, "x"), &[]).unwrap(), key("two/c/x"));
         let twice = chosen(named(None, None, "disk-1"), &[]).unwrap_err();
-        assert_eq!(Kind::of(&twice), Kind::Mismatch);
+        assert_eq!(twice.kind, Kind::Mismatch);
         for part in ["node a of replica one", "node c of replica two", "--node"] {
-            assert!(twice.message().contains(part), "{part}: {twice}");
+            assert!(twice.reason.contains(part), "{part}: {twice}");
         }
         let in_one = named(Some("one"), None, "disk-1");
         assert_eq!(
-            Kind::of(&chosen(in_one.clone(), &[]).unwrap_err()),
+            chosen(in_one.clone(), &[]).unwrap_err().kind,
             Kind::Mismatch
         );
         for (named, expected) in [
@@ -184,7 +186,7 @@ mod tests {
         let retired = chosen(named(None, Some("a"), "disk-1"), &out);
         assert_eq!(retired.unwrap(), key("one/a/disk-1"));
         for absent in [named(None, None, "y"), named(Some("two"), Some("a"), "x")] {
-            assert_eq!(Kind::of(&chosen(absent, &[]).unwrap_err()), Kind::NotFound);
+            assert_eq!(chosen(absent, &[]).unwrap_err().kind, Kind::NotFound);
         }
     }
 }

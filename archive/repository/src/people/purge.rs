@@ -7,14 +7,13 @@
 use archive_ledger::requests::{AtticItem, AtticPlace};
 use archive_model::Root;
 use archive_replicas::Cause;
-use archive_rpc::Kind;
-use tonic::Status;
+use archive_rpc::{CallError, Kind};
 
 use super::People;
 use super::acts::{changed, content};
 
 /// A request that was asked for before requests named what they destroy.
-pub(super) fn unnamed() -> Status {
+pub(super) fn unnamed() -> CallError {
     changed(
         "the request does not name what it would destroy; ask again, with the checksum of the file"
             .to_owned(),
@@ -23,12 +22,12 @@ pub(super) fn unnamed() -> Status {
 
 impl People {
     /// The item that lies there.
-    pub(super) async fn attic_item(&self, place: &AtticPlace) -> Result<AtticItem, Status> {
+    pub(super) async fn attic_item(&self, place: &AtticPlace) -> Result<AtticItem, CallError> {
         self.configured(&place.replica)?;
         let looking = self.transfers.replicas.attic_item(place);
         let item = self.within(0, looking).await?;
         item.ok_or_else(|| {
-            Kind::NotFound.status(format!("there is no {place}; list what lies there"))
+            Kind::NotFound.error(format!("there is no {place}; list what lies there"))
         })
     }
 
@@ -38,7 +37,7 @@ impl People {
         place: &AtticPlace,
         named: (Option<&Root>, bool),
         asked_for: Option<&AtticItem>,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let item = self.attic_item(place).await?;
         if asked_for.is_some_and(|asked_for| *asked_for != item) {
             return Err(changed(format!(
@@ -50,7 +49,7 @@ impl People {
     }
 
     /// Returns the root that the archive has recorded for the file of an item, and whether it has a good copy under its name.
-    async fn meant_by(&self, item: &AtticItem) -> Result<Option<(Root, bool)>, Status> {
+    async fn meant_by(&self, item: &AtticItem) -> Result<Option<(Root, bool)>, CallError> {
         let Some(name) = &item.name else {
             return Ok(None);
         };
@@ -68,7 +67,7 @@ impl People {
         named: (Option<&Root>, bool),
         asked_for: Option<&AtticItem>,
         cause: &Cause,
-    ) -> Result<String, Status> {
+    ) -> Result<String, CallError> {
         let asked_for = asked_for.ok_or_else(unnamed)?;
         self.destroyable(place, named, Some(asked_for)).await?;
         let replicas = &self.transfers.replicas;
@@ -228,8 +227,8 @@ mod tests {
                     at: now,
                 },
             };
-            let told = people.perform(&request).await.map_err(|status| {
-                assert!(status.message().contains(why), "{status}");
+            let told = people.perform(&request).await.map_err(|error| {
+                assert!(error.reason.contains(why), "{error}");
             });
             let is_destroyed = why.is_empty();
             assert_eq!(told.is_ok(), is_destroyed, "{why}");

@@ -7,28 +7,27 @@ use std::sync::Arc;
 use archive_ledger::requests::{NodeSelector, VolumeSelector};
 use archive_model::{NodeId, ReplicaId, VolumeKey};
 use archive_replicas::Cause;
-use archive_rpc::Kind;
-use tonic::Status;
+use archive_rpc::{CallError, Kind};
 
 use super::People;
 use super::acts::changed;
 use crate::tables::with_tables;
 
 /// The only one of those that are retired.
-fn only<T>(meant: impl Iterator<Item = T>, named: &impl std::fmt::Display) -> Result<T, Status> {
+fn only<T>(meant: impl Iterator<Item = T>, named: &impl std::fmt::Display) -> Result<T, CallError> {
     let mut meant: Vec<T> = meant.collect();
     match (meant.pop(), meant.len()) {
         (Some(one), 0) => Ok(one),
         (Some(_), _) => Err(changed(format!(
             "more than one {named} is retired; say which with --node and --replica"
         ))),
-        (None, _) => Err(Kind::NotFound.status(format!("no {named} is retired"))),
+        (None, _) => Err(Kind::NotFound.error(format!("no {named} is retired"))),
     }
 }
 
 impl People {
     /// The retired volume that is meant.
-    pub(super) fn retired_volume(&self, named: &VolumeSelector) -> Result<VolumeKey, Status> {
+    pub(super) fn retired_volume(&self, named: &VolumeSelector) -> Result<VolumeKey, CallError> {
         let now = self.standing.now();
         only(
             now.volumes.keys().filter(|key| named.means(key)).cloned(),
@@ -37,7 +36,10 @@ impl People {
     }
 
     /// The retired node that is meant, with its replica.
-    pub(super) fn retired_node(&self, named: &NodeSelector) -> Result<(ReplicaId, NodeId), Status> {
+    pub(super) fn retired_node(
+        &self,
+        named: &NodeSelector,
+    ) -> Result<(ReplicaId, NodeId), CallError> {
         let now = self.standing.now();
         let is_meant = |(replica, node): &&(ReplicaId, NodeId)| named.means(replica, node);
         only(now.nodes.keys().filter(is_meant).cloned(), named)
@@ -48,15 +50,15 @@ impl People {
         &self,
         named: &VolumeSelector,
         cause: &Cause,
-    ) -> Result<String, Status> {
+    ) -> Result<String, CallError> {
         let volume = match self.retired_volume(named) {
             Ok(volume) => volume,
             // A restart came between: it was done.
-            Err(status) if Kind::of(&status) == Kind::NotFound => {
+            Err(error) if error.kind == Kind::NotFound => {
                 let volume = self.volume(named).await?;
                 return Ok(format!("{volume} is in service"));
             }
-            Err(status) => return Err(status),
+            Err(error) => return Err(error),
         };
         // A table is no disk: no node was told that it is retired.
         let replicas = &self.transfers.replicas;
@@ -82,12 +84,12 @@ impl People {
         &self,
         named: &NodeSelector,
         cause: &Cause,
-    ) -> Result<String, Status> {
+    ) -> Result<String, CallError> {
         let (replica, node) = match self.retired_node(named) {
             Ok(found) => found,
             // A restart came between: it was done.
-            Err(status) if Kind::of(&status) == Kind::NotFound => self.node(named).await?,
-            Err(status) => return Err(status),
+            Err(error) if error.kind == Kind::NotFound => self.node(named).await?,
+            Err(error) => return Err(error),
         };
         let what = format!("node {node} of replica {replica} is in service again");
         let line = self.line(cause.who.clone(), None, what.clone());

@@ -16,12 +16,11 @@ use archive_durable::{DiskError, Space, Stage};
 use archive_ledger::anomalies::{Eye, Finder, Look};
 use archive_model::{FileName, ReplicaId, Root};
 use archive_replicas::{Aside, Cause, Copy};
-use archive_rpc::Kind;
 use archive_rpc::answers::{Outlet, Progress, feed};
+use archive_rpc::{CallError, Kind};
 use archive_stores::transfer::{Item, UploadVerdict};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
-use tonic::Status;
 
 use super::People;
 use super::acts::content;
@@ -67,7 +66,7 @@ impl Drop for Spooled {
 
 impl People {
     /// Looks whether the copy may be replaced, before a byte is taken.
-    pub(crate) async fn replaceable(&self, wish: &Wish) -> Result<(), Status> {
+    pub(crate) async fn replaceable(&self, wish: &Wish) -> Result<(), CallError> {
         let row = self.known(&wish.name).await?;
         let admitted = content(&row.record)?.clone();
         let copy = row.record.replicas.get(&wish.replica);
@@ -76,14 +75,14 @@ impl People {
                 "replica {} shall have no copy of {}",
                 wish.replica, wish.name
             );
-            return Err(Kind::NotFound.status(said));
+            return Err(Kind::NotFound.error(said));
         }
         let copy = self.copy_of(wish).await?;
         if admitted.root == wish.checksum {
             let verified = self.verified(&wish.replica, &wish.name, &copy).await?;
             if verified.copy.is_present() {
                 let said = "the copy is what was admitted: there is nothing to replace";
-                return Err(Kind::Mismatch.status(said));
+                return Err(Kind::Mismatch.error(said));
             }
         }
         let spool = self.spool.clone();
@@ -95,7 +94,7 @@ impl People {
                 admitted.size,
                 self.spool.display()
             );
-            return Err(Kind::NoSpace.status(said));
+            return Err(Kind::NoSpace.error(said));
         }
         Ok(())
     }
@@ -105,7 +104,7 @@ impl People {
         &self,
         wish: &Wish,
         mut chunks: impl AsyncNext,
-    ) -> Result<Spooled, Status> {
+    ) -> Result<Spooled, CallError> {
         let row = self.known(&wish.name).await?;
         let admitted = content(&row.record)?.clone();
         let id = self.upload_id()?.to_string();
@@ -141,7 +140,7 @@ impl People {
             "the bytes are not what was admitted as {}; nothing was changed",
             wish.name
         );
-        Err(Kind::Mismatch.status(said))
+        Err(Kind::Mismatch.error(said))
     }
 
     /// Puts the wrong copy aside and stores the right bytes in its place, also when the caller does not wait for it.
@@ -149,7 +148,7 @@ impl People {
         self: &Arc<Self>,
         wish: Wish,
         spooled: Spooled,
-    ) -> Result<Replaced, Status> {
+    ) -> Result<Replaced, CallError> {
         let (people, (tell, told)) = (Arc::clone(self), oneshot::channel());
         self.spawn("replace", async move {
             let done = people.exchange(&wish, &spooled).await;
@@ -158,11 +157,11 @@ impl People {
             Ok(())
         });
         told.await.map_err(|_stopped| {
-            Kind::Unavailable.status("the repository is stopping; look how the file stands")
+            Kind::Unavailable.error("the repository is stopping; look how the file stands")
         })?
     }
 
-    async fn exchange(&self, wish: &Wish, spooled: &Spooled) -> Result<Replaced, Status> {
+    async fn exchange(&self, wish: &Wish, spooled: &Spooled) -> Result<Replaced, CallError> {
         let _acting = self.acting.lock().await;
         let Wish {
             name,
@@ -173,7 +172,7 @@ impl People {
         let row = self.known(name).await?;
         let size = content(&row.record)?.size;
         let (Some(admission), Some(upload)) = (row.admission, row.record.upload) else {
-            return Err(Kind::Storage.status(format!("{name} has no admission")));
+            return Err(Kind::Storage.error(format!("{name} has no admission")));
         };
         let copy = self.copy_of(wish).await?;
         let place = (&copy.node, &copy.volume);
@@ -211,7 +210,7 @@ impl People {
             .is_some_and(archive_model::ReplicaState::is_completed)
         {
             let state = state.map(|state| state.to_string()).unwrap_or_default();
-            return Err(Kind::Unavailable.status(format!(
+            return Err(Kind::Unavailable.error(format!(
                 "the old copy is put aside, the new one is not stored yet ({state}); it will be brought from another replica"
             )));
         }
@@ -236,16 +235,15 @@ impl People {
         item: Item,
         spooled: &Spooled,
         admission: Arc<str>,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let name = item.name.clone();
         let (lane, chunks) = mpsc::channel(4);
         let (seal, sealed) = watch::channel(None);
         let path = spooled.spool.join(&spooled.id);
         let mut file = None;
         let read = move |outlet: &mut Outlet<Bytes>| {
-            let failed = |error: std::io::Error| {
-                Kind::Storage.status(format!("{}: {error}", path.display()))
-            };
+            let failed =
+                |error: std::io::Error| Kind::Storage.error(format!("{}: {error}", path.display()));
             let file = match &mut file {
                 Some(file) => file,
                 none => none.insert(std::fs::File::open(&path).map_err(failed)?),
@@ -255,7 +253,7 @@ impl People {
                 let read = file.read(&mut block).map_err(failed)?;
                 block.truncate(read);
                 if read == 0 {
-                    return Ok::<_, Status>(Progress::Done);
+                    return Ok::<_, CallError>(Progress::Done);
                 }
                 if !outlet.send(Bytes::from(block)) {
                     return Ok(Progress::Paused);
@@ -269,7 +267,7 @@ impl People {
                 seal.send_replace(Some(UploadVerdict::Admitted(admission)));
             }
             drop((seal, lane));
-            Ok::<(), Status>(())
+            Ok::<(), CallError>(())
         };
         let filling = self.transfers.fill(replica.clone(), item, chunks, sealed);
         let ((), read) = tokio::join!(filling, reading);
@@ -282,17 +280,17 @@ impl People {
     }
 
     /// The one copy that a replica has of the file.
-    pub(crate) async fn copy_of(&self, wish: &Wish) -> Result<Copy, Status> {
+    pub(crate) async fn copy_of(&self, wish: &Wish) -> Result<Copy, CallError> {
         let mut copies = self.existing_copies(&wish.replica, &wish.name).await?;
         match copies.len() {
             1 => copies
                 .pop()
-                .ok_or_else(|| Kind::Internal.status("one copy is none")),
-            0 => Err(Kind::NotFound.status(format!(
+                .ok_or_else(|| Kind::Internal.error("one copy is none")),
+            0 => Err(Kind::NotFound.error(format!(
                 "replica {} has no copy of {}: repair brings one; where no replica has a good one, store the file again",
                 wish.replica, wish.name
             ))),
-            several => Err(Kind::Mismatch.status(format!(
+            several => Err(Kind::Mismatch.error(format!(
                 "replica {} has {several} copies of {}; remove all but one first",
                 wish.replica, wish.name
             ))),
@@ -303,10 +301,10 @@ impl People {
 /// Bytes that come one after another.
 pub(crate) trait AsyncNext: Send {
     /// The next bytes; none: the caller has sent them all.
-    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, Status>> + Send;
+    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, CallError>> + Send;
 }
 
-fn failed_disk(error: &DiskError) -> Status {
+fn failed_disk(error: &DiskError) -> CallError {
     tracing::error!(%error, "the spool of the repository");
-    Kind::Storage.status(error.to_string())
+    Kind::Storage.error(error.to_string())
 }

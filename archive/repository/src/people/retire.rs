@@ -10,8 +10,7 @@ use archive_ledger::requests::{Act, NodeSelector, Request, VolumeSelector};
 use archive_ledger::standing::{ReplicaRow, Retired};
 use archive_model::{FileName, NodeId, ReplicaId, VolumeKey};
 use archive_replicas::Cause;
-use archive_rpc::Kind;
-use tonic::Status;
+use archive_rpc::{CallError, Kind};
 
 use super::People;
 use super::acts::changed;
@@ -19,7 +18,7 @@ use super::last::Part;
 use crate::tables::with_tables;
 
 /// The volume that an act is about.
-pub(super) fn volume_of(act: &Act) -> Result<VolumeSelector, Status> {
+pub(super) fn volume_of(act: &Act) -> Result<VolumeSelector, CallError> {
     let (Act::RetireVolume {
         volume,
         node,
@@ -32,7 +31,7 @@ pub(super) fn volume_of(act: &Act) -> Result<VolumeSelector, Status> {
         replica,
     }) = act
     else {
-        return Err(Kind::Internal.status(format!("no volume is meant by: {act}")));
+        return Err(Kind::Internal.error(format!("no volume is meant by: {act}")));
     };
     Ok(VolumeSelector {
         replica: replica.clone(),
@@ -42,9 +41,9 @@ pub(super) fn volume_of(act: &Act) -> Result<VolumeSelector, Status> {
 }
 
 /// The node that an act is about.
-pub(super) fn node_of(act: &Act) -> Result<NodeSelector, Status> {
+pub(super) fn node_of(act: &Act) -> Result<NodeSelector, CallError> {
     let (Act::RetireNode { node, replica, .. } | Act::ReinstateNode { node, replica }) = act else {
-        return Err(Kind::Internal.status(format!("no node is meant by: {act}")));
+        return Err(Kind::Internal.error(format!("no node is meant by: {act}")));
     };
     Ok(NodeSelector {
         replica: replica.clone(),
@@ -55,7 +54,7 @@ pub(super) fn node_of(act: &Act) -> Result<NodeSelector, Status> {
 impl People {
     /// The act with the replica, and the node, of what it takes out of service: what is approved is what was asked for,
     /// whatever else bears the same id by then.
-    pub(super) async fn with_place(&self, mut act: Act) -> Result<Act, Status> {
+    pub(super) async fn with_place(&self, mut act: Act) -> Result<Act, CallError> {
         match &act {
             Act::RetireVolume { .. } => {
                 let found = self.volume(&volume_of(&act)?).await?;
@@ -96,7 +95,7 @@ impl People {
         &self,
         volume: &VolumeKey,
         last_copies: bool,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         if self.standing.now().volumes.contains_key(volume) {
             return Err(changed(format!("{volume} is retired already")));
         }
@@ -110,7 +109,7 @@ impl People {
         replica: &ReplicaId,
         node: &NodeId,
         last_copies: bool,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         self.keeps_bytes(replica, &format_args!("node {node}"))?;
         self.dispensable(Part::Node(replica.clone(), node.clone()), last_copies)
             .await
@@ -121,7 +120,7 @@ impl People {
         (named, last_copies): (&VolumeSelector, bool),
         request: &Request,
         cause: &Cause,
-    ) -> Result<String, Status> {
+    ) -> Result<String, CallError> {
         let volume = self.volume(named).await?;
         let known = self.standing.now().volumes.get(&volume).cloned();
         if known.is_none_or(|retired| retired.why != cause.why) {
@@ -136,9 +135,9 @@ impl People {
         let node = &volume.node;
         Ok(match self.within(0, telling).await {
             Ok(()) => format!("node {node} has retired it; its files are brought elsewhere"),
-            Err(status) => format!(
+            Err(error) => format!(
                 "it counts no more, and its files are brought elsewhere; node {node} is told when it can be ({})",
-                status.message()
+                error.reason
             ),
         })
     }
@@ -148,7 +147,7 @@ impl People {
         (named, last_copies): (&NodeSelector, bool),
         request: &Request,
         cause: &Cause,
-    ) -> Result<String, Status> {
+    ) -> Result<String, CallError> {
         let done = "it is not asked and not missed any more; its files are brought elsewhere";
         let is_mine = |((_, node), retired): (&(_, NodeId), &Retired)| {
             *node == named.node && retired.why == cause.why
@@ -178,7 +177,7 @@ impl People {
         replica: &ReplicaId,
         request: &Request,
         cause: &Cause,
-    ) -> Result<String, Status> {
+    ) -> Result<String, CallError> {
         match self.standing.now().replicas.get(replica) {
             Some(ReplicaRow::Retired(retired)) if retired.why == cause.why => {}
             Some(_) | None => {
@@ -202,7 +201,7 @@ impl People {
     }
 
     /// Whether the archive can do without a replica.
-    pub(super) async fn expendable(&self, replica: &ReplicaId) -> Result<(), Status> {
+    pub(super) async fn expendable(&self, replica: &ReplicaId) -> Result<(), CallError> {
         self.configured(replica)?;
         let now = self.standing.now();
         if now.is_retired(replica) {
@@ -210,7 +209,7 @@ impl People {
         }
         let mut left = self.standing.in_service(&self.specs);
         left.retain(|spec| spec.id != *replica);
-        let probe = FileName::new("a").map_err(|error| Kind::Internal.status(error.to_string()))?;
+        let probe = FileName::new("a").map_err(|error| Kind::Internal.error(error.to_string()))?;
         FileRecord::free(probe, &left).map_err(|error| changed(error.to_string()))?;
         self.dispensable(Part::Replica(replica.clone()), false)
             .await

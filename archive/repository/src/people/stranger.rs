@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 
 use archive_model::{FileName, NodeId, ReplicaId};
 use archive_proof::TrustFile;
-use archive_rpc::Kind;
-use tonic::Status;
+use archive_rpc::{CallError, Kind};
 
 use super::People;
 use super::acts::changed;
@@ -21,7 +20,7 @@ impl People {
         name: &FileName,
         (archive, trust): (&str, &TrustFile),
         who: &str,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let specs = self.standing.in_service(&self.specs);
         let mut sightings = Vec::new();
         for spec in &specs {
@@ -34,7 +33,7 @@ impl People {
         if sightings.is_empty() {
             let said =
                 format!("{name} is not in the archive, and no replica has a file of that name");
-            return Err(Kind::NotFound.status(said));
+            return Err(Kind::NotFound.error(said));
         }
         let rule = Rule {
             archive,
@@ -57,8 +56,8 @@ impl People {
         };
         match self.transfers.mail.admit(row, who.to_owned()).await {
             Some(true) => Ok(()),
-            Some(false) => Err(Kind::Busy.status(format!("{name} is being stored just now"))),
-            None => Err(Kind::Unavailable.status("the repository is stopping")),
+            Some(false) => Err(Kind::Busy.error(format!("{name} is being stored just now"))),
+            None => Err(Kind::Unavailable.error("the repository is stopping")),
         }
     }
 
@@ -68,16 +67,16 @@ impl People {
         replica: &ReplicaId,
         node: &NodeId,
         name: &FileName,
-    ) -> Result<Vec<Sighting>, Status> {
+    ) -> Result<Vec<Sighting>, CallError> {
         let transfers = &self.transfers;
         let (clock, stall) = (&transfers.clock, transfers.stall);
-        let late = |late: archive_daemon::clock::TimedOut| Kind::TimedOut.status(late.to_string());
+        let late = |late: archive_daemon::clock::TimedOut| Kind::TimedOut.error(late.to_string());
         let opening = transfers.replicas.admissions_near(replica, node, name);
         let mut pages = clock.timeout(stall, opening).await.map_err(late)??;
         let mut sightings = Vec::new();
         loop {
             let page = clock.timeout(stall, pages.next()).await.map_err(late)??;
-            let ended = || Kind::Unavailable.status(format!("node {node} ended its list early"));
+            let ended = || Kind::Unavailable.error(format!("node {node} ended its list early"));
             let page = page.ok_or_else(ended)?;
             let mut is_past = page.end.is_some();
             // What is wrong with another name is not asked here.

@@ -8,8 +8,7 @@ use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::{Eye, Finder, Look};
 use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Root, VolumeId};
 use archive_replicas::{Cause, Copy};
-use archive_rpc::Kind;
-use tonic::Status;
+use archive_rpc::{CallError, Kind};
 
 use super::People;
 use super::acts::{changed, content};
@@ -22,7 +21,7 @@ impl People {
         row: Option<&AdminRow>,
         (name, replica): (&FileName, &ReplicaId),
         checksum: &Root,
-    ) -> Result<(NodeId, VolumeId), Status> {
+    ) -> Result<(NodeId, VolumeId), CallError> {
         let found = self.existing_copies(replica, name).await?;
         let admitted = row.map(|row| content(&row.record)).transpose()?;
         let admitted = admitted.map(|content| content.root);
@@ -44,9 +43,9 @@ impl People {
         }
         if is_any {
             let said = "the checksum is not that of the copy; read it again from the archive";
-            return Err(Kind::Mismatch.status(said));
+            return Err(Kind::Mismatch.error(said));
         }
-        Err(Kind::NotFound.status(format!("replica {replica} has no copy of {name}")))
+        Err(Kind::NotFound.error(format!("replica {replica} has no copy of {name}")))
     }
 
     /// Whether an earlier try of the same request has put a copy aside, on any node of the replica.
@@ -54,7 +53,7 @@ impl People {
         &self,
         (name, replica): (&FileName, &ReplicaId),
         mine: &str,
-    ) -> Result<bool, Status> {
+    ) -> Result<bool, CallError> {
         let (admin, id) = (self.admin.clone(), replica.clone());
         let nodes = with_tables(move || admin.nodes(&id)).await?;
         for node in nodes {
@@ -75,7 +74,7 @@ impl People {
         row: Option<&AdminRow>,
         (name, replica): (&FileName, &ReplicaId),
         cause: &Cause,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         let left = self.existing_copies(replica, name).await?;
         let copy = row.and_then(|row| row.record.replicas.get(replica));
         let is_wanted = copy.is_some_and(|copy| !copy.state.is_withdrawn());

@@ -9,7 +9,7 @@ use archive_ledger::anomalies::{AnomalyRow, Eye, Found, Look, is_damage};
 use archive_ledger::standing::Now;
 use archive_model::{AnomalyKind, CopyPlace, FileName, ReplicaId};
 use archive_replicas::{Copy, CopyCondition, Located};
-use tonic::Status;
+use archive_rpc::CallError;
 
 use super::one_name::{compare, damage, expected, silent};
 use super::{Errand, Preserver};
@@ -47,7 +47,7 @@ impl Seen {
 
 impl Preserver {
     /// Looks where a file is in a replica, now. What comes or goes meanwhile is looked at again.
-    async fn look(&self, replica: &ReplicaId, name: &FileName) -> Result<Seen, Status> {
+    async fn look(&self, replica: &ReplicaId, name: &FileName) -> Result<Seen, CallError> {
         let mut row = self.record(name).await?;
         for _ in 0..LOOKS {
             let before = entry(row.as_ref(), replica);
@@ -66,7 +66,7 @@ impl Preserver {
         let located = self.clock.timeout(self.stall, locating).await;
         match located {
             Ok(Ok(located)) => located,
-            Ok(Err(status)) => silent(status.message()),
+            Ok(Err(error)) => silent(&error.reason),
             Err(late) => silent(&late.to_string()),
         }
     }
@@ -137,7 +137,7 @@ impl Preserver {
         replica: &ReplicaId,
         name: &FileName,
         errand: &Errand,
-    ) -> Result<(Seen, Found), Status> {
+    ) -> Result<(Seen, Found), CallError> {
         let mut looks = 1;
         loop {
             let (seen, found) = self.look_and_file_once(replica, name, errand).await?;
@@ -158,7 +158,7 @@ impl Preserver {
         replica: &ReplicaId,
         name: &FileName,
         errand: &Errand,
-    ) -> Result<(Seen, Option<Found>), Status> {
+    ) -> Result<(Seen, Option<Found>), CallError> {
         let mut seen = self.look(replica, name).await?;
         self.dispute(name, &mut seen).await?;
         if let Some(CopyPlace { node, volume }) = seen.moved.clone() {
@@ -217,7 +217,7 @@ impl Preserver {
         name: &FileName,
         seen: &Seen,
         errand: &Errand,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallError> {
         if seen.eye != Eye::Listing {
             return Ok(());
         }
@@ -240,7 +240,7 @@ impl Preserver {
     }
 
     /// All reachable copies agree on another root than the admitted one: that is for people.
-    async fn dispute(&self, name: &FileName, seen: &mut Seen) -> Result<(), Status> {
+    async fn dispute(&self, name: &FileName, seen: &mut Seen) -> Result<(), CallError> {
         let is_conflict = |kind: &AnomalyKind| matches!(kind, AnomalyKind::Conflicting(_));
         if !seen.found.iter().any(is_conflict) {
             return Ok(());

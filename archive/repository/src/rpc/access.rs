@@ -38,7 +38,7 @@ impl Door {
         let (nodes, problem) = match self.replicas.state(&spec.id).await {
             Err(_) if retired => (Vec::new(), String::new()),
             Ok(nodes) => (nodes, String::new()),
-            Err(status) => (Vec::new(), status.message().to_owned()),
+            Err(error) => (Vec::new(), error.reason),
         };
         wire::status_response::ReplicaState {
             replica: spec.id.to_string(),

@@ -310,7 +310,7 @@ fn refused(error: &SubmitError) -> Status {
 
 fn stuck(error: &Stuck) -> Status {
     match error {
-        Stuck::Db(error) => super::admin_failed(error),
+        Stuck::Db(error) => super::admin_failed(error).into(),
         Stuck::Join(error) => Kind::Internal.status(error.to_string()),
     }
 }

@@ -73,7 +73,7 @@ impl Door {
             match export.write(&mut pages) {
                 Ok(_) => Ok(()),
                 Err(ExportError::Log(error)) => Err(failed(&error)),
-                Err(ExportError::Database(error)) => Err(super::admin_failed(&error)),
+                Err(ExportError::Database(error)) => Err(super::admin_failed(&error).into()),
                 Err(error @ ExportError::Stopped) => {
                     Err(Kind::Unavailable.status(error.to_string()))
                 }

@@ -10,9 +10,8 @@ use std::time::Duration;
 use archive_daemon::Clock;
 use archive_model::{NodeId, Root};
 use archive_proof::Points;
-use archive_rpc::Kind;
+use archive_rpc::{CallError, Kind};
 use tokio::sync::oneshot;
-use tonic::Status;
 
 use super::hash::State;
 
@@ -96,12 +95,17 @@ impl Seat {
     }
 
     /// Says what the node has, and hears where all go on.
-    pub(super) async fn agree(self, node: &NodeId, offset: u64, root: Root) -> Result<u64, Status> {
+    pub(super) async fn agree(
+        self,
+        node: &NodeId,
+        offset: u64,
+        root: Root,
+    ) -> Result<u64, CallError> {
         let is_true = offset == 0 || self.roots.get(&offset) == Some(&root);
         if !is_true {
             tracing::warn!(%node, offset, "what a node has of an upload is not what was sent to it");
         }
-        let late = || Kind::TimedOut.status("the node was not ready when the others began");
+        let late = || Kind::TimedOut.error("the node was not ready when the others began");
         let said = if is_true { offset } else { 0 };
         self.says.send(said).map_err(|_gone| late())?;
         self.hears.await.map_err(|_gone| late())
@@ -208,7 +212,7 @@ mod tests {
         );
         assert_eq!((begin.offset, heard.unwrap()), (STRIDE, STRIDE));
         let error = late.agree(&node, STRIDE, root).await.unwrap_err();
-        assert_eq!(Kind::of(&error), Kind::TimedOut);
+        assert_eq!(error.kind, Kind::TimedOut);
     }
 
     #[tokio::test]

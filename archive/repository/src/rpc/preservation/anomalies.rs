@@ -41,7 +41,7 @@ impl Wanted {
         let mut walk = Walk::new(self, ENTRIES);
         answer_from(answers, move |outlet| {
             let sent = walk.send_on(&door.preserver.anomalies, |row| state(&door, row), outlet);
-            sent.map_err(|error| admin_failed(&error))
+            sent.map_err(|error| admin_failed(&error).into())
         })
         .await
     }
@@ -197,7 +197,7 @@ mod tests {
             };
             let sent = answer_from(&answers, move |outlet| {
                 walk.send_on(&of, state, outlet)
-                    .map_err(|error| admin_failed(&error))
+                    .map_err(|error| admin_failed(&error).into())
             });
             sent.await.unwrap();
         };

@@ -50,8 +50,8 @@ async fn gather(
         };
         let nodes = match door.replicas.state(&replica).await {
             Ok(nodes) => nodes,
-            Err(status) => {
-                gaps.push(gap("", status.message()));
+            Err(error) => {
+                gaps.push(gap("", &error.reason));
                 continue;
             }
         };
@@ -81,7 +81,7 @@ async fn one_attic(
     let opening = door.replicas.attic(replica, node, name);
     let mut messages = match door.clock.timeout(idle, opening).await {
         Ok(Ok(messages)) => messages,
-        Ok(Err(status)) => return Ok(Err(status)),
+        Ok(Err(error)) => return Ok(Err(error.into())),
         Err(late) => return Ok(Err(Kind::TimedOut.status(late.to_string()))),
     };
     loop {

@@ -74,7 +74,8 @@ pub(super) async fn run(
         }
         Ok(())
     };
-    tokio::try_join!(checking, telling).map(|_| ())
+    tokio::try_join!(checking, telling)?;
+    Ok(())
 }
 
 fn progress(progress: &CheckProgress) -> Progress {

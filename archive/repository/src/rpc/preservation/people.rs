@@ -40,7 +40,7 @@ fn person(identity: &Identity) -> Result<Person, Status> {
 pub(super) fn who<T>(request: &Request<T>, roles: &'static [Role]) -> Result<String, Status> {
     let person = person(&*Identity::of(request)?)?;
     let refused = || not_allowed(NotAllowed::Nobody);
-    person.acting(roles).ok_or_else(refused)
+    Ok(person.acting(roles).ok_or_else(refused)?)
 }
 
 /// A reason that was given.
@@ -212,7 +212,8 @@ pub(super) async fn join(
         required: spec.required,
         gone: None,
     };
-    door.people.order(&record.name, event, who).await
+    door.people.order(&record.name, event, who).await?;
+    Ok(())
 }
 
 pub(super) async fn restore(

@@ -64,7 +64,8 @@ impl Job {
         if self.mandate.is_dry {
             return Ok(());
         }
-        door.preserver.allow(&self.which, self.confirm).await
+        door.preserver.allow(&self.which, self.confirm).await?;
+        Ok(())
     }
 
     /// Repairs one after the other.

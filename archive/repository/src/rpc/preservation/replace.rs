@@ -1,7 +1,7 @@
 //! The door of `Replace`: what is to go, then the bytes that are to come.
 
 use archive_replicas::Cause;
-use archive_rpc::{Idle, InvalidMessage};
+use archive_rpc::{CallError, Idle, InvalidMessage};
 use bytes::Bytes;
 use proto_archive::wire::replace_request::Step;
 use proto_archive::{convert as fields, wire};
@@ -49,7 +49,7 @@ pub(super) async fn replace(
 struct Data(Idle<Streaming<wire::ReplaceRequest>>);
 
 impl AsyncNext for Data {
-    async fn next(&mut self) -> Result<Option<Bytes>, Status> {
+    async fn next(&mut self) -> Result<Option<Bytes>, CallError> {
         match self.0.next().await.transpose()?.map(|message| message.step) {
             None => Ok(None),
             Some(Some(Step::Data(bytes))) => Ok(Some(bytes)),

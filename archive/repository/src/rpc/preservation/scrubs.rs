@@ -57,10 +57,10 @@ pub(super) async fn run(
                     replica: spec.id.to_string(),
                     state: Some(state),
                 }),
-                Ok(Err(status)) if Kind::of(&status) == Kind::Invalid => return Err(status),
-                Ok(Err(status)) => answer
+                Ok(Err(error)) if error.kind == Kind::Invalid => return Err(error.into()),
+                Ok(Err(error)) => answer
                     .gaps
-                    .push(gap(spec.id.as_str(), &node, status.message())),
+                    .push(gap(spec.id.as_str(), &node, &error.reason)),
                 Err(late) => answer
                     .gaps
                     .push(gap(spec.id.as_str(), &node, &late.to_string())),

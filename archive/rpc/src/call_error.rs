@@ -1,0 +1,68 @@
+//! Why something could not be done, away from the wire.
+//!
+//! Doors speak in [`Status`]; what lies between them tells by the kind what a caller does next, and reads neither headers
+//! nor sentences for that. A status becomes one of these where it comes in, and one of these a status where it goes out.
+
+use tonic::{Code, Status};
+
+use crate::status::Kind;
+
+/// Why a call, or a part of it, could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct CallError {
+    /// What the caller does next.
+    pub kind: Kind,
+    /// Why, for people.
+    pub reason: String,
+}
+
+impl Kind {
+    /// An error of this kind.
+    pub fn error(self, reason: impl Into<String>) -> CallError {
+        CallError {
+            kind: self,
+            reason: reason.into(),
+        }
+    }
+}
+
+impl From<Status> for CallError {
+    fn from(status: Status) -> Self {
+        let kind = Kind::of(&status);
+        // Only what the transport says for itself has this code.
+        if status.code() == Code::Unimplemented && kind == Kind::Invalid {
+            return kind.error("it is of an older version, which cannot do this; upgrade it");
+        }
+        kind.error(status.message())
+    }
+}
+
+impl From<CallError> for Status {
+    fn from(error: CallError) -> Self {
+        error.kind.status(error.reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kind_and_reason_pass_both_doors() {
+        for kind in Kind::ALL {
+            let error = kind.error("ä reason\nof two lines");
+            assert_eq!(CallError::from(Status::from(error.clone())), error);
+            assert_eq!(error.to_string(), "ä reason\nof two lines");
+        }
+    }
+
+    #[test]
+    fn unknown_call_is_told_from_a_wrong_request() {
+        let unknown = CallError::from(Status::unimplemented(""));
+        assert_eq!(unknown.kind, Kind::Invalid);
+        assert!(unknown.reason.contains("older version"), "{unknown}");
+        let wrong = CallError::from(Status::invalid_argument("no name"));
+        assert_eq!(wrong, Kind::Invalid.error("no name"));
+    }
+}
