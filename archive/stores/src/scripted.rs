@@ -44,6 +44,8 @@ pub struct Script {
     pub attic: Vec<wire::AtticItem>,
     /// What nodes were told to put aside or destroy.
     pub acts: Vec<String>,
+    /// Whether a monitor that is asked for a place never answers.
+    pub places_nothing: bool,
 }
 
 /// The replicas `one` and `two`.
@@ -254,6 +256,19 @@ impl Replica for Part {
         }
         let found = script.found.get(self.replica).cloned();
         Ok(Response::new(found.unwrap_or_default()))
+    }
+
+    async fn place(
+        &self,
+        _request: Request<wire::PlaceRequest>,
+    ) -> Result<Response<wire::PlaceResponse>, Status> {
+        if self.script().places_nothing {
+            std::future::pending::<()>().await;
+        }
+        Ok(Response::new(wire::PlaceResponse {
+            node: format!("{}-1", self.replica),
+            endpoint: self.endpoint.clone(),
+        }))
     }
 
     async fn replica_state(

@@ -437,3 +437,6 @@ impl Transfers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
