@@ -16,7 +16,7 @@ use harvest_policy::canonical::canonical;
 use harvest_policy::cost::CostPolicy;
 use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::status::FetchStatus;
-use harvest_policy::turns::{Moment, QueueNumber, Turn, Turns};
+use harvest_policy::turns::{Moment, QueueNumber, QueueTurn, QueueTurns};
 use jiff::Timestamp;
 use url::Url;
 
@@ -161,7 +161,7 @@ pub struct Frontier {
     seen_key: [u8; 32],
     names: HashMap<String, QueueNumber>,
     queues: Vec<Queue>,
-    turns: Turns,
+    turns: QueueTurns,
     next_number: u64,
     next_pending: u64,
     waiting: u64,
@@ -184,10 +184,10 @@ impl Frontier {
     /// [`DbError`] if a queue cannot be read.
     pub fn next(&mut self, now: Moment) -> Result<NextUri, DbError> {
         let number = match self.turns.next(now) {
-            Turn::Of(number) => number,
-            Turn::Later(moment) => return Ok(NextUri::Later(moment)),
-            Turn::Waiting => return Ok(NextUri::Waiting),
-            Turn::Over => return Ok(NextUri::Over),
+            QueueTurn::Of(number) => number,
+            QueueTurn::Later(moment) => return Ok(NextUri::Later(moment)),
+            QueueTurn::Waiting => return Ok(NextUri::Waiting),
+            QueueTurn::Over => return Ok(NextUri::Over),
         };
         let (lease, has_more) = self.take_first(number)?;
         if let Some(queue) = self.queue_mut(number) {

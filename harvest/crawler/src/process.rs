@@ -16,10 +16,10 @@ use harvest_extraction::{Document, Extraction, Limits as ExtractionLimits, extra
 use harvest_model::Order;
 use harvest_policy::cost::{CostPolicy, UriOrder};
 use harvest_policy::hops::{Hop, HopPath, InvalidHop};
-use harvest_policy::quarantine::{Content, MAX_BYTES, words};
-use harvest_policy::queue_name::QueueNames;
+use harvest_policy::quarantine::{MAX_BYTES, ResponseContent, words};
+use harvest_policy::queue_name::QueueNaming;
 use harvest_policy::scope::Scope;
-use harvest_policy::status::{AfterTry, FetchStatus, RetryRules};
+use harvest_policy::status::{FetchStatus, RetryRules, TryDecision};
 use index_dedup::{DedupError, EarlierCapture};
 use url::Url;
 
@@ -106,7 +106,7 @@ pub struct ProcessedUri {
     /// The status of the try.
     pub status: FetchStatus,
     /// Whether it is tried again, and when.
-    pub after: AfterTry,
+    pub after: TryDecision,
     /// Whether another try would end as this one, because the host cannot be asked in any way that this crawl has.
     pub is_lasting: bool,
     /// Its records; none if it is tried again because it has failed.
@@ -118,7 +118,7 @@ pub struct ProcessedUri {
     /// A URI that counts as a seed from now on, because a seed leads to it by redirects.
     pub seed: Option<Url>,
     /// The content of a page that was fetched well.
-    pub content: Option<Content>,
+    pub content: Option<ResponseContent>,
     /// How long the exchange took.
     pub duration: Duration,
     /// When it ended.
@@ -145,7 +145,7 @@ pub struct Processor {
     /// Which URIs belong to the crawl.
     pub scope: RwLock<Scope>,
     /// How queues get their names.
-    pub queues: QueueNames,
+    pub queues: QueueNaming,
     /// The cost of a URI for its queue.
     pub costs: CostPolicy,
     /// Which URIs of a queue come first.
@@ -180,7 +180,7 @@ impl Processor {
     pub fn new(
         order: &Order,
         scope: Scope,
-        queues: QueueNames,
+        queues: QueueNaming,
         hasher: UriHasher,
         scratch: PathBuf,
         chance: Chance,
@@ -221,9 +221,9 @@ impl Processor {
         // A login takes two requests, however few tries the order leaves.
         let is_answered = fetched.is_answerable && tries < self.retry.max_tries.max(2);
         let after = match purpose {
-            FetchPurpose::Page if is_answered => AfterTry::Deferred,
+            FetchPurpose::Page if is_answered => TryDecision::Deferred,
             FetchPurpose::Page => self.retry.after_try(status, tries, retry_after),
-            FetchPurpose::Robots | FetchPurpose::Login(_) => AfterTry::Finished(status),
+            FetchPurpose::Robots | FetchPurpose::Login(_) => TryDecision::Finished(status),
         };
         let mut processed = ProcessedUri {
             status,
@@ -240,9 +240,9 @@ impl Processor {
             robots: None,
         };
         let status = match after {
-            AfterTry::Finished(status) => status,
-            AfterTry::Deferred => status,
-            AfterTry::RetryAfter(_) => return Ok(processed),
+            TryDecision::Finished(status) => status,
+            TryDecision::Deferred => status,
+            TryDecision::RetryAfter(_) => return Ok(processed),
         };
         let hops: HopPath = fetched.uri.hops.parse()?;
         // A demand for a user is recorded, and leads nowhere.
@@ -341,7 +341,7 @@ impl Processor {
 }
 
 /// The name of the queue of a URI, given the seed that all began with.
-pub fn queue_name(names: &QueueNames, url: &Url, source: Option<&str>) -> String {
+pub fn queue_name(names: &QueueNaming, url: &Url, source: Option<&str>) -> String {
     let seed = source.and_then(|source| Url::parse(source).ok());
     names.name(url, seed.as_ref().unwrap_or(url))
 }
@@ -368,12 +368,12 @@ fn content(
     status: FetchStatus,
     hops: &HopPath,
     text: &[u8],
-) -> Option<Content> {
+) -> Option<ResponseContent> {
     if status.number() != 200 {
         return None;
     }
     if hops.last() == Some(Hop::Manifest) {
-        return Some(Content::Manifest);
+        return Some(ResponseContent::Manifest);
     }
     let response = &fetched.fetched.exchange.response;
     let media_type = response.head.as_ref();
@@ -383,8 +383,8 @@ fn content(
         essence.starts_with("text/") || essence.contains("xml") || essence.contains("json")
     });
     if is_text {
-        return Some(Content::Words(words(text)));
+        return Some(ResponseContent::Words(words(text)));
     }
     let digest = response.payload_digest.to_string();
-    Some(Content::Digest(words(digest.as_bytes())))
+    Some(ResponseContent::Digest(words(digest.as_bytes())))
 }

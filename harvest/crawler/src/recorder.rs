@@ -14,7 +14,7 @@ use archive_db::DbError;
 use archive_durable::{AppendFile, DiskError, directory};
 use archive_formats::crawl_log::CrawlLogLine;
 use harvest_policy::account::Quota;
-use harvest_policy::quarantine::{Content, Quarantine};
+use harvest_policy::quarantine::{Quarantine, ResponseContent};
 use harvest_policy::rejections::Rejections;
 use harvest_policy::traps::InvalidTrap;
 use harvest_policy::turns::Moment;
@@ -97,7 +97,7 @@ pub struct FinishedTry {
     /// The URIs that it led to.
     pub candidates: Vec<Candidate>,
     /// The content of a page, as far as it says whether its pattern makes more of itself.
-    pub content: Option<(Url, Content)>,
+    pub content: Option<(Url, ResponseContent)>,
 }
 
 /// The settings of a recorder.

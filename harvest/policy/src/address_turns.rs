@@ -9,13 +9,13 @@ use std::net::IpAddr;
 use crate::turns::Moment;
 
 /// The number by which a request is known.
-pub type Ticket = u64;
+pub type RequestTicket = u64;
 
 #[derive(Debug, Default)]
-struct Address {
+struct AddressState {
     in_process: u32,
     rests_until: Moment,
-    waiting: VecDeque<Ticket>,
+    waiting: VecDeque<RequestTicket>,
 }
 
 /// The addresses of a crawl that have requests under way, waiting ones, or rest.
@@ -23,7 +23,7 @@ struct Address {
 pub struct AddressTurns {
     /// The most requests at an address at a time.
     connections: u32,
-    addresses: HashMap<IpAddr, Address>,
+    addresses: HashMap<IpAddr, AddressState>,
     /// The addresses that rest, by the end of their rest.
     resting: BTreeSet<(Moment, IpAddr)>,
 }
@@ -39,7 +39,7 @@ impl AddressTurns {
     }
 
     /// Asks for a request to an address. Whether it may go now, and counts as under way; else its ticket comes up later.
-    pub fn ask(&mut self, address: IpAddr, ticket: Ticket, now: Moment) -> bool {
+    pub fn ask(&mut self, address: IpAddr, ticket: RequestTicket, now: Moment) -> bool {
         let connections = self.connections;
         let state = self.addresses.entry(address).or_default();
         let is_free =
@@ -66,7 +66,7 @@ impl AddressTurns {
     }
 
     /// Gives the tickets that may go now; they count as under way.
-    pub fn due(&mut self, now: Moment) -> Vec<(Ticket, IpAddr)> {
+    pub fn due(&mut self, now: Moment) -> Vec<(RequestTicket, IpAddr)> {
         let mut due = Vec::new();
         while let Some((moment, address)) = self.resting.first().copied() {
             if moment > now {

@@ -86,11 +86,11 @@ impl StoredCookie {
 
 /// The cookies of one registrable domain.
 #[derive(Clone, Debug, Default)]
-struct Site {
+struct SiteCookies {
     cookies: Vec<StoredCookie>,
 }
 
-impl Site {
+impl SiteCookies {
     fn bytes(&self) -> usize {
         self.cookies.iter().map(StoredCookie::bytes).sum()
     }
@@ -113,8 +113,8 @@ impl Site {
 #[derive(Clone, Debug, Default)]
 pub struct CookieJar {
     /// The sites that were asked lately, by registrable domain.
-    young: HashMap<String, Site>,
-    old: HashMap<String, Site>,
+    young: HashMap<String, SiteCookies>,
+    old: HashMap<String, SiteCookies>,
     young_bytes: usize,
     next_number: u64,
     /// The list that is compiled in, whatever names the queues of the crawl: hosts rely on it.
@@ -168,9 +168,9 @@ impl CookieJar {
     }
 
     /// The cookies of a site, which is used lately from now on.
-    fn site(&mut self, site: &str) -> &mut Site {
+    fn site(&mut self, site: &str) -> &mut SiteCookies {
         let renewed = self.old.remove(site);
-        self.young_bytes += renewed.as_ref().map_or(0, Site::bytes);
+        self.young_bytes += renewed.as_ref().map_or(0, SiteCookies::bytes);
         let entry = self.young.entry(site.to_owned());
         entry.or_insert_with(|| renewed.unwrap_or_default())
     }

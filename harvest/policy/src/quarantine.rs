@@ -33,7 +33,7 @@ use std::collections::BTreeSet;
 
 use url::Url;
 
-use self::recent::Recent;
+use self::recent::RecentMap;
 use self::words::hash;
 
 pub use self::pattern::{LONGEST, pattern};
@@ -87,15 +87,15 @@ impl PatternCounts {
 #[derive(Clone, Debug)]
 pub struct Quarantine {
     after_pages: u32,
-    patterns: Recent<PatternCounts>,
-    contents: Recent<()>,
+    patterns: RecentMap<PatternCounts>,
+    contents: RecentMap<()>,
     held: BTreeSet<String>,
     freed: BTreeSet<String>,
 }
 
 /// The content of a response, as far as it says whether it is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum ResponseContent {
     /// A text, by its [`words`].
     Words(u64),
     /// Anything else, by a part of its digest.
@@ -109,8 +109,8 @@ impl Quarantine {
     pub fn new(after_pages: u32) -> Self {
         Self {
             after_pages,
-            patterns: Recent::new(PATTERNS),
-            contents: Recent::new(CONTENTS),
+            patterns: RecentMap::new(PATTERNS),
+            contents: RecentMap::new(CONTENTS),
             held: BTreeSet::new(),
             freed: BTreeSet::new(),
         }
@@ -129,16 +129,16 @@ impl Quarantine {
     pub fn fetched<'u>(
         &mut self,
         url: &Url,
-        content: Content,
+        content: ResponseContent,
         new_links: impl IntoIterator<Item = &'u Url>,
     ) -> Option<&str> {
         let name = pattern(url);
         let key = hash(&name);
         let is_new = match content {
-            Content::Words(number) | Content::Digest(number) => {
+            ResponseContent::Words(number) | ResponseContent::Digest(number) => {
                 self.contents.insert(hash(&(key, number)))
             }
-            Content::Manifest => true,
+            ResponseContent::Manifest => true,
         };
         let (mut has_fruit, mut has_own) = (false, false);
         for link in new_links {

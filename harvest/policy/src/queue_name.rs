@@ -4,12 +4,12 @@
 //! `url` gives them: lower case, international ones as `xn--`.
 //!
 //! ```
-//! use harvest_policy::queue_name::{QueueKind, QueueNames};
+//! use harvest_policy::queue_name::{QueueKind, QueueNaming};
 //! use url::Url;
 //!
 //! let image = Url::parse("https://images.example.co.uk/a.png")?;
 //! let seed = Url::parse("https://www.example.dk/")?;
-//! let name = |kind| QueueNames { kind, ..QueueNames::default() }.name(&image, &seed);
+//! let name = |kind| QueueNaming { kind, ..QueueNaming::default() }.name(&image, &seed);
 //! assert_eq!(name(QueueKind::Domain), "example.co.uk");
 //! assert_eq!(name(QueueKind::Seed), "example.dk");
 //! assert_eq!(name(QueueKind::Host), "images.example.co.uk");
@@ -36,14 +36,14 @@ pub enum QueueKind {
 
 /// How queues get their names.
 #[derive(Clone, Debug, Default)]
-pub struct QueueNames {
+pub struct QueueNaming {
     /// The part that names a queue.
     pub kind: QueueKind,
     /// The public suffixes, under which domains are.
     pub suffixes: Arc<SuffixList>,
 }
 
-impl QueueNames {
+impl QueueNaming {
     /// The name of the queue of a URI that was found from `seed`: the scheme, if it has no host.
     pub fn name(&self, url: &Url, seed: &Url) -> String {
         let name = match self.kind {
@@ -74,9 +74,9 @@ mod tests {
     fn each_kind_names_its_own_part() {
         let name = |kind: QueueKind, url: &str| {
             let seed = Url::parse("https://www.seed.dk./x").unwrap();
-            let names = QueueNames {
+            let names = QueueNaming {
                 kind,
-                ..QueueNames::default()
+                ..QueueNaming::default()
             };
             names.name(&Url::parse(url).unwrap(), &seed)
         };

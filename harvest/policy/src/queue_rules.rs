@@ -8,11 +8,11 @@ use std::sync::Arc;
 use crate::account::QueueLimits;
 
 /// The answer to the question what a queue may fetch.
-type LimitsOf = dyn Fn(&str) -> QueueLimits + Send + Sync;
+type LimitLookup = dyn Fn(&str) -> QueueLimits + Send + Sync;
 
 /// The limits of queues.
 #[derive(Clone)]
-pub struct QueueRules(Arc<LimitsOf>);
+pub struct QueueRules(Arc<LimitLookup>);
 
 impl fmt::Debug for QueueRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -50,13 +50,13 @@ impl RobotsAnswer {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RobotsRules {
     /// The longest pattern first, and of two equal ones the one that allows: the first that matches decides.
-    rules: Vec<Rule>,
+    rules: Vec<RobotsRule>,
     crawl_delay: Option<Duration>,
     sitemaps: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
+struct RobotsRule {
     allows: bool,
     pattern: PathPattern,
 }
@@ -73,9 +73,9 @@ struct PathPattern {
 
 /// The groups of a file that a crawler may have to obey.
 #[derive(Debug, Default)]
-struct Group {
+struct RobotsGroup {
     is_present: bool,
-    rules: Vec<Rule>,
+    rules: Vec<RobotsRule>,
     crawl_delay: Option<Duration>,
 }
 
@@ -93,7 +93,7 @@ impl RobotsRules {
             // A rule that is cut would say more than its author did.
             lines.pop();
         }
-        let (mut named, mut any) = (Group::default(), Group::default());
+        let (mut named, mut any) = (RobotsGroup::default(), RobotsGroup::default());
         let mut sitemaps = Vec::new();
         let (mut is_for_us, mut is_for_any, mut in_agents) = (false, false, false);
         for (field, value) in lines.into_iter().filter_map(field) {
@@ -125,7 +125,7 @@ impl RobotsRules {
                 if is_delay {
                     group.crawl_delay = delay(value).or(group.crawl_delay);
                 } else if let Some(pattern) = PathPattern::parse(value) {
-                    group.rules.push(Rule { allows, pattern });
+                    group.rules.push(RobotsRule { allows, pattern });
                 }
             }
         }
@@ -143,7 +143,7 @@ impl RobotsRules {
     /// The rules that forbid everything: those of a host that cannot say.
     pub fn forbid_all() -> Self {
         let pattern = PathPattern::parse(b"/");
-        let rule = |pattern| Rule {
+        let rule = |pattern| RobotsRule {
             allows: false,
             pattern,
         };

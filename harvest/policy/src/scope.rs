@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::hops::{Hop, HopPath};
 use crate::surt::{SurtPrefix, SurtPrefixes, surt};
-use crate::traps::Traps;
+use crate::traps::TrapList;
 
 /// The schemes that are crawled at all.
 const SCHEMES: [&str; 6] = ["http", "https", "ftp", "sftp", "dns", "whois"];
@@ -82,7 +82,7 @@ pub struct Scope {
     /// The prefixes of what is left out.
     pub rejected: SurtPrefixes,
     /// The crawler traps.
-    pub traps: Traps,
+    pub traps: TrapList,
     /// The most hops from a seed.
     pub max_hops: usize,
     /// The most hops from a page to its parts, redirects not counted.
@@ -104,7 +104,7 @@ pub struct ScopeOverlay {
     /// The prefix.
     pub prefix: SurtPrefix,
     /// Further crawler traps.
-    pub traps: Traps,
+    pub traps: TrapList,
     /// As [`Scope::max_hops`].
     pub max_hops: Option<usize>,
     /// As [`Scope::max_hops_in_page`].
@@ -123,7 +123,7 @@ impl Default for Scope {
         Self {
             accepted: SurtPrefixes::default(),
             rejected: SurtPrefixes::default(),
-            traps: Traps::default(),
+            traps: TrapList::default(),
             max_hops: 20,
             max_hops_in_page: 2,
             max_speculative_hops: 1,
@@ -241,7 +241,7 @@ mod tests {
 
     fn example() -> Scope {
         let mut scope = Scope {
-            traps: Traps::parse(".*trap.*").unwrap(),
+            traps: TrapList::parse(".*trap.*").unwrap(),
             ..Scope::default()
         };
         scope
@@ -327,7 +327,7 @@ mod tests {
     fn overlays_change_limits_of_their_prefix() {
         let overlay = |prefix: &str| ScopeOverlay {
             prefix: prefix.parse().unwrap(),
-            traps: Traps::default(),
+            traps: TrapList::default(),
             max_hops: None,
             max_hops_in_page: None,
             max_speculative_hops: None,
@@ -340,7 +340,7 @@ mod tests {
                 max_hops: Some(1),
                 max_segments: Some(1),
                 max_repeats: Some(9),
-                traps: Traps::parse(".*pit.*").unwrap(),
+                traps: TrapList::parse(".*pit.*").unwrap(),
                 ..overlay("http://(dk,a,")
             },
             ScopeOverlay {

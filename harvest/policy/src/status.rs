@@ -152,7 +152,7 @@ impl Default for RetryRules {
 
 /// The way of a URI after a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterTry {
+pub enum TryDecision {
     /// It is finished with this status.
     Finished(FetchStatus),
     /// It goes back to its queue at once, because something else has to be fetched first. That is no try.
@@ -169,10 +169,10 @@ impl RetryRules {
         status: FetchStatus,
         tries: u32,
         retry_after: Option<Duration>,
-    ) -> AfterTry {
+    ) -> TryDecision {
         let asked = retry_after.filter(|_| matches!(status.number(), 429 | 503));
         let delay = match status {
-            FetchStatus::DEFERRED => return AfterTry::Deferred,
+            FetchStatus::DEFERRED => return TryDecision::Deferred,
             FetchStatus::DNS_FAILED
             | FetchStatus::CONNECT_FAILED
             | FetchStatus::CONNECT_LOST
@@ -181,16 +181,16 @@ impl RetryRules {
             _ if status.number() == 429 && asked.is_none() => self.delay,
             _ => match asked {
                 Some(asked) => asked.min(self.max_retry_after),
-                None => return AfterTry::Finished(status),
+                None => return TryDecision::Finished(status),
             },
         };
         if tries < self.max_tries {
-            AfterTry::RetryAfter(delay)
+            TryDecision::RetryAfter(delay)
         } else if status.is_success() {
             // The host has answered: its last word is what is archived.
-            AfterTry::Finished(status)
+            TryDecision::Finished(status)
         } else {
-            AfterTry::Finished(FetchStatus::TOO_MANY_RETRIES)
+            TryDecision::Finished(FetchStatus::TOO_MANY_RETRIES)
         }
     }
 }
@@ -213,45 +213,45 @@ mod tests {
                 FetchStatus::CONNECT_FAILED,
                 1,
                 None,
-                AfterTry::RetryAfter(rules.delay),
+                TryDecision::RetryAfter(rules.delay),
             ),
             (
                 FetchStatus::DNS_FAILED,
                 2,
                 None,
-                AfterTry::RetryAfter(rules.delay),
+                TryDecision::RetryAfter(rules.delay),
             ),
             (
                 FetchStatus::DNS_FAILED,
                 3,
                 None,
-                AfterTry::Finished(FetchStatus::TOO_MANY_RETRIES),
+                TryDecision::Finished(FetchStatus::TOO_MANY_RETRIES),
             ),
-            (FetchStatus::DEFERRED, 99, None, AfterTry::Deferred),
+            (FetchStatus::DEFERRED, 99, None, TryDecision::Deferred),
             (
                 FetchStatus::TIMEOUT,
                 1,
                 None,
-                AfterTry::Finished(FetchStatus::TIMEOUT),
+                TryDecision::Finished(FetchStatus::TIMEOUT),
             ),
             (
                 FetchStatus::ROBOTS_PRECLUDED,
                 1,
                 None,
-                AfterTry::Finished(FetchStatus::ROBOTS_PRECLUDED),
+                TryDecision::Finished(FetchStatus::ROBOTS_PRECLUDED),
             ),
-            (http(200), 1, Some(minute), AfterTry::Finished(http(200))),
-            (http(503), 1, None, AfterTry::Finished(http(503))),
-            (http(429), 1, None, AfterTry::RetryAfter(rules.delay)),
-            (http(429), 3, None, AfterTry::Finished(http(429))),
-            (http(503), 1, Some(minute), AfterTry::RetryAfter(minute)),
+            (http(200), 1, Some(minute), TryDecision::Finished(http(200))),
+            (http(503), 1, None, TryDecision::Finished(http(503))),
+            (http(429), 1, None, TryDecision::RetryAfter(rules.delay)),
+            (http(429), 3, None, TryDecision::Finished(http(429))),
+            (http(503), 1, Some(minute), TryDecision::RetryAfter(minute)),
             (
                 http(429),
                 1,
                 Some(minute * 10_000),
-                AfterTry::RetryAfter(rules.max_retry_after),
+                TryDecision::RetryAfter(rules.max_retry_after),
             ),
-            (http(429), 3, Some(minute), AfterTry::Finished(http(429))),
+            (http(429), 3, Some(minute), TryDecision::Finished(http(429))),
         ] {
             assert_eq!(
                 rules.after_try(status, tries, retry_after),

@@ -35,7 +35,7 @@ pub enum QueueState {
 
 /// The answer to the question whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum QueueTurn {
     /// This queue's. It counts as in process.
     Of(QueueNumber),
     /// Nobody's before this moment, unless a fetch ends or a URI comes first.
@@ -59,7 +59,7 @@ struct Queue {
 
 /// The queues of a crawl and their turns.
 #[derive(Debug, Default)]
-pub struct Turns {
+pub struct QueueTurns {
     queues: BTreeMap<QueueNumber, Queue>,
     ready: VecDeque<QueueNumber>,
     snoozed: BTreeSet<(Moment, QueueNumber)>,
@@ -69,7 +69,7 @@ pub struct Turns {
     connections: u32,
 }
 
-impl Turns {
+impl QueueTurns {
     /// No queues yet; each will have at most `connections` requests at a time.
     pub fn new(connections: u32) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl Turns {
     }
 
     /// Gives the queue whose turn it is.
-    pub fn next(&mut self, now: Moment) -> Turn {
+    pub fn next(&mut self, now: Moment) -> QueueTurn {
         self.wake(now);
         if self.ready.is_empty() {
             self.activate(now);
@@ -115,12 +115,12 @@ impl Turns {
                 queue.state = QueueState::InProcess;
             }
             self.in_process += 1;
-            return Turn::Of(number);
+            return QueueTurn::Of(number);
         }
         match self.snoozed.first() {
-            Some((moment, _)) => Turn::Later(*moment),
-            None if self.in_process > 0 => Turn::Waiting,
-            None => Turn::Over,
+            Some((moment, _)) => QueueTurn::Later(*moment),
+            None if self.in_process > 0 => QueueTurn::Waiting,
+            None => QueueTurn::Over,
         }
     }
 
@@ -194,7 +194,7 @@ impl Turns {
         }
     }
 
-    /// A queue may fetch nothing more, until [`Turns::revive`].
+    /// A queue may fetch nothing more, until [`QueueTurns::revive`].
     pub fn retire(&mut self, number: QueueNumber) {
         self.leave(number);
         if let Some(queue) = self.queues.get_mut(&number) {

@@ -9,7 +9,7 @@ use archive_model::ByteSize;
 use harvest_crawler::crawl::Control;
 use harvest_model::seed::parse_seeds;
 use harvest_policy::account::QueueBudget;
-use harvest_policy::rejections::Rejection;
+use harvest_policy::rejections::RejectionRule;
 use url::Url;
 
 /// The request that the name of a file is.
@@ -37,7 +37,7 @@ pub(super) fn lines(name: &str, bytes: &[u8]) -> Result<Control, String> {
         }
         Some("reject") => {
             let rules = each_line(text()?, |line| {
-                line.parse::<Rejection>().map_err(|error| error.to_string())
+                line.parse::<RejectionRule>().map_err(|error| error.to_string())
             })?;
             not_empty(rules, "rule").map(Control::Reject)
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use harvest_policy::account::QueueBudget;
-use harvest_policy::rejections::Rejection;
+use harvest_policy::rejections::RejectionRule;
 use harvest_policy::status::FetchStatus;
 use tokio::sync::oneshot;
 use url::Url;
@@ -22,7 +22,7 @@ pub enum Control {
     /// Further seeds.
     AddSeeds(Vec<Url>),
     /// URIs that are not fetched any more.
-    Reject(Vec<Rejection>),
+    Reject(Vec<RejectionRule>),
     /// Patterns that are freed from quarantine for good.
     Free(Vec<String>),
     /// The limits of queues, by name, in place of those of the order.

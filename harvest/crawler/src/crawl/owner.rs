@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use archive_daemon::clock::Clock;
 use harvest_model::Job;
 use harvest_policy::address::Network;
-use harvest_policy::address_turns::{AddressTurns, Ticket};
+use harvest_policy::address_turns::{AddressTurns, RequestTicket};
 use harvest_policy::status::FetchStatus;
 use harvest_policy::turns::Moment;
 use tokio::sync::{mpsc, watch};
@@ -110,16 +110,16 @@ pub(super) struct Owner {
     begin: Instant,
     hosts: Hosts,
     turns: AddressTurns,
-    flights: HashMap<Ticket, Flight>,
-    next_ticket: Ticket,
+    flights: HashMap<RequestTicket, Flight>,
+    next_ticket: RequestTicket,
     /// The URIs that wait for an answer of their host, by the URI of the question.
-    asking: HashMap<String, Vec<Ticket>>,
+    asking: HashMap<String, Vec<RequestTicket>>,
     /// URIs that have waited for such an answer, and can go on.
-    released: VecDeque<Ticket>,
+    released: VecDeque<RequestTicket>,
     /// The login forms that were sent, by the number of their credential.
     sent_logins: HashSet<usize>,
     /// URIs whose address is free, and that wait for a free connection.
-    may_go: VecDeque<(Ticket, IpAddr)>,
+    may_go: VecDeque<(RequestTicket, IpAddr)>,
     fetching: usize,
     free_connections: Vec<u32>,
     finished: Vec<FinishedTry>,
@@ -366,7 +366,7 @@ impl Owner {
         Ok(true)
     }
 
-    fn add_flight(&mut self, subject: FlightSubject, uri: FrontierUri, url: Url) -> Ticket {
+    fn add_flight(&mut self, subject: FlightSubject, uri: FrontierUri, url: Url) -> RequestTicket {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let flight = Flight {

@@ -12,8 +12,8 @@ use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::date::Stamp;
 use archive_formats::digest::{Algorithm, digest};
 use harvest_model::{Job, Order};
-use harvest_policy::address_turns::Ticket;
-use harvest_policy::status::{AfterTry, FetchStatus};
+use harvest_policy::address_turns::RequestTicket;
+use harvest_policy::status::{FetchStatus, TryDecision};
 use index_dedup::EarlierCapture;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -44,7 +44,7 @@ pub(super) enum SideOrder {
 /// A URI to be fetched.
 #[derive(Debug)]
 pub(super) struct FetchOrder {
-    pub(super) ticket: Ticket,
+    pub(super) ticket: RequestTicket,
     pub(super) uri: FrontierUri,
     pub(super) url: Url,
     pub(super) address: IpAddr,
@@ -64,11 +64,11 @@ pub(super) enum SideEvent {
     },
     /// A fetch is over and worked up.
     Fetched {
-        ticket: Ticket,
+        ticket: RequestTicket,
         result: Result<Box<ProcessedUri>, ProcessError>,
     },
     /// The work on a fetch has panicked: a bug of ours, which ends one URI.
-    Panicked(Ticket),
+    Panicked(RequestTicket),
 }
 
 /// All that works beside the owner.
@@ -334,12 +334,12 @@ impl Side {
                 retry.after_try(status, tries, None)
             }
             FetchPurpose::Page | FetchPurpose::Robots | FetchPurpose::Login(_) => {
-                AfterTry::Finished(status)
+                TryDecision::Finished(status)
             }
         };
         let ended = self.clock.instant();
         let mut lines = Vec::new();
-        if let AfterTry::Finished(status) = after {
+        if let TryDecision::Finished(status) = after {
             let mut line = super::owner::line_without_fetch(uri, status, self.clock.now());
             line.thread = connection;
             if tries > 1 {

@@ -8,7 +8,7 @@ use archive_db::{Database, DbError, Options, Table};
 use harvest_policy::account::QueueBudget;
 use harvest_policy::cost::CostPolicy;
 use harvest_policy::queue_rules::QueueRules;
-use harvest_policy::turns::{QueueNumber, Turns};
+use harvest_policy::turns::{QueueNumber, QueueTurns};
 use jiff::Timestamp;
 
 use super::changes::{CountedLanes, RecentKeys};
@@ -178,7 +178,7 @@ impl Frontier {
             seen_key,
             names: HashMap::new(),
             queues: Vec::new(),
-            turns: Turns::new(settings.connections),
+            turns: QueueTurns::new(settings.connections),
             next_number: 0,
             next_pending: 0,
             waiting: 0,

@@ -4,7 +4,7 @@
 
 use archive_db::DbError;
 use harvest_policy::account::{QueueBudget, QueueLimits};
-use harvest_policy::rejections::Rejection;
+use harvest_policy::rejections::RejectionRule;
 use url::Url;
 
 use super::rows::{BudgetRow, SeenRow};
@@ -113,7 +113,11 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if it cannot be written.
-    pub fn put_rejection(&self, changes: &mut Changes, rule: &Rejection) -> Result<(), DbError> {
+    pub fn put_rejection(
+        &self,
+        changes: &mut Changes,
+        rule: &RejectionRule,
+    ) -> Result<(), DbError> {
         changes
             .batch
             .put(&self.rejected, &rule.to_string(), &SeenRow)
@@ -124,7 +128,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if they cannot be read.
-    pub fn rejections(&self) -> Result<Vec<Rejection>, DbError> {
+    pub fn rejections(&self) -> Result<Vec<RejectionRule>, DbError> {
         let mut rules = Vec::new();
         for row in self.rejected.scan()? {
             let (text, _) = row?;

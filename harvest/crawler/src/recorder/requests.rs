@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use harvest_policy::account::QueueBudget;
 use harvest_policy::quarantine::Quarantine;
-use harvest_policy::rejections::Rejection;
+use harvest_policy::rejections::RejectionRule;
 use harvest_policy::turns::Moment;
 use url::Url;
 
@@ -56,7 +56,7 @@ impl Recorder {
     /// # Errors
     ///
     /// [`RecorderError::Rejections`] if all expressions together are too large: then nothing has changed.
-    pub fn reject(&mut self, rules: &[Rejection]) -> Result<(), RecorderError> {
+    pub fn reject(&mut self, rules: &[RejectionRule]) -> Result<(), RecorderError> {
         self.rejections.add(rules.iter().cloned())?;
         let mut changes = self.frontier.changes();
         for rule in rules {

@@ -3,7 +3,7 @@
 //! Owns these rules. They hold for an order from a file and for one that the command line made.
 
 use archive_model::{ByteSize, Period};
-use harvest_policy::traps::Traps;
+use harvest_policy::traps::TrapList;
 use url::{Host, Url};
 
 use super::{InvalidOrder, LoginForm, Order};
@@ -51,7 +51,7 @@ impl Order {
         let overlays =
             overlays.map(|(overlay, number)| (format!("overlay.{number}.traps"), &overlay.traps));
         for (key, traps) in own.into_iter().chain(overlays) {
-            let traps = Traps::new(traps).map(|_| ());
+            let traps = TrapList::new(traps).map(|_| ());
             traps.map_err(|error| InvalidOrder::at(&key, error.to_string()))?;
         }
         Ok(())

@@ -6,7 +6,7 @@ use archive_model::{ByteSize, Period};
 use harvest_policy::politeness::Politeness;
 use harvest_policy::scope::ScopeOverlay;
 use harvest_policy::surt::SurtPrefix;
-use harvest_policy::traps::{InvalidTrap, TrapExpression, Traps};
+use harvest_policy::traps::{InvalidTrap, TrapExpression, TrapList};
 
 use super::section::entry;
 use super::sections::{QueueSettings, RobotsPolicy};
@@ -65,7 +65,7 @@ impl Overlay {
     pub(super) fn scope(&self) -> Result<ScopeOverlay, InvalidTrap> {
         Ok(ScopeOverlay {
             prefix: self.surt.clone(),
-            traps: Traps::new(&self.traps)?,
+            traps: TrapList::new(&self.traps)?,
             max_hops: self.max_hops,
             max_hops_in_page: self.max_embed_hops,
             max_speculative_hops: self.max_speculative_hops,

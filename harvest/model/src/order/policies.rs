@@ -11,13 +11,13 @@ use harvest_policy::account::QueueLimits;
 use harvest_policy::address::Network;
 use harvest_policy::politeness::Politeness;
 use harvest_policy::quarantine::Quarantine;
-use harvest_policy::queue_name::QueueNames;
+use harvest_policy::queue_name::QueueNaming;
 use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::scope::Scope;
 use harvest_policy::status::RetryRules;
 use harvest_policy::suffixes::SuffixList;
 use harvest_policy::surt::{SurtPrefixes, surt};
-use harvest_policy::traps::{InvalidTrap, Traps};
+use harvest_policy::traps::{InvalidTrap, TrapList};
 use url::{Host, Url};
 
 use super::checks::is_this_machine;
@@ -45,7 +45,7 @@ impl Order {
         Ok(Scope {
             accepted,
             rejected,
-            traps: Traps::new(&self.scope.traps)?,
+            traps: TrapList::new(&self.scope.traps)?,
             max_hops: self.scope.max_hops,
             max_hops_in_page: self.scope.max_embed_hops,
             max_speculative_hops: self.scope.max_speculative_hops,
@@ -69,8 +69,8 @@ impl Order {
     }
 
     /// How queues get their names, with a list of public suffixes.
-    pub const fn queue_names(&self, suffixes: Arc<SuffixList>) -> QueueNames {
-        QueueNames {
+    pub const fn queue_names(&self, suffixes: Arc<SuffixList>) -> QueueNaming {
+        QueueNaming {
             kind: self.queues.by,
             suffixes,
         }

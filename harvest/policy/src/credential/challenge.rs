@@ -9,7 +9,7 @@ use super::{Challenge, DigestAlgorithm, DigestChallenge, DigestHash};
 const MAX_BYTES: usize = 16 << 10;
 
 /// A scheme with its parameters: names in lower case, values without quotation marks.
-struct Scheme {
+struct AuthScheme {
     name: String,
     parameters: Vec<(String, String)>,
 }
@@ -22,8 +22,8 @@ pub fn parse_challenges(field: &str) -> Vec<Challenge> {
     schemes(field).iter().filter_map(challenge).collect()
 }
 
-fn schemes(field: &str) -> Vec<Scheme> {
-    let mut schemes: Vec<Scheme> = Vec::new();
+fn schemes(field: &str) -> Vec<AuthScheme> {
+    let mut schemes: Vec<AuthScheme> = Vec::new();
     let mut rest = field;
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | '='));
@@ -39,7 +39,7 @@ fn schemes(field: &str) -> Vec<Scheme> {
         }
         rest = behind;
         let Some(behind) = behind.trim_start().strip_prefix('=') else {
-            schemes.push(Scheme {
+            schemes.push(AuthScheme {
                 name: word.to_ascii_lowercase(),
                 parameters: Vec::new(),
             });
@@ -79,7 +79,7 @@ fn unquoted(text: &str) -> (String, &str) {
 }
 
 /// The challenge of a scheme; `None` if it is not known, or cannot be answered.
-fn challenge(scheme: &Scheme) -> Option<Challenge> {
+fn challenge(scheme: &AuthScheme) -> Option<Challenge> {
     let parameter = |name: &str| {
         let mut found = scheme.parameters.iter().filter(|(own, _)| own == name);
         found.next().map(|(_, value)| value.as_str())

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use super::*;
 
 /// A response: its text, and the links in it. `None` for 404.
-type Response = Option<(String, Vec<String>)>;
+type PageResponse = Option<(String, Vec<String>)>;
 
 /// A finished crawl: how many pages of each pattern were fetched, and the quarantine.
 struct Crawl {
@@ -28,7 +28,7 @@ impl Crawl {
 const ENDLESS: usize = 60_000;
 
 /// Crawls a site from its home page until there is no URI left.
-fn crawl(site: impl Fn(&Url) -> Response) -> Crawl {
+fn crawl(site: impl Fn(&Url) -> PageResponse) -> Crawl {
     let home = Url::parse("http://a.dk/").unwrap();
     let mut crawl = Crawl {
         pages: BTreeMap::new(),
@@ -52,9 +52,9 @@ fn crawl(site: impl Fn(&Url) -> Response) -> Crawl {
         let links = links.iter().map(|link| url.join(link).unwrap());
         let new: Vec<Url> = links.filter(|link| seen.insert(link.clone())).collect();
         let content = if url.path().starts_with("/sitemap") {
-            Content::Manifest
+            ResponseContent::Manifest
         } else {
-            Content::Words(words(text.as_bytes()))
+            ResponseContent::Words(words(text.as_bytes()))
         };
         crawl.quarantine.fetched(&url, content, &new);
         crawl.texts.insert(text);
@@ -81,7 +81,7 @@ fn number(url: &Url, prefix: &str) -> Option<u64> {
     clippy::unnecessary_wraps,
     reason = "a site answers with it or with nothing"
 )]
-fn page(text: impl Into<String>, links: Vec<String>) -> Response {
+fn page(text: impl Into<String>, links: Vec<String>) -> PageResponse {
     Some((text.into(), links))
 }
 
@@ -290,7 +290,7 @@ fn freed_pattern_stays_free() {
     let mut quarantine = Quarantine::new(2);
     let url = |number: u32| Url::parse(&format!("http://a.dk/cal/{number}")).unwrap();
     let fetch = |quarantine: &mut Quarantine, number| {
-        let held = quarantine.fetched(&url(number), Content::Words(1), &[url(number + 1)]);
+        let held = quarantine.fetched(&url(number), ResponseContent::Words(1), &[url(number + 1)]);
         held.map(str::to_owned)
     };
     assert_eq!(
@@ -313,5 +313,5 @@ fn quarantine_is_resumed_or_off() {
     let url = Url::parse("https://a.dk/cal/17").unwrap();
     assert_eq!(resumed.holds(&url), Some("a.dk/cal/#"));
     let mut off = Quarantine::new(0);
-    assert!((0..10_000).all(|_| off.fetched(&url, Content::Digest(1), []).is_none()));
+    assert!((0..10_000).all(|_| off.fetched(&url, ResponseContent::Digest(1), []).is_none()));
 }

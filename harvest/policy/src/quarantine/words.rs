@@ -34,18 +34,18 @@ pub fn words(text: &[u8]) -> u64 {
 
 /// The meaning of a byte of text.
 #[derive(Clone, Copy)]
-enum Role {
+enum ByteRole {
     Letter,
     /// The run that it stands in is no word.
     Digit,
     Separator,
 }
 
-const fn role(byte: u8) -> Role {
+const fn role(byte: u8) -> ByteRole {
     match byte {
-        b'0'..=b'9' => Role::Digit,
-        b'a'..=b'z' | b'A'..=b'Z' | 128.. => Role::Letter,
-        _ => Role::Separator,
+        b'0'..=b'9' => ByteRole::Digit,
+        b'a'..=b'z' | b'A'..=b'Z' | 128.. => ByteRole::Letter,
+        _ => ByteRole::Separator,
     }
 }
 
@@ -56,12 +56,12 @@ fn add_words(text: &[u8], words: &mut Vec<u64>) {
     let bytes = text.iter().chain(b" ");
     bytes.fold((BEGIN, false), |(number, has_digit), &byte| {
         match role(byte) {
-            Role::Letter => {
+            ByteRole::Letter => {
                 let number = (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
                 (number, has_digit)
             }
-            Role::Digit => (number, true),
-            Role::Separator => {
+            ByteRole::Digit => (number, true),
+            ByteRole::Separator => {
                 if number != BEGIN && !has_digit {
                     words.push(number);
                 }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use archive_durable::Space;
 use archive_model::{ByteSize, Period};
-use harvest_policy::address_turns::Ticket;
-use harvest_policy::status::{AfterTry, FetchStatus};
+use harvest_policy::address_turns::RequestTicket;
+use harvest_policy::status::{FetchStatus, TryDecision};
 use harvest_policy::turns::Moment;
 
 use super::login::login_name;
@@ -130,7 +130,7 @@ impl Owner {
         let now = self.now();
         let fetching = self.flights.iter();
         let fetching = fetching.filter(|(_, flight)| flight.fetching.is_some());
-        let tickets: Vec<Ticket> = fetching.map(|(ticket, _)| *ticket).collect();
+        let tickets: Vec<RequestTicket> = fetching.map(|(ticket, _)| *ticket).collect();
         for ticket in tickets {
             if let Some(flight) = self.land(ticket) {
                 self.give_up_fetch(flight, now);
@@ -147,7 +147,7 @@ impl Owner {
     }
 
     /// Puts the URI of a flight that is not under way back into its queue, which rests until a moment.
-    pub(super) fn give_back(&mut self, ticket: Ticket, until: Moment) {
+    pub(super) fn give_back(&mut self, ticket: RequestTicket, until: Moment) {
         if let Some(flight) = self.flights.remove(&ticket) {
             self.put_back(flight.subject, until);
         }
@@ -166,7 +166,7 @@ impl Owner {
     }
 
     /// Notes how a seed fares, and tells people of one that fails.
-    pub(super) fn note_seed(&mut self, uri: &FrontierUri, status: FetchStatus, after: AfterTry) {
+    pub(super) fn note_seed(&mut self, uri: &FrontierUri, status: FetchStatus, after: TryDecision) {
         let is_seed = uri.source.as_ref() == Some(&uri.uri);
         if !is_seed {
             return;
@@ -176,9 +176,9 @@ impl Owner {
             return;
         }
         let again = match after {
-            AfterTry::RetryAfter(delay) => Some((delay, self.job.order.retry.max_tries.get())),
-            AfterTry::Finished(_) => None,
-            AfterTry::Deferred => return,
+            TryDecision::RetryAfter(delay) => Some((delay, self.job.order.retry.max_tries.get())),
+            TryDecision::Finished(_) => None,
+            TryDecision::Deferred => return,
         };
         if self.failing_seeds.len() < MOST_FAILING_SEEDS {
             self.failing_seeds.insert(uri.uri.clone(), status);

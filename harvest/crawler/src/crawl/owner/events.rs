@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use harvest_model::order::RobotsPolicy;
-use harvest_policy::address_turns::Ticket;
+use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::hops::Hop;
 use harvest_policy::politeness::FinishedFetch;
 use harvest_policy::robots::{RobotsAnswer, RobotsRules};
-use harvest_policy::status::{AfterTry, FetchStatus};
+use harvest_policy::status::{FetchStatus, TryDecision};
 
 use super::{Flight, FlightSubject, Owner, SYNC, line_without_fetch};
 use crate::capture::RecordGroup;
@@ -64,7 +64,7 @@ impl Owner {
                     flight,
                     ProcessedUri {
                         status,
-                        after: AfterTry::Finished(status),
+                        after: TryDecision::Finished(status),
                         is_lasting: false,
                         records: Vec::new(),
                         lines: vec![line],
@@ -82,7 +82,7 @@ impl Owner {
     }
 
     /// Takes a flight whose fetch is over, and gives back its connection.
-    pub(super) fn land(&mut self, ticket: Ticket) -> Option<Flight> {
+    pub(super) fn land(&mut self, ticket: RequestTicket) -> Option<Flight> {
         let flight = self.flights.remove(&ticket)?;
         if let Some(fetching) = flight.fetching {
             self.fetching = self.fetching.saturating_sub(1);
@@ -152,16 +152,16 @@ impl Owner {
             }
             FlightSubject::Uri(lease) => {
                 let retry = match processed.after {
-                    AfterTry::Finished(_) => None,
-                    AfterTry::Deferred => Some(Duration::ZERO),
-                    AfterTry::RetryAfter(delay) => Some(delay),
+                    TryDecision::Finished(_) => None,
+                    TryDecision::Deferred => Some(Duration::ZERO),
+                    TryDecision::RetryAfter(delay) => Some(delay),
                 };
                 let again = self
                     .moment_of(processed.ended)
                     .saturating_add(retry.unwrap_or_default());
                 let status = match processed.after {
-                    AfterTry::Finished(status) => status,
-                    AfterTry::Deferred | AfterTry::RetryAfter(_) => processed.status,
+                    TryDecision::Finished(status) => status,
+                    TryDecision::Deferred | TryDecision::RetryAfter(_) => processed.status,
                 };
                 if retry.is_none() && status.is_success() {
                     self.progress.fetched += 1;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use harvest_policy::address_turns::Ticket;
+use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::status::FetchStatus;
 use url::Url;
 
@@ -24,7 +24,11 @@ const FAILED: &str = "login:failed";
 
 impl Owner {
     /// Whether the login forms of a host were sent, so that a flight may go on to its fetch.
-    pub(super) fn is_logged_in(&mut self, ticket: Ticket, url: &Url) -> Result<bool, CrawlError> {
+    pub(super) fn is_logged_in(
+        &mut self,
+        ticket: RequestTicket,
+        url: &Url,
+    ) -> Result<bool, CrawlError> {
         let flight = self.flights.get(&ticket);
         let is_uri = flight.is_some_and(|flight| matches!(flight.subject, FlightSubject::Uri(_)));
         if !is_uri {

@@ -3,9 +3,9 @@
 //! Owns that a request counts as a whole or not at all, and that it is answered once it is durable.
 
 use harvest_policy::account::QueueBudget;
-use harvest_policy::address_turns::Ticket;
+use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::hops::HopPath;
-use harvest_policy::rejections::Rejection;
+use harvest_policy::rejections::RejectionRule;
 use harvest_policy::status::FetchStatus;
 use url::Url;
 
@@ -80,7 +80,7 @@ impl Owner {
         )))
     }
 
-    fn reject(&mut self, rules: &[Rejection]) -> Result<ControlAnswer, CrawlError> {
+    fn reject(&mut self, rules: &[RejectionRule]) -> Result<ControlAnswer, CrawlError> {
         match self.recorder.reject(rules) {
             Ok(()) => {}
             Err(RecorderError::Rejections(error)) => return Ok(Err(error.to_string())),
@@ -90,7 +90,7 @@ impl Owner {
             let is_uri = matches!(flight.subject, FlightSubject::Uri(_));
             is_uri && flight.fetching.is_none() && self.recorder.rejects(&flight.url)
         });
-        let waiting: Vec<Ticket> = waiting.map(|(ticket, _)| *ticket).collect();
+        let waiting: Vec<RequestTicket> = waiting.map(|(ticket, _)| *ticket).collect();
         for ticket in waiting {
             self.refuse(ticket, FetchStatus::BLOCKED_BY_USER, None);
         }

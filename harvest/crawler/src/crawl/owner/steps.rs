@@ -7,9 +7,9 @@ use std::time::Duration;
 use archive_formats::crawl_log::CrawlLogLine;
 use harvest_model::order::RobotsPolicy;
 use harvest_policy::address::decide;
-use harvest_policy::address_turns::Ticket;
+use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::hops::Hop;
-use harvest_policy::status::{AfterTry, FetchStatus};
+use harvest_policy::status::{FetchStatus, TryDecision};
 use jiff::Timestamp;
 use url::{Host, Url};
 
@@ -28,7 +28,7 @@ const SHORTEST_WAY: Duration = Duration::from_millis(100);
 
 impl Owner {
     /// Brings a flight one step nearer to its fetch: addresses of its host, robots.txt, a turn at its address.
-    pub(super) fn proceed(&mut self, ticket: Ticket) -> Result<(), CrawlError> {
+    pub(super) fn proceed(&mut self, ticket: RequestTicket) -> Result<(), CrawlError> {
         let Some(flight) = self.flights.get(&ticket) else {
             return Ok(());
         };
@@ -91,7 +91,7 @@ impl Owner {
     }
 
     /// Puts a URI off whose address many others wait for already: they would take the places of those that need not wait.
-    fn makes_way(&mut self, ticket: Ticket, url: &Url, address: IpAddr) -> bool {
+    fn makes_way(&mut self, ticket: RequestTicket, url: &Url, address: IpAddr) -> bool {
         let flight = self.flights.get(&ticket);
         let may_wait = flight.is_none_or(|flight| {
             flight.has_waited || !matches!(flight.subject, FlightSubject::Uri(_))
@@ -113,7 +113,7 @@ impl Owner {
         true
     }
 
-    fn ask_for_address(&mut self, host: &str, ticket: Ticket) {
+    fn ask_for_address(&mut self, host: &str, ticket: RequestTicket) {
         let waiting = self.asking.entry(dns_uri(host)).or_default();
         waiting.push(ticket);
         if waiting.len() == 1 {
@@ -126,7 +126,7 @@ impl Owner {
     /// Whether a flight may go on to its fetch: its host's robots.txt is known and allows it, or it is one itself.
     fn is_allowed_by_robots(
         &mut self,
-        ticket: Ticket,
+        ticket: RequestTicket,
         url: &Url,
         time: Timestamp,
     ) -> Result<bool, CrawlError> {
@@ -171,10 +171,10 @@ impl Owner {
     /// Adds a flight that another flight needs to be over before it.
     pub(super) fn add_needed(
         &mut self,
-        needed_by: Ticket,
+        needed_by: RequestTicket,
         subject: FlightSubject,
         url: Url,
-    ) -> Ticket {
+    ) -> RequestTicket {
         let flight = self.flights.get(&needed_by);
         let hops = flight.map(|flight| flight.uri.hops_to(Hop::Prerequisite));
         let uri = FrontierUri {
@@ -206,7 +206,7 @@ impl Owner {
                 FlightSubject::Uri(lease) => {
                     let tries = lease.uri.tries.saturating_add(1);
                     let after = if is_lasting {
-                        AfterTry::Finished(status)
+                        TryDecision::Finished(status)
                     } else {
                         self.processor.retry.after_try(status, tries, None)
                     };
@@ -245,7 +245,7 @@ impl Owner {
     /// Ends a flight without a fetch.
     pub(super) fn refuse(
         &mut self,
-        ticket: Ticket,
+        ticket: RequestTicket,
         status: FetchStatus,
         annotation: Option<String>,
     ) {
@@ -277,14 +277,14 @@ impl Owner {
         &mut self,
         lease: Lease,
         status: FetchStatus,
-        after: AfterTry,
+        after: TryDecision,
         annotation: Option<String>,
         cause: FetchStatus,
     ) {
         let tries = lease.uri.tries.saturating_add(1);
         let mut lines = Vec::new();
         let mut rest = Duration::ZERO;
-        if let AfterTry::Finished(last) = after {
+        if let TryDecision::Finished(last) = after {
             let mut line = line_without_fetch(&lease.uri, last, self.clock.now());
             if tries > 1 {
                 line.annotations.push(format!("{tries}t"));
@@ -298,10 +298,10 @@ impl Owner {
             }
             lines.push(line);
         }
-        if let AfterTry::RetryAfter(delay) = after {
+        if let TryDecision::RetryAfter(delay) = after {
             rest = delay;
         }
-        let is_finished = matches!(after, AfterTry::Finished(_));
+        let is_finished = matches!(after, TryDecision::Finished(_));
         self.progress.failed += u64::from(is_finished && status.is_failure());
         self.note_seed(&lease.uri, cause, after);
         let outcome = Outcome {
