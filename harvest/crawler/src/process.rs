@@ -12,7 +12,7 @@ use archive_daemon::clock::{Chance, NoChance};
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::http::{Body, Ending, Limits as BodyLimits, MediaType};
 use archive_formats::warc::WriteError;
-use harvest_extraction::{Document, Extraction, Limits as ExtractionLimits, extract};
+use harvest_extraction::{Extraction, ExtractionLimits, FetchedDocument, extract};
 use harvest_model::Order;
 use harvest_policy::cost::{CostPolicy, UriOrder};
 use harvest_policy::hops::{Hop, HopPath, InvalidHop};
@@ -298,7 +298,7 @@ impl Processor {
         let body = Body::decoded(head, input, BodyLimits::default());
         let via = fetched.uri.via.as_ref();
         let via = via.and_then(|via| Url::parse(via).ok());
-        let document = Document {
+        let document = FetchedDocument {
             url: &fetched.url,
             head: Some(head),
             via: via.as_ref(),

@@ -10,9 +10,9 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use url::{Host, Url};
 
-use crate::kind::Kind;
+use crate::kind::DocumentKind;
 use crate::source::read_buffered;
-use crate::{Document, annotation};
+use crate::{FetchedDocument, annotation};
 
 /// How far into a document its own declaration may stand (HTML Standard, "prescan a byte stream").
 const PRESCAN: usize = 1024;
@@ -22,13 +22,13 @@ const PIECE: usize = 32 << 10;
 
 /// The charset of a document, and what the crawl log says of it.
 #[derive(Debug)]
-pub(crate) struct Charset {
+pub(crate) struct DocumentCharset {
     pub(crate) encoding: &'static Encoding,
     pub(crate) annotations: Vec<String>,
 }
 
-impl Charset {
-    pub(crate) fn of(document: &Document<'_>, kind: Kind, start: &[u8]) -> Self {
+impl DocumentCharset {
+    pub(crate) fn of(document: &FetchedDocument<'_>, kind: DocumentKind, start: &[u8]) -> Self {
         let mut annotations = Vec::new();
         let head = document.field("content-type").and_then(MediaType::read);
         let label = head.and_then(|media| media.charset);
@@ -37,10 +37,14 @@ impl Charset {
             annotations.push(annotation("unsatisfiableCharsetInHeader", label.as_bytes()));
         }
         let place = match kind {
-            Kind::Html => "HTML",
-            Kind::Css => "CSS",
-            Kind::Xml => "XML",
-            Kind::Script | Kind::Json | Kind::UrlList | Kind::Pdf | Kind::Other => "",
+            DocumentKind::Html => "HTML",
+            DocumentKind::Css => "CSS",
+            DocumentKind::Xml => "XML",
+            DocumentKind::Script
+            | DocumentKind::Json
+            | DocumentKind::UrlList
+            | DocumentKind::Pdf
+            | DocumentKind::Other => "",
         };
         let start_text = String::from_utf8_lossy(start.get(..PRESCAN).unwrap_or(start));
         let label = declared_label(kind, &start_text);
@@ -81,15 +85,19 @@ fn named(label: &str) -> Option<&'static Encoding> {
 }
 
 /// The label of the charset that a document says it is in.
-fn declared_label(kind: Kind, start: &str) -> Option<&str> {
+fn declared_label(kind: DocumentKind, start: &str) -> Option<&str> {
     match kind {
-        Kind::Css => {
+        DocumentKind::Css => {
             let rest = start.strip_prefix("@charset \"")?;
             rest.split_once("\";").map(|(label, _)| label)
         }
-        Kind::Html => xml_label(start).or_else(|| meta_label(start)),
-        Kind::Xml => xml_label(start),
-        Kind::Script | Kind::Json | Kind::UrlList | Kind::Pdf | Kind::Other => None,
+        DocumentKind::Html => xml_label(start).or_else(|| meta_label(start)),
+        DocumentKind::Xml => xml_label(start),
+        DocumentKind::Script
+        | DocumentKind::Json
+        | DocumentKind::UrlList
+        | DocumentKind::Pdf
+        | DocumentKind::Other => None,
     }
 }
 
@@ -173,7 +181,7 @@ fn guess(url: &Url, start: &[u8]) -> &'static Encoding {
 }
 
 /// Reads bytes of a charset as UTF-8, without their byte order mark. What cannot be decoded is read as U+FFFD.
-pub(crate) struct Decoded<R> {
+pub(crate) struct Utf8Reader<R> {
     inner: R,
     decoder: Decoder,
     text: Box<[u8]>,
@@ -183,7 +191,7 @@ pub(crate) struct Decoded<R> {
     is_done: bool,
 }
 
-impl<R: BufRead> Decoded<R> {
+impl<R: BufRead> Utf8Reader<R> {
     pub(crate) fn new(inner: R, encoding: &'static Encoding) -> Self {
         Self {
             inner,
@@ -196,13 +204,13 @@ impl<R: BufRead> Decoded<R> {
     }
 }
 
-impl<R: BufRead> Read for Decoded<R> {
+impl<R: BufRead> Read for Utf8Reader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         read_buffered(self, out)
     }
 }
 
-impl<R: BufRead> BufRead for Decoded<R> {
+impl<R: BufRead> BufRead for Utf8Reader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         while self.from == self.to && !self.is_done {
             let bytes = self.inner.fill_buf()?;

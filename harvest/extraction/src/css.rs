@@ -8,9 +8,9 @@ use crate::outlinks::{MAX_REFERENCE, Outlinks};
 
 /// Adds the links of a style sheet, or of a `style` attribute. A URL without an end is left out: its text may be cut.
 pub(crate) fn links(text: &str, outlinks: &mut Outlinks<'_>) {
-    let mut scanner = Scanner {
+    let mut scanner = CssScanner {
         rest: text,
-        rule: Rule::Other,
+        rule: CssRule::Other,
         depth: 0,
         image_set: None,
     };
@@ -21,7 +21,7 @@ pub(crate) fn links(text: &str, outlinks: &mut Outlinks<'_>) {
 
 /// The rule that a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
+enum CssRule {
     /// Its string is a URL.
     Import,
     /// Its URL is a name, and nothing is there.
@@ -29,7 +29,7 @@ enum Rule {
     Other,
 }
 
-impl Rule {
+impl CssRule {
     /// The rule that begins behind an `@`.
     fn beginning(text: &str) -> Self {
         let is = |name: &str| starts_with(text, name);
@@ -43,15 +43,15 @@ impl Rule {
     }
 }
 
-struct Scanner<'a> {
+struct CssScanner<'a> {
     rest: &'a str,
-    rule: Rule,
+    rule: CssRule,
     depth: usize,
     /// The depth of the parentheses of an `image-set`, where strings are URLs.
     image_set: Option<usize>,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> CssScanner<'a> {
     /// Goes on to the next token of interest: its URL, still with its escapes, or an empty text. `None` at the end.
     fn next_reference(&mut self) -> Option<&'a str> {
         let stops = |byte: u8| {
@@ -77,15 +77,15 @@ impl<'a> Scanner<'a> {
                 self.rest = rest.as_str();
             }
             b'"' | b'\'' => {
-                let is_url = self.rule == Rule::Import || self.image_set == Some(self.depth);
+                let is_url = self.rule == CssRule::Import || self.image_set == Some(self.depth);
                 let string = self.string(byte)?;
-                self.rule = Rule::Other;
+                self.rule = CssRule::Other;
                 return Some(if is_url { string } else { "" });
             }
             b'(' if ends_with_name(before, "url") => {
                 let url = self.url()?;
-                let is_name = self.rule == Rule::Namespace;
-                self.rule = Rule::Other;
+                let is_name = self.rule == CssRule::Namespace;
+                self.rule = CssRule::Other;
                 return Some(if is_name { "" } else { url });
             }
             b'(' => {
@@ -98,9 +98,9 @@ impl<'a> Scanner<'a> {
                 self.image_set = self.image_set.filter(|depth| *depth != self.depth);
                 self.depth = self.depth.saturating_sub(1);
             }
-            b'@' => self.rule = Rule::beginning(self.rest),
+            b'@' => self.rule = CssRule::beginning(self.rest),
             _ => {
-                self.rule = Rule::Other;
+                self.rule = CssRule::Other;
                 self.depth = 0;
                 self.image_set = None;
             }

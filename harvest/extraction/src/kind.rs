@@ -3,11 +3,11 @@
 use archive_formats::http::MediaType;
 use url::Url;
 
-use crate::Document;
+use crate::FetchedDocument;
 
 /// How a document is read for its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DocumentKind {
     Html,
     Css,
     Script,
@@ -20,12 +20,12 @@ pub(crate) enum Kind {
     Other,
 }
 
-impl Kind {
+impl DocumentKind {
     /// The kind of a document that begins with these bytes.
     ///
     /// Servers send feeds as HTML and pages as plain text, so the bytes decide where they are plain; but a script or a style
     /// sheet is what the server says, or else its name.
-    pub(crate) fn of(document: &Document<'_>, start: &[u8]) -> Self {
+    pub(crate) fn of(document: &FetchedDocument<'_>, start: &[u8]) -> Self {
         let media = document.field("content-type").and_then(MediaType::read);
         let named = media.and_then(|media| Self::from_essence(&media.essence));
         let begins = Self::from_start(start);
@@ -130,7 +130,7 @@ impl Kind {
 }
 
 /// Whether a document is gzip that a sitemap is in: its bytes are gzip, and it was reached as a sitemap or is named like one.
-pub(crate) fn is_packed_sitemap(document: &Document<'_>, start: &[u8]) -> bool {
+pub(crate) fn is_packed_sitemap(document: &FetchedDocument<'_>, start: &[u8]) -> bool {
     start.starts_with(&[0x1f, 0x8b])
         && (document.is_manifest || document.url.path().ends_with(".xml.gz"))
 }

@@ -9,13 +9,13 @@
 //! found before the end stays.
 //!
 //! ```
-//! use harvest_extraction::{Document, Limits, extract};
+//! use harvest_extraction::{FetchedDocument, ExtractionLimits, extract};
 //! use url::Url;
 //!
 //! let url = Url::parse("http://a.dk/news/")?;
 //! let page = b"<html><body><img src=logo.png><a href='/x?a=1&amp;b=2#top'>next</a>";
-//! let document = Document::new(&url);
-//! let extraction = extract(&document, &page[..], &Limits::default());
+//! let document = FetchedDocument::new(&url);
+//! let extraction = extract(&document, &page[..], &ExtractionLimits::default());
 //! let links = extraction.links.iter().map(|link| (link.hop.letter(), link.url.as_str(), link.context));
 //! assert!(links.eq([
 //!     ('E', "http://a.dk/news/logo.png", "img/@src"),
@@ -49,14 +49,14 @@ use url::Url;
 
 pub use outlinks::as_link;
 
-use charset::{Charset, Decoded};
-use kind::Kind;
+use charset::{DocumentCharset, Utf8Reader};
+use kind::DocumentKind;
 use outlinks::Outlinks;
-use source::{Ending, Source};
+use source::{BoundedReader, ReadEnd};
 
 /// A document that was fetched.
 #[derive(Clone, Copy, Debug)]
-pub struct Document<'a> {
+pub struct FetchedDocument<'a> {
     /// Its own URL: links are relative to it, unless the document says otherwise.
     pub url: &'a Url,
     /// The head of the response, if there was one.
@@ -67,7 +67,7 @@ pub struct Document<'a> {
     pub is_manifest: bool,
 }
 
-impl<'a> Document<'a> {
+impl<'a> FetchedDocument<'a> {
     /// The document at a URL of which nothing else is known.
     pub const fn new(url: &'a Url) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl<'a> Document<'a> {
 
 /// How much of a document is read, and how much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ExtractionLimits {
     /// The most links of one document (Heritrix' `maxOutlinks`). The others are counted.
     pub max_links: usize,
     /// The most links of one sitemap, instead: the protocol allows this many (sitemaps.org, "Sitemap file").
@@ -97,7 +97,7 @@ pub struct Limits {
     pub memory: usize,
 }
 
-impl Default for Limits {
+impl Default for ExtractionLimits {
     /// 6000 links, 50 000 of a sitemap, 64 MiB, 8 MiB at once.
     fn default() -> Self {
         Self {
@@ -138,7 +138,11 @@ pub struct Extraction {
 /// Finds the links of a document: those of its head, then those of its body, which is given with content encodings undone.
 ///
 /// Never fails: damage ends a document early, and an annotation says so.
-pub fn extract(document: &Document<'_>, body: impl BufRead, limits: &Limits) -> Extraction {
+pub fn extract(
+    document: &FetchedDocument<'_>,
+    body: impl BufRead,
+    limits: &ExtractionLimits,
+) -> Extraction {
     let max_links = if document.is_manifest {
         limits.max_manifest_links
     } else {
@@ -154,21 +158,21 @@ pub fn extract(document: &Document<'_>, body: impl BufRead, limits: &Limits) -> 
         annotations.push(annotation("unsatisfiableContentEncoding", coding));
     } else {
         let ending = Cell::new(None);
-        let body = Body::open(document, body, limits, &ending);
+        let body = SniffedBody::open(document, body, limits, &ending);
         let kind = body.kind;
         let result = if kind.is_text() {
-            let Charset {
+            let DocumentCharset {
                 encoding,
                 annotations: told,
-            } = Charset::of(document, kind, &body.start);
+            } = DocumentCharset::of(document, kind, &body.start);
             annotations.extend(told);
             charset = Some(encoding.name().to_owned());
-            if kind == Kind::Html {
+            if kind == DocumentKind::Html {
                 outlinks.set_encoding(encoding);
             }
-            let mut text = Decoded::new(body.bytes(), encoding);
+            let mut text = Utf8Reader::new(body.bytes(), encoding);
             text_links(document, kind, &mut text, &mut outlinks, limits.memory)
-        } else if kind == Kind::Pdf {
+        } else if kind == DocumentKind::Pdf {
             pdf::links(&mut body.bytes(), &mut outlinks, limits)
         } else {
             Ok(())
@@ -190,58 +194,63 @@ pub fn extract(document: &Document<'_>, body: impl BufRead, limits: &Limits) -> 
 
 /// Adds the links of a document that is text, which is given in UTF-8.
 fn text_links(
-    document: &Document<'_>,
-    kind: Kind,
+    document: &FetchedDocument<'_>,
+    kind: DocumentKind,
     text: &mut impl BufRead,
     outlinks: &mut Outlinks<'_>,
     memory: usize,
-) -> Result<(), Ending> {
+) -> Result<(), ReadEnd> {
     match kind {
-        Kind::Html => html::links(text, outlinks, memory),
-        Kind::Xml => xml::links(text, outlinks, memory),
-        Kind::UrlList => {
+        DocumentKind::Html => html::links(text, outlinks, memory),
+        DocumentKind::Xml => xml::links(text, outlinks, memory),
+        DocumentKind::UrlList => {
             url_list::links(text, outlinks);
             Ok(())
         }
-        Kind::Css | Kind::Script | Kind::Json => {
+        DocumentKind::Css | DocumentKind::Script | DocumentKind::Json => {
             let (text, result) = source::whole(text, memory);
-            if kind == Kind::Css {
+            if kind == DocumentKind::Css {
                 css::links(&text, outlinks);
             } else {
-                if let Some(via) = document.via.filter(|_| kind == Kind::Script) {
+                if let Some(via) = document.via.filter(|_| kind == DocumentKind::Script) {
                     outlinks.set_base(via.clone());
                 }
                 script::links(&text, outlinks);
             }
             result
         }
-        Kind::Pdf | Kind::Other => Ok(()),
+        DocumentKind::Pdf | DocumentKind::Other => Ok(()),
     }
 }
 
 /// A body whose first bytes were read, to see what it is.
-struct Body<'a> {
-    kind: Kind,
+struct SniffedBody<'a> {
+    kind: DocumentKind,
     start: Vec<u8>,
     rest: Box<dyn BufRead + 'a>,
 }
 
-impl<'a> Body<'a> {
+impl<'a> SniffedBody<'a> {
     fn open(
-        document: &Document<'_>,
+        document: &FetchedDocument<'_>,
         body: impl BufRead + 'a,
-        limits: &Limits,
-        ending: &'a Cell<Option<Ending>>,
+        limits: &ExtractionLimits,
+        ending: &'a Cell<Option<ReadEnd>>,
     ) -> Self {
-        let mut rest: Box<dyn BufRead + 'a> = Box::new(Source::new(body, limits.bytes, ending));
+        let mut rest: Box<dyn BufRead + 'a> =
+            Box::new(BoundedReader::new(body, limits.bytes, ending));
         let mut start = source::start(&mut rest);
         if kind::is_packed_sitemap(document, &start) {
             let inflated = MultiGzDecoder::new(Cursor::new(start).chain(rest));
-            rest = Box::new(Source::new(BufReader::new(inflated), limits.bytes, ending));
+            rest = Box::new(BoundedReader::new(
+                BufReader::new(inflated),
+                limits.bytes,
+                ending,
+            ));
             start = source::start(&mut rest);
         }
         Self {
-            kind: Kind::of(document, &start),
+            kind: DocumentKind::of(document, &start),
             start,
             rest,
         }

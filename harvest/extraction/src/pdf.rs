@@ -10,9 +10,9 @@ use flate2::read::ZlibDecoder;
 use harvest_policy::hops::Hop;
 use memchr::memmem;
 
-use crate::Limits;
+use crate::ExtractionLimits;
 use crate::outlinks::{MAX_REFERENCE, Outlinks};
-use crate::source::{Ending, collect};
+use crate::source::{ReadEnd, collect};
 
 /// How far before a stream its dictionary is looked for.
 const DICTIONARY: usize = 2048;
@@ -21,8 +21,8 @@ const DICTIONARY: usize = 2048;
 pub(crate) fn links(
     input: &mut impl BufRead,
     outlinks: &mut Outlinks<'_>,
-    limits: &Limits,
-) -> Result<(), Ending> {
+    limits: &ExtractionLimits,
+) -> Result<(), ReadEnd> {
     let memory = u64::try_from(limits.memory).unwrap_or(u64::MAX);
     let bytes = collect(input, memory);
     uris(&bytes, outlinks);
@@ -41,11 +41,11 @@ pub(crate) fn links(
         // Bytes that were inflated are no place for another stream.
         at += usize::try_from(inflater.total_in()).unwrap_or(0);
         if budget == 0 {
-            return Err(Ending::Length);
+            return Err(ReadEnd::Length);
         }
     }
     match input.fill_buf() {
-        Ok([_, ..]) => Err(Ending::Memory),
+        Ok([_, ..]) => Err(ReadEnd::Memory),
         Ok([]) | Err(_) => Ok(()),
     }
 }

@@ -30,7 +30,7 @@ fn literals<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
     let bytes = text.as_bytes();
     // The number of open braces within each expression of a template.
     let mut templates: Vec<usize> = Vec::new();
-    let mut slashes = Slashes {
+    let mut slashes = SlashScanner {
         bytes,
         plain_until: 0,
     };
@@ -111,13 +111,13 @@ fn template_end(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 /// The slashes of a script.
-struct Slashes<'a> {
+struct SlashScanner<'a> {
     bytes: &'a [u8],
     /// Where the line ends in which no regular expression was found to end: its slashes are not tried again.
     plain_until: usize,
 }
 
-impl Slashes<'_> {
+impl SlashScanner<'_> {
     /// The position behind a comment, a regular expression or a division that begins with the slash at a position.
     fn end(&mut self, slash: usize) -> usize {
         let bytes = self.bytes;

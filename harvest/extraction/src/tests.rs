@@ -29,11 +29,11 @@ fn head_of(media: &str) -> Head {
 fn extraction_of(media: &str, body: &[u8]) -> Extraction {
     let url = Url::parse("http://a.dk/d/p.html").unwrap();
     let head = head_of(media);
-    let document = Document {
+    let document = FetchedDocument {
         head: Some(&head),
-        ..Document::new(&url)
+        ..FetchedDocument::new(&url)
     };
-    extract(&document, body, &Limits::default())
+    extract(&document, body, &ExtractionLimits::default())
 }
 
 fn check(media: &str, body: &str, expected: &[&str]) {
