@@ -20,7 +20,7 @@ use harvest_reports::frontier::{QueueReport, ReportMoment};
 use harvest_reports::harvest::{HarvestReport, StopReason};
 use harvest_reports::log::{CrawlLogReader, LogEntry};
 use harvest_reports::metadata::{
-    Document, JobIdentity, MetadataError, MetadataFile, RecordStamp, Section,
+    JobIdentity, MetadataDocument, MetadataError, MetadataFile, MetadataSection, RecordStamp,
 };
 use harvest_reports::processors::processors_report;
 use harvest_reports::progress::{EndMessage, FILE_NAME as PROGRESS_LOG, last_line};
@@ -316,22 +316,25 @@ fn write_metadata(
 }
 
 /// The files of the job that a later reader needs.
-fn documents(job: &JobDirectory) -> Result<Vec<Document<'static>>, DocumentError> {
+fn documents(job: &JobDirectory) -> Result<Vec<MetadataDocument<'static>>, DocumentError> {
     let mut documents = Vec::new();
     let mut add = |section, name: &str, file: File| {
-        documents.push(Document {
+        documents.push(MetadataDocument {
             section,
             name: name.to_owned(),
             content: Box::new(file),
         });
     };
     for name in ["order.toml", "seeds.txt", "harvestInfo.xml"] {
-        add(Section::Setup, name, open(&job.path(name))?);
+        add(MetadataSection::Setup, name, open(&job.path(name))?);
     }
-    for (folder, section) in [("reports", Section::Reports), ("logs", Section::Logs)] {
+    for (folder, section) in [
+        ("reports", MetadataSection::Reports),
+        ("logs", MetadataSection::Logs),
+    ] {
         for name in directory::names(&job.path(folder))? {
             let name = name.to_string_lossy().into_owned();
-            if Section::of_name(&name) == Some(section) {
+            if MetadataSection::of_name(&name) == Some(section) {
                 add(section, &name, open(&job.path(folder).join(&name))?);
             }
         }

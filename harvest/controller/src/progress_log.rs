@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use archive_daemon::clock::Clock;
 use archive_durable::{AppendFile, DiskError};
 use harvest_crawler::crawl::CrawlProgress;
-use harvest_reports::progress::{CrawlState, ProgressLine, Rate, StateNote, legend};
+use harvest_reports::progress::{CrawlState, ProgressLine, ProgressRate, StateNote, legend};
 use harvest_reports::text::Hundredths;
 use tokio::sync::watch;
 
@@ -97,7 +97,7 @@ impl ProgressLog {
                 let more = value(progress).saturating_sub(value(before));
                 Hundredths::per_second(more, now.saturating_duration_since(*begin))
             };
-            Rate {
+            ProgressRate {
                 current: since(last),
                 average: since(first),
             }

@@ -91,7 +91,7 @@ pub fn index_archive_file(
     file: &str,
     directory: &Path,
 ) -> Result<ArchiveIndex, IndexError> {
-    let mut index = Indexing {
+    let mut index = IndexBuilder {
         file,
         directory: directory.to_owned(),
         cdx: Sorter::new(directory, MEMORY),
@@ -123,7 +123,7 @@ pub fn index_archive_file(
     index.finish()
 }
 
-struct Indexing<'a> {
+struct IndexBuilder<'a> {
     file: &'a str,
     directory: PathBuf,
     cdx: Sorter,
@@ -133,7 +133,7 @@ struct Indexing<'a> {
     damage: Option<String>,
 }
 
-impl Indexing<'_> {
+impl IndexBuilder<'_> {
     fn add(
         &mut self,
         is_response: bool,

@@ -9,7 +9,7 @@ use harvest_policy::account::Quota;
 use harvest_policy::status::FetchStatus;
 use jiff::Timestamp;
 
-use crate::statistics::{CrawlStatistics, Novelty};
+use crate::statistics::{CrawlStatistics, LineNovelty};
 use crate::text::ReportText;
 
 /// The name of the report.
@@ -17,7 +17,7 @@ pub const FILE_NAME: &str = "processors-report.txt";
 
 /// A chain of stages, as Heritrix has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Chain {
+pub enum ProcessorChain {
     /// Before a URI goes into its queue.
     Candidate,
     /// From the preconditions to the extraction of links.
@@ -26,7 +26,7 @@ pub enum Chain {
     Disposition,
 }
 
-impl Chain {
+impl ProcessorChain {
     const ALL: [Self; 3] = [Self::Candidate, Self::Fetch, Self::Disposition];
 
     fn title(self) -> &'static str {
@@ -42,7 +42,7 @@ impl Chain {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageReport {
     /// The chain that it is part of.
-    pub chain: Chain,
+    pub chain: ProcessorChain,
     /// Its name.
     pub name: String,
     /// Its counters, in the order in which they are written.
@@ -57,7 +57,7 @@ pub fn processors_report(job: &str, time: Timestamp, stages: &[StageReport]) -> 
         Stamp::from_time(time)
     ));
     text.line(format_args!("  Job being crawled: {}", escaped(job)));
-    for chain in Chain::ALL {
+    for chain in ProcessorChain::ALL {
         let stages: Vec<_> = stages.iter().filter(|stage| stage.chain == chain).collect();
         text.line(format_args!(
             "\n{} - {} processors",
@@ -142,10 +142,10 @@ impl StageCounters {
             _ => {}
         }
         if status.is_success() {
-            match Novelty::from_line(line) {
-                Novelty::Novel => {}
-                Novelty::Duplicate => self.duplicates += 1,
-                Novelty::NotModified => self.not_modified += 1,
+            match LineNovelty::from_line(line) {
+                LineNovelty::Novel => {}
+                LineNovelty::Duplicate => self.duplicates += 1,
+                LineNovelty::NotModified => self.not_modified += 1,
             }
         }
         let tries = line.annotations.iter().find_map(|text| tries(text));
@@ -182,7 +182,7 @@ impl CrawlStatistics {
         };
         vec![
             stage(
-                Chain::Candidate,
+                ProcessorChain::Candidate,
                 "Scope",
                 named(&[
                     ("URIs out of scope", counters.out_of_scope),
@@ -191,7 +191,7 @@ impl CrawlStatistics {
                 ]),
             ),
             stage(
-                Chain::Fetch,
+                ProcessorChain::Fetch,
                 "Quota",
                 named(&[
                     ("URIs over the byte limit", counters.byte_quota),
@@ -200,14 +200,14 @@ impl CrawlStatistics {
                 ]),
             ),
             stage(
-                Chain::Fetch,
+                ProcessorChain::Fetch,
                 "Robots",
                 named(&[("URIs precluded", counters.robots)]),
             ),
-            stage(Chain::Fetch, "FetchDNS", counters.dns.named()),
-            stage(Chain::Fetch, "FetchHTTP", counters.http.named()),
+            stage(ProcessorChain::Fetch, "FetchDNS", counters.dns.named()),
+            stage(ProcessorChain::Fetch, "FetchHTTP", counters.http.named()),
             stage(
-                Chain::Disposition,
+                ProcessorChain::Disposition,
                 "Deduplication",
                 named(&[
                     ("duplicate URIs", counters.duplicates),
@@ -215,7 +215,7 @@ impl CrawlStatistics {
                 ]),
             ),
             stage(
-                Chain::Disposition,
+                ProcessorChain::Disposition,
                 "Frontier",
                 named(&[
                     ("retries", counters.retries),
@@ -239,8 +239,8 @@ mod tests {
             counters: vec![("URIs handled".to_owned(), 3)],
         };
         let stages = [
-            stage(Chain::Disposition, "Writer"),
-            stage(Chain::Fetch, "FetchHTTP"),
+            stage(ProcessorChain::Disposition, "Writer"),
+            stage(ProcessorChain::Fetch, "FetchHTTP"),
         ];
         let time = "2021-07-05T15:20:39Z".parse().unwrap();
         assert_eq!(

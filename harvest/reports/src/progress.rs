@@ -39,7 +39,7 @@ const COLUMNS: [(&str, usize); 12] = [
 
 /// A rate since the last line, and that of the whole crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rate {
+pub struct ProgressRate {
     /// Since the line before.
     pub current: Hundredths,
     /// Since the begin of the crawl.
@@ -58,9 +58,9 @@ pub struct ProgressLine {
     /// The number of URIs that were fetched.
     pub downloaded: u64,
     /// Fetched URIs in a second.
-    pub documents_per_second: Rate,
+    pub documents_per_second: ProgressRate,
     /// Kilobytes of 1024 bytes in a second, written without decimals.
-    pub kilobytes_per_second: Rate,
+    pub kilobytes_per_second: ProgressRate,
     /// The number of URIs that failed.
     pub failures: u64,
     /// The number of connections in use.

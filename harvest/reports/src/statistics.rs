@@ -60,14 +60,14 @@ const DNS: &str = "dns:";
 
 /// A number of URIs and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct UriAmount {
     /// The number of URIs.
     pub uris: u64,
     /// The bytes of their records.
     pub bytes: u64,
 }
 
-impl AddAssign for Amount {
+impl AddAssign for UriAmount {
     fn add_assign(&mut self, other: Self) {
         self.uris = self.uris.saturating_add(other.uris);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -78,40 +78,40 @@ impl AddAssign for Amount {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoveltyAmounts {
     /// The payload is new.
-    pub novel: Amount,
+    pub novel: UriAmount,
     /// The payload has the digest of an earlier one.
-    pub duplicate: Amount,
+    pub duplicate: UriAmount,
     /// The host said that nothing has changed.
-    pub not_modified: Amount,
+    pub not_modified: UriAmount,
 }
 
 impl NoveltyAmounts {
     /// The sum of all three.
-    pub fn total(&self) -> Amount {
+    pub fn total(&self) -> UriAmount {
         let mut total = self.novel;
         total += self.duplicate;
         total += self.not_modified;
         total
     }
 
-    fn amount_mut(&mut self, line: &CrawlLogLine) -> &mut Amount {
-        match Novelty::from_line(line) {
-            Novelty::Novel => &mut self.novel,
-            Novelty::Duplicate => &mut self.duplicate,
-            Novelty::NotModified => &mut self.not_modified,
+    fn amount_mut(&mut self, line: &CrawlLogLine) -> &mut UriAmount {
+        match LineNovelty::from_line(line) {
+            LineNovelty::Novel => &mut self.novel,
+            LineNovelty::Duplicate => &mut self.duplicate,
+            LineNovelty::NotModified => &mut self.not_modified,
         }
     }
 }
 
 /// The payload of a line, compared with earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Novelty {
+pub(crate) enum LineNovelty {
     Novel,
     Duplicate,
     NotModified,
 }
 
-impl Novelty {
+impl LineNovelty {
     /// Reads the annotations of a line: `duplicate:…` with the origin or a reason, `warcRevisit:…` with a reason.
     pub(crate) fn from_line(line: &CrawlLogLine) -> Self {
         let mut novelty = Self::Novel;
@@ -154,10 +154,10 @@ struct SeedOutcome {
 pub struct CrawlStatistics {
     /// By the URI in the form that a crawl log has.
     seeds: BTreeMap<String, SeedOutcome>,
-    hosts: Rows<HostSums>,
-    media_types: Rows<Amount>,
-    statuses: Rows<u64>,
-    sources: Rows<Rows<u64>>,
+    hosts: NamedRows<HostSums>,
+    media_types: NamedRows<UriAmount>,
+    statuses: NamedRows<u64>,
+    sources: NamedRows<NamedRows<u64>>,
     processed: u64,
     failures: u64,
     disregarded: u64,
@@ -168,12 +168,12 @@ pub struct CrawlStatistics {
 
 /// Sums by name. Names beyond a limit share one row.
 #[derive(Clone, Debug, Default)]
-struct Rows<V> {
+struct NamedRows<V> {
     named: BTreeMap<String, V>,
     others: Option<V>,
 }
 
-impl<V: Default> Rows<V> {
+impl<V: Default> NamedRows<V> {
     fn row(&mut self, name: &str, limits: RowLimits) -> &mut V {
         let is_known = self.named.contains_key(name);
         if name.len() > limits.name || (!is_known && self.named.len() >= limits.rows) {
@@ -237,7 +237,7 @@ impl CrawlStatistics {
             sums.robots_precluded += u64::from(status == FetchStatus::ROBOTS_PRECLUDED);
             return;
         }
-        let amount = Amount {
+        let amount = UriAmount {
             uris: 1,
             bytes: line.content_size().or(line.size).unwrap_or(0),
         };

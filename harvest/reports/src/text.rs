@@ -62,9 +62,9 @@ impl fmt::Display for Hundredths {
 
 /// A duration by its units: `1m13s976ms`, `2d4h`, `0ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Elapsed(pub Duration);
+pub struct DurationText(pub Duration);
 
-impl fmt::Display for Elapsed {
+impl fmt::Display for DurationText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut left = self.0.as_millis();
         if left == 0 {
@@ -135,7 +135,7 @@ mod tests {
             (187_200_000, "2d4h"),
             (60_001, "1m1ms"),
         ] {
-            let duration = Elapsed(Duration::from_millis(milliseconds));
+            let duration = DurationText(Duration::from_millis(milliseconds));
             assert_eq!(duration.to_string(), expected);
         }
     }

@@ -9,7 +9,7 @@ use super::CRAWLER_VERSION;
 
 /// The part of a URI that says which files it is about. In the order of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Section {
+pub enum MetadataSection {
     /// `crawl/setup`: the order of the job, its seeds, `harvestInfo.xml`.
     Setup,
     /// `crawl/reports`: the reports at the end of the crawl.
@@ -18,7 +18,7 @@ pub enum Section {
     Logs,
 }
 
-impl Section {
+impl MetadataSection {
     /// The section of a file of the crawl: `*-report.txt`, then `*.log` and `*.out`, then `*.xml`, `*.cxml` and `*.txt`. `None` for
     /// other files, which are not documented.
     pub fn of_name(name: &str) -> Option<Self> {
@@ -74,7 +74,7 @@ impl JobIdentity {
     }
 
     /// The URI of the record of a file of the crawl.
-    pub fn document_uri(&self, section: Section, name: &str) -> String {
+    pub fn document_uri(&self, section: MetadataSection, name: &str) -> String {
         let (harvest, job) = (self.harvest_id, self.job_id);
         let version = encoded(CRAWLER_VERSION);
         let path = format!("{}/{}", section.path(), encoded(name));
@@ -160,11 +160,11 @@ mod tests {
                     .to_owned(),
             ),
             (
-                job.document_uri(Section::Setup, "crawler-beans.cxml"),
+                job.document_uri(MetadataSection::Setup, "crawler-beans.cxml"),
                 format!("setup/crawler-beans.cxml?{version}"),
             ),
             (
-                job.document_uri(Section::Logs, "a&b#c d?.log"),
+                job.document_uri(MetadataSection::Logs, "a&b#c d?.log"),
                 format!("logs/a%26b%23c%20d%3F.log?{version}"),
             ),
             (
@@ -186,16 +186,25 @@ mod tests {
     #[test]
     fn sections_follow_from_file_names() {
         for (name, expected) in [
-            ("crawl-report.txt", Some((Section::Reports, "text/plain"))),
-            ("crawl.log", Some((Section::Logs, "text/plain"))),
-            ("heritrix.out", Some((Section::Logs, "text/plain"))),
-            ("harvestInfo.xml", Some((Section::Setup, "text/xml"))),
-            ("crawler-beans.cxml", Some((Section::Setup, "text/plain"))),
-            ("seeds.txt", Some((Section::Setup, "text/plain"))),
+            (
+                "crawl-report.txt",
+                Some((MetadataSection::Reports, "text/plain")),
+            ),
+            ("crawl.log", Some((MetadataSection::Logs, "text/plain"))),
+            ("heritrix.out", Some((MetadataSection::Logs, "text/plain"))),
+            (
+                "harvestInfo.xml",
+                Some((MetadataSection::Setup, "text/xml")),
+            ),
+            (
+                "crawler-beans.cxml",
+                Some((MetadataSection::Setup, "text/plain")),
+            ),
+            ("seeds.txt", Some((MetadataSection::Setup, "text/plain"))),
             ("frontier.recover.gz", None),
             ("credentials", None),
         ] {
-            let section = Section::of_name(name);
+            let section = MetadataSection::of_name(name);
             let found = section.map(|section| (section, section.media_type(name)));
             assert_eq!(found, expected, "{name}");
         }
