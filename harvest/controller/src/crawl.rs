@@ -10,7 +10,7 @@ use harvest_crawler::crawl::{
     Control, Crawl, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings, MIN_FREE,
 };
 use harvest_crawler::process::KnownCaptures;
-use harvest_model::Order;
+use harvest_model::CrawlOrder;
 use harvest_reports::progress::{CrawlState, EndMessage, FILE_NAME as PROGRESS_LOG};
 use index_dedup::{DedupError, DedupIndex};
 use tokio::sync::{mpsc, watch};
@@ -143,7 +143,7 @@ impl Run<'_> {
 }
 
 /// Opens the index of earlier captures that an order names, and reads all of it once: a changed byte would give a wrong place.
-fn known_captures(order: &Order) -> Result<Option<Arc<KnownCaptures>>, DedupError> {
+fn known_captures(order: &CrawlOrder) -> Result<Option<Arc<KnownCaptures>>, DedupError> {
     let Some(path) = &order.dedup.file else {
         return Ok(None);
     };

@@ -29,7 +29,7 @@ use archive_durable::{AppendFile, DiskError, directory, read_small, replace};
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::crawl::CrawlOutcome;
 use harvest_model::order::PrintError;
-use harvest_model::{InvalidOrder, Job};
+use harvest_model::{HarvestJob, InvalidOrder};
 use harvest_reports::index::{ArchiveIndex, IndexError, IndexLines, index_archive_file};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -124,7 +124,7 @@ pub struct RunSettings {
 #[derive(Clone, Debug)]
 pub struct JobDirectory {
     path: PathBuf,
-    job: Job,
+    job: HarvestJob,
 }
 
 impl JobDirectory {
@@ -138,7 +138,7 @@ impl JobDirectory {
         let Some(bytes) = read_small(&file, MAX_JOB)? else {
             return Err(JobDirectoryError::NoJob(path.to_owned()));
         };
-        let job = Job::parse(&String::from_utf8_lossy(&bytes));
+        let job = HarvestJob::parse(&String::from_utf8_lossy(&bytes));
         let job = job.map_err(|source| JobDirectoryError::Job { path: file, source })?;
         Ok(Self {
             path: path.to_owned(),
@@ -216,7 +216,7 @@ impl JobDirectory {
     }
 
     /// The job.
-    pub const fn job(&self) -> &Job {
+    pub const fn job(&self) -> &HarvestJob {
         &self.job
     }
 

@@ -17,7 +17,7 @@ use harvest_controller::{
     JobDirectory, JobError, JobParts, JobReport, Notice, RunSettings, run_job,
 };
 use harvest_crawler::crawl::{Control, CrawlProgress};
-use harvest_model::{Job, Order};
+use harvest_model::{CrawlOrder, HarvestJob};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
@@ -64,9 +64,9 @@ async fn answer(mut stream: TcpStream) {
 }
 
 fn create(base: &Path, seed: Url, order: &str) -> JobDirectory {
-    let order = Order::parse(&format!("{ORDER}{order}")).unwrap();
+    let order = CrawlOrder::parse(&format!("{ORDER}{order}")).unwrap();
     let submitted = BEGIN.parse().unwrap();
-    let job = Job::new(12, 34, submitted, vec![seed], order);
+    let job = HarvestJob::new(12, 34, submitted, vec![seed], order);
     JobDirectory::create(base, job, submitted).unwrap()
 }
 
@@ -267,7 +267,7 @@ async fn job_appears_with_everything_in_it() {
     };
     let submitted = BEGIN.parse().unwrap();
     let seeds = vec![Url::parse("http://127.0.0.1/").unwrap()];
-    let job = || Job::new(12, 34, submitted, seeds.clone(), Order::default());
+    let job = || HarvestJob::new(12, 34, submitted, seeds.clone(), CrawlOrder::default());
     let created = JobDirectory::begin(base.path(), job(), &settings, submitted).unwrap();
     assert_eq!(names(base.path()), ["12_1795392000000".to_owned()].into());
     let opened = JobDirectory::open(created.root()).unwrap();

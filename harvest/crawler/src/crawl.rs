@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use archive_daemon::clock::{Chance, Clock, NoChance};
 use archive_daemon::thread::{OwnThread, ThreadError};
-use harvest_model::Job;
+use harvest_model::HarvestJob;
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -46,7 +46,7 @@ pub struct CrawlSettings {
     /// The directory of the crawl: `state`, `logs`, `warcs` and `scratch` lie in it.
     pub directory: PathBuf,
     /// The seeds, and the order that says how they are crawled.
-    pub job: Arc<Job>,
+    pub job: Arc<HarvestJob>,
     /// The name of this machine, in the names of archive files.
     pub host: String,
     /// The version of the crawler, for its user agent.

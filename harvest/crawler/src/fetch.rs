@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use archive_daemon::clock::{Clock, NoChance};
-use harvest_model::Order;
+use harvest_model::CrawlOrder;
 use harvest_model::order::Http2Use;
 use rustls::pki_types::ServerName;
 use url::Url;
@@ -118,7 +118,7 @@ pub struct Fetcher {
 impl Fetcher {
     /// A fetcher that sends the fields of an order, for a crawler of this version. `scratch`: where large responses go.
     pub fn new(
-        order: &Order,
+        order: &CrawlOrder,
         version: &str,
         tls: TlsClient,
         scratch: PathBuf,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_daemon::clock::{Chance, NoChance};
 use archive_formats::http::Head;
-use harvest_model::Job;
+use harvest_model::HarvestJob;
 use harvest_model::order::Credential;
 use harvest_policy::credential::{Challenge, Login, SignedRequest, parse_challenges, strongest};
 use url::{Url, form_urlencoded};
@@ -71,14 +71,14 @@ fn places(url: &Url) -> [String; 3] {
 /// The credentials of a crawl.
 #[derive(Debug)]
 pub struct Logins {
-    job: Arc<Job>,
+    job: Arc<HarvestJob>,
     chance: Chance,
     answered: Mutex<KnownDemands>,
 }
 
 impl Logins {
     /// The credentials of a job's order.
-    pub fn new(job: Arc<Job>, chance: Chance) -> Self {
+    pub fn new(job: Arc<HarvestJob>, chance: Chance) -> Self {
         Self {
             job,
             chance,

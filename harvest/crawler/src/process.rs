@@ -13,7 +13,7 @@ use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::http::{Body, Ending, Limits as BodyLimits, MediaType};
 use archive_formats::warc::WriteError;
 use harvest_extraction::{Extraction, ExtractionLimits, FetchedDocument, extract};
-use harvest_model::Order;
+use harvest_model::CrawlOrder;
 use harvest_policy::cost::{CostPolicy, UriOrder};
 use harvest_policy::hops::{Hop, HopPath, InvalidHop};
 use harvest_policy::quarantine::{MAX_BYTES, ResponseContent, words};
@@ -178,7 +178,7 @@ impl std::fmt::Debug for Processor {
 impl Processor {
     /// A processor for an order. `scratch`: where large record groups go.
     pub fn new(
-        order: &Order,
+        order: &CrawlOrder,
         scope: Scope,
         queues: QueueNaming,
         hasher: UriHasher,

@@ -14,12 +14,12 @@ use url::Url;
 
 use crate::order::PrintError;
 use crate::text;
-use crate::{InvalidOrder, Order};
+use crate::{CrawlOrder, InvalidOrder};
 
 /// A harvest job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Job {
+pub struct HarvestJob {
     /// Its number, which no other job of the institution has.
     pub id: u64,
     /// The number of the harvest definition that it belongs to.
@@ -42,7 +42,7 @@ pub struct Job {
     pub seeds: Vec<Url>,
     /// How it is harvested.
     #[serde(default)]
-    pub order: Order,
+    pub order: CrawlOrder,
 }
 
 /// The channel of selective harvests, as NetarchiveSuite names it.
@@ -74,14 +74,14 @@ pub struct HarvestDescription {
     pub audience: String,
 }
 
-impl Job {
+impl HarvestJob {
     /// Makes a job of the FOCUSED channel, without a collection and a description.
     pub fn new(
         id: u64,
         harvest_id: u64,
         submitted: Timestamp,
         seeds: Vec<Url>,
-        order: Order,
+        order: CrawlOrder,
     ) -> Self {
         Self {
             id,
@@ -96,11 +96,11 @@ impl Job {
         }
     }
 
-    /// Reads a job from the file that [`Job::to_toml`] prints.
+    /// Reads a job from the file that [`HarvestJob::to_toml`] prints.
     ///
     /// # Errors
     ///
-    /// [`InvalidOrder`] names the line and the key of the first mistake. Mistakes that [`Order::check`] finds are named by their
+    /// [`InvalidOrder`] names the line and the key of the first mistake. Mistakes that [`CrawlOrder::check`] finds are named by their
     /// key.
     pub fn parse(text: &str) -> Result<Self, InvalidOrder> {
         let job: Self =
@@ -126,9 +126,9 @@ impl Job {
     /// collection.
     ///
     /// ```
-    /// use harvest_model::{Job, Order};
+    /// use harvest_model::{CrawlOrder, HarvestJob};
     ///
-    /// let mut job = Job::new(7, 3, "2026-01-02T03:04:05Z".parse()?, Vec::new(), Order::default());
+    /// let mut job = HarvestJob::new(7, 3, "2026-01-02T03:04:05Z".parse()?, Vec::new(), CrawlOrder::default());
     /// assert_eq!(job.archive_prefix(), "7-3");
     /// job.collection = Some("national".parse()?);
     /// assert_eq!(job.archive_prefix(), "national-7-3");

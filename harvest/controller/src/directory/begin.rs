@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use archive_durable::{SmallFile, directory, replace_all};
-use harvest_model::Job;
+use harvest_model::HarvestJob;
 use jiff::Timestamp;
 
 use super::{JobDirectory, JobDirectoryError, RUN_SETTINGS, RunSettings};
@@ -16,7 +16,7 @@ impl JobDirectory {
     /// # Errors
     ///
     /// [`JobDirectoryError::Disk`], [`JobDirectoryError::Print`].
-    pub fn create(base: &Path, job: Job, now: Timestamp) -> Result<Self, JobDirectoryError> {
+    pub fn create(base: &Path, job: HarvestJob, now: Timestamp) -> Result<Self, JobDirectoryError> {
         Self::begin(base, job, &RunSettings::default(), now)
     }
 
@@ -28,7 +28,7 @@ impl JobDirectory {
     /// [`JobDirectoryError::Disk`], [`JobDirectoryError::Print`].
     pub fn begin(
         base: &Path,
-        job: Job,
+        job: HarvestJob,
         run: &RunSettings,
         now: Timestamp,
     ) -> Result<Self, JobDirectoryError> {

@@ -23,7 +23,7 @@ pub(crate) use harvest_controller::{
     JobDirectory, JobError, JobParts, JobReport, JobStatus, Notice, run_job,
 };
 pub(crate) use harvest_crawler::crawl::{Control, CrawlProgress};
-pub(crate) use harvest_model::{Job, Order};
+pub(crate) use harvest_model::{CrawlOrder, HarvestJob};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 pub(crate) use tokio::sync::{RwLock, mpsc, watch};
@@ -188,9 +188,9 @@ pub(crate) fn parts(archive: Option<Arc<dyn Ingest>>, clock: Clock) -> JobParts 
 }
 
 pub(crate) fn create(base: &Path, seed: Url, order: &str) -> JobDirectory {
-    let order = Order::parse(&format!("{ORDER}{order}")).unwrap();
+    let order = CrawlOrder::parse(&format!("{ORDER}{order}")).unwrap();
     let submitted = "2026-11-23T00:00:00Z".parse().unwrap();
-    let job = Job::new(12, 34, submitted, vec![seed], order);
+    let job = HarvestJob::new(12, 34, submitted, vec![seed], order);
     JobDirectory::create(base, job, submitted).unwrap()
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_daemon::clock::Clock;
-use harvest_model::Job;
+use harvest_model::HarvestJob;
 use harvest_policy::address::Network;
 use harvest_policy::address_turns::{AddressTurns, RequestTicket};
 use harvest_policy::status::FetchStatus;
@@ -100,7 +100,7 @@ enum FlightSubject {
 pub(super) struct Owner {
     recorder: Recorder,
     directory: PathBuf,
-    job: Arc<Job>,
+    job: Arc<HarvestJob>,
     /// The networks that may be connected to, whatever they are.
     allowed: Vec<Network>,
     max_fetches: usize,

@@ -11,7 +11,7 @@ use archive_daemon::clock::{Chance, Clock};
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::date::Stamp;
 use archive_formats::digest::{Algorithm, digest};
-use harvest_model::{Job, Order};
+use harvest_model::{CrawlOrder, HarvestJob};
 use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::status::{FetchStatus, TryDecision};
 use index_dedup::EarlierCapture;
@@ -83,7 +83,7 @@ pub(super) struct Side {
     pub(super) chance: Chance,
     pub(super) logins: Logins,
     pub(super) cookies: Cookies,
-    pub(super) job: Arc<Job>,
+    pub(super) job: Arc<HarvestJob>,
     pub(super) events: UnboundedSender<SideEvent>,
 }
 
@@ -381,7 +381,7 @@ impl Side {
 }
 
 /// The limits of the exchange of a URI.
-fn exchange_limits(order: &Order, url: &Url) -> ExchangeLimits {
+fn exchange_limits(order: &CrawlOrder, url: &Url) -> ExchangeLimits {
     let limits = &order.limits;
     ExchangeLimits {
         connect: limits.connect.duration(),

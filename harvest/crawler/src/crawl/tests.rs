@@ -10,7 +10,7 @@ use std::time::Duration;
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::warc::validate::Validator;
 use archive_formats::warc::{Kind, Reader};
-use harvest_model::Order;
+use harvest_model::CrawlOrder;
 use harvest_policy::address::decide;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -98,11 +98,11 @@ const ORDER: &str = "
 ";
 
 fn settings(directory: &Path, seeds: &[Url], order: &str) -> CrawlSettings {
-    let order = Order::parse(&format!("{ORDER}{order}")).unwrap();
+    let order = CrawlOrder::parse(&format!("{ORDER}{order}")).unwrap();
     let submitted = "2026-11-23T00:00:00Z".parse().unwrap();
     CrawlSettings {
         directory: directory.to_owned(),
-        job: Arc::new(Job::new(1, 2, submitted, seeds.to_vec(), order)),
+        job: Arc::new(HarvestJob::new(1, 2, submitted, seeds.to_vec(), order)),
         host: "test".to_owned(),
         version: "0".to_owned(),
         warcinfo: "software: test\r\n".to_owned(),

@@ -4,12 +4,12 @@
 
 use archive_model::ByteSize;
 
-use super::Job;
+use super::HarvestJob;
 
 /// The version of the keys.
 const VERSION: &str = "0.6";
 
-impl Job {
+impl HarvestJob {
     /// The keys and values of harvestInfo, in their order. Optional ones are left out if there is nothing to say. Values are one
     /// line each.
     pub fn harvest_info(&self) -> Vec<(&'static str, String)> {

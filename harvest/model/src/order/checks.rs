@@ -6,13 +6,13 @@ use archive_model::{ByteSize, Period};
 use harvest_policy::traps::TrapList;
 use url::{Host, Url};
 
-use super::{InvalidOrder, LoginForm, Order};
+use super::{CrawlOrder, InvalidOrder, LoginForm};
 
 /// The largest factor of a delay that is no slip of the pen.
 const MAX_FACTOR: f64 = 1000.0;
 
-impl Order {
-    /// Checks what the types of the keys do not. [`Order::parse`] has done so already.
+impl CrawlOrder {
+    /// Checks what the types of the keys do not. [`CrawlOrder::parse`] has done so already.
     ///
     /// # Errors
     ///

@@ -21,14 +21,14 @@ use harvest_policy::traps::{InvalidTrap, TrapList};
 use url::{Host, Url};
 
 use super::checks::is_this_machine;
-use super::{Credential, LoginForm, Order, Overlay, RobotsPolicy, ScopeKind};
+use super::{CrawlOrder, Credential, LoginForm, Overlay, RobotsPolicy, ScopeKind};
 
-impl Order {
+impl CrawlOrder {
     /// The scope of a crawl from `seeds`, with the domains of a list of public suffixes.
     ///
     /// # Errors
     ///
-    /// [`InvalidTrap::Large`]; [`Order::check`] has found it before.
+    /// [`InvalidTrap::Large`]; [`CrawlOrder::check`] has found it before.
     pub fn scope_for(&self, seeds: &[Url], suffixes: &SuffixList) -> Result<Scope, InvalidTrap> {
         let mut accepted = SurtPrefixes::default();
         for seed in seeds {

@@ -17,7 +17,7 @@ use harvest_controller::{
 use harvest_crawler::crawl::CrawlProgress;
 use harvest_model::order::{NameServer, RobotsPolicy, ScopeKind};
 use harvest_model::seed::parse_seed;
-use harvest_model::{Collection, InvalidOrder, Job, Order};
+use harvest_model::{Collection, CrawlOrder, HarvestJob, InvalidOrder};
 use harvest_policy::address::Network;
 use tokio::sync::{mpsc, watch};
 use url::Url;
@@ -287,7 +287,7 @@ impl Crawl {
             // A clock before 1970 is wrong by more than a number of a job.
             u64::try_from(now.as_millisecond()).unwrap_or_default()
         });
-        let mut job = Job::new(id, self.harvest, now, seeds, order);
+        let mut job = HarvestJob::new(id, self.harvest, now, seeds, order);
         job.collection.clone_from(&self.collection);
         let base = self.keep.clone().unwrap_or_else(|| PathBuf::from(BASE));
         let run = RunSettings {
@@ -300,14 +300,14 @@ impl Crawl {
     }
 
     /// The order of the file, with the options of the command line over it.
-    fn order(&self) -> Result<Order, Failure> {
+    fn order(&self) -> Result<CrawlOrder, Failure> {
         let wrong = |error: InvalidOrder| Failure::new(Exit::Settings, error.to_string());
         let mut order = match &self.order {
-            None => Order::default(),
+            None => CrawlOrder::default(),
             Some(path) => {
                 let text = std::fs::read_to_string(path)
                     .map_err(|error| Failure::unreadable(path, &error))?;
-                Order::parse(&text).map_err(wrong)?
+                CrawlOrder::parse(&text).map_err(wrong)?
             }
         };
         if let Some(scope) = self.scope {

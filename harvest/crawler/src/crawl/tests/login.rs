@@ -135,7 +135,7 @@ async fn answer_to_challenge_waits_its_turn() {
         );
         let directory = tempfile::tempdir().unwrap();
         let mut settings = settings(directory.path(), std::slice::from_ref(&base), "");
-        Arc::get_mut(&mut settings.job).unwrap().order = Order::parse(&order).unwrap();
+        Arc::get_mut(&mut settings.job).unwrap().order = CrawlOrder::parse(&order).unwrap();
         crawl(settings).await;
         let lines = log(directory.path());
         let of_page: Vec<_> = lines

@@ -110,7 +110,7 @@ async fn hosts_and_addresses_rest_between_requests() {
     let directory = tempfile::tempdir().unwrap();
     let text =
         format!("scope.kind = \"host\"\nqueues.by = \"host\"\npoliteness = {politeness}\n{order}");
-    let order = Order::parse(&text).unwrap();
+    let order = CrawlOrder::parse(&text).unwrap();
     let mut settings = settings(directory.path(), &seeds, "");
     Arc::get_mut(&mut settings.job).unwrap().order = order;
     let outcome = crawl(settings).await;
@@ -169,7 +169,7 @@ async fn crowded_address_leaves_room_for_others() {
         format!("{ORDER}{order}").replace("min_delay = \"0 ms\", max_delay = \"0 ms\"", pause);
     let directory = tempfile::tempdir().unwrap();
     let mut settings = settings(directory.path(), &seeds, "");
-    Arc::get_mut(&mut settings.job).unwrap().order = Order::parse(&order).unwrap();
+    Arc::get_mut(&mut settings.job).unwrap().order = CrawlOrder::parse(&order).unwrap();
     let outcome = crawl(settings).await;
     assert_eq!(
         (outcome.end, outcome.progress.fetched),
