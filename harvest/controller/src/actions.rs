@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use archive_daemon::clock::Clock;
 use archive_durable::directory::EntryKind;
 use archive_durable::{DiskError, directory, read_small, replace};
-use harvest_crawler::crawl::{Control, ControlRequest};
+use harvest_crawler::crawl::{ControlRequest, CrawlCommand};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
@@ -157,7 +157,7 @@ impl<'a> ActionWatch<'a> {
     }
 
     /// The answer of the crawl; `None` if it has ended.
-    async fn ask(&self, control: Control) -> Option<Result<String, String>> {
+    async fn ask(&self, control: CrawlCommand) -> Option<Result<String, String>> {
         let (answer, answered) = oneshot::channel();
         let request = ControlRequest { control, answer };
         self.requests.send(request).ok()?;

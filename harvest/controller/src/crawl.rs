@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use archive_durable::DiskError;
 use harvest_crawler::crawl::{
-    Control, Crawl, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings, MIN_FREE,
+    Crawl, CrawlCommand, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings, MIN_FREE,
 };
 use harvest_crawler::process::KnownCaptures;
 use harvest_model::CrawlOrder;
@@ -23,7 +23,7 @@ impl Run<'_> {
     /// Crawls to the end, or until it is suspended.
     pub(crate) async fn crawl(
         &self,
-        mut requests: mpsc::UnboundedReceiver<Control>,
+        mut requests: mpsc::UnboundedReceiver<CrawlCommand>,
         progress: watch::Sender<CrawlProgress>,
     ) -> Result<CrawlOutcome, JobError> {
         let Self {

@@ -14,7 +14,7 @@ use archive_client::{ClientError, Ingest};
 use archive_daemon::clock::{Chance, Clock};
 use archive_durable::DiskError;
 use harvest_crawler::archive_files::ClosedFile;
-use harvest_crawler::crawl::{Control, CrawlEnd, CrawlError, CrawlNotice, CrawlProgress};
+use harvest_crawler::crawl::{CrawlCommand, CrawlEnd, CrawlError, CrawlNotice, CrawlProgress};
 use harvest_model::order::{Http2Use, RobotsPolicy};
 use harvest_reports::warcinfo::{REWRITTEN_HEADS, Warcinfo};
 use index_dedup::DedupError;
@@ -177,7 +177,7 @@ pub(crate) struct Run<'a> {
 pub async fn run_job(
     directory: &JobDirectory,
     parts: &JobParts,
-    control: mpsc::UnboundedReceiver<Control>,
+    control: mpsc::UnboundedReceiver<CrawlCommand>,
     progress: watch::Sender<CrawlProgress>,
     notify: &(dyn Fn(Notice<'_>) + Send + Sync),
 ) -> Result<JobReport, JobError> {
@@ -229,12 +229,12 @@ pub async fn run_job(
 
 /// Passes requests on to the crawl. One to suspend the job ends its uploads, too.
 async fn pass_on(
-    mut control: mpsc::UnboundedReceiver<Control>,
-    to_crawl: mpsc::UnboundedSender<Control>,
+    mut control: mpsc::UnboundedReceiver<CrawlCommand>,
+    to_crawl: mpsc::UnboundedSender<CrawlCommand>,
     suspend: watch::Sender<bool>,
 ) -> Infallible {
     while let Some(request) = control.recv().await {
-        if request == Control::Suspend {
+        if request == CrawlCommand::Suspend {
             suspend.send_replace(true);
         }
         // The crawl may have ended.

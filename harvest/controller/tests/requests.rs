@@ -16,7 +16,7 @@ use archive_daemon::clock::{Chance, Clock, ManualClock};
 use harvest_controller::{
     JobDirectory, JobError, JobParts, JobReport, Notice, RunSettings, run_job,
 };
-use harvest_crawler::crawl::{Control, CrawlProgress};
+use harvest_crawler::crawl::{CrawlCommand, CrawlProgress};
 use harvest_model::{CrawlOrder, HarvestJob};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -100,7 +100,7 @@ fn names(path: &Path) -> BTreeSet<String> {
 async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<(String, String)>) {
     let manual = ManualClock::running(BEGIN.parse().unwrap());
     let (control, requests) = mpsc::unbounded_channel();
-    control.send(Control::Pause).unwrap();
+    control.send(CrawlCommand::Pause).unwrap();
     let (progress, _) = watch::channel(CrawlProgress::default());
     let answers: Mutex<Vec<(String, String)>> = Mutex::default();
     let notify = |notice: Notice<'_>| {
@@ -118,7 +118,7 @@ async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<
         let mut answers = answers.lock().unwrap();
         answers.push((name.to_owned(), answer));
         if answers.len() == count {
-            control.send(Control::Resume).unwrap();
+            control.send(CrawlCommand::Resume).unwrap();
         }
     };
     let hurry = async {
@@ -193,14 +193,14 @@ async fn half_written_request_is_waited_for() {
     let manual = ManualClock::running(BEGIN.parse().unwrap());
     let clock = manual.clock();
     let (control, requests) = mpsc::unbounded_channel();
-    control.send(Control::Pause).unwrap();
+    control.send(CrawlCommand::Pause).unwrap();
     let (progress, _) = watch::channel(CrawlProgress::default());
     let taken = Mutex::new(None);
     let notify = |notice: Notice<'_>| {
         if let Notice::Action { name, done } = notice {
             assert_eq!(name, "more.seeds");
             *taken.lock().unwrap() = Some((clock.now(), done.to_owned()));
-            control.send(Control::Resume).unwrap();
+            control.send(CrawlCommand::Resume).unwrap();
         }
     };
     let hurry = async {
@@ -233,7 +233,7 @@ async fn second_process_of_a_job_is_refused() {
     let base = tempfile::tempdir().unwrap();
     let job = create(base.path(), site().await, "");
     let (control, requests) = mpsc::unbounded_channel();
-    control.send(Control::Pause).unwrap();
+    control.send(CrawlCommand::Pause).unwrap();
     let (progress, mut watched) = watch::channel(CrawlProgress::default());
     let parts = parts(Clock::system());
     let quiet = |_: Notice<'_>| {};
@@ -247,7 +247,7 @@ async fn second_process_of_a_job_is_refused() {
         let (_control, requests) = mpsc::unbounded_channel();
         let (progress, _) = watch::channel(CrawlProgress::default());
         let refused = run_job(&again, &parts, requests, progress, &quiet).await;
-        control.send(Control::Resume).unwrap();
+        control.send(CrawlCommand::Resume).unwrap();
         refused.unwrap_err()
     };
     let (report, refused) = tokio::join!(first, second);

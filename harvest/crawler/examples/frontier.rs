@@ -8,7 +8,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use harvest_crawler::frontier::{
-    Candidate, Frontier, FrontierSettings, FrontierUri, NextUri, Outcome, RecordedPlace, Urgency,
+    CandidateUri, Frontier, FrontierSettings, FrontierUri, LeaseOutcome, NextUri, RecordedPlace,
+    Urgency,
 };
 use harvest_policy::account::QueueLimits;
 use harvest_policy::status::FetchStatus;
@@ -77,7 +78,7 @@ fn open(directory: &Path) -> Result<Frontier, Box<dyn std::error::Error>> {
 }
 
 /// The URI of a number. Half of all are in one queue of a thousand.
-fn candidate(frontier: &Frontier, number: u64, queues: u64) -> Candidate {
+fn candidate(frontier: &Frontier, number: u64, queues: u64) -> CandidateUri {
     let queue = if number.is_multiple_of(2) {
         number / 2 % queues.div_ceil(1000)
     } else {
@@ -87,7 +88,7 @@ fn candidate(frontier: &Frontier, number: u64, queues: u64) -> Candidate {
         "https://www.site-{queue}.example/section/{}/page-{number}.html",
         number % 97
     );
-    Candidate {
+    CandidateUri {
         key: frontier.hasher().key_of_text(&uri),
         queue: format!("site-{queue}.example"),
         cost: 1,
@@ -119,7 +120,7 @@ fn take(frontier: &mut Frontier, count: u64) -> Result<(), Box<dyn std::error::E
         left -= u64::try_from(leases.len())?;
         let mut changes = frontier.changes();
         for lease in leases {
-            let outcome = Outcome {
+            let outcome = LeaseOutcome {
                 status: FetchStatus::from_http(200),
                 bytes: 10_000,
                 goes_back: false,

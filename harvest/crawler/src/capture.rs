@@ -15,8 +15,8 @@ use archive_formats::warc::{BuildError, Builder, Kind, WriteError, Writer};
 use jiff::Timestamp;
 use tempfile::SpooledTempFile;
 
-use crate::exchange::Protocol;
-use crate::exchange::receive::Response;
+use crate::exchange::HttpProtocol;
+use crate::exchange::receive::HttpResponse;
 
 /// How hard records are deflated: zlib's own default.
 const LEVEL: u32 = 6;
@@ -64,7 +64,7 @@ pub enum Novelty {
 
 /// The contents of the records of one exchange.
 #[derive(Debug)]
-pub struct Capture<'a> {
+pub struct CapturedExchange<'a> {
     /// The URI that was captured.
     pub uri: &'a str,
     /// When the request began to go out.
@@ -74,9 +74,9 @@ pub struct Capture<'a> {
     /// The request as it was sent.
     pub request: &'a [u8],
     /// The response as it came in.
-    pub response: &'a mut Response,
+    pub response: &'a mut HttpResponse,
     /// The protocol by which it came.
-    pub protocol: Protocol,
+    pub protocol: HttpProtocol,
     /// Whether it is new.
     pub novelty: Novelty,
     /// The lines of the `metadata` record, as name and value.
@@ -87,7 +87,7 @@ pub struct Capture<'a> {
 
 /// Where a record lies among the members of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct MemberPlace {
     /// The first byte, from the begin of the group.
     pub offset: u64,
     /// The number of bytes.
@@ -102,18 +102,18 @@ pub struct RecordGroup {
     /// Their length.
     pub length: u64,
     /// Where the response or revisit lies.
-    pub response: Member,
+    pub response: MemberPlace,
 }
 
 /// The means to make records: deflating memory, used again and again, and a directory for large groups.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct RecordWriterPool {
     directory: PathBuf,
     compresses: bool,
     idle: Mutex<Vec<Writer<SpooledTempFile>>>,
 }
 
-impl Scratch {
+impl RecordWriterPool {
     /// Large groups go to temporary files in `directory`. `compresses`: whether each record is a gzip member.
     pub const fn new(directory: PathBuf, compresses: bool) -> Self {
         Self {
@@ -162,7 +162,7 @@ pub fn record_id(mut random: [u8; 16]) -> String {
 
 /// A block that no message has brought: an answer of a name server.
 #[derive(Clone, Copy, Debug)]
-pub struct Resource<'a> {
+pub struct ResourceBlock<'a> {
     /// Its URI.
     pub uri: &'a str,
     /// When it was made.
@@ -177,13 +177,13 @@ pub struct Resource<'a> {
     pub block: &'a [u8],
 }
 
-impl Resource<'_> {
+impl ResourceBlock<'_> {
     /// Makes its `resource` record.
     ///
     /// # Errors
     ///
-    /// As [`Capture::into_records`].
-    pub fn into_records(self, scratch: &Scratch) -> Result<RecordGroup, CaptureError> {
+    /// As [`CapturedExchange::into_records`].
+    pub fn into_records(self, scratch: &RecordWriterPool) -> Result<RecordGroup, CaptureError> {
         let date = WarcDate::from_time(self.time, Precision::Second);
         let block_digest = digest(Algorithm::Sha1, self.block).to_string();
         let mut builder = Builder::new(Kind::Resource, self.record_id, date.as_str())
@@ -206,7 +206,7 @@ impl Resource<'_> {
         Ok(RecordGroup {
             bytes,
             length: written.length,
-            response: Member {
+            response: MemberPlace {
                 offset: written.offset,
                 length: written.length,
             },
@@ -214,13 +214,13 @@ impl Resource<'_> {
     }
 }
 
-impl Capture<'_> {
+impl CapturedExchange<'_> {
     /// Makes the records.
     ///
     /// # Errors
     ///
     /// [`CaptureError::Header`] if a field has control characters, [`CaptureError::Storage`] if the disk fails.
-    pub fn into_records(mut self, scratch: &Scratch) -> Result<RecordGroup, CaptureError> {
+    pub fn into_records(mut self, scratch: &RecordWriterPool) -> Result<RecordGroup, CaptureError> {
         let mut writer = scratch.take();
         let response = self.write_response(&mut writer)?;
         let [response_id, request_id, metadata_id] = self.record_ids.clone();
@@ -266,8 +266,8 @@ impl Capture<'_> {
     /// Says of an exchange over HTTP/2 that its messages were not sent as their records have them, in the form of HTTP/1.1.
     fn with_protocol(&self, builder: Builder) -> Builder {
         match self.protocol {
-            Protocol::Http1 => builder,
-            Protocol::Http2 => builder.field("WARC-Protocol", "h2"),
+            HttpProtocol::Http1 => builder,
+            HttpProtocol::Http2 => builder.field("WARC-Protocol", "h2"),
         }
     }
 
@@ -278,7 +278,7 @@ impl Capture<'_> {
     fn write_response(
         &mut self,
         writer: &mut Writer<SpooledTempFile>,
-    ) -> Result<Member, CaptureError> {
+    ) -> Result<MemberPlace, CaptureError> {
         let id = self.record_ids.first().cloned().unwrap_or_default();
         let date = self.date();
         let payload_digest = self.response.payload_digest.to_string();
@@ -326,7 +326,7 @@ impl Capture<'_> {
             .seek(SeekFrom::Start(0))
             .map_err(storage)?;
         let written = writer.write(&head, length, &mut self.response.block)?;
-        Ok(Member {
+        Ok(MemberPlace {
             offset: written.offset,
             length: written.length,
         })
@@ -346,11 +346,11 @@ impl Capture<'_> {
         writer: &mut Writer<SpooledTempFile>,
         builder: &Builder,
         block: &[u8],
-    ) -> Result<Member, CaptureError> {
+    ) -> Result<MemberPlace, CaptureError> {
         let length = u64::try_from(block.len()).unwrap_or(u64::MAX);
         let head = self.head(builder, length)?;
         let written = writer.write(&head, length, &mut Cursor::new(block) as &mut dyn Read)?;
-        Ok(Member {
+        Ok(MemberPlace {
             offset: written.offset,
             length: written.length,
         })

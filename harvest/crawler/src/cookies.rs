@@ -14,13 +14,13 @@ use url::Url;
 
 /// The cookies of a crawl, by the clock.
 #[derive(Debug)]
-pub struct Cookies {
+pub struct CrawlCookies {
     /// `None`: the order wants no cookies.
     jar: Option<Mutex<CookieJar>>,
     clock: Clock,
 }
 
-impl Cookies {
+impl CrawlCookies {
     /// No cookies yet.
     pub fn new(settings: &HttpSettings, clock: Clock) -> Self {
         Self {

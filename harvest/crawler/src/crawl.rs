@@ -19,19 +19,19 @@ use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
 use tokio::sync::{Semaphore, mpsc, watch};
 
-pub use self::control::{Control, ControlAnswer, ControlRequest, CrawlNotice};
+pub use self::control::{ControlAnswer, ControlRequest, CrawlCommand, CrawlNotice};
 pub use self::outcome::{ConnectionSnapshot, CrawlEnd, CrawlOutcome, CrawlProgress};
-use self::owner::Owner;
-use self::side::Side;
+use self::owner::CrawlOwner;
+use self::side::CrawlWorkers;
 use crate::archive_files::{ArchiveFileSettings, ClosedFile};
-use crate::cookies::Cookies;
-use crate::dns::Dns;
+use crate::cookies::CrawlCookies;
+use crate::dns::DnsResolver;
 use crate::exchange::tls::{TlsClient, system_authorities};
 use crate::fetch::Fetcher;
 use crate::frontier::FrontierSettings;
-use crate::login::Logins;
-use crate::process::{KnownCaptures, ProcessError, Processor};
-use crate::recorder::{Recorder, RecorderError, RecorderSettings};
+use crate::login::CrawlLogins;
+use crate::process::{FetchProcessor, KnownCaptures, ProcessError};
+use crate::recorder::{CrawlRecorder, RecorderError, RecorderSettings};
 use crate::suffixes::{SuffixListError, suffix_list};
 
 /// The bytes that have to be free on the disk of a crawl for a fetch to begin (NetarchiveSuite's `minSpaceLeft`).
@@ -119,7 +119,7 @@ pub struct Crawl {
     settings: CrawlSettings,
     clock: Clock,
     chance: Chance,
-    control: mpsc::UnboundedReceiver<Control>,
+    control: mpsc::UnboundedReceiver<CrawlCommand>,
     requests: mpsc::UnboundedReceiver<ControlRequest>,
     open: watch::Sender<bool>,
     closed: mpsc::UnboundedSender<ClosedFile>,
@@ -131,7 +131,7 @@ pub struct Crawl {
 #[derive(Debug)]
 pub struct CrawlHandle {
     /// Takes requests that nobody waits for.
-    pub control: mpsc::UnboundedSender<Control>,
+    pub control: mpsc::UnboundedSender<CrawlCommand>,
     /// Takes requests, and answers each once it is durable.
     pub requests: mpsc::UnboundedSender<ControlRequest>,
     /// Gives what people should know while it goes on.
@@ -208,7 +208,7 @@ impl Crawl {
             clock.clone(),
         );
         let servers: Vec<_> = order.dns.servers.iter().map(|server| server.0).collect();
-        let dns = Dns::new(&servers)?;
+        let dns = DnsResolver::new(&servers)?;
         let suffixes = suffix_list(order)?;
         let scope = order.scope_for(&settings.job.seeds, &suffixes)?;
         let queues = order.queue_names(Arc::new(suffixes));
@@ -240,34 +240,35 @@ impl Crawl {
         let thread = OwnThread::new("crawl-recorder");
         let (opening_clock, opening_chance) = (clock.clone(), chance.clone());
         let opened = thread
-            .run(move || Recorder::open(recorder_settings, opening_clock, opening_chance))
+            .run(move || CrawlRecorder::open(recorder_settings, opening_clock, opening_chance))
             .await?;
         let (recorder, taken_back) = opened?;
         open.send_replace(true);
         let hasher = recorder.frontier().hasher();
-        let mut processor = Processor::new(order, scope, queues, hasher, scratch, chance.clone());
+        let mut processor =
+            FetchProcessor::new(order, scope, queues, hasher, scratch, chance.clone());
         processor.known.clone_from(&settings.known);
         let processor = Arc::new(processor);
         let (orders, taken) = mpsc::unbounded_channel();
         let (events, happened) = mpsc::unbounded_channel();
-        let side = Side {
+        let side = CrawlWorkers {
             fetcher,
             dns,
             questions: Semaphore::new(MOST_QUESTIONS),
             processor: Arc::clone(&processor),
             clock: clock.clone(),
-            cookies: Cookies::new(&order.http, clock.clone()),
-            logins: Logins::new(Arc::clone(&settings.job), chance.clone()),
+            cookies: CrawlCookies::new(&order.http, clock.clone()),
+            logins: CrawlLogins::new(Arc::clone(&settings.job), chance.clone()),
             job: Arc::clone(&settings.job),
             chance,
             events,
         };
-        let owner = Owner::new(
+        let owner = CrawlOwner::new(
             recorder,
             &settings,
             processor,
             clock,
-            owner::Channels {
+            owner::OwnerChannels {
                 orders,
                 events: happened,
                 control,

@@ -54,13 +54,13 @@ pub enum DnsError {
 
 /// Asks name servers.
 #[derive(Clone)]
-pub struct Dns {
+pub struct DnsResolver {
     /// For the addresses of version 4, and those of version 6.
     resolvers: [TokioResolver; 2],
     server: Option<IpAddr>,
 }
 
-impl std::fmt::Debug for Dns {
+impl std::fmt::Debug for DnsResolver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Dns")
             .field("server", &self.server)
@@ -68,7 +68,7 @@ impl std::fmt::Debug for Dns {
     }
 }
 
-impl Dns {
+impl DnsResolver {
     /// Asks these name servers, by UDP and TCP; without any those of the machine (`/etc/resolv.conf`, `/etc/hosts`).
     ///
     /// # Errors

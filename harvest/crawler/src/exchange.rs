@@ -22,12 +22,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use self::arrival::{Arrival, Timer};
-use self::http2::Frames;
-use self::receive::{ReceiveLimits, Response, ResponseReceiver, Truncation};
-use self::request::Request;
-use self::tls::{Offer, TlsClient, TlsSession};
-use self::wire::Wire;
+use self::arrival::{ExchangeTimer, IncomingResponse};
+use self::http2::FrameConnection;
+use self::receive::{HttpResponse, ReceiveLimits, ResponseReceiver, Truncation};
+use self::request::HttpRequest;
+use self::tls::{ProtocolOffer, TlsClient, TlsSession};
+use self::wire::WireStream;
 
 /// How many bytes are read at a time.
 const READ: usize = 64 << 10;
@@ -137,7 +137,7 @@ impl ExchangeError {
 
 /// The protocol of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum HttpProtocol {
     /// HTTP/1, and what is older: what is recorded are the bytes of the wire.
     Http1,
     /// HTTP/2: heads are recorded in the text of HTTP/1.1.
@@ -145,19 +145,19 @@ pub enum Protocol {
 }
 
 /// The way in which messages go over a connection.
-enum Messages {
-    Text(Box<dyn Wire>, Vec<u8>),
-    Frames(Box<Frames>),
+enum MessageTransport {
+    Text(Box<dyn WireStream>, Vec<u8>),
+    Frames(Box<FrameConnection>),
 }
 
 /// A connection to one host.
-pub struct Connection {
-    messages: Messages,
+pub struct HostConnection {
+    messages: MessageTransport,
     address: SocketAddr,
     tls: Option<TlsSession>,
 }
 
-impl std::fmt::Debug for Connection {
+impl std::fmt::Debug for HostConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection")
             .field("address", &self.address)
@@ -176,9 +176,9 @@ pub struct Exchange {
     /// The address that was connected to.
     pub address: SocketAddr,
     /// The protocol.
-    pub protocol: Protocol,
+    pub protocol: HttpProtocol,
     /// The response as it came in.
-    pub response: Response,
+    pub response: HttpResponse,
 }
 
 impl Exchange {
@@ -188,7 +188,7 @@ impl Exchange {
     ///
     /// If the temporary file cannot be read.
     pub fn is_http2_unasked(&mut self) -> io::Result<bool> {
-        if self.response.head.is_some() || self.protocol == Protocol::Http2 {
+        if self.response.head.is_some() || self.protocol == HttpProtocol::Http2 {
             return Ok(false);
         }
         let mut begin = Vec::new();
@@ -200,7 +200,7 @@ impl Exchange {
     }
 }
 
-impl Connection {
+impl HostConnection {
     /// Connects to a host. `tls`: the client, the name of the host, and the protocols that it is offered, for `https`.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl Connection {
     /// [`ExchangeError::Connect`], also where the host takes too long, [`ExchangeError::Tls`] and [`ExchangeError::Http2`].
     pub async fn open(
         address: SocketAddr,
-        tls: Option<(&TlsClient, ServerName<'static>, Offer)>,
+        tls: Option<(&TlsClient, ServerName<'static>, ProtocolOffer)>,
         limits: &ExchangeLimits,
         clock: &Clock,
     ) -> Result<Self, ExchangeError> {
@@ -228,7 +228,7 @@ impl Connection {
         let stream = stream.map_err(|source| ExchangeError::Connect { address, source })?;
         let Some((client, name, offer)) = tls else {
             return Ok(Self {
-                messages: Messages::Text(Box::new(stream), vec![0; READ]),
+                messages: MessageTransport::Text(Box::new(stream), vec![0; READ]),
                 address,
                 tls: None,
             });
@@ -241,15 +241,15 @@ impl Connection {
         let seconds = u64::try_from(clock.now().as_second()).unwrap_or(0);
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let session = attempt.session(stream.get_ref().1, &name, now);
-        let wire: Box<dyn Wire> = Box::new(stream);
+        let wire: Box<dyn WireStream> = Box::new(stream);
         let messages = if session.protocol.as_deref() == Some(tls::HTTP2) {
-            let frames = Box::pin(Frames::begin(wire, limits.receive.head));
+            let frames = Box::pin(FrameConnection::begin(wire, limits.receive.head));
             let frames = clock.timeout(limits.connect, frames).await;
             let frames = frames.map_err(late)?;
             let frames = frames.map_err(|source| ExchangeError::Http2 { address, source })?;
-            Messages::Frames(Box::new(frames))
+            MessageTransport::Frames(Box::new(frames))
         } else {
-            Messages::Text(wire, vec![0; READ])
+            MessageTransport::Text(wire, vec![0; READ])
         };
         Ok(Self {
             messages,
@@ -264,10 +264,10 @@ impl Connection {
     }
 
     /// The protocol that is spoken.
-    pub const fn protocol(&self) -> Protocol {
+    pub const fn protocol(&self) -> HttpProtocol {
         match self.messages {
-            Messages::Text(..) => Protocol::Http1,
-            Messages::Frames(_) => Protocol::Http2,
+            MessageTransport::Text(..) => HttpProtocol::Http1,
+            MessageTransport::Frames(_) => HttpProtocol::Http2,
         }
     }
 
@@ -275,8 +275,8 @@ impl Connection {
     /// that it sends unasked, such as a late 408, would be taken for the next response.
     pub async fn is_quiet(&mut self) -> bool {
         match &mut self.messages {
-            Messages::Text(wire, _) => wire::is_quiet(wire.as_mut()).await,
-            Messages::Frames(frames) => frames.is_open().await,
+            MessageTransport::Text(wire, _) => wire::is_quiet(wire.as_mut()).await,
+            MessageTransport::Frames(frames) => frames.is_open().await,
         }
     }
 
@@ -290,14 +290,14 @@ impl Connection {
     /// response of which some bytes have come is no error, but says why it is cut.
     pub async fn exchange(
         &mut self,
-        request: &Request,
+        request: &HttpRequest,
         limits: &ExchangeLimits,
         directory: &Path,
         clock: &Clock,
     ) -> Result<Exchange, ExchangeError> {
         let (address, began) = (self.address, clock.now());
         let start = clock.instant();
-        let timer = Timer {
+        let timer = ExchangeTimer {
             limits,
             clock,
             start,
@@ -305,10 +305,10 @@ impl Connection {
         let receiver =
             ResponseReceiver::new(request.is_head(), limits.receive, directory.to_owned());
         let arrival = match &mut self.messages {
-            Messages::Text(wire, buffer) => {
+            MessageTransport::Text(wire, buffer) => {
                 exchange_text(wire.as_mut(), buffer, request, receiver, &timer).await?
             }
-            Messages::Frames(frames) => {
+            MessageTransport::Frames(frames) => {
                 Box::pin(frames.exchange(request, receiver, &timer)).await?
             }
         };
@@ -327,8 +327,8 @@ impl Connection {
         let mut response = receiver.finish(cut).map_err(ExchangeError::Storage)?;
         response.is_reusable = arrival.has_ended
             && match protocol {
-                Protocol::Http1 => response.is_reusable,
-                Protocol::Http2 => response.truncation.is_none(),
+                HttpProtocol::Http1 => response.is_reusable,
+                HttpProtocol::Http2 => response.truncation.is_none(),
             };
         Ok(Exchange {
             began,
@@ -342,13 +342,13 @@ impl Connection {
 
 /// Sends a request as text, and takes its response.
 async fn exchange_text(
-    wire: &mut dyn Wire,
+    wire: &mut dyn WireStream,
     buffer: &mut [u8],
-    request: &Request,
+    request: &HttpRequest,
     receiver: ResponseReceiver,
-    timer: &Timer<'_>,
-) -> Result<Arrival, ExchangeError> {
-    let mut arrival = Arrival::new(receiver, timer);
+    timer: &ExchangeTimer<'_>,
+) -> Result<IncomingResponse, ExchangeError> {
+    let mut arrival = IncomingResponse::new(receiver, timer);
     if !send(wire, request, timer).await {
         return Ok(arrival.timed_out());
     }
@@ -364,7 +364,7 @@ async fn exchange_text(
 }
 
 /// Sends the request; whether the host has taken it in time. One that closes early may still have answered.
-async fn send(wire: &mut dyn Wire, request: &Request, timer: &Timer<'_>) -> bool {
+async fn send(wire: &mut dyn WireStream, request: &HttpRequest, timer: &ExchangeTimer<'_>) -> bool {
     let mut rest = request.bytes();
     while !rest.is_empty() {
         match timer.limit(wire.write(rest)).await {

@@ -20,12 +20,12 @@ use harvest_policy::turns::{Moment, QueueNumber, QueueTurn, QueueTurns};
 use jiff::Timestamp;
 use url::Url;
 
-pub use self::changes::Changes;
+pub use self::changes::FrontierChanges;
 pub(crate) use self::changes::RecentKeys;
-pub use self::open::{FoundFrontier, FrontierSettings, ResumePoint};
+pub use self::open::{ExistingFrontier, FrontierSettings, ResumePoint};
 pub use self::queues::{QueueLengths, QueueSnapshot};
-pub use self::requests::WantedState;
-use self::rows::{BudgetRow, HeldRow, PendingRow, QueueRow, RestRow, SeenRow};
+pub use self::requests::DesiredState;
+use self::rows::{BudgetRow, HeldUriRow, PendingOutcomeRow, QueueRestRow, QueueRow, SeenUriRow};
 pub use self::rows::{FrontierUri, PrerequisiteRow, RecordedPlace, Urgency};
 use self::stamp::FrontierStamp;
 
@@ -57,7 +57,7 @@ pub type SeenKey = [u8; 16];
 
 /// A URI that was found and belongs to the crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct CandidateUri {
     /// The URI.
     pub uri: FrontierUri,
     /// Its canonical form, hashed.
@@ -70,7 +70,7 @@ pub struct Candidate {
 
 /// A URI that was handed out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lease {
+pub struct UriLease {
     /// Its queue.
     pub queue: QueueNumber,
     /// The URI.
@@ -82,7 +82,7 @@ pub struct Lease {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextUri {
     /// This URI.
-    Fetch(Box<Lease>),
+    Fetch(Box<UriLease>),
     /// None before this moment, unless a fetch ends first.
     Later(Moment),
     /// None before a fetch ends.
@@ -93,7 +93,7 @@ pub enum NextUri {
 
 /// The outcome of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct LeaseOutcome {
     /// How the try ended.
     pub status: FetchStatus,
     /// The bytes of its records.
@@ -129,23 +129,23 @@ pub struct Frontier {
     database: Database,
     uris: Table<UriKey, FrontierUri>,
     rows: Table<String, QueueRow>,
-    seen: Table<SeenKey, SeenRow>,
+    seen: Table<SeenKey, SeenUriRow>,
     hosts: Table<String, PrerequisiteRow>,
-    pending: Table<u64, PendingRow>,
+    pending: Table<u64, PendingOutcomeRow>,
     place: Table<u8, RecordedPlace>,
-    accepted: Table<String, SeenRow>,
+    accepted: Table<String, SeenUriRow>,
     /// By pattern and URI.
-    held: Table<(String, String), HeldRow>,
+    held: Table<(String, String), HeldUriRow>,
     /// By whether it is under quarantine, and its name.
-    patterns: Table<(u8, String), SeenRow>,
+    patterns: Table<(u8, String), SeenUriRow>,
     /// The seeds that a person has added.
-    added: Table<String, SeenRow>,
+    added: Table<String, SeenUriRow>,
     /// The rules by which a person rejects URIs.
-    rejected: Table<String, SeenRow>,
+    rejected: Table<String, SeenUriRow>,
     /// By the name of a queue.
     budget_rows: Table<String, BudgetRow>,
     /// By the number of a queue.
-    rests: Table<u32, RestRow>,
+    rests: Table<u32, QueueRestRow>,
     /// For how long the crawl has run, in milliseconds.
     running: Table<u8, u64>,
     rules: QueueRules,
@@ -199,7 +199,7 @@ impl Frontier {
 
     /// Takes back a URI that was handed out and not fetched: it comes again where it was, once its queue has rested until a
     /// moment.
-    pub fn put_back(&mut self, lease: &Lease, until: Moment) {
+    pub fn put_back(&mut self, lease: &UriLease, until: Moment) {
         if !self.leased.remove(&lease.key) {
             return;
         }
@@ -216,7 +216,7 @@ impl Frontier {
     }
 
     /// Takes the first URI out of a queue that has one; whether the queue has more.
-    fn take_first(&mut self, number: QueueNumber) -> Result<(Lease, bool), DbError> {
+    fn take_first(&mut self, number: QueueNumber) -> Result<(UriLease, bool), DbError> {
         let lane = self
             .queue(number)
             .and_then(|queue| queue.lanes.first_key_value());
@@ -248,7 +248,7 @@ impl Frontier {
             has_more = !queue.lanes.is_empty();
         }
         self.waiting = self.waiting.saturating_sub(1);
-        let lease = Lease {
+        let lease = UriLease {
             queue: number,
             uri,
             key,
@@ -266,7 +266,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if a queue cannot be read.
-    pub fn retired_heads(&mut self) -> Result<Vec<(Lease, Quota)>, DbError> {
+    pub fn retired_heads(&mut self) -> Result<Vec<(UriLease, Quota)>, DbError> {
         let mut heads = Vec::new();
         for (number, queue) in (0..).map(QueueNumber).zip(&self.queues) {
             let limits = self.limits_of(queue);

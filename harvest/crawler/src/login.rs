@@ -70,13 +70,13 @@ fn places(url: &Url) -> [String; 3] {
 
 /// The credentials of a crawl.
 #[derive(Debug)]
-pub struct Logins {
+pub struct CrawlLogins {
     job: Arc<HarvestJob>,
     chance: Chance,
     answered: Mutex<KnownDemands>,
 }
 
-impl Logins {
+impl CrawlLogins {
     /// The credentials of a job's order.
     pub fn new(job: Arc<HarvestJob>, chance: Chance) -> Self {
         Self {

@@ -26,9 +26,11 @@ use url::Url;
 use self::describe::{line, metadata, retry_after, robots_file, status_of};
 pub use self::novelty::KnownCaptures;
 
-use crate::capture::{Capture, CaptureError, Novelty, RecordGroup, Scratch, record_id};
-use crate::fetch::Fetched;
-use crate::frontier::{Candidate, FrontierUri, RecentKeys, UriHasher};
+use crate::capture::{
+    CaptureError, CapturedExchange, Novelty, RecordGroup, RecordWriterPool, record_id,
+};
+use crate::fetch::FetchExchange;
+use crate::frontier::{CandidateUri, FrontierUri, RecentKeys, UriHasher};
 
 mod candidates;
 mod describe;
@@ -91,7 +93,7 @@ pub struct FetchedUri {
     /// The number of the connection, for the crawl log.
     pub connection: u32,
     /// The exchange.
-    pub fetched: Fetched,
+    pub fetched: FetchExchange,
     /// When it ended.
     pub ended: Instant,
     /// The capture that the request was conditional on.
@@ -114,7 +116,7 @@ pub struct ProcessedUri {
     /// Its lines in the crawl log; none if it is tried again because it has failed.
     pub lines: Vec<CrawlLogLine>,
     /// The URIs that it leads to and that belong to the crawl.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateUri>,
     /// A URI that counts as a seed from now on, because a seed leads to it by redirects.
     pub seed: Option<Url>,
     /// The content of a page that was fetched well.
@@ -141,7 +143,7 @@ pub struct RobotsFile {
 }
 
 /// Works up fetched URIs.
-pub struct Processor {
+pub struct FetchProcessor {
     /// Which URIs belong to the crawl.
     pub scope: RwLock<Scope>,
     /// How queues get their names.
@@ -159,7 +161,7 @@ pub struct Processor {
     /// How much is read of a document for its links.
     pub limits: ExtractionLimits,
     /// The means to make records.
-    pub scratch: Scratch,
+    pub scratch: RecordWriterPool,
     /// Randomness for the ids of records.
     pub chance: Chance,
     /// The captures of earlier jobs.
@@ -167,7 +169,7 @@ pub struct Processor {
     recent: Mutex<RecentKeys>,
 }
 
-impl std::fmt::Debug for Processor {
+impl std::fmt::Debug for FetchProcessor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Processor")
             .field("retry", &self.retry)
@@ -175,7 +177,7 @@ impl std::fmt::Debug for Processor {
     }
 }
 
-impl Processor {
+impl FetchProcessor {
     /// A processor for an order. `scratch`: where large record groups go.
     pub fn new(
         order: &CrawlOrder,
@@ -197,7 +199,7 @@ impl Processor {
                 max_links: order.extraction.max_links,
                 ..ExtractionLimits::default()
             },
-            scratch: Scratch::new(scratch, order.files.compress),
+            scratch: RecordWriterPool::new(scratch, order.files.compress),
             chance,
             known: None,
             recent: Mutex::default(),
@@ -304,7 +306,7 @@ impl Processor {
             via: via.as_ref(),
             is_manifest: hops.last() == Some(Hop::Manifest),
         };
-        let mut kept = KeptBegin {
+        let mut kept = PrefixReader {
             source: body,
             begin: Vec::new(),
         };
@@ -325,7 +327,7 @@ impl Processor {
             record_id(self.chance.bytes()?),
             record_id(self.chance.bytes()?),
         ];
-        let capture = Capture {
+        let capture = CapturedExchange {
             uri: &fetched.uri.uri,
             began: exchange.began,
             address: exchange.address.ip(),
@@ -347,12 +349,12 @@ pub fn queue_name(names: &QueueNaming, url: &Url, source: Option<&str>) -> Strin
 }
 
 /// A reader that keeps the begin of what is read.
-struct KeptBegin<R> {
+struct PrefixReader<R> {
     source: R,
     begin: Vec<u8>,
 }
 
-impl<R: io::Read> io::Read for KeptBegin<R> {
+impl<R: io::Read> io::Read for PrefixReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.source.read(buffer)?;
         let room = MAX_BYTES.saturating_sub(self.begin.len()).min(count);

@@ -25,8 +25,8 @@ use crate::archive_files::{
 };
 use crate::capture::RecordGroup;
 use crate::frontier::{
-    Candidate, Changes, FoundFrontier, Frontier, FrontierSettings, Lease, NextUri, Outcome,
-    PrerequisiteRow, RecordedPlace,
+    CandidateUri, ExistingFrontier, Frontier, FrontierChanges, FrontierSettings, LeaseOutcome,
+    NextUri, PrerequisiteRow, RecordedPlace, UriLease,
 };
 
 mod damage;
@@ -68,13 +68,13 @@ pub enum RecorderError {
 
 /// The subject of a try.
 #[derive(Clone, Debug)]
-pub enum Subject {
+pub enum TrySubject {
     /// A URI of the frontier.
     Uri {
         /// The URI.
-        lease: Lease,
+        lease: UriLease,
         /// How its try ended for its queue.
-        outcome: Outcome,
+        outcome: LeaseOutcome,
     },
     /// A question to a host that goes before its URIs.
     Prerequisite {
@@ -89,13 +89,13 @@ pub enum Subject {
 #[derive(Debug)]
 pub struct FinishedTry {
     /// Its URI.
-    pub subject: Subject,
+    pub subject: TrySubject,
     /// Its records, if there was an exchange.
     pub records: Vec<RecordGroup>,
     /// Its lines in the crawl log; the time of each is that of writing.
     pub lines: Vec<CrawlLogLine>,
     /// The URIs that it led to.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateUri>,
     /// The content of a page, as far as it says whether its pattern makes more of itself.
     pub content: Option<(Url, ResponseContent)>,
 }
@@ -117,7 +117,7 @@ pub struct RecorderSettings {
 
 /// The files of a crawl, and its frontier.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct CrawlRecorder {
     frontier: Frontier,
     files: ArchiveFiles,
     log: AppendFile,
@@ -130,7 +130,7 @@ pub struct Recorder {
     clock: Clock,
 }
 
-impl Recorder {
+impl CrawlRecorder {
     /// Begins a crawl in its directories, or goes on with it. Gives the number of outcomes that were taken back, too.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl Recorder {
         let is_whole = |from: &RecordedPlace, to: &RecordedPlace| {
             has_records(files, from, to) && has_lines(path, from.log_length, to.log_length)
         };
-        let accept = |found: &FoundFrontier| damage::check(found, &settings.state, path, files);
+        let accept = |found: &ExistingFrontier| damage::check(found, &settings.state, path, files);
         let (frontier, resume) =
             Frontier::open_accepted(&settings.state, &settings.frontier, accept, is_whole)?;
         let mut log = AppendFile::open(&log_path)?;
@@ -213,7 +213,7 @@ impl Recorder {
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
-    pub fn retired_heads(&mut self) -> Result<Vec<(Lease, Quota)>, RecorderError> {
+    pub fn retired_heads(&mut self) -> Result<Vec<(UriLease, Quota)>, RecorderError> {
         Ok(self.frontier.retired_heads()?)
     }
 
@@ -222,7 +222,7 @@ impl Recorder {
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
-    pub fn schedule(&mut self, candidates: Vec<Candidate>) -> Result<usize, RecorderError> {
+    pub fn schedule(&mut self, candidates: Vec<CandidateUri>) -> Result<usize, RecorderError> {
         let mut changes = self.frontier.changes();
         let new = self.add(&mut changes, candidates)?;
         self.frontier.commit(changes)?;
@@ -233,8 +233,8 @@ impl Recorder {
     /// Adds URIs to their queues, or to those that are held back; gives the new ones.
     fn add(
         &mut self,
-        changes: &mut Changes,
-        candidates: Vec<Candidate>,
+        changes: &mut FrontierChanges,
+        candidates: Vec<CandidateUri>,
     ) -> Result<Vec<Url>, DbError> {
         let mut new = Vec::new();
         for candidate in candidates {
@@ -268,8 +268,8 @@ impl Recorder {
     pub fn hold_back(
         &mut self,
         pattern: &str,
-        lease: Lease,
-        outcome: Outcome,
+        lease: UriLease,
+        outcome: LeaseOutcome,
     ) -> Result<(), RecorderError> {
         let mut changes = self.frontier.changes();
         self.frontier
@@ -323,7 +323,7 @@ impl Recorder {
     fn write(
         &mut self,
         finished: FinishedTry,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         lines: &mut Vec<u8>,
     ) -> Result<(), RecorderError> {
         let now = self.clock.now();
@@ -336,10 +336,10 @@ impl Recorder {
         }
         let place = self.files.place(self.log_length + length(lines));
         match finished.subject {
-            Subject::Uri { lease, outcome } => {
+            TrySubject::Uri { lease, outcome } => {
                 self.frontier.finish(changes, lease, outcome, place)?;
             }
-            Subject::Prerequisite { uri, answer } => {
+            TrySubject::Prerequisite { uri, answer } => {
                 if let Some(answer) = answer {
                     let key = self.frontier.hasher().key_of_text(&uri);
                     self.frontier.see(changes, key)?;
@@ -357,7 +357,11 @@ impl Recorder {
         Ok(())
     }
 
-    fn commit(&mut self, changes: Changes, lines: &mut Vec<u8>) -> Result<(), RecorderError> {
+    fn commit(
+        &mut self,
+        changes: FrontierChanges,
+        lines: &mut Vec<u8>,
+    ) -> Result<(), RecorderError> {
         self.log.append(lines)?;
         self.log_length += length(lines);
         lines.clear();

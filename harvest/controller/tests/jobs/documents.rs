@@ -101,7 +101,7 @@ async fn files_stand_by_number_not_time() {
                     .wait_for(|progress| progress.fetched > 1)
                     .await
                     .unwrap();
-                control.send(Control::Suspend).unwrap();
+                control.send(CrawlCommand::Suspend).unwrap();
             }
             std::future::pending::<()>().await;
         };

@@ -157,12 +157,12 @@ async fn requests_in_the_action_directory_are_taken() {
     let parts = parts(None, manual.clock());
     let (control, requests) = mpsc::unbounded_channel();
     // It pauses from the begin, so that the requests come in time.
-    control.send(Control::Pause).unwrap();
+    control.send(CrawlCommand::Pause).unwrap();
     let (progress, mut watched) = watch::channel(CrawlProgress::default());
     let taken = AtomicU32::new(0);
-    let told = |control: &mpsc::UnboundedSender<Control>| {
+    let told = |control: &mpsc::UnboundedSender<CrawlCommand>| {
         if taken.fetch_add(1, Ordering::SeqCst) == 1 {
-            control.send(Control::Resume).unwrap();
+            control.send(CrawlCommand::Resume).unwrap();
         }
     };
     let notify = |notice: Notice<'_>| match notice {

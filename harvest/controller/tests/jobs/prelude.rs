@@ -22,7 +22,7 @@ pub(crate) use archive_model::FileName;
 pub(crate) use harvest_controller::{
     JobDirectory, JobError, JobParts, JobReport, JobStatus, Notice, run_job,
 };
-pub(crate) use harvest_crawler::crawl::{Control, CrawlProgress};
+pub(crate) use harvest_crawler::crawl::{CrawlCommand, CrawlProgress};
 pub(crate) use harvest_model::{CrawlOrder, HarvestJob};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};

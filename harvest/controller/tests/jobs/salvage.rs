@@ -19,7 +19,7 @@ async fn suspended(directory: &JobDirectory, parts: &JobParts) {
             .wait_for(|progress| progress.fetched > 1)
             .await
             .unwrap();
-        control.send(Control::Suspend).unwrap();
+        control.send(CrawlCommand::Suspend).unwrap();
         std::future::pending::<()>().await;
     };
     let notify = |_: Notice<'_>| {};

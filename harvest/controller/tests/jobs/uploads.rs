@@ -26,7 +26,7 @@ async fn suspended_upload_never_crawls_again() {
     let (progress, _) = watch::channel(CrawlProgress::default());
     let notify = |notice: Notice<'_>| {
         if let Notice::Waiting { .. } = notice {
-            control.send(Control::Suspend).unwrap();
+            control.send(CrawlCommand::Suspend).unwrap();
         }
     };
     let report = run_job(&directory, &down, requests, progress, &notify)

@@ -10,7 +10,7 @@ use url::Url;
 
 /// A request to a crawl that goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Control {
+pub enum CrawlCommand {
     /// No new fetch begins.
     Pause,
     /// Fetches begin again.
@@ -36,7 +36,7 @@ pub type ControlAnswer = Result<String, String>;
 #[derive(Debug)]
 pub struct ControlRequest {
     /// The request.
-    pub control: Control,
+    pub control: CrawlCommand,
     /// Is told once what was done is durable. A crawl that has ended drops it.
     pub answer: oneshot::Sender<ControlAnswer>,
 }

@@ -21,7 +21,7 @@ const MOST_ROBOTS_BYTES: usize = 8 << 20;
 
 /// The answers in memory.
 #[derive(Debug, Default)]
-pub(super) struct Hosts {
+pub(super) struct HostAnswers {
     addresses: HashMap<String, (Arc<[IpAddr]>, Timestamp)>,
     robots: HashMap<String, (Arc<RobotsRules>, Timestamp)>,
     /// The bytes of the files that the rules were read from.
@@ -44,7 +44,7 @@ pub(super) fn robots_uri(url: &Url) -> Option<Url> {
     Some(robots)
 }
 
-impl Hosts {
+impl HostAnswers {
     /// The addresses of a host; empty if it has none, `None` if it has to be asked for them.
     pub(super) fn addresses(
         &mut self,

@@ -18,16 +18,16 @@ use harvest_policy::turns::Moment;
 use tokio::sync::{mpsc, watch};
 use url::Url;
 
-use super::hosts::Hosts;
-use super::side::{FetchOrder, SideEvent, SideOrder};
+use super::hosts::HostAnswers;
+use super::side::{FetchCommand, WorkerCommand, WorkerEvent};
 use super::{
-    Control, ControlRequest, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome, CrawlProgress,
+    ControlRequest, CrawlCommand, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome, CrawlProgress,
     CrawlSettings,
 };
 use crate::archive_files::ClosedFile;
-use crate::frontier::{FrontierUri, Lease, NextUri, Outcome, SeenKey};
-use crate::process::{FetchPurpose, Processor};
-use crate::recorder::{FinishedTry, MOST_IN_BATCH, Recorder, Subject};
+use crate::frontier::{FrontierUri, LeaseOutcome, NextUri, SeenKey, UriLease};
+use crate::process::{FetchProcessor, FetchPurpose};
+use crate::recorder::{CrawlRecorder, FinishedTry, MOST_IN_BATCH, TrySubject};
 
 use self::running_time::RunningTime;
 
@@ -49,10 +49,10 @@ const MOST_FLIGHTS: usize = 4096;
 
 /// The channels of an owner.
 #[derive(Debug)]
-pub(super) struct Channels {
-    pub(super) orders: mpsc::UnboundedSender<SideOrder>,
-    pub(super) events: mpsc::UnboundedReceiver<SideEvent>,
-    pub(super) control: mpsc::UnboundedReceiver<Control>,
+pub(super) struct OwnerChannels {
+    pub(super) orders: mpsc::UnboundedSender<WorkerCommand>,
+    pub(super) events: mpsc::UnboundedReceiver<WorkerEvent>,
+    pub(super) control: mpsc::UnboundedReceiver<CrawlCommand>,
     pub(super) requests: mpsc::UnboundedReceiver<ControlRequest>,
     pub(super) closed: mpsc::UnboundedSender<ClosedFile>,
     pub(super) notices: mpsc::UnboundedSender<CrawlNotice>,
@@ -61,19 +61,19 @@ pub(super) struct Channels {
 
 /// A URI between the frontier and its record.
 #[derive(Debug)]
-struct Flight {
-    subject: FlightSubject,
+struct InFlightUri {
+    subject: InFlightSubject,
     uri: FrontierUri,
     url: Url,
     /// Its connection, while it is being fetched.
-    fetching: Option<Fetching>,
+    fetching: Option<FetchConnection>,
     /// Whether it has waited for robots.txt: it does not make way any more.
     has_waited: bool,
 }
 
 /// The connection of a fetch.
 #[derive(Clone, Copy, Debug)]
-struct Fetching {
+struct FetchConnection {
     address: IpAddr,
     /// Its number in the crawl log.
     connection: u32,
@@ -81,8 +81,8 @@ struct Fetching {
 }
 
 #[derive(Debug)]
-enum FlightSubject {
-    Uri(Lease),
+enum InFlightSubject {
+    Uri(UriLease),
     /// A robots.txt, or where a redirect says that it is.
     Robots {
         /// The URI that other URIs wait for.
@@ -97,20 +97,20 @@ enum FlightSubject {
 
 /// The owner of a crawl.
 #[derive(Debug)]
-pub(super) struct Owner {
-    recorder: Recorder,
+pub(super) struct CrawlOwner {
+    recorder: CrawlRecorder,
     directory: PathBuf,
     job: Arc<HarvestJob>,
     /// The networks that may be connected to, whatever they are.
     allowed: Vec<Network>,
     max_fetches: usize,
-    processor: Arc<Processor>,
+    processor: Arc<FetchProcessor>,
     clock: Clock,
-    channels: Channels,
+    channels: OwnerChannels,
     begin: Instant,
-    hosts: Hosts,
+    hosts: HostAnswers,
     turns: AddressTurns,
-    flights: HashMap<RequestTicket, Flight>,
+    flights: HashMap<RequestTicket, InFlightUri>,
     next_ticket: RequestTicket,
     /// The URIs that wait for an answer of their host, by the URI of the question.
     asking: HashMap<String, Vec<RequestTicket>>,
@@ -143,13 +143,13 @@ pub(super) struct Owner {
     told_seeds: usize,
 }
 
-impl Owner {
+impl CrawlOwner {
     pub(super) fn new(
-        recorder: Recorder,
+        recorder: CrawlRecorder,
         settings: &CrawlSettings,
-        processor: Arc<Processor>,
+        processor: Arc<FetchProcessor>,
         clock: Clock,
-        channels: Channels,
+        channels: OwnerChannels,
         begin: Instant,
     ) -> Self {
         let job = Arc::clone(&settings.job);
@@ -166,7 +166,7 @@ impl Owner {
             clock,
             channels,
             begin,
-            hosts: Hosts::default(),
+            hosts: HostAnswers::default(),
             turns: AddressTurns::new(connections),
             flights: HashMap::new(),
             next_ticket: 0,
@@ -269,8 +269,8 @@ impl Owner {
             return Ok(());
         }
         let is_over = |finished: &FinishedTry| match &finished.subject {
-            Subject::Uri { outcome, .. } => !outcome.goes_back,
-            Subject::Prerequisite { .. } => false,
+            TrySubject::Uri { outcome, .. } => !outcome.goes_back,
+            TrySubject::Prerequisite { .. } => false,
         };
         if self.finished.iter().any(is_over) {
             self.last_finished = self.now();
@@ -340,7 +340,7 @@ impl Owner {
     }
 
     /// Begins the way of a URI to its fetch. Not if it is held back: then nothing is said of it.
-    fn begin_flight(&mut self, lease: Lease) -> Result<bool, CrawlError> {
+    fn begin_flight(&mut self, lease: UriLease) -> Result<bool, CrawlError> {
         let uri = lease.uri.clone();
         let Ok(url) = Url::parse(&uri.uri) else {
             self.refuse_lease(lease, FetchStatus::UNFETCHABLE, None);
@@ -352,7 +352,7 @@ impl Owner {
         }
         if let Some(pattern) = self.recorder.holds(&url) {
             let pattern = pattern.to_owned();
-            let outcome = Outcome {
+            let outcome = LeaseOutcome {
                 status: FetchStatus::BLOCKED_BY_USER,
                 bytes: 0,
                 goes_back: false,
@@ -361,15 +361,20 @@ impl Owner {
             self.recorder.hold_back(&pattern, lease, outcome)?;
             return Ok(false);
         }
-        let ticket = self.add_flight(FlightSubject::Uri(lease), uri, url);
+        let ticket = self.add_flight(InFlightSubject::Uri(lease), uri, url);
         self.proceed(ticket)?;
         Ok(true)
     }
 
-    fn add_flight(&mut self, subject: FlightSubject, uri: FrontierUri, url: Url) -> RequestTicket {
+    fn add_flight(
+        &mut self,
+        subject: InFlightSubject,
+        uri: FrontierUri,
+        url: Url,
+    ) -> RequestTicket {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let flight = Flight {
+        let flight = InFlightUri {
             subject,
             uri,
             url,
@@ -395,26 +400,30 @@ impl Owner {
             let connection = self.free_connections.pop();
             let connection =
                 connection.unwrap_or_else(|| u32::try_from(self.fetching).unwrap_or(u32::MAX));
-            flight.fetching = Some(Fetching {
+            flight.fetching = Some(FetchConnection {
                 address,
                 connection,
                 since: now,
             });
             self.fetching += 1;
-            let order = FetchOrder {
+            let order = FetchCommand {
                 ticket,
                 uri: flight.uri.clone(),
                 url: flight.url.clone(),
                 address,
                 connection,
                 purpose: match flight.subject {
-                    FlightSubject::Uri(_) => FetchPurpose::Page,
-                    FlightSubject::Robots { .. } => FetchPurpose::Robots,
-                    FlightSubject::Login { number } => FetchPurpose::Login(number),
+                    InFlightSubject::Uri(_) => FetchPurpose::Page,
+                    InFlightSubject::Robots { .. } => FetchPurpose::Robots,
+                    InFlightSubject::Login { number } => FetchPurpose::Login(number),
                 },
             };
             // The other end lives as long as this one.
-            drop(self.channels.orders.send(SideOrder::Fetch(Box::new(order))));
+            drop(
+                self.channels
+                    .orders
+                    .send(WorkerCommand::Fetch(Box::new(order))),
+            );
         }
     }
 }

@@ -20,30 +20,30 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::{JoinError, JoinSet};
 use url::Url;
 
-use crate::capture::{RecordGroup, Resource, record_id};
-use crate::cookies::Cookies;
-use crate::dns::{Dns, DnsAnswer, DnsError};
+use crate::capture::{RecordGroup, ResourceBlock, record_id};
+use crate::cookies::CrawlCookies;
+use crate::dns::{DnsAnswer, DnsError, DnsResolver};
 use crate::exchange::receive::ReceiveLimits;
 use crate::exchange::{ExchangeError, ExchangeLimits};
-use crate::fetch::{Fetch, FetchError, Fetched, Fetcher};
+use crate::fetch::{FetchError, FetchExchange, FetchRequest, Fetcher};
 use crate::frontier::FrontierUri;
-use crate::login::Logins;
-use crate::process::{FetchPurpose, FetchedUri, ProcessError, ProcessedUri, Processor};
+use crate::login::CrawlLogins;
+use crate::process::{FetchProcessor, FetchPurpose, FetchedUri, ProcessError, ProcessedUri};
 
 /// An order of the owner.
 #[derive(Debug)]
-pub(super) enum SideOrder {
+pub(super) enum WorkerCommand {
     /// To ask for the addresses of a host.
     Resolve(String),
     /// To fetch a URI.
-    Fetch(Box<FetchOrder>),
+    Fetch(Box<FetchCommand>),
     /// To end all fetches: they end in no event.
     CutFetches,
 }
 
 /// A URI to be fetched.
 #[derive(Debug)]
-pub(super) struct FetchOrder {
+pub(super) struct FetchCommand {
     pub(super) ticket: RequestTicket,
     pub(super) uri: FrontierUri,
     pub(super) url: Url,
@@ -54,7 +54,7 @@ pub(super) struct FetchOrder {
 
 /// An event for the owner.
 #[derive(Debug)]
-pub(super) enum SideEvent {
+pub(super) enum WorkerEvent {
     /// The answer of a name server.
     Resolved {
         host: String,
@@ -73,23 +73,23 @@ pub(super) enum SideEvent {
 
 /// All that works beside the owner.
 #[derive(Debug)]
-pub(super) struct Side {
+pub(super) struct CrawlWorkers {
     pub(super) fetcher: Fetcher,
-    pub(super) dns: Dns,
+    pub(super) dns: DnsResolver,
     /// The places of questions to name servers: many at once would pass for an attack.
     pub(super) questions: Semaphore,
-    pub(super) processor: Arc<Processor>,
+    pub(super) processor: Arc<FetchProcessor>,
     pub(super) clock: Clock,
     pub(super) chance: Chance,
-    pub(super) logins: Logins,
-    pub(super) cookies: Cookies,
+    pub(super) logins: CrawlLogins,
+    pub(super) cookies: CrawlCookies,
     pub(super) job: Arc<HarvestJob>,
-    pub(super) events: UnboundedSender<SideEvent>,
+    pub(super) events: UnboundedSender<WorkerEvent>,
 }
 
-impl Side {
+impl CrawlWorkers {
     /// Does what is ordered, until the owner orders nothing more.
-    pub(super) async fn serve(self: Arc<Self>, mut orders: UnboundedReceiver<SideOrder>) {
+    pub(super) async fn serve(self: Arc<Self>, mut orders: UnboundedReceiver<WorkerCommand>) {
         let (mut questions, mut fetches) = (JoinSet::new(), JoinSet::new());
         let mut tickets = HashMap::new();
         loop {
@@ -99,13 +99,13 @@ impl Side {
                     // The owner may have ended when an event is sent.
                     match order {
                         None => return,
-                        Some(SideOrder::CutFetches) => fetches.abort_all(),
-                        Some(SideOrder::Resolve(host)) => {
+                        Some(WorkerCommand::CutFetches) => fetches.abort_all(),
+                        Some(WorkerCommand::Resolve(host)) => {
                             questions.spawn(async move {
                                 drop(side.events.send(side.resolve(host).await));
                             });
                         }
-                        Some(SideOrder::Fetch(order)) => {
+                        Some(WorkerCommand::Fetch(order)) => {
                             let ticket = order.ticket;
                             let task = fetches.spawn(async move {
                                 drop(side.events.send(side.fetch(*order).await));
@@ -120,14 +120,14 @@ impl Side {
                     let ticket = tickets.remove(&task);
                     let has_panicked = ended.is_err_and(|error| error.is_panic());
                     if let Some(ticket) = ticket.filter(|_| has_panicked) {
-                        drop(self.events.send(SideEvent::Panicked(ticket)));
+                        drop(self.events.send(WorkerEvent::Panicked(ticket)));
                     }
                 }
             }
         }
     }
 
-    async fn resolve(&self, host: String) -> SideEvent {
+    async fn resolve(&self, host: String) -> WorkerEvent {
         // Nobody closes it.
         let _place = self.questions.acquire().await;
         let (began, start) = (self.clock.now(), self.clock.instant());
@@ -158,7 +158,7 @@ impl Side {
             line.digest = Some(digest(Algorithm::Sha1, text.as_bytes()).to_string());
             line.annotations.push(format!("content-size:{size}"));
             let id = record_id(self.chance.bytes().unwrap_or_default());
-            let resource = Resource {
+            let resource = ResourceBlock {
                 uri: &uri,
                 time: began,
                 address: self.dns.server(),
@@ -172,7 +172,7 @@ impl Side {
                 Err(_) => line.status = FetchStatus::RUNTIME_EXCEPTION.number(),
             }
         }
-        SideEvent::Resolved {
+        WorkerEvent::Resolved {
             host,
             answer,
             records,
@@ -180,8 +180,8 @@ impl Side {
         }
     }
 
-    async fn fetch(self: &Arc<Self>, order: FetchOrder) -> SideEvent {
-        let FetchOrder {
+    async fn fetch(self: &Arc<Self>, order: FetchCommand) -> WorkerEvent {
+        let FetchCommand {
             ticket,
             uri,
             url,
@@ -193,7 +193,7 @@ impl Side {
             Ok(condition) => condition,
             Err(error) => {
                 let result = Err(error);
-                return SideEvent::Fetched { ticket, result };
+                return WorkerEvent::Fetched { ticket, result };
             }
         };
         let mut fields = Vec::new();
@@ -203,7 +203,7 @@ impl Side {
             let modified = earlier.last_modified.clone();
             fields.extend(modified.map(|time| ("If-Modified-Since".to_owned(), time)));
         }
-        let fetch = Fetch {
+        let fetch = FetchRequest {
             url: url.clone(),
             address,
             referer: uri.via.clone(),
@@ -219,14 +219,14 @@ impl Side {
         let (fetched, is_answerable) = match self.fetch_with_login(fetch, purpose).await {
             Ok(fetched) => fetched,
             Err(FetchError::Exchange(ExchangeError::Storage(error))) => {
-                return SideEvent::Fetched {
+                return WorkerEvent::Fetched {
                     ticket,
                     result: Err(ProcessError::Spool(error)),
                 };
             }
             Err(error) => {
                 let processed = self.failed(&uri, connection, &error, start, purpose);
-                return SideEvent::Fetched {
+                return WorkerEvent::Fetched {
                     ticket,
                     result: Ok(Box::new(processed)),
                 };
@@ -246,8 +246,8 @@ impl Side {
             archive_daemon::run::spare(|| processor.process(fetched, purpose).map(Box::new))
         };
         match tokio::task::spawn_blocking(work).await {
-            Ok(Ok(result)) => SideEvent::Fetched { ticket, result },
-            Ok(Err(_)) | Err(_) => SideEvent::Panicked(ticket),
+            Ok(Ok(result)) => WorkerEvent::Fetched { ticket, result },
+            Ok(Err(_)) | Err(_) => WorkerEvent::Panicked(ticket),
         }
     }
 
@@ -255,9 +255,9 @@ impl Side {
     /// turn, as every request to a host.
     async fn fetch_with_login(
         &self,
-        mut fetch: Fetch,
+        mut fetch: FetchRequest,
         purpose: FetchPurpose,
-    ) -> Result<(Fetched, bool), FetchError> {
+    ) -> Result<(FetchExchange, bool), FetchError> {
         if purpose != FetchPurpose::Page {
             return Ok((self.fetch_with_cookies(&fetch).await?, false));
         }
@@ -273,7 +273,7 @@ impl Side {
     }
 
     /// Fetches a URI with the cookies of its host, and keeps those of the response.
-    async fn fetch_with_cookies(&self, fetch: &Fetch) -> Result<Fetched, FetchError> {
+    async fn fetch_with_cookies(&self, fetch: &FetchRequest) -> Result<FetchExchange, FetchError> {
         let mut fetch = fetch.clone();
         let cookies = self.cookies.field(&fetch.url);
         fetch

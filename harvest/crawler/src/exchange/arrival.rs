@@ -10,13 +10,13 @@ use super::receive::{ResponseReceiver, Truncation};
 use super::{ExchangeError, ExchangeLimits};
 
 /// How long an exchange goes on.
-pub(super) struct Timer<'a> {
+pub(super) struct ExchangeTimer<'a> {
     pub(super) limits: &'a ExchangeLimits,
     pub(super) clock: &'a Clock,
     pub(super) start: Instant,
 }
 
-impl Timer<'_> {
+impl ExchangeTimer<'_> {
     /// Waits for the next bytes, or for room for them. `None`: too long.
     pub(super) async fn limit<F: Future>(&self, part: F) -> Option<F::Output> {
         let passed = self.clock.instant().saturating_duration_since(self.start);
@@ -27,7 +27,7 @@ impl Timer<'_> {
 }
 
 /// A response that is being received.
-pub(super) struct Arrival {
+pub(super) struct IncomingResponse {
     pub(super) receiver: ResponseReceiver,
     /// When the last bytes came.
     pub(super) last: Instant,
@@ -37,8 +37,8 @@ pub(super) struct Arrival {
     pub(super) has_ended: bool,
 }
 
-impl Arrival {
-    pub(super) fn new(receiver: ResponseReceiver, timer: &Timer<'_>) -> Self {
+impl IncomingResponse {
+    pub(super) fn new(receiver: ResponseReceiver, timer: &ExchangeTimer<'_>) -> Self {
         Self {
             receiver,
             last: timer.start,
@@ -50,14 +50,18 @@ impl Arrival {
     pub(super) fn take_head(
         &mut self,
         text: &[u8],
-        timer: &Timer<'_>,
+        timer: &ExchangeTimer<'_>,
     ) -> Result<(), ExchangeError> {
         self.last = timer.clock.instant();
         let taken = self.receiver.take_head(text);
         taken.map_err(ExchangeError::Storage)
     }
 
-    pub(super) fn take(&mut self, bytes: &[u8], timer: &Timer<'_>) -> Result<(), ExchangeError> {
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        timer: &ExchangeTimer<'_>,
+    ) -> Result<(), ExchangeError> {
         self.last = timer.clock.instant();
         let taken = self.receiver.take(bytes).map_err(ExchangeError::Storage)?;
         // Bytes that nobody asked for: the next response would begin with them.

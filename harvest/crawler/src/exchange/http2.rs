@@ -13,10 +13,10 @@ use bytes::Bytes;
 use h2::client::{Connection, SendRequest};
 
 use super::ExchangeError;
-use super::arrival::{Arrival, Timer};
+use super::arrival::{ExchangeTimer, IncomingResponse};
 use super::receive::ResponseReceiver;
-use super::request::Request;
-use super::wire::Wire;
+use super::request::HttpRequest;
+use super::wire::WireStream;
 
 /// How many bytes of a body a host may send before they are taken.
 const WINDOW: u32 = 1 << 20;
@@ -25,18 +25,18 @@ const WINDOW: u32 = 1 << 20;
 pub(super) const FRAME_HEAD: usize = 9;
 
 /// A connection that carries frames.
-pub(super) struct Frames {
+pub(super) struct FrameConnection {
     sender: SendRequest<Bytes>,
-    driver: Driver,
+    driver: FrameDriver,
 }
 
 /// Sends and receives the frames of a connection. It is driven only while somebody waits for a part of an exchange.
-struct Driver {
-    connection: Connection<Box<dyn Wire>, Bytes>,
+struct FrameDriver {
+    connection: Connection<Box<dyn WireStream>, Bytes>,
     is_over: bool,
 }
 
-impl Driver {
+impl FrameDriver {
     /// Waits for a part of an exchange while frames come and go. `None`: the connection has ended without it.
     async fn until<T>(&mut self, mut part: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
         std::future::poll_fn(|context| {
@@ -58,13 +58,16 @@ impl Driver {
     }
 }
 
-impl Frames {
+impl FrameConnection {
     /// Begins to speak HTTP/2. `head_limit`: the most bytes of a head.
     ///
     /// # Errors
     ///
     /// [`h2::Error`] if the connection has ended.
-    pub(super) async fn begin(wire: Box<dyn Wire>, head_limit: usize) -> Result<Self, h2::Error> {
+    pub(super) async fn begin(
+        wire: Box<dyn WireStream>,
+        head_limit: usize,
+    ) -> Result<Self, h2::Error> {
         let mut builder = h2::client::Builder::new();
         builder
             .enable_push(false)
@@ -72,7 +75,7 @@ impl Frames {
             .initial_connection_window_size(WINDOW)
             .max_header_list_size(u32::try_from(head_limit).unwrap_or(u32::MAX));
         let (sender, connection) = builder.handshake(wire).await?;
-        let driver = Driver {
+        let driver = FrameDriver {
             connection,
             is_over: false,
         };
@@ -94,11 +97,11 @@ impl Frames {
     /// Sends a request and takes its response.
     pub(super) async fn exchange(
         &mut self,
-        request: &Request,
+        request: &HttpRequest,
         receiver: ResponseReceiver,
-        timer: &Timer<'_>,
-    ) -> Result<Arrival, ExchangeError> {
-        let mut arrival = Arrival::new(receiver, timer);
+        timer: &ExchangeTimer<'_>,
+    ) -> Result<IncomingResponse, ExchangeError> {
+        let mut arrival = IncomingResponse::new(receiver, timer);
         let (sender, driver) = (&mut self.sender, &mut self.driver);
         let Some(ready) = timer
             .limit(driver.until(|context| sender.poll_ready(context)))

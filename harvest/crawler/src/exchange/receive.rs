@@ -56,7 +56,7 @@ impl Truncation {
 
 /// A response as it came in, whole or cut.
 #[derive(Debug)]
-pub struct Response {
+pub struct HttpResponse {
     /// The head; `None` if there is no status line, or the connection ended within the head. Of a head that is longer than
     /// allowed: as much as was taken.
     pub head: Option<Head>,
@@ -208,7 +208,7 @@ impl ResponseReceiver {
     /// # Errors
     ///
     /// If the temporary file cannot be written or read.
-    pub fn finish(mut self, cut: Option<Truncation>) -> io::Result<Response> {
+    pub fn finish(mut self, cut: Option<Truncation>) -> io::Result<HttpResponse> {
         let ending = self.framer.ending();
         if !self.head_is_written && self.framer.head().is_none() {
             let raw = self.framer.raw_head().to_vec();
@@ -244,7 +244,7 @@ impl ResponseReceiver {
         }
         self.block.seek(SeekFrom::Start(0))?;
         let payload_length = self.payload_digest.length();
-        Ok(Response {
+        Ok(HttpResponse {
             is_reusable: truncation.is_none() && self.framer.is_reusable(),
             head,
             interim: self.framer.interim().to_vec(),
@@ -286,7 +286,11 @@ mod tests {
 
     use super::*;
 
-    fn receive(wire: &[u8], limits: ReceiveLimits, timed_out: bool) -> (Response, Vec<u8>, usize) {
+    fn receive(
+        wire: &[u8],
+        limits: ReceiveLimits,
+        timed_out: bool,
+    ) -> (HttpResponse, Vec<u8>, usize) {
         let mut receiver = ResponseReceiver::new(false, limits, std::env::temp_dir());
         let taken = receiver.take(wire).unwrap();
         let mut response = receiver

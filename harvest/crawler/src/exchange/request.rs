@@ -8,7 +8,7 @@ use url::Url;
 
 /// A request to be sent to the host of a URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct HttpRequest {
     method: &'static str,
     target: Url,
     /// The fields without `Host`, in their order.
@@ -27,7 +27,7 @@ pub struct InvalidHeaderField {
     name: String,
 }
 
-impl Request {
+impl HttpRequest {
     /// A request without a body: `GET` for the path and query of `url`, with `Host` and these fields in their order.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// [`InvalidHeaderField`] as for [`Request::get`].
+    /// [`InvalidHeaderField`] as for [`HttpRequest::get`].
     pub fn post(
         url: &Url,
         fields: &[(&str, &str)],
@@ -226,7 +226,7 @@ mod tests {
     /// Fails if a byte of a request is not what servers expect, or a fragment or a user goes over the wire.
     #[test]
     fn request_is_written_as_servers_read_it() {
-        let request = Request::get(
+        let request = HttpRequest::get(
             &url("http://user:word@Example.dk:8080/a b?c=d e#f"),
             &[("User-Agent", "holdfast"), ("Accept", "*/*")],
         );
@@ -234,7 +234,7 @@ mod tests {
             request.unwrap().bytes(),
             b"GET /a%20b?c=d%20e HTTP/1.1\r\nHost: example.dk:8080\r\nUser-Agent: holdfast\r\nAccept: */*\r\n\r\n"
         );
-        let login = Request::post(
+        let login = HttpRequest::post(
             &url("https://[::1]/login"),
             &[("Content-Type", "text/plain")],
             b"a=b",
@@ -248,7 +248,7 @@ mod tests {
     /// Fails if a secret is not sent, or is recorded.
     #[test]
     fn secret_is_sent_and_not_recorded() {
-        let request = Request::get(&url("http://a/"), &[("Accept", "*/*")]).unwrap();
+        let request = HttpRequest::get(&url("http://a/"), &[("Accept", "*/*")]).unwrap();
         let secret = request.clone().with_secret("Authorization", "Basic eDp5");
         let secret = secret.unwrap();
         let sent = b"GET / HTTP/1.1\r\nAuthorization: Basic eDp5\r\nHost: a\r\nAccept: */*\r\n\r\n";
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn parts_are_those_of_the_text() {
         let url = url("https://user:word@a:8/b?c#d");
-        let request = Request::post(&url, &[("Accept", "*/*")], b"body").unwrap();
+        let request = HttpRequest::post(&url, &[("Accept", "*/*")], b"body").unwrap();
         let request = request.with_secret("Authorization", "x").unwrap();
         assert_eq!(request.target().as_str(), "https://a:8/b?c");
         let fields: Vec<_> = request.fields().collect();
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn secret_in_body_is_not_recorded() {
         let fields = [("Accept", "*/*")];
-        let request = Request::post(&url("http://a/in"), &fields, b"u=me&p=hush&x=1").unwrap();
+        let request = HttpRequest::post(&url("http://a/in"), &fields, b"u=me&p=hush&x=1").unwrap();
         let sent = request.bytes().to_vec();
         let secret = request.with_secret_in_body(7..11);
         let secret = secret.with_secret("Authorization", "Basic eDp5").unwrap();
@@ -347,7 +347,7 @@ mod tests {
             ("", "z"),
         ] {
             assert!(
-                Request::get(&url("http://a/"), &[(name, value)]).is_err(),
+                HttpRequest::get(&url("http://a/"), &[(name, value)]).is_err(),
                 "{name}: {value:?}"
             );
         }

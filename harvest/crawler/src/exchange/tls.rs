@@ -25,7 +25,7 @@ pub(super) const HTTP2: &[u8] = b"h2";
 
 /// The protocols that a host is offered (ALPN, RFC 7301).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum ProtocolOffer {
     /// HTTP/1.1 alone.
     Http1,
     /// HTTP/2 alone.
@@ -124,7 +124,7 @@ impl TlsClient {
     }
 
     /// Begins a handshake.
-    pub(super) fn attempt(&self, offer: Offer) -> TlsAttempt<'_> {
+    pub(super) fn attempt(&self, offer: ProtocolOffer) -> TlsAttempt<'_> {
         let has_bad_signature = Arc::<AtomicBool>::default();
         let verifier = AnyCertificate {
             provider: Arc::clone(&self.provider),
@@ -135,9 +135,9 @@ impl TlsClient {
             .dangerous()
             .set_certificate_verifier(Arc::new(verifier));
         let protocols: &[&[u8]] = match offer {
-            Offer::Http1 => &[HTTP1],
-            Offer::Http2 => &[HTTP2],
-            Offer::Both => &[HTTP2, HTTP1],
+            ProtocolOffer::Http1 => &[HTTP1],
+            ProtocolOffer::Http2 => &[HTTP2],
+            ProtocolOffer::Both => &[HTTP2, HTTP1],
         };
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         TlsAttempt {

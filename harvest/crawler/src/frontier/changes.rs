@@ -8,16 +8,16 @@ use harvest_policy::account::{QueueLimits, QueueStanding};
 use harvest_policy::turns::QueueNumber;
 
 use super::rows::{
-    PendingRow, PrerequisiteRow, QueueRow, RecordedPlace, RestRow, SeenRow, UndoRow,
+    PendingOutcomeRow, PrerequisiteRow, QueueRestRow, QueueRow, RecordedPlace, SeenUriRow, UndoRow,
 };
-use super::{Candidate, Frontier, FrontierUri, Lane, Lease, Outcome, SeenKey, UriKey};
+use super::{CandidateUri, Frontier, FrontierUri, Lane, LeaseOutcome, SeenKey, UriKey, UriLease};
 
 /// The shortest rest of a queue that is kept for the next process.
 const KEPT_REST: Duration = Duration::from_secs(1);
 
 /// Changes that are committed together.
 #[derive(Debug)]
-pub struct Changes {
+pub struct FrontierChanges {
     pub(super) batch: Batch,
     /// The URIs that the batch makes seen.
     seen: HashSet<SeenKey>,
@@ -29,14 +29,14 @@ pub struct Changes {
 
 #[derive(Debug)]
 struct FinishedLease {
-    lease: Lease,
-    outcome: Outcome,
+    lease: UriLease,
+    outcome: LeaseOutcome,
     /// Where the URI went back to.
     requeued: Option<UriKey>,
     place: RecordedPlace,
 }
 
-impl Changes {
+impl FrontierChanges {
     /// The row of a queue is written with these changes.
     pub(super) fn touch(&mut self, number: QueueNumber) {
         self.touched.insert(number);
@@ -50,8 +50,8 @@ impl Changes {
 
 impl Frontier {
     /// Begins to collect changes.
-    pub fn changes(&self) -> Changes {
-        Changes {
+    pub fn changes(&self) -> FrontierChanges {
+        FrontierChanges {
             batch: self.database.batch(),
             seen: HashSet::new(),
             queued: Vec::new(),
@@ -68,8 +68,8 @@ impl Frontier {
     /// [`DbError`] if the tables cannot be read.
     pub fn schedule(
         &mut self,
-        changes: &mut Changes,
-        candidate: Candidate,
+        changes: &mut FrontierChanges,
+        candidate: CandidateUri,
     ) -> Result<bool, DbError> {
         if !self.see(changes, candidate.key)? {
             return Ok(false);
@@ -81,7 +81,7 @@ impl Frontier {
     /// Puts a URI into the queue of a name.
     pub(super) fn put_in_queue(
         &mut self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         queue: String,
         uri: &FrontierUri,
         cost: u8,
@@ -100,7 +100,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if the tables cannot be read.
-    pub fn see(&mut self, changes: &mut Changes, key: SeenKey) -> Result<bool, DbError> {
+    pub fn see(&mut self, changes: &mut FrontierChanges, key: SeenKey) -> Result<bool, DbError> {
         if self.recent.contains(&key) || changes.seen.contains(&key) {
             return Ok(false);
         }
@@ -109,13 +109,13 @@ impl Frontier {
             return Ok(false);
         }
         changes.seen.insert(key);
-        changes.batch.put(&self.seen, &key, &SeenRow)?;
+        changes.batch.put(&self.seen, &key, &SeenUriRow)?;
         Ok(true)
     }
 
     fn enqueue(
         &mut self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         queue: QueueNumber,
         uri: &FrontierUri,
         cost: u8,
@@ -135,9 +135,9 @@ impl Frontier {
     /// [`DbError`] if the row cannot be written.
     pub fn finish(
         &mut self,
-        changes: &mut Changes,
-        lease: Lease,
-        outcome: Outcome,
+        changes: &mut FrontierChanges,
+        lease: UriLease,
+        outcome: LeaseOutcome,
         place: RecordedPlace,
     ) -> Result<(), DbError> {
         changes.batch.delete(&self.uris, &lease.key)?;
@@ -167,7 +167,7 @@ impl Frontier {
     /// [`DbError`] if the row cannot be written.
     pub fn answer(
         &mut self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         uri: &str,
         row: &PrerequisiteRow,
         place: RecordedPlace,
@@ -191,7 +191,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`]: the frontier is not to be used any more, but to be opened again.
-    pub fn commit(&mut self, mut changes: Changes) -> Result<(), DbError> {
+    pub fn commit(&mut self, mut changes: FrontierChanges) -> Result<(), DbError> {
         for (uri, place) in std::mem::take(&mut changes.prerequisites) {
             let undo = UndoRow::Prerequisite(uri);
             self.put_pending(&mut changes.batch, place, undo)?;
@@ -229,7 +229,7 @@ impl Frontier {
         place: RecordedPlace,
         undo: UndoRow,
     ) -> Result<(), DbError> {
-        let row = PendingRow { place, undo };
+        let row = PendingOutcomeRow { place, undo };
         batch.put(&self.pending, &self.next_pending, &row)?;
         self.next_pending = self.next_pending.saturating_add(1);
         Ok(())
@@ -240,7 +240,7 @@ impl Frontier {
         &mut self,
         batch: &mut Batch,
         finished: FinishedLease,
-    ) -> Result<(QueueNumber, Outcome), DbError> {
+    ) -> Result<(QueueNumber, LeaseOutcome), DbError> {
         let FinishedLease {
             lease,
             outcome,
@@ -253,7 +253,7 @@ impl Frontier {
         let mut account = None;
         // A host that has answered, and asks for patience, is not one that does not answer.
         let waits_for_retry = outcome.goes_back && !outcome.status.is_success();
-        let row = RestRow {
+        let row = QueueRestRow {
             until: self.time_of(outcome.rests_until).as_millisecond(),
             waits_for_retry,
         };
@@ -321,7 +321,7 @@ impl Frontier {
         queue.map_or_else(QueueLimits::default, |queue| self.limits_of(queue))
     }
 
-    fn end_turn(&mut self, number: QueueNumber, outcome: &Outcome) {
+    fn end_turn(&mut self, number: QueueNumber, outcome: &LeaseOutcome) {
         let limits = self.queue_limits(number);
         let Some(queue) = self.queue_mut(number) else {
             return;

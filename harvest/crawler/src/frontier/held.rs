@@ -4,8 +4,8 @@ use std::ops::Bound;
 
 use archive_db::DbError;
 
-use super::rows::{HeldRow, SeenRow};
-use super::{Candidate, Changes, Frontier, Lease};
+use super::rows::{HeldUriRow, SeenUriRow};
+use super::{CandidateUri, Frontier, FrontierChanges, UriLease};
 
 /// The most URIs that are put back in one batch.
 const MOST_RELEASED: usize = 4096;
@@ -18,14 +18,14 @@ impl Frontier {
     /// [`DbError`] if the row cannot be written.
     pub fn put_pattern(
         &self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         pattern: &str,
         is_held: bool,
     ) -> Result<(), DbError> {
         let key = (u8::from(is_held), pattern.to_owned());
         let other = (u8::from(!is_held), pattern.to_owned());
         changes.batch.delete(&self.patterns, &other)?;
-        changes.batch.put(&self.patterns, &key, &SeenRow)
+        changes.batch.put(&self.patterns, &key, &SeenUriRow)
     }
 
     /// Gives the patterns that were noted, and whether each is under quarantine.
@@ -46,15 +46,15 @@ impl Frontier {
     /// [`DbError`] if the tables cannot be read or written.
     pub fn hold_back(
         &mut self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         pattern: &str,
-        candidate: Candidate,
+        candidate: CandidateUri,
     ) -> Result<bool, DbError> {
         if !self.see(changes, candidate.key)? {
             return Ok(false);
         }
         let key = (pattern.to_owned(), candidate.uri.uri.clone());
-        let row = HeldRow {
+        let row = HeldUriRow {
             queue: candidate.queue,
             uri: candidate.uri,
             cost: candidate.cost,
@@ -70,13 +70,13 @@ impl Frontier {
     /// [`DbError`] if the row cannot be written.
     pub fn hold_back_lease(
         &self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         pattern: &str,
-        lease: &Lease,
+        lease: &UriLease,
     ) -> Result<(), DbError> {
         let (_, _, cost, _) = lease.key;
         let queue = self.queue(lease.queue);
-        let row = HeldRow {
+        let row = HeldUriRow {
             queue: queue.map(|queue| queue.name.clone()).unwrap_or_default(),
             uri: lease.uri.clone(),
             cost,
@@ -93,7 +93,7 @@ impl Frontier {
     /// [`DbError`] if the tables cannot be read or written.
     pub fn release(
         &mut self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         pattern: &str,
         behind: &str,
     ) -> Result<Option<(u64, String)>, DbError> {

@@ -12,7 +12,7 @@ use harvest_policy::turns::{QueueNumber, QueueTurns};
 use jiff::Timestamp;
 
 use super::changes::{CountedLanes, RecentKeys};
-use super::rows::{BudgetRow, PendingRow, QueueRow, RecordedPlace, SeenKeyRow, UndoRow};
+use super::rows::{BudgetRow, PendingOutcomeRow, QueueRow, RecordedPlace, SeenKeyRow, UndoRow};
 use super::stamp::FrontierStamp;
 use super::{Frontier, PLACE, QueueSnapshot, VERSION};
 
@@ -39,7 +39,7 @@ pub struct FrontierSettings {
 
 /// The state of a frontier that was found, before anything is changed in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundFrontier {
+pub struct ExistingFrontier {
     /// The place up to which outcomes are durable; `None`: there was no frontier, and one was begun.
     pub durable: Option<RecordedPlace>,
 }
@@ -91,7 +91,7 @@ impl Frontier {
     pub fn open_accepted<E: From<DbError>>(
         directory: &Path,
         settings: &FrontierSettings,
-        accept: impl FnOnce(&FoundFrontier) -> Result<(), E>,
+        accept: impl FnOnce(&ExistingFrontier) -> Result<(), E>,
         mut is_whole: impl FnMut(&RecordedPlace, &RecordedPlace) -> bool,
     ) -> Result<(Self, ResumePoint), E> {
         let (stamp, options) = stamp_and_options(directory)?;
@@ -105,7 +105,7 @@ impl Frontier {
             }
             None => None,
         };
-        accept(&FoundFrontier { durable })?;
+        accept(&ExistingFrontier { durable })?;
         let keys: Table<u8, SeenKeyRow> = database.table("key")?;
         if keys.get(&SEEN_KEY)?.is_none() {
             let mut batch = database.batch();
@@ -192,7 +192,7 @@ impl Frontier {
         is_whole: &mut impl FnMut(&RecordedPlace, &RecordedPlace) -> bool,
     ) -> Result<ResumePoint, DbError> {
         let mut place = self.durable_place()?;
-        let mut lost: Vec<PendingRow> = Vec::new();
+        let mut lost: Vec<PendingOutcomeRow> = Vec::new();
         for row in self.pending.scan()? {
             let (_, row) = row?;
             if lost.is_empty() && is_whole(&place, &row.place) {

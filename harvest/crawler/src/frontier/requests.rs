@@ -7,12 +7,12 @@ use harvest_policy::account::{QueueBudget, QueueLimits};
 use harvest_policy::rejections::RejectionRule;
 use url::Url;
 
-use super::rows::{BudgetRow, SeenRow};
-use super::{Changes, Frontier, Queue, WANTED_STATE};
+use super::rows::{BudgetRow, SeenUriRow};
+use super::{Frontier, FrontierChanges, Queue, WANTED_STATE};
 
 /// The state in which a person wants a crawl to be, whichever process goes on with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WantedState {
+pub enum DesiredState {
     /// URIs are fetched.
     #[default]
     Running,
@@ -30,13 +30,13 @@ impl Frontier {
     /// [`DbError`] if it cannot be written.
     pub fn put_wanted_state(
         &self,
-        changes: &mut Changes,
-        state: WantedState,
+        changes: &mut FrontierChanges,
+        state: DesiredState,
     ) -> Result<(), DbError> {
         let number = match state {
-            WantedState::Running => 0,
-            WantedState::Paused => 1,
-            WantedState::Terminated => 2,
+            DesiredState::Running => 0,
+            DesiredState::Paused => 1,
+            DesiredState::Terminated => 2,
         };
         changes.batch.put(&self.running, &WANTED_STATE, &number)
     }
@@ -46,11 +46,11 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError::Damaged`] if the row names none, [`DbError`] if it cannot be read.
-    pub fn wanted_state(&self) -> Result<WantedState, DbError> {
+    pub fn wanted_state(&self) -> Result<DesiredState, DbError> {
         match self.running.get(&WANTED_STATE)? {
-            None | Some(0) => Ok(WantedState::Running),
-            Some(1) => Ok(WantedState::Paused),
-            Some(2) => Ok(WantedState::Terminated),
+            None | Some(0) => Ok(DesiredState::Running),
+            Some(1) => Ok(DesiredState::Paused),
+            Some(2) => Ok(DesiredState::Terminated),
             Some(number) => Err(DbError::Damaged {
                 path: self.database.path().to_owned(),
                 what: format!("no state of a crawl has the number {number}"),
@@ -65,7 +65,7 @@ impl Frontier {
     /// [`DbError`] if it cannot be written.
     pub fn accept_seed(&mut self, url: &Url) -> Result<(), DbError> {
         let mut batch = self.database.batch();
-        batch.put(&self.accepted, &url.as_str().to_owned(), &SeenRow)?;
+        batch.put(&self.accepted, &url.as_str().to_owned(), &SeenUriRow)?;
         batch.write()?;
         Ok(())
     }
@@ -89,9 +89,9 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if it cannot be written.
-    pub fn add_seed(&self, changes: &mut Changes, url: &Url) -> Result<(), DbError> {
+    pub fn add_seed(&self, changes: &mut FrontierChanges, url: &Url) -> Result<(), DbError> {
         let uri = url.as_str().to_owned();
-        changes.batch.put(&self.added, &uri, &SeenRow)
+        changes.batch.put(&self.added, &uri, &SeenUriRow)
     }
 
     /// Gives the seeds that persons have added.
@@ -115,12 +115,12 @@ impl Frontier {
     /// [`DbError`] if it cannot be written.
     pub fn put_rejection(
         &self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         rule: &RejectionRule,
     ) -> Result<(), DbError> {
         changes
             .batch
-            .put(&self.rejected, &rule.to_string(), &SeenRow)
+            .put(&self.rejected, &rule.to_string(), &SeenUriRow)
     }
 
     /// Gives the rules by which URIs are rejected.
@@ -149,7 +149,7 @@ impl Frontier {
     /// [`DbError`] if they cannot be written.
     pub fn put_budget(
         &mut self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         name: &str,
         budget: QueueBudget,
     ) -> Result<bool, DbError> {

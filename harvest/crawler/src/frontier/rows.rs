@@ -70,14 +70,14 @@ pub(super) struct AccountRow {
 
 /// The rest of a queue that outlives its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct RestRow {
+pub(super) struct QueueRestRow {
     /// The millisecond since 1970 until which it rests.
     pub(super) until: i64,
     /// Whether a failed try is repeated then.
     pub(super) waits_for_retry: bool,
 }
 
-impl Value for RestRow {}
+impl Value for QueueRestRow {}
 
 /// The limits that a person has given a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,23 +134,23 @@ impl Value for PrerequisiteRow {}
 
 /// A URI that waits for its pattern to be freed from quarantine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct HeldRow {
+pub(super) struct HeldUriRow {
     pub(super) queue: String,
     pub(super) uri: FrontierUri,
     pub(super) cost: u8,
 }
 
-impl Value for HeldRow {}
+impl Value for HeldUriRow {}
 
 /// An outcome that a power cut may take back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct PendingRow {
+pub(super) struct PendingOutcomeRow {
     /// The place behind its records and its line.
     pub(super) place: RecordedPlace,
     pub(super) undo: UndoRow,
 }
 
-impl Value for PendingRow {}
+impl Value for PendingOutcomeRow {}
 
 /// How an outcome is taken back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,9 +169,9 @@ pub(super) enum UndoRow {
 
 /// That a URI was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct SeenRow;
+pub(super) struct SeenUriRow;
 
-impl Value for SeenRow {}
+impl Value for SeenUriRow {}
 
 impl From<AccountRow> for QueueAccount {
     fn from(row: AccountRow) -> Self {

@@ -44,8 +44,8 @@ fn candidate(
     text: &str,
     urgency: Urgency,
     cost: u8,
-) -> Candidate {
-    Candidate {
+) -> CandidateUri {
+    CandidateUri {
         uri: FrontierUri {
             uri: text.to_owned(),
             hops: "L".to_owned(),
@@ -72,15 +72,15 @@ fn schedule(frontier: &mut Frontier, uris: &[&str]) -> usize {
     new
 }
 
-fn lease(frontier: &mut Frontier) -> Option<Lease> {
+fn lease(frontier: &mut Frontier) -> Option<UriLease> {
     match frontier.next(Moment::from_secs(1_000_000)).unwrap() {
         NextUri::Fetch(lease) => Some(*lease),
         NextUri::Later(_) | NextUri::Waiting | NextUri::Over => None,
     }
 }
 
-fn outcome(goes_back: bool) -> Outcome {
-    Outcome {
+fn outcome(goes_back: bool) -> LeaseOutcome {
+    LeaseOutcome {
         status: FetchStatus::from_http(200),
         bytes: 1000,
         goes_back,
@@ -88,12 +88,12 @@ fn outcome(goes_back: bool) -> Outcome {
     }
 }
 
-fn finish(frontier: &mut Frontier, lease: Lease, goes_back: bool) {
+fn finish(frontier: &mut Frontier, lease: UriLease, goes_back: bool) {
     finish_at(frontier, lease, goes_back, 0);
 }
 
 /// Finishes a lease whose records end at `length`.
-fn finish_at(frontier: &mut Frontier, lease: Lease, goes_back: bool, length: u64) {
+fn finish_at(frontier: &mut Frontier, lease: UriLease, goes_back: bool, length: u64) {
     let mut changes = frontier.changes();
     frontier
         .finish(&mut changes, lease, outcome(goes_back), place(length))
@@ -312,7 +312,7 @@ fn random_crawls_fetch_every_uri_once() {
                 _ if under_way.is_empty() => {}
                 _ => {
                     let at = usize::try_from(below(under_way.len() as u64)).unwrap();
-                    let lease: Lease = under_way.swap_remove(at);
+                    let lease: UriLease = under_way.swap_remove(at);
                     let goes_back = below(4) == 0;
                     if !goes_back {
                         assert!(fetched.insert(lease.uri.uri.clone()), "fetched again");

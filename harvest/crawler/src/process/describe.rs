@@ -13,12 +13,12 @@ use harvest_policy::status::FetchStatus;
 use jiff::Timestamp;
 
 use super::{FetchedUri, RobotsFile};
-use crate::exchange::Protocol;
-use crate::exchange::receive::{Response, Truncation};
+use crate::exchange::HttpProtocol;
+use crate::exchange::receive::{HttpResponse, Truncation};
 use crate::exchange::tls::CertificateVerdict;
 
 /// The status of a response. Without a status line all of it is a page (HTTP/0.9), unless its head is cut.
-pub(super) fn status_of(response: &Response) -> FetchStatus {
+pub(super) fn status_of(response: &HttpResponse) -> FetchStatus {
     match (&response.head, response.ending) {
         (Some(head), _) => {
             // Smaller numbers are not of HTTP, and have another meaning in a crawl log.
@@ -32,7 +32,7 @@ pub(super) fn status_of(response: &Response) -> FetchStatus {
 }
 
 /// The time that a host asks for: seconds, or a date (RFC 9110 §10.2.3).
-pub(super) fn retry_after(response: &Response, now: Timestamp) -> Option<Duration> {
+pub(super) fn retry_after(response: &HttpResponse, now: Timestamp) -> Option<Duration> {
     let value = response.head.as_ref()?.get("retry-after")?;
     let text = std::str::from_utf8(value).ok()?.trim();
     if let Ok(seconds) = text.parse() {
@@ -109,7 +109,7 @@ pub(super) fn line(
         };
         text.to_owned()
     }));
-    if exchange.protocol == Protocol::Http2 {
+    if exchange.protocol == HttpProtocol::Http2 {
         annotations.push("h2".to_owned());
     }
     if let Some(tls) = &fetched.fetched.tls {

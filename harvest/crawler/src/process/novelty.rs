@@ -27,12 +27,12 @@ pub struct KnownCaptures {
 
 /// A response compared with earlier captures.
 #[derive(Debug)]
-pub(super) struct Comparison {
+pub(super) struct CaptureComparison {
     pub(super) novelty: Novelty,
     pub(super) annotations: Vec<String>,
 }
 
-impl Default for Comparison {
+impl Default for CaptureComparison {
     fn default() -> Self {
         Self {
             novelty: Novelty::New,
@@ -67,10 +67,10 @@ impl KnownCaptures {
         &self,
         fetched: &FetchedUri,
         status: FetchStatus,
-    ) -> Result<Comparison, DedupError> {
+    ) -> Result<CaptureComparison, DedupError> {
         let response = &fetched.fetched.exchange.response;
         if let (304, Some(earlier)) = (status.number(), &fetched.condition) {
-            return Ok(Comparison {
+            return Ok(CaptureComparison {
                 annotations: vec![
                     "duplicate:server-not-modified".to_owned(),
                     origin(earlier).to_string(),
@@ -85,12 +85,12 @@ impl KnownCaptures {
         let is_looked_up =
             media_type.is_some_and(|media_type| self.is_looked_up(&media_type.essence));
         if !(is_whole && is_good && is_looked_up) {
-            return Ok(Comparison::default());
+            return Ok(CaptureComparison::default());
         }
         let digest = &response.payload_digest;
         let earlier = self.index.by_url_and_digest(&fetched.uri.uri, digest)?;
         Ok(
-            earlier.map_or_else(Comparison::default, |earlier| Comparison {
+            earlier.map_or_else(CaptureComparison::default, |earlier| CaptureComparison {
                 annotations: vec![origin(&earlier).to_string()],
                 novelty: Novelty::SamePayload(before(&earlier)),
             }),

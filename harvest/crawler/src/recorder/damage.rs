@@ -12,7 +12,7 @@ use archive_durable::DiskError;
 
 use super::RecorderError;
 use crate::archive_files::OPEN;
-use crate::frontier::{FoundFrontier, RecordedPlace};
+use crate::frontier::{ExistingFrontier, RecordedPlace};
 
 impl RecorderError {
     /// Whether what a crawl has kept is damaged: it cannot be gone on with, and nothing was changed.
@@ -38,7 +38,7 @@ impl RecorderError {
 
 /// Refuses a frontier whose crawl log or archive file is shorter than what was made durable, and a crawl whose frontier is gone.
 pub(super) fn check(
-    found: &FoundFrontier,
+    found: &ExistingFrontier,
     state: &Path,
     log: &Path,
     archive_files: &Path,

@@ -10,10 +10,10 @@ use harvest_policy::rejections::RejectionRule;
 use harvest_policy::turns::Moment;
 use url::Url;
 
-use super::{Recorder, RecorderError};
-use crate::frontier::{Lease, WantedState};
+use super::{CrawlRecorder, RecorderError};
+use crate::frontier::{DesiredState, UriLease};
 
-impl Recorder {
+impl CrawlRecorder {
     /// Notes a URI that counts as a seed from now on.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Recorder {
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
-    pub fn want(&mut self, state: WantedState) -> Result<(), RecorderError> {
+    pub fn want(&mut self, state: DesiredState) -> Result<(), RecorderError> {
         let mut changes = self.frontier.changes();
         self.frontier.put_wanted_state(&mut changes, state)?;
         self.frontier.commit(changes)?;
@@ -51,7 +51,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Rejects URIs from now on: new ones are not taken in. Those that wait are to be asked about by [`Recorder::rejects`].
+    /// Rejects URIs from now on: new ones are not taken in. Those that wait are to be asked about by [`CrawlRecorder::rejects`].
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl Recorder {
     }
 
     /// Takes back a URI that was handed out and not fetched; its queue rests until a moment.
-    pub fn put_back(&mut self, lease: &Lease, until: Moment) {
+    pub fn put_back(&mut self, lease: &UriLease, until: Moment) {
         self.frontier.put_back(lease, until);
     }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Owner;
+use super::CrawlOwner;
 use crate::crawl::{CrawlEnd, CrawlError, CrawlNotice};
-use crate::frontier::WantedState;
+use crate::frontier::DesiredState;
 use crate::recorder::RecorderError;
 
-impl Owner {
+impl CrawlOwner {
     /// Brings back what earlier processes have decided, and adds the seeds.
     pub(super) fn begin_crawl(&mut self) -> Result<(), CrawlError> {
         let frontier = self.recorder.frontier();
@@ -27,13 +27,13 @@ impl Owner {
                 fetched: totals.successes,
                 queued,
                 running: frontier.running_time(),
-                is_paused: wanted == WantedState::Paused,
+                is_paused: wanted == DesiredState::Paused,
             });
         }
         match wanted {
-            WantedState::Running => {}
-            WantedState::Paused => self.progress.is_paused = true,
-            WantedState::Terminated => self.end_with(CrawlEnd::Terminated),
+            DesiredState::Running => {}
+            DesiredState::Paused => self.progress.is_paused = true,
+            DesiredState::Terminated => self.end_with(CrawlEnd::Terminated),
         }
         self.look_around()?;
         self.schedule_seeds(&Arc::clone(&self.job).seeds)?;

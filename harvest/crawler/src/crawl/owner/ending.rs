@@ -9,11 +9,11 @@ use harvest_policy::status::{FetchStatus, TryDecision};
 use harvest_policy::turns::Moment;
 
 use super::login::login_name;
-use super::{Flight, FlightSubject, Owner, SYNC, line_without_fetch};
-use crate::crawl::side::SideOrder;
+use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC, line_without_fetch};
+use crate::crawl::side::WorkerCommand;
 use crate::crawl::{ConnectionSnapshot, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome};
-use crate::frontier::{FrontierUri, Outcome};
-use crate::recorder::{FinishedTry, RecorderError, Subject};
+use crate::frontier::{FrontierUri, LeaseOutcome};
+use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 
 /// How long fetches under way may go on when the crawl is to end, or has no room left.
 const GRACE: Duration = Duration::from_secs(10);
@@ -27,7 +27,7 @@ const MOST_TOLD_SEEDS: usize = 20;
 /// The most failing seeds that are remembered.
 const MOST_FAILING_SEEDS: usize = 1000;
 
-impl Owner {
+impl CrawlOwner {
     /// Whether one more URI stays within the limit of objects.
     pub(super) fn has_room(&self) -> bool {
         let under_way = u64::try_from(self.flights.len()).unwrap_or(u64::MAX);
@@ -126,7 +126,7 @@ impl Owner {
 
     /// Ends all fetches under way; their URIs come again.
     fn cut_fetches(&mut self) {
-        drop(self.channels.orders.send(SideOrder::CutFetches));
+        drop(self.channels.orders.send(WorkerCommand::CutFetches));
         let now = self.now();
         let fetching = self.flights.iter();
         let fetching = fetching.filter(|(_, flight)| flight.fetching.is_some());
@@ -139,7 +139,7 @@ impl Owner {
     }
 
     /// Puts the URI of a fetch of which nothing is recorded back into its queue, which rests until a moment.
-    pub(super) fn give_up_fetch(&mut self, flight: Flight, until: Moment) {
+    pub(super) fn give_up_fetch(&mut self, flight: InFlightUri, until: Moment) {
         if let Some(fetching) = flight.fetching {
             self.turns.ended(fetching.address, until);
         }
@@ -154,11 +154,11 @@ impl Owner {
     }
 
     /// Puts a URI back into its queue, or those that have waited for an answer of their host.
-    fn put_back(&mut self, subject: FlightSubject, until: Moment) {
+    fn put_back(&mut self, subject: InFlightSubject, until: Moment) {
         let name = match subject {
-            FlightSubject::Uri(lease) => return self.recorder.put_back(&lease, until),
-            FlightSubject::Robots { asked, .. } => asked,
-            FlightSubject::Login { number } => login_name(number),
+            InFlightSubject::Uri(lease) => return self.recorder.put_back(&lease, until),
+            InFlightSubject::Robots { asked, .. } => asked,
+            InFlightSubject::Login { number } => login_name(number),
         };
         for ticket in self.asking.remove(&name).unwrap_or_default() {
             self.give_back(ticket, until);
@@ -264,14 +264,14 @@ impl Owner {
             let status = FetchStatus::BLOCKED_BY_QUOTA;
             let mut line = line_without_fetch(&lease.uri, status, self.clock.now());
             line.annotations.push(quota.annotation().to_owned());
-            let outcome = Outcome {
+            let outcome = LeaseOutcome {
                 status,
                 bytes: 0,
                 goes_back: false,
                 rests_until: Duration::ZERO,
             };
             self.finished.push(FinishedTry {
-                subject: Subject::Uri { lease, outcome },
+                subject: TrySubject::Uri { lease, outcome },
                 records: Vec::new(),
                 lines: vec![line],
                 candidates: Vec::new(),

@@ -9,15 +9,15 @@ use harvest_policy::politeness::FinishedFetch;
 use harvest_policy::robots::{RobotsAnswer, RobotsRules};
 use harvest_policy::status::{FetchStatus, TryDecision};
 
-use super::{Flight, FlightSubject, Owner, SYNC, line_without_fetch};
+use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC, line_without_fetch};
 use crate::capture::RecordGroup;
 use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
-use crate::crawl::side::SideEvent;
+use crate::crawl::side::WorkerEvent;
 use crate::dns::{DnsAnswer, DnsError};
-use crate::frontier::{Outcome, PrerequisiteRow};
+use crate::frontier::{LeaseOutcome, PrerequisiteRow};
 use crate::process::{ProcessedUri, RobotsFile};
-use crate::recorder::{FinishedTry, RecorderError, Subject};
+use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 
 /// The most redirects from a robots.txt (RFC 9309 §2.3.1.2).
 const MOST_ROBOTS_REDIRECTS: u8 = 5;
@@ -25,16 +25,16 @@ const MOST_ROBOTS_REDIRECTS: u8 = 5;
 /// How long it holds that a host has no address, in seconds.
 const NO_ADDRESS_SECONDS: i64 = 3600;
 
-impl Owner {
-    pub(super) fn take_event(&mut self, event: SideEvent) -> Result<(), CrawlError> {
+impl CrawlOwner {
+    pub(super) fn take_event(&mut self, event: WorkerEvent) -> Result<(), CrawlError> {
         match event {
-            SideEvent::Resolved {
+            WorkerEvent::Resolved {
                 host,
                 answer,
                 records,
                 line,
             } => self.resolved(&host, answer, records, *line),
-            SideEvent::Fetched { ticket, result } => {
+            WorkerEvent::Fetched { ticket, result } => {
                 let Some(flight) = self.land(ticket) else {
                     return Ok(());
                 };
@@ -52,7 +52,7 @@ impl Owner {
                     }),
                 }
             }
-            SideEvent::Panicked(ticket) => {
+            WorkerEvent::Panicked(ticket) => {
                 let Some(flight) = self.land(ticket) else {
                     return Ok(());
                 };
@@ -82,7 +82,7 @@ impl Owner {
     }
 
     /// Takes a flight whose fetch is over, and gives back its connection.
-    pub(super) fn land(&mut self, ticket: RequestTicket) -> Option<Flight> {
+    pub(super) fn land(&mut self, ticket: RequestTicket) -> Option<InFlightUri> {
         let flight = self.flights.remove(&ticket)?;
         if let Some(fetching) = flight.fetching {
             self.fetching = self.fetching.saturating_sub(1);
@@ -125,7 +125,7 @@ impl Owner {
         self.hosts.put_addresses(host, &addresses, until, now);
         let answer = PrerequisiteRow::Addresses { addresses, until };
         self.finished.push(FinishedTry {
-            subject: Subject::Prerequisite {
+            subject: TrySubject::Prerequisite {
                 uri,
                 answer: Some(answer),
             },
@@ -140,17 +140,17 @@ impl Owner {
         Ok(())
     }
 
-    fn fetched(&mut self, flight: Flight, processed: ProcessedUri) -> Result<(), CrawlError> {
+    fn fetched(&mut self, flight: InFlightUri, processed: ProcessedUri) -> Result<(), CrawlError> {
         let rests_until = self.rest_after(&flight, &processed)?;
         if let Some(fetching) = flight.fetching {
             self.turns.ended(fetching.address, rests_until);
         }
         match flight.subject {
-            FlightSubject::Login { number } => {
+            InFlightSubject::Login { number } => {
                 self.login_fetched(number, flight.uri.uri, processed);
                 Ok(())
             }
-            FlightSubject::Uri(lease) => {
+            InFlightSubject::Uri(lease) => {
                 let retry = match processed.after {
                     TryDecision::Finished(_) => None,
                     TryDecision::Deferred => Some(Duration::ZERO),
@@ -175,14 +175,14 @@ impl Owner {
                     kept?;
                 }
                 let content = processed.content.map(|content| (flight.url, content));
-                let outcome = Outcome {
+                let outcome = LeaseOutcome {
                     status,
                     bytes: processed.bytes,
                     goes_back: retry.is_some(),
                     rests_until: rests_until.max(again),
                 };
                 self.finished.push(FinishedTry {
-                    subject: Subject::Uri { lease, outcome },
+                    subject: TrySubject::Uri { lease, outcome },
                     records: processed.records,
                     lines: processed.lines,
                     candidates: processed.candidates,
@@ -190,7 +190,7 @@ impl Owner {
                 });
                 Ok(())
             }
-            FlightSubject::Robots {
+            InFlightSubject::Robots {
                 ref asked,
                 redirects,
             } => {
@@ -203,7 +203,7 @@ impl Owner {
     /// The moment until which the host of a flight rests.
     fn rest_after(
         &mut self,
-        flight: &Flight,
+        flight: &InFlightUri,
         processed: &ProcessedUri,
     ) -> Result<Duration, CrawlError> {
         let mut crawl_delay = processed.robots.as_ref().and_then(|robots| {
@@ -233,14 +233,14 @@ impl Owner {
 
     fn robots_fetched(
         &mut self,
-        flight: &Flight,
+        flight: &InFlightUri,
         asked: String,
         redirects: u8,
         processed: ProcessedUri,
     ) -> Result<(), CrawlError> {
         let own_uri = flight.uri.uri.clone();
         let mut finished = FinishedTry {
-            subject: Subject::Prerequisite {
+            subject: TrySubject::Prerequisite {
                 uri: own_uri,
                 answer: None,
             },
@@ -261,7 +261,7 @@ impl Owner {
                 location.as_str().to_owned(),
             ));
             uri.hops = flight.uri.hops_to(Hop::Redirect);
-            let subject = FlightSubject::Robots {
+            let subject = InFlightSubject::Robots {
                 asked,
                 redirects: redirects + 1,
             };
@@ -289,7 +289,7 @@ impl Owner {
         };
         self.hosts
             .put_robots(&asked, &self.job.order.robots.agent, &answer);
-        if let Subject::Prerequisite { uri, answer: kept } = &mut finished.subject {
+        if let TrySubject::Prerequisite { uri, answer: kept } = &mut finished.subject {
             uri.clone_from(&asked);
             *kept = Some(answer);
         }

@@ -10,11 +10,11 @@ use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::status::FetchStatus;
 use url::Url;
 
-use super::{FlightSubject, Owner, line_without_fetch};
+use super::{CrawlOwner, InFlightSubject, line_without_fetch};
 use crate::crawl::CrawlError;
 use crate::frontier::FrontierUri;
 use crate::process::ProcessedUri;
-use crate::recorder::{FinishedTry, Subject};
+use crate::recorder::{FinishedTry, TrySubject};
 
 /// The annotation of a login that its host answered well: what it thinks of the password stands in the response.
 const SENT: &str = "login";
@@ -22,7 +22,7 @@ const SENT: &str = "login";
 /// The annotation of a login that came to nothing.
 const FAILED: &str = "login:failed";
 
-impl Owner {
+impl CrawlOwner {
     /// Whether the login forms of a host were sent, so that a flight may go on to its fetch.
     pub(super) fn is_logged_in(
         &mut self,
@@ -30,7 +30,7 @@ impl Owner {
         url: &Url,
     ) -> Result<bool, CrawlError> {
         let flight = self.flights.get(&ticket);
-        let is_uri = flight.is_some_and(|flight| matches!(flight.subject, FlightSubject::Uri(_)));
+        let is_uri = flight.is_some_and(|flight| matches!(flight.subject, InFlightSubject::Uri(_)));
         if !is_uri {
             return Ok(true);
         }
@@ -44,7 +44,7 @@ impl Owner {
         waiting.push(ticket);
         if waiting.len() == 1 {
             let action = form.action.clone();
-            let subject = FlightSubject::Login { number };
+            let subject = InFlightSubject::Login { number };
             let login = self.add_needed(ticket, subject, action);
             self.proceed(login)?;
         }
@@ -63,7 +63,7 @@ impl Owner {
         line.annotations.extend(annotation);
         line.annotations.push(FAILED.to_owned());
         self.finished.push(FinishedTry {
-            subject: Subject::Prerequisite {
+            subject: TrySubject::Prerequisite {
                 uri: uri.uri.clone(),
                 answer: None,
             },
@@ -84,7 +84,7 @@ impl Owner {
             line.annotations.push(annotation.to_owned());
         }
         self.finished.push(FinishedTry {
-            subject: Subject::Prerequisite { uri, answer: None },
+            subject: TrySubject::Prerequisite { uri, answer: None },
             records: processed.records,
             lines,
             candidates: processed.candidates,

@@ -9,16 +9,16 @@ use harvest_policy::rejections::RejectionRule;
 use harvest_policy::status::FetchStatus;
 use url::Url;
 
-use super::{FlightSubject, Owner};
-use crate::crawl::{Control, ControlAnswer, ControlRequest, CrawlEnd, CrawlError};
-use crate::frontier::{Candidate, FrontierUri, Urgency, WantedState};
+use super::{CrawlOwner, InFlightSubject};
+use crate::crawl::{ControlAnswer, ControlRequest, CrawlCommand, CrawlEnd, CrawlError};
+use crate::frontier::{CandidateUri, DesiredState, FrontierUri, Urgency};
 use crate::process::queue_name;
 use crate::recorder::RecorderError;
 
 /// The most patterns that are named to a person who has named another one.
 const MOST_NAMED: usize = 10;
 
-impl Owner {
+impl CrawlOwner {
     /// Carries out a request, makes it durable, and answers it.
     pub(super) fn take_request(&mut self, request: ControlRequest) -> Result<(), CrawlError> {
         let answer = self.carry_out(request.control)?;
@@ -30,36 +30,36 @@ impl Owner {
     }
 
     /// Carries out a request that nobody waits for.
-    pub(super) fn take_control(&mut self, control: Control) -> Result<(), CrawlError> {
+    pub(super) fn take_control(&mut self, control: CrawlCommand) -> Result<(), CrawlError> {
         self.carry_out(control).map(drop)
     }
 
-    fn carry_out(&mut self, control: Control) -> Result<ControlAnswer, CrawlError> {
+    fn carry_out(&mut self, control: CrawlCommand) -> Result<ControlAnswer, CrawlError> {
         match control {
-            Control::Pause => {
-                self.recorder.want(WantedState::Paused)?;
+            CrawlCommand::Pause => {
+                self.recorder.want(DesiredState::Paused)?;
                 self.progress.is_paused = true;
                 Ok(Ok("the crawl pauses".to_owned()))
             }
-            Control::Resume => {
-                self.recorder.want(WantedState::Running)?;
+            CrawlCommand::Resume => {
+                self.recorder.want(DesiredState::Running)?;
                 self.progress.is_paused = false;
                 self.last_finished = self.now();
                 Ok(Ok("the crawl goes on".to_owned()))
             }
-            Control::Terminate => {
-                self.recorder.want(WantedState::Terminated)?;
+            CrawlCommand::Terminate => {
+                self.recorder.want(DesiredState::Terminated)?;
                 self.end_with(CrawlEnd::Terminated);
                 Ok(Ok("the crawl ends".to_owned()))
             }
-            Control::Suspend => {
+            CrawlCommand::Suspend => {
                 self.end_with(CrawlEnd::Suspended);
                 Ok(Ok("the crawl ends, to be gone on with".to_owned()))
             }
-            Control::AddSeeds(seeds) => self.add_seeds(&seeds),
-            Control::Reject(rules) => self.reject(&rules),
-            Control::Free(patterns) => self.free(&patterns),
-            Control::Budget(budgets) => self.put_budgets(budgets),
+            CrawlCommand::AddSeeds(seeds) => self.add_seeds(&seeds),
+            CrawlCommand::Reject(rules) => self.reject(&rules),
+            CrawlCommand::Free(patterns) => self.free(&patterns),
+            CrawlCommand::Budget(budgets) => self.put_budgets(budgets),
         }
     }
 
@@ -87,7 +87,7 @@ impl Owner {
             Err(error) => return Err(error.into()),
         }
         let waiting = self.flights.iter().filter(|(_, flight)| {
-            let is_uri = matches!(flight.subject, FlightSubject::Uri(_));
+            let is_uri = matches!(flight.subject, InFlightSubject::Uri(_));
             is_uri && flight.fetching.is_none() && self.recorder.rejects(&flight.url)
         });
         let waiting: Vec<RequestTicket> = waiting.map(|(ticket, _)| *ticket).collect();
@@ -154,7 +154,7 @@ impl Owner {
         let hasher = self.processor.hasher;
         let candidates = seeds.iter().map(|url| {
             let source = url.as_str().to_owned();
-            Candidate {
+            CandidateUri {
                 queue: queue_name(&self.processor.queues, url, None),
                 key: hasher.key_of(url),
                 cost: self.processor.place(&source, None, &HopPath::seed()),

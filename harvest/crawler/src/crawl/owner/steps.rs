@@ -13,12 +13,12 @@ use harvest_policy::status::{FetchStatus, TryDecision};
 use jiff::Timestamp;
 use url::{Host, Url};
 
-use super::{FlightSubject, Owner};
+use super::{CrawlOwner, InFlightSubject};
 use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
-use crate::crawl::side::SideOrder;
-use crate::frontier::{FrontierUri, Lease, Outcome, PrerequisiteRow, Urgency};
-use crate::recorder::{FinishedTry, RecorderError, Subject};
+use crate::crawl::side::WorkerCommand;
+use crate::frontier::{FrontierUri, LeaseOutcome, PrerequisiteRow, Urgency, UriLease};
+use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 
 /// The most requests that wait for one address; further ones wait in their queues.
 const MOST_WAITING: usize = 16;
@@ -26,7 +26,7 @@ const MOST_WAITING: usize = 16;
 /// The shortest time for which one of those that wait is expected to take its turn.
 const SHORTEST_WAY: Duration = Duration::from_millis(100);
 
-impl Owner {
+impl CrawlOwner {
     /// Brings a flight one step nearer to its fetch: addresses of its host, robots.txt, a turn at its address.
     pub(super) fn proceed(&mut self, ticket: RequestTicket) -> Result<(), CrawlError> {
         let Some(flight) = self.flights.get(&ticket) else {
@@ -94,7 +94,7 @@ impl Owner {
     fn makes_way(&mut self, ticket: RequestTicket, url: &Url, address: IpAddr) -> bool {
         let flight = self.flights.get(&ticket);
         let may_wait = flight.is_none_or(|flight| {
-            flight.has_waited || !matches!(flight.subject, FlightSubject::Uri(_))
+            flight.has_waited || !matches!(flight.subject, InFlightSubject::Uri(_))
         });
         let waiting = self.turns.waiting_at(address);
         if may_wait || waiting < MOST_WAITING {
@@ -117,7 +117,7 @@ impl Owner {
         let waiting = self.asking.entry(dns_uri(host)).or_default();
         waiting.push(ticket);
         if waiting.len() == 1 {
-            let order = SideOrder::Resolve(host.to_owned());
+            let order = WorkerCommand::Resolve(host.to_owned());
             // The other end lives as long as this one.
             drop(self.channels.orders.send(order));
         }
@@ -131,7 +131,8 @@ impl Owner {
         time: Timestamp,
     ) -> Result<bool, CrawlError> {
         let flight = self.flights.get(&ticket);
-        let is_robots = |subject: &FlightSubject| matches!(subject, FlightSubject::Robots { .. });
+        let is_robots =
+            |subject: &InFlightSubject| matches!(subject, InFlightSubject::Robots { .. });
         let is_asked = flight.is_some_and(|flight| !is_robots(&flight.subject));
         let robots = robots_uri(url).filter(|robots| is_asked && robots != url);
         let Some(robots) = robots else {
@@ -158,7 +159,7 @@ impl Owner {
         waiting.push(ticket);
         if waiting.len() == 1 {
             let asked = robots.as_str().to_owned();
-            let subject = FlightSubject::Robots {
+            let subject = InFlightSubject::Robots {
                 asked,
                 redirects: 0,
             };
@@ -172,7 +173,7 @@ impl Owner {
     pub(super) fn add_needed(
         &mut self,
         needed_by: RequestTicket,
-        subject: FlightSubject,
+        subject: InFlightSubject,
         url: Url,
     ) -> RequestTicket {
         let flight = self.flights.get(&needed_by);
@@ -203,7 +204,7 @@ impl Owner {
                 continue;
             };
             match flight.subject {
-                FlightSubject::Uri(lease) => {
+                InFlightSubject::Uri(lease) => {
                     let tries = lease.uri.tries.saturating_add(1);
                     let after = if is_lasting {
                         TryDecision::Finished(status)
@@ -212,11 +213,11 @@ impl Owner {
                     };
                     self.refuse_because(lease, status, after, None, cause);
                 }
-                FlightSubject::Login { number } => {
+                InFlightSubject::Login { number } => {
                     self.login_refused(number, &flight.uri, status, None);
                 }
                 // Nothing is asked for before it.
-                FlightSubject::Robots { .. } => {}
+                InFlightSubject::Robots { .. } => {}
             }
         }
     }
@@ -253,9 +254,9 @@ impl Owner {
             return;
         };
         match flight.subject {
-            FlightSubject::Uri(lease) => self.refuse_lease(lease, status, annotation),
-            FlightSubject::Robots { asked, .. } => self.robots_failed(&asked, status, false),
-            FlightSubject::Login { number } => {
+            InFlightSubject::Uri(lease) => self.refuse_lease(lease, status, annotation),
+            InFlightSubject::Robots { asked, .. } => self.robots_failed(&asked, status, false),
+            InFlightSubject::Login { number } => {
                 self.login_refused(number, &flight.uri, status, annotation);
             }
         }
@@ -263,7 +264,7 @@ impl Owner {
 
     pub(super) fn refuse_lease(
         &mut self,
-        lease: Lease,
+        lease: UriLease,
         status: FetchStatus,
         annotation: Option<String>,
     ) {
@@ -275,7 +276,7 @@ impl Owner {
     /// Refuses a URI. `cause`: what people are told of a seed, where the status says less.
     fn refuse_because(
         &mut self,
-        lease: Lease,
+        lease: UriLease,
         status: FetchStatus,
         after: TryDecision,
         annotation: Option<String>,
@@ -304,14 +305,14 @@ impl Owner {
         let is_finished = matches!(after, TryDecision::Finished(_));
         self.progress.failed += u64::from(is_finished && status.is_failure());
         self.note_seed(&lease.uri, cause, after);
-        let outcome = Outcome {
+        let outcome = LeaseOutcome {
             status,
             bytes: 0,
             goes_back: lines.is_empty(),
             rests_until: self.now().saturating_add(rest),
         };
         self.finished.push(FinishedTry {
-            subject: Subject::Uri { lease, outcome },
+            subject: TrySubject::Uri { lease, outcome },
             records: Vec::new(),
             lines,
             candidates: Vec::new(),

@@ -9,7 +9,7 @@ mod robots;
 
 /// The deed of a host, after it has read a request.
 #[derive(Clone, Debug)]
-enum Deed {
+enum ServerAction {
     Send(Vec<u8>),
     /// A byte now and then, without an end.
     Drip,
@@ -23,33 +23,37 @@ enum Deed {
     Next,
 }
 
-use Deed::{Drip, Flood, Next, Reset, Send, Wait};
+use ServerAction::{Drip, Flood, Next, Reset, Send, Wait};
 
 /// The deeds of a host by path.
-type Deeds = Arc<dyn Fn(&str) -> Vec<Deed> + std::marker::Send + Sync>;
+type ServerScript = Arc<dyn Fn(&str) -> Vec<ServerAction> + std::marker::Send + Sync>;
 
 /// A host, and what is left of it: for each line of the log its path, status, annotations and record.
-struct Case {
+struct DamageCase {
     name: &'static str,
-    deeds: Deeds,
+    deeds: ServerScript,
     left: &'static [&'static str],
 }
 
 fn case(
     name: &'static str,
-    deeds: impl Fn(&str) -> Vec<Deed> + std::marker::Send + Sync + 'static,
+    deeds: impl Fn(&str) -> Vec<ServerAction> + std::marker::Send + Sync + 'static,
     left: &'static [&'static str],
-) -> Case {
+) -> DamageCase {
     let deeds = Arc::new(deeds);
-    Case { name, deeds, left }
+    DamageCase { name, deeds, left }
 }
 
 /// A host that has one page, and no robots.txt.
-fn page_case(name: &'static str, deeds: Vec<Deed>, left: &'static [&'static str]) -> Case {
+fn page_case(
+    name: &'static str,
+    deeds: Vec<ServerAction>,
+    left: &'static [&'static str],
+) -> DamageCase {
     case(name, move |path| only_page(path, &deeds), left)
 }
 
-fn only_page(path: &str, deeds: &[Deed]) -> Vec<Deed> {
+fn only_page(path: &str, deeds: &[ServerAction]) -> Vec<ServerAction> {
     if path == "/" {
         return deeds.to_vec();
     }
@@ -60,7 +64,11 @@ fn only_page(path: &str, deeds: &[Deed]) -> Vec<Deed> {
 }
 
 /// A host that has a page, and this robots.txt.
-fn robots_case(name: &'static str, deeds: Vec<Deed>, left: &'static [&'static str]) -> Case {
+fn robots_case(
+    name: &'static str,
+    deeds: Vec<ServerAction>,
+    left: &'static [&'static str],
+) -> DamageCase {
     let answer = move |path: &str| match path {
         "/robots.txt" => deeds.clone(),
         _ => vec![sent(&page("page")), Next],
@@ -68,15 +76,15 @@ fn robots_case(name: &'static str, deeds: Vec<Deed>, left: &'static [&'static st
     case(name, answer, left)
 }
 
-fn sent(text: &str) -> Deed {
+fn sent(text: &str) -> ServerAction {
     Send(text.as_bytes().to_vec())
 }
 
-fn ok(rest: &str) -> Deed {
+fn ok(rest: &str) -> ServerAction {
     sent(&format!("HTTP/1.1 200 OK\r\n{rest}"))
 }
 
-async fn host(deeds: Deeds) -> Url {
+async fn host(deeds: ServerScript) -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
     tokio::task::spawn(async move {
@@ -92,7 +100,7 @@ async fn host(deeds: Deeds) -> Url {
     Url::parse(&base).unwrap()
 }
 
-async fn act(mut stream: TcpStream, deeds: Deeds) -> std::io::Result<()> {
+async fn act(mut stream: TcpStream, deeds: ServerScript) -> std::io::Result<()> {
     'requests: loop {
         let mut request = Vec::new();
         while !request.ends_with(b"\r\n\r\n") {
@@ -147,7 +155,7 @@ fn truncations(directory: &Path) -> BTreeMap<String, Vec<String>> {
 }
 
 /// Crawls all hosts at once, and compares what is left of each.
-async fn check(cases: Vec<Case>, order: &str) {
+async fn check(cases: Vec<DamageCase>, order: &str) {
     let mut seeds = Vec::new();
     for case in &cases {
         seeds.push(host(Arc::clone(&case.deeds)).await);

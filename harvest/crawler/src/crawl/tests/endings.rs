@@ -133,14 +133,14 @@ async fn limit_of_time_is_of_the_job() {
         let (crawl, handle) = Crawl::new(settings, manual.clock(), Chance::system());
         let control = handle.control.clone();
         if !pause.is_zero() {
-            control.send(Control::Pause).unwrap();
+            control.send(CrawlCommand::Pause).unwrap();
         }
         let stop = async {
             let clock = manual.clock();
             clock.sleep(pause).await;
-            control.send(Control::Resume).unwrap();
+            control.send(CrawlCommand::Resume).unwrap();
             clock.sleep(Duration::from_mins(run)).await;
-            control.send(Control::Suspend).unwrap();
+            control.send(CrawlCommand::Suspend).unwrap();
             std::future::pending::<()>().await;
         };
         let outcome = tokio::select! {
@@ -164,8 +164,8 @@ async fn limit_of_time_is_of_the_job() {
 #[tokio::test]
 async fn hanging_fetch_is_cut_after_grace() {
     for (control, order) in [
-        (Some(Control::Suspend), ""),
-        (Some(Control::Terminate), ""),
+        (Some(CrawlCommand::Suspend), ""),
+        (Some(CrawlCommand::Terminate), ""),
         (None, "limits.max_time = \"5 s\""),
     ] {
         let (base, count) = silent_host().await;

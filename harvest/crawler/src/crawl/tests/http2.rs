@@ -15,7 +15,7 @@ const PAGE: &str = "<a href=/a>a</a>\n";
 
 /// The protocols of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Speech {
+enum ServerProtocol {
     /// It selects one of these protocols, or refuses the connection.
     Selects(&'static [&'static str]),
     /// It selects HTTP/2, or else nothing, and speaks HTTP/2 whatever was agreed on.
@@ -49,15 +49,17 @@ fn server(protocols: &[&str]) -> Arc<ServerConfig> {
 }
 
 /// Serves a page and a leaf; gives its base URI and the number of its connections.
-async fn host(speech: Speech) -> (Url, Arc<Mutex<usize>>) {
+async fn host(speech: ServerProtocol) -> (Url, Arc<Mutex<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("https://{}/", listener.local_addr().unwrap());
     let connections = Arc::<Mutex<usize>>::default();
     let counted = Arc::clone(&connections);
     let (selecting, silent) = match speech {
-        Speech::Selects(protocols) => (server(protocols), None),
-        Speech::InsistsOnHttp2 | Speech::ClosesOtherwise => (server(&["h2"]), Some(server(&[]))),
-        Speech::Old => (server(&[]), None),
+        ServerProtocol::Selects(protocols) => (server(protocols), None),
+        ServerProtocol::InsistsOnHttp2 | ServerProtocol::ClosesOtherwise => {
+            (server(&["h2"]), Some(server(&[])))
+        }
+        ServerProtocol::Old => (server(&[]), None),
     };
     tokio::task::spawn(async move {
         loop {
@@ -76,10 +78,12 @@ async fn host(speech: Speech) -> (Url, Arc<Mutex<usize>>) {
                 };
                 let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                 match speech {
-                    Speech::ClosesOtherwise if !is_http2 => {}
-                    Speech::Selects(_) if is_http2 => speak_frames(stream).await,
-                    Speech::InsistsOnHttp2 | Speech::ClosesOtherwise => speak_frames(stream).await,
-                    Speech::Selects(_) | Speech::Old => speak_text(stream).await,
+                    ServerProtocol::ClosesOtherwise if !is_http2 => {}
+                    ServerProtocol::Selects(_) if is_http2 => speak_frames(stream).await,
+                    ServerProtocol::InsistsOnHttp2 | ServerProtocol::ClosesOtherwise => {
+                        speak_frames(stream).await
+                    }
+                    ServerProtocol::Selects(_) | ServerProtocol::Old => speak_text(stream).await,
                 }
             });
         }
@@ -166,7 +170,7 @@ fn fields(directory: &Path, kind: Kind, name: &str) -> BTreeMap<String, (Option<
 /// so, or records by HTTP/2 do not say so.
 #[tokio::test]
 async fn http2_is_spoken_where_needed_or_ordered() {
-    use Speech as S;
+    use ServerProtocol as S;
     let both: &[&str] = &["h2", "http/1.1"];
     for (speech, http2, expected, connections) in [
         (S::Selects(&["h2"]), "when-needed", Some(true), 2),

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The bytes that a host got, and those that it sent, by message.
-type Messages = Arc<Mutex<BTreeSet<Vec<u8>>>>;
+type RequestBytes = Arc<Mutex<BTreeSet<Vec<u8>>>>;
 
 /// A response with chunks, an interim response before it, and fields that a parser would write otherwise.
 const CHUNKED: &[u8] = b"HTTP/1.1 200  Fine\r\nCONTENT-type:text/html\r\nX-Odd : a\tb\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -15,10 +15,10 @@ const BARE: &[u8] = b"HTTP/1.0 200 OK\nContent-Type: text/plain\n\nbare\n";
 /// A body without any head.
 const OLD: &[u8] = b"<p>HTTP/0.9</p>\n";
 
-async fn host() -> (Url, Messages) {
+async fn host() -> (Url, RequestBytes) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
-    let messages = Messages::default();
+    let messages = RequestBytes::default();
     let told = Arc::clone(&messages);
     tokio::task::spawn(async move {
         loop {
@@ -29,7 +29,7 @@ async fn host() -> (Url, Messages) {
     (Url::parse(&base).unwrap(), messages)
 }
 
-async fn talk(mut stream: TcpStream, messages: Messages) {
+async fn talk(mut stream: TcpStream, messages: RequestBytes) {
     loop {
         let mut request = Vec::new();
         while !request.ends_with(b"\r\n\r\n") {

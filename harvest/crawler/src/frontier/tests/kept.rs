@@ -8,7 +8,7 @@ use super::*;
 fn rests(frontier: &mut Frontier, until: Moment) {
     let lease = lease(frontier).unwrap();
     let mut changes = frontier.changes();
-    let outcome = Outcome {
+    let outcome = LeaseOutcome {
         rests_until: until,
         status: FetchStatus::CONNECT_FAILED,
         ..outcome(true)
@@ -79,7 +79,7 @@ fn unfetched_uri_comes_back_in_its_place() {
         "http://a.dk/4",
     ];
     schedule(&mut frontier, &uris);
-    let leases: Vec<Lease> = (0..3).map(|_| lease(&mut frontier).unwrap()).collect();
+    let leases: Vec<UriLease> = (0..3).map(|_| lease(&mut frontier).unwrap()).collect();
     frontier.put_back(&leases[1], Moment::ZERO);
     frontier.put_back(&leases[1], Moment::ZERO);
     assert_eq!(frontier.waiting(), 2);
