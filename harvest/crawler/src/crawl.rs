@@ -7,7 +7,7 @@ mod control;
 mod hosts;
 mod outcome;
 mod owner;
-mod side;
+mod workers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 pub use self::control::{ControlAnswer, ControlRequest, CrawlCommand, CrawlNotice};
 pub use self::outcome::{ConnectionSnapshot, CrawlEnd, CrawlOutcome, CrawlProgress};
 use self::owner::CrawlOwner;
-use self::side::CrawlWorkers;
+use self::workers::CrawlWorkers;
 use crate::archive_files::{ArchiveFileSettings, ClosedFile};
 use crate::cookies::CrawlCookies;
 use crate::dns::DnsResolver;
@@ -249,9 +249,9 @@ impl Crawl {
             FetchProcessor::new(order, scope, queues, hasher, scratch, chance.clone());
         processor.known.clone_from(&settings.known);
         let processor = Arc::new(processor);
-        let (orders, taken) = mpsc::unbounded_channel();
+        let (commands, taken) = mpsc::unbounded_channel();
         let (events, happened) = mpsc::unbounded_channel();
-        let side = CrawlWorkers {
+        let workers = CrawlWorkers {
             fetcher,
             dns,
             questions: Semaphore::new(MOST_QUESTIONS),
@@ -269,7 +269,7 @@ impl Crawl {
             processor,
             clock,
             owner::OwnerChannels {
-                orders,
+                commands,
                 events: happened,
                 control,
                 requests,
@@ -284,8 +284,8 @@ impl Crawl {
             .build()
             .map_err(CrawlError::Runtime)?;
         let recording = thread.run(move || runtime.block_on(owner.run()));
-        let side = Arc::new(side).serve(taken);
-        let (ended, ()) = tokio::join!(recording, side);
+        let workers = Arc::new(workers).serve(taken);
+        let (ended, ()) = tokio::join!(recording, workers);
         let outcome = ended??;
         Ok(CrawlOutcome {
             taken_back,

@@ -2,8 +2,8 @@
 //!
 //! Owns when an exchange has taken too long, and when a connection can be used again. Does not know why something is fetched.
 
-mod arrival;
 mod http2;
+mod incoming;
 pub mod receive;
 pub mod request;
 pub mod tls;
@@ -22,8 +22,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use self::arrival::{ExchangeTimer, IncomingResponse};
 use self::http2::FrameConnection;
+use self::incoming::{ExchangeTimer, IncomingResponse};
 use self::receive::{HttpResponse, ReceiveLimits, ResponseReceiver, Truncation};
 use self::request::HttpRequest;
 use self::tls::{ProtocolOffer, TlsClient, TlsSession};
@@ -304,7 +304,7 @@ impl HostConnection {
         };
         let receiver =
             ResponseReceiver::new(request.is_head(), limits.receive, directory.to_owned());
-        let arrival = match &mut self.messages {
+        let incoming = match &mut self.messages {
             MessageTransport::Text(wire, buffer) => {
                 exchange_text(wire.as_mut(), buffer, request, receiver, &timer).await?
             }
@@ -312,7 +312,7 @@ impl HostConnection {
                 Box::pin(frames.exchange(request, receiver, &timer)).await?
             }
         };
-        let (receiver, cut) = (arrival.receiver, arrival.cut);
+        let (receiver, cut) = (incoming.receiver, incoming.cut);
         if receiver.is_empty() {
             return Err(if cut == Some(Truncation::Time) {
                 ExchangeError::Timeout {
@@ -325,14 +325,14 @@ impl HostConnection {
         }
         let protocol = self.protocol();
         let mut response = receiver.finish(cut).map_err(ExchangeError::Storage)?;
-        response.is_reusable = arrival.has_ended
+        response.is_reusable = incoming.has_ended
             && match protocol {
                 HttpProtocol::Http1 => response.is_reusable,
                 HttpProtocol::Http2 => response.truncation.is_none(),
             };
         Ok(Exchange {
             began,
-            duration: arrival.last.saturating_duration_since(start),
+            duration: incoming.last.saturating_duration_since(start),
             address,
             protocol,
             response,
@@ -348,19 +348,19 @@ async fn exchange_text(
     receiver: ResponseReceiver,
     timer: &ExchangeTimer<'_>,
 ) -> Result<IncomingResponse, ExchangeError> {
-    let mut arrival = IncomingResponse::new(receiver, timer);
+    let mut incoming = IncomingResponse::new(receiver, timer);
     if !send(wire, request, timer).await {
-        return Ok(arrival.timed_out());
+        return Ok(incoming.timed_out());
     }
-    while !arrival.is_done() {
+    while !incoming.is_done() {
         match timer.limit(wire.read(buffer)).await {
             // A reset ends a response as the end of the connection does: what has come stays.
             Some(Ok(0) | Err(_)) => break,
-            Some(Ok(count)) => arrival.take(buffer.get(..count).unwrap_or_default(), timer)?,
-            None => return Ok(arrival.timed_out()),
+            Some(Ok(count)) => incoming.take(buffer.get(..count).unwrap_or_default(), timer)?,
+            None => return Ok(incoming.timed_out()),
         }
     }
-    Ok(arrival)
+    Ok(incoming)
 }
 
 /// Sends the request; whether the host has taken it in time. One that closes early may still have answered.

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use url::Url;
 
 use super::hosts::HostAnswers;
-use super::side::{FetchCommand, WorkerCommand, WorkerEvent};
+use super::workers::{FetchCommand, WorkerCommand, WorkerEvent};
 use super::{
     ControlRequest, CrawlCommand, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome, CrawlProgress,
     CrawlSettings,
@@ -31,7 +31,7 @@ use crate::recorder::{CrawlRecorder, FinishedTry, MOST_IN_BATCH, TrySubject};
 
 use self::running_time::RunningTime;
 
-mod beginning;
+mod begin;
 mod ending;
 mod events;
 mod login;
@@ -50,7 +50,7 @@ const MOST_FLIGHTS: usize = 4096;
 /// The channels of an owner.
 #[derive(Debug)]
 pub(super) struct OwnerChannels {
-    pub(super) orders: mpsc::UnboundedSender<WorkerCommand>,
+    pub(super) commands: mpsc::UnboundedSender<WorkerCommand>,
     pub(super) events: mpsc::UnboundedReceiver<WorkerEvent>,
     pub(super) control: mpsc::UnboundedReceiver<CrawlCommand>,
     pub(super) requests: mpsc::UnboundedReceiver<ControlRequest>,
@@ -406,7 +406,7 @@ impl CrawlOwner {
                 since: now,
             });
             self.fetching += 1;
-            let order = FetchCommand {
+            let command = FetchCommand {
                 ticket,
                 uri: flight.uri.clone(),
                 url: flight.url.clone(),
@@ -421,8 +421,8 @@ impl CrawlOwner {
             // The other end lives as long as this one.
             drop(
                 self.channels
-                    .orders
-                    .send(WorkerCommand::Fetch(Box::new(order))),
+                    .commands
+                    .send(WorkerCommand::Fetch(Box::new(command))),
             );
         }
     }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use h2::client::{Connection, SendRequest};
 
 use super::ExchangeError;
-use super::arrival::{ExchangeTimer, IncomingResponse};
+use super::incoming::{ExchangeTimer, IncomingResponse};
 use super::receive::ResponseReceiver;
 use super::request::HttpRequest;
 use super::wire::WireStream;
@@ -101,16 +101,16 @@ impl FrameConnection {
         receiver: ResponseReceiver,
         timer: &ExchangeTimer<'_>,
     ) -> Result<IncomingResponse, ExchangeError> {
-        let mut arrival = IncomingResponse::new(receiver, timer);
+        let mut incoming = IncomingResponse::new(receiver, timer);
         let (sender, driver) = (&mut self.sender, &mut self.driver);
         let Some(ready) = timer
             .limit(driver.until(|context| sender.poll_ready(context)))
             .await
         else {
-            return Ok(arrival.timed_out());
+            return Ok(incoming.timed_out());
         };
         if !matches!(ready, Some(Ok(()))) {
-            return Ok(arrival.broken_off());
+            return Ok(incoming.broken_off());
         }
         let mut head = first_argument(SendRequest::<Bytes>::send_request);
         let refused = || ExchangeError::NotHttp2(request.target().to_string());
@@ -125,43 +125,43 @@ impl FrameConnection {
         *head.headers_mut() = fields.into_iter().collect();
         let body = request.body();
         let Ok((mut response, mut upload)) = sender.send_request(head, body.is_empty()) else {
-            return Ok(arrival.broken_off());
+            return Ok(incoming.broken_off());
         };
         if !body.is_empty()
             && upload
                 .send_data(Bytes::copy_from_slice(body), true)
                 .is_err()
         {
-            return Ok(arrival.broken_off());
+            return Ok(incoming.broken_off());
         }
         let answer = driver.until(|context| Pin::new(&mut response).poll(context));
         let Some(answer) = timer.limit(answer).await else {
-            return Ok(arrival.timed_out());
+            return Ok(incoming.timed_out());
         };
         let Some(Ok(answer)) = answer else {
-            return Ok(arrival.broken_off());
+            return Ok(incoming.broken_off());
         };
         let (answer, mut stream) = answer.into_parts();
         let fields = answer.headers.iter();
         let fields = fields.map(|(name, value)| (name.as_str(), value.as_bytes()));
         let text = head_text(answer.status.as_u16(), fields);
-        arrival.take_head(&text, timer)?;
-        while !arrival.is_done() {
+        incoming.take_head(&text, timer)?;
+        while !incoming.is_done() {
             let part = driver.until(|context| stream.poll_data(context));
             let Some(part) = timer.limit(part).await else {
-                return Ok(arrival.timed_out());
+                return Ok(incoming.timed_out());
             };
             match part {
                 Some(Some(Ok(bytes))) => {
-                    arrival.take(&bytes, timer)?;
+                    incoming.take(&bytes, timer)?;
                     // Fails only for more bytes than have come.
                     drop(stream.flow_control().release_capacity(bytes.len()));
                 }
-                Some(None) => return Ok(arrival.ended()),
-                Some(Some(Err(_))) | None => return Ok(arrival.broken_off()),
+                Some(None) => return Ok(incoming.ended()),
+                Some(Some(Err(_))) | None => return Ok(incoming.broken_off()),
             }
         }
-        Ok(arrival)
+        Ok(incoming)
     }
 }
 

@@ -10,7 +10,7 @@ use harvest_policy::turns::Moment;
 
 use super::login::login_name;
 use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC, line_without_fetch};
-use crate::crawl::side::WorkerCommand;
+use crate::crawl::workers::WorkerCommand;
 use crate::crawl::{ConnectionSnapshot, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome};
 use crate::frontier::{FrontierUri, LeaseOutcome};
 use crate::recorder::{FinishedTry, RecorderError, TrySubject};
@@ -126,7 +126,7 @@ impl CrawlOwner {
 
     /// Ends all fetches under way; their URIs come again.
     fn cut_fetches(&mut self) {
-        drop(self.channels.orders.send(WorkerCommand::CutFetches));
+        drop(self.channels.commands.send(WorkerCommand::CutFetches));
         let now = self.now();
         let fetching = self.flights.iter();
         let fetching = fetching.filter(|(_, flight)| flight.fetching.is_some());

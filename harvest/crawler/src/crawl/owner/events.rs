@@ -13,7 +13,7 @@ use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC, line_without_fetch};
 use crate::capture::RecordGroup;
 use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
-use crate::crawl::side::WorkerEvent;
+use crate::crawl::workers::WorkerEvent;
 use crate::dns::{DnsAnswer, DnsError};
 use crate::frontier::{LeaseOutcome, PrerequisiteRow};
 use crate::process::{ProcessedUri, RobotsFile};

@@ -16,7 +16,7 @@ use url::{Host, Url};
 use super::{CrawlOwner, InFlightSubject};
 use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
-use crate::crawl::side::WorkerCommand;
+use crate::crawl::workers::WorkerCommand;
 use crate::frontier::{FrontierUri, LeaseOutcome, PrerequisiteRow, Urgency, UriLease};
 use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 
@@ -117,9 +117,9 @@ impl CrawlOwner {
         let waiting = self.asking.entry(dns_uri(host)).or_default();
         waiting.push(ticket);
         if waiting.len() == 1 {
-            let order = WorkerCommand::Resolve(host.to_owned());
+            let command = WorkerCommand::Resolve(host.to_owned());
             // The other end lives as long as this one.
-            drop(self.channels.orders.send(order));
+            drop(self.channels.commands.send(command));
         }
     }
 

@@ -30,7 +30,7 @@ use crate::frontier::FrontierUri;
 use crate::login::CrawlLogins;
 use crate::process::{FetchProcessor, FetchPurpose, FetchedUri, ProcessError, ProcessedUri};
 
-/// An order of the owner.
+/// A command of the owner.
 #[derive(Debug)]
 pub(super) enum WorkerCommand {
     /// To ask for the addresses of a host.
@@ -88,27 +88,27 @@ pub(super) struct CrawlWorkers {
 }
 
 impl CrawlWorkers {
-    /// Does what is ordered, until the owner orders nothing more.
-    pub(super) async fn serve(self: Arc<Self>, mut orders: UnboundedReceiver<WorkerCommand>) {
+    /// Carries out commands until the owner sends no more.
+    pub(super) async fn serve(self: Arc<Self>, mut commands: UnboundedReceiver<WorkerCommand>) {
         let (mut questions, mut fetches) = (JoinSet::new(), JoinSet::new());
         let mut tickets = HashMap::new();
         loop {
             tokio::select! {
-                order = orders.recv() => {
-                    let side = Arc::clone(&self);
+                command = commands.recv() => {
+                    let workers = Arc::clone(&self);
                     // The owner may have ended when an event is sent.
-                    match order {
+                    match command {
                         None => return,
                         Some(WorkerCommand::CutFetches) => fetches.abort_all(),
                         Some(WorkerCommand::Resolve(host)) => {
                             questions.spawn(async move {
-                                drop(side.events.send(side.resolve(host).await));
+                                drop(workers.events.send(workers.resolve(host).await));
                             });
                         }
-                        Some(WorkerCommand::Fetch(order)) => {
-                            let ticket = order.ticket;
+                        Some(WorkerCommand::Fetch(command)) => {
+                            let ticket = command.ticket;
                             let task = fetches.spawn(async move {
-                                drop(side.events.send(side.fetch(*order).await));
+                                drop(workers.events.send(workers.fetch(*command).await));
                             });
                             tickets.insert(task.id(), ticket);
                         }
@@ -180,7 +180,7 @@ impl CrawlWorkers {
         }
     }
 
-    async fn fetch(self: &Arc<Self>, order: FetchCommand) -> WorkerEvent {
+    async fn fetch(self: &Arc<Self>, command: FetchCommand) -> WorkerEvent {
         let FetchCommand {
             ticket,
             uri,
@@ -188,7 +188,7 @@ impl CrawlWorkers {
             address,
             connection,
             purpose,
-        } = order;
+        } = command;
         let condition = match self.condition(&uri, purpose).await {
             Ok(condition) => condition,
             Err(error) => {
