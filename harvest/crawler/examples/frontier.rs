@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut frontier = open(directory)?;
     let mut new = 0;
     for first in (0..uris).step_by(usize::try_from(LINKS)?) {
-        let mut changes = frontier.changes();
+        let mut changes = frontier.begin_changes();
         for number in (first..uris.min(first + LINKS)).flat_map(|number| [number, number]) {
             let candidate = candidate(&frontier, number, queues);
             new += u64::from(frontier.schedule(&mut changes, candidate)?);
@@ -118,7 +118,7 @@ fn take(frontier: &mut Frontier, count: u64) -> Result<(), Box<dyn std::error::E
             return Err(format!("nothing is left to fetch; {left} are missing").into());
         }
         left -= u64::try_from(leases.len())?;
-        let mut changes = frontier.changes();
+        let mut changes = frontier.begin_changes();
         for lease in leases {
             let outcome = LeaseOutcome {
                 status: FetchStatus::from_http(200),

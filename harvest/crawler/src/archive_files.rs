@@ -275,10 +275,10 @@ pub fn has_records(directory: &Path, from: &RecordedPlace, to: &RecordedPlace) -
     let Ok(file) = File::open(open).or_else(|_| File::open(directory.join(&to.file))) else {
         return false;
     };
-    are_whole(file, begin, to.file_length).unwrap_or(false)
+    has_whole_records(file, begin, to.file_length).unwrap_or(false)
 }
 
-fn are_whole(mut file: File, begin: u64, end: u64) -> io::Result<bool> {
+fn has_whole_records(mut file: File, begin: u64, end: u64) -> io::Result<bool> {
     if file.metadata()?.len() < end {
         return Ok(false);
     }

@@ -141,7 +141,7 @@ impl RecordWriterPool {
     }
 
     /// Takes a writer back; gives what it has written.
-    fn give_back(&self, mut writer: Writer<SpooledTempFile>) -> SpooledTempFile {
+    fn recycle(&self, mut writer: Writer<SpooledTempFile>) -> SpooledTempFile {
         let bytes = writer.begin_again(SpooledTempFile::new(0));
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.push(writer);
@@ -201,8 +201,8 @@ impl ResourceBlock<'_> {
         })?;
         let mut writer = scratch.take();
         let written = writer.write(&head, length, &mut Cursor::new(self.block))?;
-        let mut bytes = scratch.give_back(writer);
-        bytes.seek(SeekFrom::Start(0)).map_err(storage)?;
+        let mut bytes = scratch.recycle(writer);
+        bytes.seek(SeekFrom::Start(0)).map_err(storage_error)?;
         Ok(RecordGroup {
             bytes,
             length: written.length,
@@ -246,8 +246,8 @@ impl CapturedExchange<'_> {
         let metadata = digested(metadata, lines.as_bytes());
         self.write(&mut writer, &metadata, lines.as_bytes())?;
         let length = writer.position();
-        let mut bytes = scratch.give_back(writer);
-        bytes.seek(SeekFrom::Start(0)).map_err(storage)?;
+        let mut bytes = scratch.recycle(writer);
+        bytes.seek(SeekFrom::Start(0)).map_err(storage_error)?;
         Ok(RecordGroup {
             bytes,
             length,
@@ -324,7 +324,7 @@ impl CapturedExchange<'_> {
         self.response
             .block
             .seek(SeekFrom::Start(0))
-            .map_err(storage)?;
+            .map_err(storage_error)?;
         let written = writer.write(&head, length, &mut self.response.block)?;
         Ok(MemberPlace {
             offset: written.offset,
@@ -357,7 +357,7 @@ impl CapturedExchange<'_> {
     }
 }
 
-fn storage(error: io::Error) -> CaptureError {
+fn storage_error(error: io::Error) -> CaptureError {
     CaptureError::Storage(WriteError::Io(error))
 }
 

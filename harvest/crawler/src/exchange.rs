@@ -350,14 +350,14 @@ async fn exchange_text(
 ) -> Result<IncomingResponse, ExchangeError> {
     let mut incoming = IncomingResponse::new(receiver, timer);
     if !send(wire, request, timer).await {
-        return Ok(incoming.timed_out());
+        return Ok(incoming.end_by_timeout());
     }
     while !incoming.is_done() {
         match timer.limit(wire.read(buffer)).await {
             // A reset ends a response as the end of the connection does: what has come stays.
             Some(Ok(0) | Err(_)) => break,
             Some(Ok(count)) => incoming.take(buffer.get(..count).unwrap_or_default(), timer)?,
-            None => return Ok(incoming.timed_out()),
+            None => return Ok(incoming.end_by_timeout()),
         }
     }
     Ok(incoming)

@@ -221,7 +221,7 @@ impl Frontier {
             .queue(number)
             .and_then(|queue| queue.lanes.first_key_value());
         let Some((&(urgency, cost), &(count, from))) = lane else {
-            return Err(self.damaged(number));
+            return Err(self.damage_error(number));
         };
         let lane_of = |from| (number.0, urgency, cost, from);
         let mut rows = self.uris.range(lane_of(from)..=lane_of(u64::MAX))?;
@@ -230,7 +230,7 @@ impl Frontier {
                 // It stands there until its outcome is committed.
                 Some((key, _)) if self.leased.contains(&key) => {}
                 Some(row) => break row,
-                None => return Err(self.damaged(number)),
+                None => return Err(self.damage_error(number)),
             }
         };
         drop(rows);
@@ -286,7 +286,7 @@ impl Frontier {
     }
 
     /// A queue that has fewer URIs than were counted when it was opened and since.
-    fn damaged(&self, number: QueueNumber) -> DbError {
+    fn damage_error(&self, number: QueueNumber) -> DbError {
         let name = self.queue(number).map_or("", |queue| queue.name.as_str());
         DbError::Damaged {
             path: self.database.path().to_path_buf(),

@@ -39,7 +39,7 @@ struct KnownDemands {
 
 impl KnownDemands {
     /// The demand that a request for a URI has to expect.
-    fn expected(&mut self, url: &Url) -> Option<&mut AnsweredChallenge> {
+    fn challenge_for(&mut self, url: &Url) -> Option<&mut AnsweredChallenge> {
         let mut places = places(url).into_iter();
         let realm = places.find_map(|place| self.realms.get(&place))?;
         self.by_realm.get_mut(realm)
@@ -93,7 +93,7 @@ impl CrawlLogins {
     /// [`NoChance`] if there is no randomness for a nonce.
     pub fn authorization(&self, url: &Url) -> Result<Option<String>, NoChance> {
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(known) = answered.expected(url) else {
+        let Some(known) = answered.challenge_for(url) else {
             return Ok(None);
         };
         known.count = known.count.saturating_add(1);
@@ -123,8 +123,9 @@ impl CrawlLogins {
         }
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         // What was sent may have been for another realm of the host.
-        let expected = answered.expected(url);
-        let was_expected = expected.is_some_and(|known| is_same(&known.challenge, &challenge));
+        let expected = answered.challenge_for(url);
+        let was_expected =
+            expected.is_some_and(|known| is_same_challenge(&known.challenge, &challenge));
         if was_sent && was_expected && !is_stale {
             return Ok(false);
         }
@@ -183,6 +184,6 @@ impl CrawlLogins {
 }
 
 /// Whether two challenges ask for the same password in the same way.
-fn is_same(one: &Challenge, other: &Challenge) -> bool {
+fn is_same_challenge(one: &Challenge, other: &Challenge) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other) && one.realm() == other.realm()
 }

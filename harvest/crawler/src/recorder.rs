@@ -189,7 +189,7 @@ impl CrawlRecorder {
         let current = self.files.place(self.log_length);
         if place.file != current.file {
             self.frontier.sync(&current)?;
-            self.frontier.flush()?;
+            self.frontier.sync_log()?;
         }
         Ok(())
     }
@@ -223,7 +223,7 @@ impl CrawlRecorder {
     ///
     /// [`RecorderError::Frontier`].
     pub fn schedule(&mut self, candidates: Vec<CandidateUri>) -> Result<usize, RecorderError> {
-        let mut changes = self.frontier.changes();
+        let mut changes = self.frontier.begin_changes();
         let new = self.add(&mut changes, candidates)?;
         self.frontier.commit(changes)?;
         self.is_synced = false;
@@ -271,7 +271,7 @@ impl CrawlRecorder {
         lease: UriLease,
         outcome: LeaseOutcome,
     ) -> Result<(), RecorderError> {
-        let mut changes = self.frontier.changes();
+        let mut changes = self.frontier.begin_changes();
         self.frontier
             .hold_back_lease(&mut changes, pattern, &lease)?;
         let place = self.files.place(self.log_length);
@@ -289,7 +289,7 @@ impl CrawlRecorder {
     pub fn quarantined(&self) -> Result<Vec<(String, u64)>, RecorderError> {
         let patterns = self.quarantine.held();
         let counted = patterns.map(|pattern| {
-            let count = self.frontier.held_back(pattern)?;
+            let count = self.frontier.count_held_back(pattern)?;
             Ok((pattern.to_owned(), count))
         });
         counted.collect()
@@ -302,17 +302,17 @@ impl CrawlRecorder {
     /// [`RecorderError`]: the crawl has to end, and can be gone on with.
     pub fn record(&mut self, batch: Vec<FinishedTry>) -> Result<Vec<ClosedFile>, RecorderError> {
         let mut closed = Vec::new();
-        let mut changes = self.frontier.changes();
+        let mut changes = self.frontier.begin_changes();
         let mut lines = Vec::new();
         for finished in batch {
             if self.files.is_full() && !finished.records.is_empty() {
-                let full = std::mem::replace(&mut changes, self.frontier.changes());
+                let full = std::mem::replace(&mut changes, self.frontier.begin_changes());
                 self.commit(full, &mut lines)?;
                 closed.extend(self.close_file()?);
             }
             self.write(finished, &mut changes, &mut lines)?;
             if changes.size() > MOST_BYTES {
-                let large = std::mem::replace(&mut changes, self.frontier.changes());
+                let large = std::mem::replace(&mut changes, self.frontier.begin_changes());
                 self.commit(large, &mut lines)?;
             }
         }
@@ -342,8 +342,8 @@ impl CrawlRecorder {
             TrySubject::Prerequisite { uri, answer } => {
                 if let Some(answer) = answer {
                     let key = self.frontier.hasher().key_of_text(&uri);
-                    self.frontier.see(changes, key)?;
-                    self.frontier.answer(changes, &uri, &answer, place)?;
+                    self.frontier.mark_seen(changes, key)?;
+                    self.frontier.put_answer(changes, &uri, &answer, place)?;
                 }
             }
         }
@@ -394,11 +394,12 @@ impl CrawlRecorder {
     pub fn close_file(&mut self) -> Result<Option<ClosedFile>, RecorderError> {
         self.sync()?;
         // Nothing may be taken back any more of a file that has its final name.
-        self.frontier.flush()?;
+        self.frontier.sync_log()?;
         let closed = self.files.close(self.clock.now())?;
-        self.frontier.settle(&self.files.place(self.log_length))?;
+        self.frontier
+            .confirm_durable(&self.files.place(self.log_length))?;
         // The file may be stored and deleted from now on: a frontier that still names it would pass for damaged.
-        self.frontier.flush()?;
+        self.frontier.sync_log()?;
         Ok(closed)
     }
 }

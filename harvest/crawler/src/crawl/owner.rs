@@ -39,13 +39,13 @@ mod requests;
 mod running_time;
 mod steps;
 
-pub(super) use self::steps::line_without_fetch;
+pub(super) use self::steps::crawl_log_line;
 
 /// How often what was written is made durable.
 const SYNC: Duration = Duration::from_secs(1);
 
 /// The most URIs between the frontier and their record.
-const MOST_FLIGHTS: usize = 4096;
+const MOST_IN_FLIGHT: usize = 4096;
 
 /// The channels of an owner.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ pub(super) struct CrawlOwner {
     begin: Instant,
     hosts: HostAnswers,
     turns: AddressTurns,
-    flights: HashMap<RequestTicket, InFlightUri>,
+    in_flight: HashMap<RequestTicket, InFlightUri>,
     next_ticket: RequestTicket,
     /// The URIs that wait for an answer of their host, by the URI of the question.
     asking: HashMap<String, Vec<RequestTicket>>,
@@ -168,7 +168,7 @@ impl CrawlOwner {
             begin,
             hosts: HostAnswers::default(),
             turns: AddressTurns::new(connections),
-            flights: HashMap::new(),
+            in_flight: HashMap::new(),
             next_ticket: 0,
             asking: HashMap::new(),
             released: VecDeque::new(),
@@ -199,7 +199,7 @@ impl CrawlOwner {
         loop {
             loop {
                 self.record()?;
-                self.give_out()?;
+                self.lease_uris()?;
                 let passed = self.clock.instant().saturating_duration_since(synced);
                 if self.finished.is_empty() || passed >= SYNC {
                     self.record()?;
@@ -208,15 +208,15 @@ impl CrawlOwner {
             }
             // Also where one refused URI follows the other. What a request changes is done at once.
             if let Ok(request) = self.channels.control.try_recv() {
-                self.take_control(request)?;
+                self.handle_command(request)?;
                 continue;
             }
             if let Ok(request) = self.channels.requests.try_recv() {
-                self.take_request(request)?;
+                self.handle_request(request)?;
                 continue;
             }
             self.publish();
-            if let Some(end) = self.over() {
+            if let Some(end) = self.end_reason() {
                 return self.close(end);
             }
             let wait = self.next_wake(synced);
@@ -229,7 +229,7 @@ impl CrawlOwner {
                     }
                     let mut next = event;
                     while let Some(event) = next {
-                        self.take_event(event)?;
+                        self.handle_event(event)?;
                         next = if self.finished.len() < MOST_IN_BATCH {
                             self.channels.events.try_recv().ok()
                         } else {
@@ -237,13 +237,13 @@ impl CrawlOwner {
                         };
                     }
                 }
-                Some(request) = self.channels.control.recv() => self.take_control(request)?,
-                Some(request) = self.channels.requests.recv() => self.take_request(request)?,
+                Some(request) = self.channels.control.recv() => self.handle_command(request)?,
+                Some(request) = self.channels.requests.recv() => self.handle_request(request)?,
                 () = self.clock.sleep(wait) => {}
             }
             let now = self.clock.instant();
             if now.saturating_duration_since(synced) >= SYNC {
-                self.look_around()?;
+                self.check_conditions()?;
                 self.recorder.sync()?;
                 synced = now;
             }
@@ -259,7 +259,7 @@ impl CrawlOwner {
     }
 
     /// Whether no fetch begins now, for a person's sake or for want of room.
-    const fn waits(&self) -> bool {
+    const fn holds_fetches(&self) -> bool {
         self.progress.is_paused || self.progress.lacks_space
     }
 
@@ -283,42 +283,42 @@ impl CrawlOwner {
             drop(self.channels.closed.send(closed));
         }
         self.processor.remember(keys.into_iter());
-        for pattern in self.recorder.take_newly_held() {
+        for pattern in self.recorder.take_new_patterns() {
             self.progress.quarantined += 1;
-            self.tell(CrawlNotice::Quarantined(pattern));
+            self.notify(CrawlNotice::Quarantined(pattern));
         }
         Ok(())
     }
 
     /// Tells people something, if somebody listens.
-    fn tell(&self, notice: CrawlNotice) {
+    fn notify(&self, notice: CrawlNotice) {
         drop(self.channels.notices.send(notice));
     }
 
     /// Gives out the URIs whose turn it is.
-    fn give_out(&mut self) -> Result<(), CrawlError> {
+    fn lease_uris(&mut self) -> Result<(), CrawlError> {
         let now = self.now();
-        self.running.set(now, !self.waits());
+        self.running.set(now, !self.holds_fetches());
         self.check_limits(now);
         while let Some(ticket) = self.released.pop_front() {
-            self.proceed(ticket)?;
+            self.advance(ticket)?;
         }
         let due = self.turns.due(now);
         self.may_go.extend(due);
-        self.go();
+        self.start_fetches();
         self.later = None;
         self.is_exhausted = false;
         let mut held = 0; // Between very many of them it is looked at what else has come.
         while self.end.is_none()
-            && !self.waits()
+            && !self.holds_fetches()
             && self.fetching < self.max_fetches
-            && self.flights.len() < MOST_FLIGHTS
+            && self.in_flight.len() < MOST_IN_FLIGHT
             && self.finished.len() < MOST_IN_BATCH
             && self.has_room()
         {
             match self.recorder.next(now)? {
                 NextUri::Fetch(lease) => {
-                    held += usize::from(!self.begin_flight(*lease)?);
+                    held += usize::from(!self.begin_way(*lease)?);
                     if held == MOST_IN_BATCH {
                         self.later = Some(now);
                         break;
@@ -334,13 +334,13 @@ impl CrawlOwner {
                     break;
                 }
             }
-            self.go();
+            self.start_fetches();
         }
         Ok(())
     }
 
     /// Begins the way of a URI to its fetch. Not if it is held back: then nothing is said of it.
-    fn begin_flight(&mut self, lease: UriLease) -> Result<bool, CrawlError> {
+    fn begin_way(&mut self, lease: UriLease) -> Result<bool, CrawlError> {
         let uri = lease.uri.clone();
         let Ok(url) = Url::parse(&uri.uri) else {
             self.refuse_lease(lease, FetchStatus::UNFETCHABLE, None);
@@ -361,12 +361,12 @@ impl CrawlOwner {
             self.recorder.hold_back(&pattern, lease, outcome)?;
             return Ok(false);
         }
-        let ticket = self.add_flight(InFlightSubject::Uri(lease), uri, url);
-        self.proceed(ticket)?;
+        let ticket = self.add_in_flight(InFlightSubject::Uri(lease), uri, url);
+        self.advance(ticket)?;
         Ok(true)
     }
 
-    fn add_flight(
+    fn add_in_flight(
         &mut self,
         subject: InFlightSubject,
         uri: FrontierUri,
@@ -381,19 +381,23 @@ impl CrawlOwner {
             fetching: None,
             has_waited: false,
         };
-        self.flights.insert(ticket, flight);
+        self.in_flight.insert(ticket, flight);
         ticket
     }
 
     /// Fetches what may go, as far as there are connections.
-    fn go(&mut self) {
-        let (waits, now) = (self.waits(), self.now());
+    fn start_fetches(&mut self) {
+        let (waits, now) = (self.holds_fetches(), self.now());
         // At the end they give back their turns.
         while self.fetching < self.max_fetches && (self.end.is_some() || !waits) {
             let Some((ticket, address)) = self.may_go.pop_front() else {
                 return;
             };
-            let Some(flight) = self.flights.get_mut(&ticket).filter(|_| self.end.is_none()) else {
+            let Some(flight) = self
+                .in_flight
+                .get_mut(&ticket)
+                .filter(|_| self.end.is_none())
+            else {
                 self.turns.ended(address, Moment::ZERO);
                 continue;
             };

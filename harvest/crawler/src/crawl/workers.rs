@@ -225,7 +225,7 @@ impl CrawlWorkers {
                 };
             }
             Err(error) => {
-                let processed = self.failed(&uri, connection, &error, start, purpose);
+                let processed = self.failed_try(&uri, connection, &error, start, purpose);
                 return WorkerEvent::Fetched {
                     ticket,
                     result: Ok(Box::new(processed)),
@@ -303,7 +303,7 @@ impl CrawlWorkers {
     }
 
     /// A try without a response.
-    fn failed(
+    fn failed_try(
         &self,
         uri: &FrontierUri,
         connection: u32,
@@ -340,7 +340,7 @@ impl CrawlWorkers {
         let ended = self.clock.instant();
         let mut lines = Vec::new();
         if let TryDecision::Finished(status) = after {
-            let mut line = super::owner::line_without_fetch(uri, status, self.clock.now());
+            let mut line = super::owner::crawl_log_line(uri, status, self.clock.now());
             line.thread = connection;
             if tries > 1 {
                 line.annotations.push(format!("{tries}t"));

@@ -107,10 +107,10 @@ impl FrameConnection {
             .limit(driver.until(|context| sender.poll_ready(context)))
             .await
         else {
-            return Ok(incoming.timed_out());
+            return Ok(incoming.end_by_timeout());
         };
         if !matches!(ready, Some(Ok(()))) {
-            return Ok(incoming.broken_off());
+            return Ok(incoming.end_by_disconnect());
         }
         let mut head = first_argument(SendRequest::<Bytes>::send_request);
         let refused = || ExchangeError::NotHttp2(request.target().to_string());
@@ -125,21 +125,21 @@ impl FrameConnection {
         *head.headers_mut() = fields.into_iter().collect();
         let body = request.body();
         let Ok((mut response, mut upload)) = sender.send_request(head, body.is_empty()) else {
-            return Ok(incoming.broken_off());
+            return Ok(incoming.end_by_disconnect());
         };
         if !body.is_empty()
             && upload
                 .send_data(Bytes::copy_from_slice(body), true)
                 .is_err()
         {
-            return Ok(incoming.broken_off());
+            return Ok(incoming.end_by_disconnect());
         }
         let answer = driver.until(|context| Pin::new(&mut response).poll(context));
         let Some(answer) = timer.limit(answer).await else {
-            return Ok(incoming.timed_out());
+            return Ok(incoming.end_by_timeout());
         };
         let Some(Ok(answer)) = answer else {
-            return Ok(incoming.broken_off());
+            return Ok(incoming.end_by_disconnect());
         };
         let (answer, mut stream) = answer.into_parts();
         let fields = answer.headers.iter();
@@ -149,7 +149,7 @@ impl FrameConnection {
         while !incoming.is_done() {
             let part = driver.until(|context| stream.poll_data(context));
             let Some(part) = timer.limit(part).await else {
-                return Ok(incoming.timed_out());
+                return Ok(incoming.end_by_timeout());
             };
             match part {
                 Some(Some(Ok(bytes))) => {
@@ -157,8 +157,8 @@ impl FrameConnection {
                     // Fails only for more bytes than have come.
                     drop(stream.flow_control().release_capacity(bytes.len()));
                 }
-                Some(None) => return Ok(incoming.ended()),
-                Some(Some(Err(_))) | None => return Ok(incoming.broken_off()),
+                Some(None) => return Ok(incoming.end_complete()),
+                Some(Some(Err(_))) | None => return Ok(incoming.end_by_disconnect()),
             }
         }
         Ok(incoming)

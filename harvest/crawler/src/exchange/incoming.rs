@@ -73,17 +73,17 @@ impl IncomingResponse {
         self.receiver.is_done()
     }
 
-    pub(super) fn timed_out(mut self) -> Self {
+    pub(super) fn end_by_timeout(mut self) -> Self {
         self.cut = Some(Truncation::Time);
         self
     }
 
-    pub(super) fn broken_off(mut self) -> Self {
+    pub(super) fn end_by_disconnect(mut self) -> Self {
         self.cut = Some(Truncation::Disconnect);
         self
     }
 
-    pub(super) fn ended(mut self) -> Self {
+    pub(super) fn end_complete(mut self) -> Self {
         self.has_ended = true;
         self
     }

@@ -240,7 +240,7 @@ impl ResponseReceiver {
         };
         let block_length = self.block_digest.length();
         if self.is_damaged || matches!(ending, Ending::CutChunks | Ending::BadChunk) {
-            self.payload_digest = self.stored_body(block_length - self.body_length)?;
+            self.payload_digest = self.hash_stored_body(block_length - self.body_length)?;
         }
         self.block.seek(SeekFrom::Start(0))?;
         let payload_length = self.payload_digest.length();
@@ -250,8 +250,8 @@ impl ResponseReceiver {
             interim: self.framer.interim().to_vec(),
             block: self.block,
             block_length,
-            block_digest: only(self.block_digest)?,
-            payload_digest: only(self.payload_digest)?,
+            block_digest: single_digest(self.block_digest)?,
+            payload_digest: single_digest(self.payload_digest)?,
             payload_length,
             ending,
             truncation,
@@ -259,7 +259,7 @@ impl ResponseReceiver {
     }
 
     /// Hashes what is stored behind the head.
-    fn stored_body(&mut self, begin: u64) -> io::Result<Hashers> {
+    fn hash_stored_body(&mut self, begin: u64) -> io::Result<Hashers> {
         let mut hashers = Hashers::new([Algorithm::Sha1]);
         self.block.seek(SeekFrom::Start(begin))?;
         let mut stored = io::Read::by_ref(&mut self.block).take(self.body_length);
@@ -275,7 +275,7 @@ fn cut_head(raw: &[u8]) -> Option<Head> {
 }
 
 /// The digest of the one algorithm that was asked for.
-fn only(hashers: Hashers) -> io::Result<Value> {
+fn single_digest(hashers: Hashers) -> io::Result<Value> {
     let digest = hashers.finish().pop();
     digest.ok_or_else(|| io::Error::other("no digest was computed"))
 }

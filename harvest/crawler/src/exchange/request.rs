@@ -89,7 +89,7 @@ impl HttpRequest {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Ok(Self {
             method,
-            target: bare(url),
+            target: without_private_parts(url),
             fields: fields.iter().map(owned).collect(),
             bytes,
             body_length: body.len(),
@@ -179,7 +179,7 @@ impl HttpRequest {
     }
 
     /// The parts that are sent and not recorded, in words.
-    pub fn left_out(&self) -> Vec<&str> {
+    pub fn omitted_parts(&self) -> Vec<&str> {
         self.secrets
             .iter()
             .map(|(_, words)| words.as_str())
@@ -193,7 +193,7 @@ impl HttpRequest {
 }
 
 /// A URI without what is nobody's business but its reader's: user, password, fragment.
-fn bare(url: &Url) -> Url {
+fn without_private_parts(url: &Url) -> Url {
     let mut url = url.clone();
     url.set_fragment(None);
     // They fail for a URI without a host, which has neither.
@@ -212,7 +212,7 @@ pub fn referer(page: &str, target: &Url) -> Option<String> {
         _ => false,
     };
     // A parsed URI is ASCII: other letters stand in it as escapes, and in the host as Punycode.
-    is_told.then(|| bare(&page).into())
+    is_told.then(|| without_private_parts(&page).into())
 }
 
 #[cfg(test)]
@@ -254,8 +254,8 @@ mod tests {
         let sent = b"GET / HTTP/1.1\r\nAuthorization: Basic eDp5\r\nHost: a\r\nAccept: */*\r\n\r\n";
         assert_eq!(secret.bytes(), sent);
         assert_eq!(secret.recorded_bytes(), request.bytes());
-        assert_eq!(secret.left_out(), ["Authorization"]);
-        assert!(request.left_out().is_empty());
+        assert_eq!(secret.omitted_parts(), ["Authorization"]);
+        assert!(request.omitted_parts().is_empty());
         assert!(request.with_secret("Authorization", "a\r\nb").is_err());
     }
 
@@ -326,7 +326,7 @@ mod tests {
             b"POST /in HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\nu=me&p=&x=1"
         );
         assert_eq!(
-            secret.left_out(),
+            secret.omitted_parts(),
             [
                 "Authorization",
                 "Content-Length",

@@ -50,7 +50,7 @@ impl FrontierChanges {
 
 impl Frontier {
     /// Begins to collect changes.
-    pub fn changes(&self) -> FrontierChanges {
+    pub fn begin_changes(&self) -> FrontierChanges {
         FrontierChanges {
             batch: self.database.batch(),
             seen: HashSet::new(),
@@ -71,15 +71,15 @@ impl Frontier {
         changes: &mut FrontierChanges,
         candidate: CandidateUri,
     ) -> Result<bool, DbError> {
-        if !self.see(changes, candidate.key)? {
+        if !self.mark_seen(changes, candidate.key)? {
             return Ok(false);
         }
-        self.put_in_queue(changes, candidate.queue, &candidate.uri, candidate.cost)?;
+        self.enqueue_by_name(changes, candidate.queue, &candidate.uri, candidate.cost)?;
         Ok(true)
     }
 
     /// Puts a URI into the queue of a name.
-    pub(super) fn put_in_queue(
+    pub(super) fn enqueue_by_name(
         &mut self,
         changes: &mut FrontierChanges,
         queue: String,
@@ -100,7 +100,11 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if the tables cannot be read.
-    pub fn see(&mut self, changes: &mut FrontierChanges, key: SeenKey) -> Result<bool, DbError> {
+    pub fn mark_seen(
+        &mut self,
+        changes: &mut FrontierChanges,
+        key: SeenKey,
+    ) -> Result<bool, DbError> {
         if self.recent.contains(&key) || changes.seen.contains(&key) {
             return Ok(false);
         }
@@ -165,7 +169,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if the row cannot be written.
-    pub fn answer(
+    pub fn put_answer(
         &mut self,
         changes: &mut FrontierChanges,
         uri: &str,
@@ -354,7 +358,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if the log cannot be synced.
-    pub fn flush(&self) -> Result<(), DbError> {
+    pub fn sync_log(&self) -> Result<(), DbError> {
         self.database.sync()
     }
 
@@ -369,16 +373,16 @@ impl Frontier {
         let reach = self.database.reach();
         self.database.sync()?;
         self.stamp.write(&reach)?;
-        self.settle(place)
+        self.confirm_durable(place)
     }
 
     /// Notes that the files are durable as far as `place`, and forgets how what is before it is taken back. Durable with the next
-    /// [`Frontier::flush`] or [`Frontier::sync`].
+    /// [`Frontier::sync_log`] or [`Frontier::sync`].
     ///
     /// # Errors
     ///
     /// [`DbError`] if the log cannot be written.
-    pub fn settle(&mut self, place: &RecordedPlace) -> Result<(), DbError> {
+    pub fn confirm_durable(&mut self, place: &RecordedPlace) -> Result<(), DbError> {
         let mut batch = self.database.batch();
         batch.clear(&self.pending)?;
         batch.put(&self.place, &super::PLACE, place)?;

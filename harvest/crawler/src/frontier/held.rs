@@ -50,7 +50,7 @@ impl Frontier {
         pattern: &str,
         candidate: CandidateUri,
     ) -> Result<bool, DbError> {
-        if !self.see(changes, candidate.key)? {
+        if !self.mark_seen(changes, candidate.key)? {
             return Ok(false);
         }
         let key = (pattern.to_owned(), candidate.uri.uri.clone());
@@ -111,7 +111,7 @@ impl Frontier {
         let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
         for (key, row) in rows {
             changes.batch.delete(&self.held, &key)?;
-            self.put_in_queue(changes, row.queue, &row.uri, row.cost)?;
+            self.enqueue_by_name(changes, row.queue, &row.uri, row.cost)?;
         }
         Ok(last.map(|last| (count, last)))
     }
@@ -121,7 +121,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if they cannot be read.
-    pub fn held_back(&self, pattern: &str) -> Result<u64, DbError> {
+    pub fn count_held_back(&self, pattern: &str) -> Result<u64, DbError> {
         let mut count = 0;
         for row in self.held.prefix(&pattern.to_owned())? {
             row?;

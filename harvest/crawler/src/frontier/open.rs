@@ -114,7 +114,7 @@ impl Frontier {
             batch.write()?;
         }
         let mut frontier = Self::load(database, stamp, settings)?;
-        let resume = frontier.take_back(&mut is_whole)?;
+        let resume = frontier.take_back_outcomes(&mut is_whole)?;
         frontier.read_queues()?;
         frontier.read_uris()?;
         Ok((frontier, resume))
@@ -187,7 +187,7 @@ impl Frontier {
     }
 
     /// Takes back the outcomes that the files do not have.
-    fn take_back(
+    fn take_back_outcomes(
         &mut self,
         is_whole: &mut impl FnMut(&RecordedPlace, &RecordedPlace) -> bool,
     ) -> Result<ResumePoint, DbError> {

@@ -28,7 +28,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if it cannot be written.
-    pub fn put_wanted_state(
+    pub fn put_desired_state(
         &self,
         changes: &mut FrontierChanges,
         state: DesiredState,
@@ -46,7 +46,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError::Damaged`] if the row names none, [`DbError`] if it cannot be read.
-    pub fn wanted_state(&self) -> Result<DesiredState, DbError> {
+    pub fn desired_state(&self) -> Result<DesiredState, DbError> {
         match self.running.get(&WANTED_STATE)? {
             None | Some(0) => Ok(DesiredState::Running),
             Some(1) => Ok(DesiredState::Paused),

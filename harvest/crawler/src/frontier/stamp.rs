@@ -27,7 +27,7 @@ impl FrontierStamp {
             path: path.clone(),
             what: what.to_owned(),
         };
-        match Stamp::open(&path).map_err(|error| failed(&error))? {
+        match Stamp::open(&path).map_err(|error| stamp_error(&error))? {
             StampFile::Absent => Ok((Self { path, stamp: None }, None)),
             StampFile::Whole(stamp, bytes) => {
                 let reach = String::from_utf8_lossy(&bytes).parse();
@@ -50,11 +50,11 @@ impl FrontierStamp {
                 self.stamp = Some(stamp);
             }),
         };
-        written.map_err(|error| failed(&error))
+        written.map_err(|error| stamp_error(&error))
     }
 }
 
-fn failed(error: &DiskError) -> DbError {
+fn stamp_error(error: &DiskError) -> DbError {
     DbError::Io {
         path: error.path.clone(),
         what: error.to_string(),

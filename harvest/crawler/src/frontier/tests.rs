@@ -62,7 +62,7 @@ fn candidate(
 
 /// Schedules normal URIs of the queue `a.dk`; how many are new.
 fn schedule(frontier: &mut Frontier, uris: &[&str]) -> usize {
-    let mut changes = frontier.changes();
+    let mut changes = frontier.begin_changes();
     let mut new = 0;
     for text in uris {
         let candidate = candidate(frontier, "a.dk", text, Urgency::Normal, 1);
@@ -94,7 +94,7 @@ fn finish(frontier: &mut Frontier, lease: UriLease, goes_back: bool) {
 
 /// Finishes a lease whose records end at `length`.
 fn finish_at(frontier: &mut Frontier, lease: UriLease, goes_back: bool, length: u64) {
-    let mut changes = frontier.changes();
+    let mut changes = frontier.begin_changes();
     frontier
         .finish(&mut changes, lease, outcome(goes_back), place(length))
         .unwrap();
@@ -127,7 +127,7 @@ fn seen_uri_is_not_queued_again() {
 fn urgency_decides_then_cost_then_order() {
     let directory = tempfile::tempdir().unwrap();
     let mut frontier = open(directory.path(), QueueLimits::default());
-    let mut changes = frontier.changes();
+    let mut changes = frontier.begin_changes();
     for (text, urgency, cost) in [
         ("http://a.dk/5", Urgency::Normal, 2),
         ("http://a.dk/3", Urgency::Normal, 1),
@@ -247,7 +247,7 @@ fn outcome_without_records_is_taken_back() {
             frontier.sync(&place(10)).unwrap();
         }
     }
-    let mut changes = frontier.changes();
+    let mut changes = frontier.begin_changes();
     let robots = PrerequisiteRow::Robots {
         status: Some(200),
         file: b"Disallow:".to_vec(),
@@ -255,7 +255,7 @@ fn outcome_without_records_is_taken_back() {
     };
     let uri = "http://a.dk/robots.txt";
     frontier
-        .answer(&mut changes, uri, &robots, place(40))
+        .put_answer(&mut changes, uri, &robots, place(40))
         .unwrap();
     frontier.commit(changes).unwrap();
     assert_eq!(frontier.answer_to(uri).unwrap(), Some(robots));
@@ -295,7 +295,7 @@ fn random_crawls_fetch_every_uri_once() {
                     frontier = open(directory.path(), QueueLimits::default());
                 }
                 1..8 => {
-                    let mut changes = frontier.changes();
+                    let mut changes = frontier.begin_changes();
                     for _ in 0..below(4) {
                         let (host, page) = (below(5), below(60));
                         let urgency =

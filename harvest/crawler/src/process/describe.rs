@@ -64,7 +64,7 @@ pub(super) fn metadata(fetched: &FetchedUri, extraction: &Extraction) -> Vec<(St
     if let Some(charset) = &extraction.charset {
         add("charsetForLinkExtraction", charset);
     }
-    let left_out = fetched.fetched.request.left_out();
+    let left_out = fetched.fetched.request.omitted_parts();
     if !left_out.is_empty() {
         add("requestLeftOut", &left_out.join(", "));
     }

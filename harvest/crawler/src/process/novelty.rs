@@ -75,7 +75,7 @@ impl KnownCaptures {
                     "duplicate:server-not-modified".to_owned(),
                     origin(earlier).to_string(),
                 ],
-                novelty: Novelty::NotModified(before(earlier)),
+                novelty: Novelty::NotModified(captured_before(earlier)),
             });
         }
         let head = response.head.as_ref();
@@ -92,7 +92,7 @@ impl KnownCaptures {
         Ok(
             earlier.map_or_else(CaptureComparison::default, |earlier| CaptureComparison {
                 annotations: vec![origin(&earlier).to_string()],
-                novelty: Novelty::SamePayload(before(&earlier)),
+                novelty: Novelty::SamePayload(captured_before(&earlier)),
             }),
         )
     }
@@ -107,7 +107,7 @@ fn origin(earlier: &EarlierCapture) -> DuplicateOrigin {
     }
 }
 
-fn before(earlier: &EarlierCapture) -> CapturedBefore {
+fn captured_before(earlier: &EarlierCapture) -> CapturedBefore {
     CapturedBefore {
         uri: earlier.uri.clone(),
         time: earlier.time.time(),

@@ -29,7 +29,7 @@ impl CrawlRecorder {
     ///
     /// [`RecorderError::Frontier`].
     pub fn add_seeds(&mut self, seeds: &[Url]) -> Result<(), RecorderError> {
-        let mut changes = self.frontier.changes();
+        let mut changes = self.frontier.begin_changes();
         for seed in seeds {
             self.frontier.add_seed(&mut changes, seed)?;
         }
@@ -43,9 +43,9 @@ impl CrawlRecorder {
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
-    pub fn want(&mut self, state: DesiredState) -> Result<(), RecorderError> {
-        let mut changes = self.frontier.changes();
-        self.frontier.put_wanted_state(&mut changes, state)?;
+    pub fn set_desired_state(&mut self, state: DesiredState) -> Result<(), RecorderError> {
+        let mut changes = self.frontier.begin_changes();
+        self.frontier.put_desired_state(&mut changes, state)?;
         self.frontier.commit(changes)?;
         self.is_synced = false;
         Ok(())
@@ -58,7 +58,7 @@ impl CrawlRecorder {
     /// [`RecorderError::Rejections`] if all expressions together are too large: then nothing has changed.
     pub fn reject(&mut self, rules: &[RejectionRule]) -> Result<(), RecorderError> {
         self.rejections.add(rules.iter().cloned())?;
-        let mut changes = self.frontier.changes();
+        let mut changes = self.frontier.begin_changes();
         for rule in rules {
             self.frontier.put_rejection(&mut changes, rule)?;
         }
@@ -78,7 +78,7 @@ impl CrawlRecorder {
     ///
     /// [`RecorderError::Frontier`].
     pub fn put_budget(&mut self, name: &str, budget: QueueBudget) -> Result<bool, RecorderError> {
-        let mut changes = self.frontier.changes();
+        let mut changes = self.frontier.begin_changes();
         let is_known = self.frontier.put_budget(&mut changes, name, budget)?;
         self.frontier.commit(changes)?;
         self.is_synced = false;
@@ -91,7 +91,7 @@ impl CrawlRecorder {
     }
 
     /// Takes the patterns that were put under quarantine since the last call.
-    pub fn take_newly_held(&mut self) -> Vec<String> {
+    pub fn take_new_patterns(&mut self) -> Vec<String> {
         std::mem::take(&mut self.newly_held)
     }
 
@@ -102,7 +102,7 @@ impl CrawlRecorder {
     /// [`RecorderError::Frontier`].
     pub fn free(&mut self, pattern: &str) -> Result<u64, RecorderError> {
         self.quarantine.free(pattern);
-        let mut changes = self.frontier.changes();
+        let mut changes = self.frontier.begin_changes();
         self.frontier.put_pattern(&mut changes, pattern, false)?;
         self.frontier.commit(changes)?;
         self.is_synced = false;
@@ -112,7 +112,7 @@ impl CrawlRecorder {
     fn release(&mut self, pattern: &str) -> Result<u64, RecorderError> {
         let (mut count, mut behind) = (0, String::new());
         loop {
-            let mut changes = self.frontier.changes();
+            let mut changes = self.frontier.begin_changes();
             let Some((more, last)) = self.frontier.release(&mut changes, pattern, &behind)? else {
                 return Ok(count);
             };

@@ -204,7 +204,7 @@ fn freed_uris_come_back_after_a_crash() {
     let directory = tempfile::tempdir().unwrap();
     let (mut recorder, _) = open(directory.path());
     let held = candidates(&recorder, usize::try_from(COUNT).unwrap());
-    let mut changes = recorder.frontier.changes();
+    let mut changes = recorder.frontier.begin_changes();
     for candidate in held {
         let frontier = &mut recorder.frontier;
         let is_new = frontier.hold_back(&mut changes, "a.dk/#", candidate);

@@ -20,10 +20,10 @@ impl CrawlOwner {
             self.accept_seed(url);
         }
         self.allowed.extend(self.job.order.allowed_networks(&added));
-        let wanted = frontier.wanted_state().map_err(RecorderError::from)?;
+        let wanted = frontier.desired_state().map_err(RecorderError::from)?;
         let queued = frontier.waiting();
         if queued > 0 || totals.total > 0 {
-            self.tell(CrawlNotice::Resumed {
+            self.notify(CrawlNotice::Resumed {
                 fetched: totals.successes,
                 queued,
                 running: frontier.running_time(),
@@ -33,15 +33,15 @@ impl CrawlOwner {
         match wanted {
             DesiredState::Running => {}
             DesiredState::Paused => self.progress.is_paused = true,
-            DesiredState::Terminated => self.end_with(CrawlEnd::Terminated),
+            DesiredState::Terminated => self.decide_end(CrawlEnd::Terminated),
         }
-        self.look_around()?;
+        self.check_conditions()?;
         self.schedule_seeds(&Arc::clone(&self.job).seeds)?;
         while let Ok(request) = self.channels.control.try_recv() {
-            self.take_control(request)?;
+            self.handle_command(request)?;
         }
         while let Ok(request) = self.channels.requests.try_recv() {
-            self.take_request(request)?;
+            self.handle_request(request)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use harvest_policy::politeness::FinishedFetch;
 use harvest_policy::robots::{RobotsAnswer, RobotsRules};
 use harvest_policy::status::{FetchStatus, TryDecision};
 
-use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC, line_without_fetch};
+use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC, crawl_log_line};
 use crate::capture::RecordGroup;
 use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
@@ -26,24 +26,24 @@ const MOST_ROBOTS_REDIRECTS: u8 = 5;
 const NO_ADDRESS_SECONDS: i64 = 3600;
 
 impl CrawlOwner {
-    pub(super) fn take_event(&mut self, event: WorkerEvent) -> Result<(), CrawlError> {
+    pub(super) fn handle_event(&mut self, event: WorkerEvent) -> Result<(), CrawlError> {
         match event {
             WorkerEvent::Resolved {
                 host,
                 answer,
                 records,
                 line,
-            } => self.resolved(&host, answer, records, *line),
+            } => self.handle_addresses(&host, answer, records, *line),
             WorkerEvent::Fetched { ticket, result } => {
-                let Some(flight) = self.land(ticket) else {
+                let Some(flight) = self.remove_in_flight(ticket) else {
                     return Ok(());
                 };
                 match result {
-                    Ok(processed) => self.fetched(flight, *processed),
+                    Ok(processed) => self.handle_fetch(flight, *processed),
                     Err(source) if source.is_no_space() => {
                         // Nothing of it is recorded: it comes again, once there is room.
                         let until = self.now().saturating_add(SYNC);
-                        self.give_up_fetch(flight, until);
+                        self.put_back_fetch(flight, until);
                         Ok(())
                     }
                     Err(source) => Err(CrawlError::Process {
@@ -53,14 +53,14 @@ impl CrawlOwner {
                 }
             }
             WorkerEvent::Panicked(ticket) => {
-                let Some(flight) = self.land(ticket) else {
+                let Some(flight) = self.remove_in_flight(ticket) else {
                     return Ok(());
                 };
                 let now = self.clock.instant();
                 let status = FetchStatus::RUNTIME_EXCEPTION;
-                let mut line = line_without_fetch(&flight.uri, status, self.clock.now());
+                let mut line = crawl_log_line(&flight.uri, status, self.clock.now());
                 line.annotations.push("err=Panic".to_owned());
-                self.fetched(
+                self.handle_fetch(
                     flight,
                     ProcessedUri {
                         status,
@@ -82,8 +82,8 @@ impl CrawlOwner {
     }
 
     /// Takes a flight whose fetch is over, and gives back its connection.
-    pub(super) fn land(&mut self, ticket: RequestTicket) -> Option<InFlightUri> {
-        let flight = self.flights.remove(&ticket)?;
+    pub(super) fn remove_in_flight(&mut self, ticket: RequestTicket) -> Option<InFlightUri> {
+        let flight = self.in_flight.remove(&ticket)?;
         if let Some(fetching) = flight.fetching {
             self.fetching = self.fetching.saturating_sub(1);
             self.free_connections.push(fetching.connection);
@@ -91,7 +91,7 @@ impl CrawlOwner {
         Some(flight)
     }
 
-    fn resolved(
+    fn handle_addresses(
         &mut self,
         host: &str,
         answer: Result<DnsAnswer, DnsError>,
@@ -100,7 +100,9 @@ impl CrawlOwner {
     ) -> Result<(), CrawlError> {
         let uri = dns_uri(host);
         let tickets = self.asking.remove(&uri).unwrap_or_default();
-        let first = tickets.first().and_then(|ticket| self.flights.get(ticket));
+        let first = tickets
+            .first()
+            .and_then(|ticket| self.in_flight.get(ticket));
         if let Some(first) = first {
             line.via = Some(first.uri.uri.clone());
             line.source.clone_from(&first.uri.source);
@@ -135,19 +137,23 @@ impl CrawlOwner {
             content: None,
         });
         for ticket in tickets {
-            self.proceed(ticket)?;
+            self.advance(ticket)?;
         }
         Ok(())
     }
 
-    fn fetched(&mut self, flight: InFlightUri, processed: ProcessedUri) -> Result<(), CrawlError> {
+    fn handle_fetch(
+        &mut self,
+        flight: InFlightUri,
+        processed: ProcessedUri,
+    ) -> Result<(), CrawlError> {
         let rests_until = self.rest_after(&flight, &processed)?;
         if let Some(fetching) = flight.fetching {
             self.turns.ended(fetching.address, rests_until);
         }
         match flight.subject {
             InFlightSubject::Login { number } => {
-                self.login_fetched(number, flight.uri.uri, processed);
+                self.handle_login(number, flight.uri.uri, processed);
                 Ok(())
             }
             InFlightSubject::Uri(lease) => {
@@ -195,7 +201,7 @@ impl CrawlOwner {
                 redirects,
             } => {
                 let asked = asked.clone();
-                self.robots_fetched(&flight, asked, redirects, processed)
+                self.handle_robots(&flight, asked, redirects, processed)
             }
         }
     }
@@ -231,7 +237,7 @@ impl CrawlOwner {
         Ok(self.moment_of(processed.ended).saturating_add(pause))
     }
 
-    fn robots_fetched(
+    fn handle_robots(
         &mut self,
         flight: &InFlightUri,
         asked: String,
@@ -265,14 +271,14 @@ impl CrawlOwner {
                 asked,
                 redirects: redirects + 1,
             };
-            let ticket = self.add_flight(subject, uri, location);
-            return self.proceed(ticket);
+            let ticket = self.add_in_flight(subject, uri, location);
+            return self.advance(ticket);
         }
         let status = processed.robots.as_ref().map(|robots| robots.status);
         let is_unreachable = RobotsAnswer::from_status(status) == RobotsAnswer::Unreachable;
         if is_unreachable && self.robots_policy_of(&asked) == RobotsPolicy::Obey {
             self.finished.push(finished);
-            self.robots_failed(&asked, processed.status, processed.is_lasting);
+            self.fail_robots(&asked, processed.status, processed.is_lasting);
             return Ok(());
         }
         let RobotsFile { file, .. } = processed.robots.unwrap_or(RobotsFile {
@@ -295,10 +301,10 @@ impl CrawlOwner {
         }
         self.finished.push(finished);
         for ticket in self.asking.remove(&asked).unwrap_or_default() {
-            if let Some(flight) = self.flights.get_mut(&ticket) {
+            if let Some(flight) = self.in_flight.get_mut(&ticket) {
                 flight.has_waited = true;
             }
-            self.proceed(ticket)?;
+            self.advance(ticket)?;
         }
         Ok(())
     }

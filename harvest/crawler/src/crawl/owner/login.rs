@@ -10,7 +10,7 @@ use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::status::FetchStatus;
 use url::Url;
 
-use super::{CrawlOwner, InFlightSubject, line_without_fetch};
+use super::{CrawlOwner, InFlightSubject, crawl_log_line};
 use crate::crawl::CrawlError;
 use crate::frontier::FrontierUri;
 use crate::process::ProcessedUri;
@@ -29,7 +29,7 @@ impl CrawlOwner {
         ticket: RequestTicket,
         url: &Url,
     ) -> Result<bool, CrawlError> {
-        let flight = self.flights.get(&ticket);
+        let flight = self.in_flight.get(&ticket);
         let is_uri = flight.is_some_and(|flight| matches!(flight.subject, InFlightSubject::Uri(_)));
         if !is_uri {
             return Ok(true);
@@ -45,21 +45,21 @@ impl CrawlOwner {
         if waiting.len() == 1 {
             let action = form.action.clone();
             let subject = InFlightSubject::Login { number };
-            let login = self.add_needed(ticket, subject, action);
-            self.proceed(login)?;
+            let login = self.add_prerequisite(ticket, subject, action);
+            self.advance(login)?;
         }
         Ok(false)
     }
 
     /// A login could not be sent.
-    pub(super) fn login_refused(
+    pub(super) fn fail_login(
         &mut self,
         number: usize,
         uri: &FrontierUri,
         status: FetchStatus,
         annotation: Option<String>,
     ) {
-        let mut line = line_without_fetch(uri, status, self.clock.now());
+        let mut line = crawl_log_line(uri, status, self.clock.now());
         line.annotations.extend(annotation);
         line.annotations.push(FAILED.to_owned());
         self.finished.push(FinishedTry {
@@ -72,11 +72,11 @@ impl CrawlOwner {
             candidates: Vec::new(),
             content: None,
         });
-        self.login_over(number);
+        self.end_login(number);
     }
 
     /// A login was sent, and answered or not.
-    pub(super) fn login_fetched(&mut self, number: usize, uri: String, processed: ProcessedUri) {
+    pub(super) fn handle_login(&mut self, number: usize, uri: String, processed: ProcessedUri) {
         let is_good = matches!(processed.status.number(), 200..=399);
         let mut lines = processed.lines;
         for line in &mut lines {
@@ -90,17 +90,17 @@ impl CrawlOwner {
             candidates: processed.candidates,
             content: None,
         });
-        self.login_over(number);
+        self.end_login(number);
     }
 
-    fn login_over(&mut self, number: usize) {
+    fn end_login(&mut self, number: usize) {
         self.sent_logins.insert(number);
         let waiting = self.asking.remove(&login_name(number));
         self.released.extend(waiting.unwrap_or_default());
     }
 }
 
-/// The name under which flights wait for a login.
+/// The name under which URIs in flight wait for a login.
 pub(super) fn login_name(number: usize) -> String {
     format!("login:{number}")
 }

@@ -20,8 +20,8 @@ const MOST_NAMED: usize = 10;
 
 impl CrawlOwner {
     /// Carries out a request, makes it durable, and answers it.
-    pub(super) fn take_request(&mut self, request: ControlRequest) -> Result<(), CrawlError> {
-        let answer = self.carry_out(request.control)?;
+    pub(super) fn handle_request(&mut self, request: ControlRequest) -> Result<(), CrawlError> {
+        let answer = self.execute(request.control)?;
         self.record()?;
         self.recorder.sync()?;
         // Who asked may have gone.
@@ -30,30 +30,30 @@ impl CrawlOwner {
     }
 
     /// Carries out a request that nobody waits for.
-    pub(super) fn take_control(&mut self, control: CrawlCommand) -> Result<(), CrawlError> {
-        self.carry_out(control).map(drop)
+    pub(super) fn handle_command(&mut self, control: CrawlCommand) -> Result<(), CrawlError> {
+        self.execute(control).map(drop)
     }
 
-    fn carry_out(&mut self, control: CrawlCommand) -> Result<ControlAnswer, CrawlError> {
+    fn execute(&mut self, control: CrawlCommand) -> Result<ControlAnswer, CrawlError> {
         match control {
             CrawlCommand::Pause => {
-                self.recorder.want(DesiredState::Paused)?;
+                self.recorder.set_desired_state(DesiredState::Paused)?;
                 self.progress.is_paused = true;
                 Ok(Ok("the crawl pauses".to_owned()))
             }
             CrawlCommand::Resume => {
-                self.recorder.want(DesiredState::Running)?;
+                self.recorder.set_desired_state(DesiredState::Running)?;
                 self.progress.is_paused = false;
                 self.last_finished = self.now();
                 Ok(Ok("the crawl goes on".to_owned()))
             }
             CrawlCommand::Terminate => {
-                self.recorder.want(DesiredState::Terminated)?;
-                self.end_with(CrawlEnd::Terminated);
+                self.recorder.set_desired_state(DesiredState::Terminated)?;
+                self.decide_end(CrawlEnd::Terminated);
                 Ok(Ok("the crawl ends".to_owned()))
             }
             CrawlCommand::Suspend => {
-                self.end_with(CrawlEnd::Suspended);
+                self.decide_end(CrawlEnd::Suspended);
                 Ok(Ok("the crawl ends, to be gone on with".to_owned()))
             }
             CrawlCommand::AddSeeds(seeds) => self.add_seeds(&seeds),
@@ -86,7 +86,7 @@ impl CrawlOwner {
             Err(RecorderError::Rejections(error)) => return Ok(Err(error.to_string())),
             Err(error) => return Err(error.into()),
         }
-        let waiting = self.flights.iter().filter(|(_, flight)| {
+        let waiting = self.in_flight.iter().filter(|(_, flight)| {
             let is_uri = matches!(flight.subject, InFlightSubject::Uri(_));
             is_uri && flight.fetching.is_none() && self.recorder.rejects(&flight.url)
         });

@@ -28,8 +28,8 @@ const SHORTEST_WAY: Duration = Duration::from_millis(100);
 
 impl CrawlOwner {
     /// Brings a flight one step nearer to its fetch: addresses of its host, robots.txt, a turn at its address.
-    pub(super) fn proceed(&mut self, ticket: RequestTicket) -> Result<(), CrawlError> {
-        let Some(flight) = self.flights.get(&ticket) else {
+    pub(super) fn advance(&mut self, ticket: RequestTicket) -> Result<(), CrawlError> {
+        let Some(flight) = self.in_flight.get(&ticket) else {
             return Ok(());
         };
         let (url, tries) = (flight.url.clone(), flight.uri.tries);
@@ -77,7 +77,7 @@ impl CrawlOwner {
             self.refuse(ticket, FetchStatus::BLOCKED_BY_ADDRESS, annotation);
             return Ok(());
         }
-        if self.makes_way(ticket, &url, address) {
+        if self.put_off_if_crowded(ticket, &url, address) {
             return Ok(());
         }
         if !self.is_allowed_by_robots(ticket, &url, time)? || !self.is_logged_in(ticket, &url)? {
@@ -91,8 +91,8 @@ impl CrawlOwner {
     }
 
     /// Puts a URI off whose address many others wait for already: they would take the places of those that need not wait.
-    fn makes_way(&mut self, ticket: RequestTicket, url: &Url, address: IpAddr) -> bool {
-        let flight = self.flights.get(&ticket);
+    fn put_off_if_crowded(&mut self, ticket: RequestTicket, url: &Url, address: IpAddr) -> bool {
+        let flight = self.in_flight.get(&ticket);
         let may_wait = flight.is_none_or(|flight| {
             flight.has_waited || !matches!(flight.subject, InFlightSubject::Uri(_))
         });
@@ -109,7 +109,7 @@ impl CrawlOwner {
             .max(SHORTEST_WAY);
         let rest = pause.saturating_mul(u32::try_from(waiting).unwrap_or(u32::MAX));
         let until = self.now().saturating_add(rest);
-        self.give_back(ticket, until);
+        self.put_back_waiting(ticket, until);
         true
     }
 
@@ -130,7 +130,7 @@ impl CrawlOwner {
         url: &Url,
         time: Timestamp,
     ) -> Result<bool, CrawlError> {
-        let flight = self.flights.get(&ticket);
+        let flight = self.in_flight.get(&ticket);
         let is_robots =
             |subject: &InFlightSubject| matches!(subject, InFlightSubject::Robots { .. });
         let is_asked = flight.is_some_and(|flight| !is_robots(&flight.subject));
@@ -163,20 +163,20 @@ impl CrawlOwner {
                 asked,
                 redirects: 0,
             };
-            let ticket = self.add_needed(ticket, subject, robots);
-            self.proceed(ticket)?;
+            let ticket = self.add_prerequisite(ticket, subject, robots);
+            self.advance(ticket)?;
         }
         Ok(false)
     }
 
     /// Adds a flight that another flight needs to be over before it.
-    pub(super) fn add_needed(
+    pub(super) fn add_prerequisite(
         &mut self,
         needed_by: RequestTicket,
         subject: InFlightSubject,
         url: Url,
     ) -> RequestTicket {
-        let flight = self.flights.get(&needed_by);
+        let flight = self.in_flight.get(&needed_by);
         let hops = flight.map(|flight| flight.uri.hops_to(Hop::Prerequisite));
         let uri = FrontierUri {
             uri: url.as_str().to_owned(),
@@ -187,20 +187,20 @@ impl CrawlOwner {
             // The same address as for the URI that waits for it.
             tries: flight.map_or(0, |flight| flight.uri.tries),
         };
-        self.add_flight(subject, uri, url)
+        self.add_in_flight(subject, uri, url)
     }
 
     /// The robots.txt of a host cannot be had: what waits for it is tried again later, unless that `is_lasting`. `cause`: how it
     /// failed.
-    pub(super) fn robots_failed(&mut self, asked: &str, cause: FetchStatus, is_lasting: bool) {
+    pub(super) fn fail_robots(&mut self, asked: &str, cause: FetchStatus, is_lasting: bool) {
         if self.robots_policy_of(asked) == RobotsPolicy::Ignore {
-            return self.go_without_robots(asked);
+            return self.continue_without_robots(asked);
         }
         let status = FetchStatus::ROBOTS_PREREQUISITE_FAILED;
         // An answer such as 503 is no failure by itself.
         let cause = if cause.is_failure() { cause } else { status };
         for ticket in self.asking.remove(asked).unwrap_or_default() {
-            let Some(flight) = self.flights.remove(&ticket) else {
+            let Some(flight) = self.in_flight.remove(&ticket) else {
                 continue;
             };
             match flight.subject {
@@ -214,7 +214,7 @@ impl CrawlOwner {
                     self.refuse_because(lease, status, after, None, cause);
                 }
                 InFlightSubject::Login { number } => {
-                    self.login_refused(number, &flight.uri, status, None);
+                    self.fail_login(number, &flight.uri, status, None);
                 }
                 // Nothing is asked for before it.
                 InFlightSubject::Robots { .. } => {}
@@ -230,7 +230,7 @@ impl CrawlOwner {
     }
 
     /// Lets go on what has waited for a robots.txt that cannot be had, and that the order does not heed.
-    fn go_without_robots(&mut self, asked: &str) {
+    fn continue_without_robots(&mut self, asked: &str) {
         let holds = self.job.order.robots.validity.duration();
         let answer = PrerequisiteRow::Robots {
             status: None,
@@ -250,14 +250,14 @@ impl CrawlOwner {
         status: FetchStatus,
         annotation: Option<String>,
     ) {
-        let Some(flight) = self.flights.remove(&ticket) else {
+        let Some(flight) = self.in_flight.remove(&ticket) else {
             return;
         };
         match flight.subject {
             InFlightSubject::Uri(lease) => self.refuse_lease(lease, status, annotation),
-            InFlightSubject::Robots { asked, .. } => self.robots_failed(&asked, status, false),
+            InFlightSubject::Robots { asked, .. } => self.fail_robots(&asked, status, false),
             InFlightSubject::Login { number } => {
-                self.login_refused(number, &flight.uri, status, annotation);
+                self.fail_login(number, &flight.uri, status, annotation);
             }
         }
     }
@@ -286,7 +286,7 @@ impl CrawlOwner {
         let mut lines = Vec::new();
         let mut rest = Duration::ZERO;
         if let TryDecision::Finished(last) = after {
-            let mut line = line_without_fetch(&lease.uri, last, self.clock.now());
+            let mut line = crawl_log_line(&lease.uri, last, self.clock.now());
             if tries > 1 {
                 line.annotations.push(format!("{tries}t"));
             }
@@ -322,7 +322,7 @@ impl CrawlOwner {
 }
 
 /// The line of a URI that no host was asked for.
-pub(in crate::crawl) fn line_without_fetch(
+pub(in crate::crawl) fn crawl_log_line(
     uri: &FrontierUri,
     status: FetchStatus,
     time: Timestamp,
