@@ -28,7 +28,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use crate::directory::JobDirectory;
-use crate::job::{Notice, Notify};
+use crate::job::{JobNotice, NoticeHandler};
 
 /// How often it is looked.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ pub(crate) struct ActionWatch<'a> {
     job: &'a JobDirectory,
     clock: &'a Clock,
     requests: UnboundedSender<ControlRequest>,
-    notify: Notify<'a>,
+    notify: NoticeHandler<'a>,
     seen: HashMap<OsString, SeenFile>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> ActionWatch<'a> {
         job: &'a JobDirectory,
         clock: &'a Clock,
         requests: UnboundedSender<ControlRequest>,
-        notify: Notify<'a>,
+        notify: NoticeHandler<'a>,
     ) -> Self {
         Self {
             job,
@@ -86,12 +86,12 @@ impl<'a> ActionWatch<'a> {
             self.seen
                 .retain(|name, _| names.binary_search(name).is_ok());
             for name in names {
-                self.look_at(&name).await?;
+                self.check_file(&name).await?;
             }
         }
     }
 
-    async fn look_at(&mut self, file: &OsString) -> Result<(), DiskError> {
+    async fn check_file(&mut self, file: &OsString) -> Result<(), DiskError> {
         let path = self.job.path("action").join(file);
         let name = file.to_string_lossy();
         if is_temporary(&name) {
@@ -100,7 +100,7 @@ impl<'a> ActionWatch<'a> {
         let Some(EntryKind::File { size, changed, .. }) = directory::kind(&path)? else {
             return Ok(());
         };
-        let request = if let Some(control) = parse::word(&name) {
+        let request = if let Some(control) = parse::parse_name(&name) {
             Ok(control)
         } else {
             let since = self.unchanged_since(file, size, changed);
@@ -111,8 +111,8 @@ impl<'a> ActionWatch<'a> {
             match read_small(&path, MAX_REQUEST) {
                 // It was taken away meanwhile.
                 Ok(None) => return Ok(()),
-                Ok(Some(bytes)) if !is_ended(&bytes) && quiet < UNENDED => return Ok(()),
-                Ok(Some(bytes)) => parse::lines(&name, &bytes),
+                Ok(Some(bytes)) if !ends_with_line(&bytes) && quiet < UNENDED => return Ok(()),
+                Ok(Some(bytes)) => parse::parse_lines(&name, &bytes),
                 Err(error) => Err(error.to_string()),
             }
         };
@@ -127,16 +127,16 @@ impl<'a> ActionWatch<'a> {
         self.seen.remove(file);
         match answer {
             Ok(done) => {
-                self.put_away(&path, &name, "")?;
+                self.move_to_done(&path, &name, "")?;
                 let (name, done) = (name.as_ref(), done.as_str());
-                (self.notify)(Notice::Action { name, done });
+                (self.notify)(JobNotice::Action { name, done });
             }
             Err(why) => {
-                let refused = self.put_away(&path, &name, ".refused")?;
+                let refused = self.move_to_done(&path, &name, ".refused")?;
                 let reason = refused.with_extension("reason");
                 replace(&reason, format!("{why}\n").as_bytes())?;
                 let (name, why) = (name.as_ref(), why.as_str());
-                (self.notify)(Notice::ActionRefused { name, why });
+                (self.notify)(JobNotice::ActionRefused { name, why });
             }
         }
         Ok(())
@@ -165,7 +165,7 @@ impl<'a> ActionWatch<'a> {
     }
 
     /// Moves a file to `done`; gives its name there.
-    fn put_away(
+    fn move_to_done(
         &self,
         path: &Path,
         name: &str,
@@ -196,6 +196,6 @@ fn is_temporary(name: &str) -> bool {
         || matches!(extension, Some("part" | "tmp" | "swp" | "new"))
 }
 
-fn is_ended(bytes: &[u8]) -> bool {
+fn ends_with_line(bytes: &[u8]) -> bool {
     bytes.is_empty() || bytes.ends_with(b"\n")
 }

@@ -152,7 +152,7 @@ impl JobDirectory {
     ///
     /// [`JobDirectoryError::Entry`] if they are damaged, [`JobDirectoryError::Disk`].
     pub fn run_settings(&self) -> Result<RunSettings, JobDirectoryError> {
-        Ok(self.kept(RUN_SETTINGS)?.unwrap_or_default())
+        Ok(self.read_json(RUN_SETTINGS)?.unwrap_or_default())
     }
 
     /// Keeps the outcome of the crawl: it is over, and is not gone on with.
@@ -161,7 +161,7 @@ impl JobDirectory {
     ///
     /// [`JobDirectoryError::Disk`].
     pub fn keep_outcome(&self, outcome: &CrawlOutcome) -> Result<(), JobDirectoryError> {
-        self.keep("outcome.json", outcome)
+        self.write_json("outcome.json", outcome)
     }
 
     /// The outcome of the crawl, once it is over.
@@ -170,7 +170,7 @@ impl JobDirectory {
     ///
     /// [`JobDirectoryError::Entry`] if it is damaged, [`JobDirectoryError::Disk`].
     pub fn outcome(&self) -> Result<Option<CrawlOutcome>, JobDirectoryError> {
-        self.kept("outcome.json")
+        self.read_json("outcome.json")
     }
 
     /// Keeps the numbers of the jobs whose captures the crawl is compared with.
@@ -179,7 +179,7 @@ impl JobDirectory {
     ///
     /// [`JobDirectoryError::Disk`].
     pub fn keep_deduplicated_against(&self, jobs: &[u64]) -> Result<(), JobDirectoryError> {
-        self.keep("duplicatereductionjobs.json", &jobs)
+        self.write_json("duplicatereductionjobs.json", &jobs)
     }
 
     /// The numbers of the jobs whose captures the crawl was compared with.
@@ -189,24 +189,24 @@ impl JobDirectory {
     /// [`JobDirectoryError::Entry`] if they are damaged, [`JobDirectoryError::Disk`].
     pub fn deduplicated_against(&self) -> Result<Vec<u64>, JobDirectoryError> {
         Ok(self
-            .kept("duplicatereductionjobs.json")?
+            .read_json("duplicatereductionjobs.json")?
             .unwrap_or_default())
     }
 
-    fn keep(&self, name: &str, value: &impl Serialize) -> Result<(), JobDirectoryError> {
-        let text = self.json(name, value)?;
+    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), JobDirectoryError> {
+        let text = self.to_json(name, value)?;
         Ok(replace(&self.path(name), &text)?)
     }
 
     /// A value as the file of this name has it.
-    fn json(&self, name: &str, value: &impl Serialize) -> Result<Vec<u8>, JobDirectoryError> {
+    fn to_json(&self, name: &str, value: &impl Serialize) -> Result<Vec<u8>, JobDirectoryError> {
         serde_json::to_vec(value).map_err(|source| JobDirectoryError::Entry {
             path: self.path(name),
             source,
         })
     }
 
-    fn kept<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, JobDirectoryError> {
+    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, JobDirectoryError> {
         let path = self.path(name);
         let Some(bytes) = read_small(&path, MAX_JOB)? else {
             return Ok(None);
@@ -265,7 +265,7 @@ impl JobDirectory {
     ///
     /// [`JobDirectoryError::Disk`].
     pub fn keep_metadata_file(&self, entry: &FileEntry) -> Result<(), JobDirectoryError> {
-        self.keep("metadata.json", entry)
+        self.write_json("metadata.json", entry)
     }
 
     /// The metadata file, once it is written, wherever it is now.
@@ -274,7 +274,7 @@ impl JobDirectory {
     ///
     /// [`JobDirectoryError::Entry`] if its description is damaged, [`JobDirectoryError::Disk`].
     pub fn metadata_file(&self) -> Result<Option<FileEntry>, JobDirectoryError> {
-        self.kept("metadata.json")
+        self.read_json("metadata.json")
     }
 
     /// Takes away what nobody needs any more of a job that is done: its frontier.
@@ -282,7 +282,7 @@ impl JobDirectory {
     /// # Errors
     ///
     /// [`DiskError`].
-    pub(crate) fn clear(&self, status: JobStatus) -> Result<(), DiskError> {
+    pub(crate) fn remove_frontier(&self, status: JobStatus) -> Result<(), DiskError> {
         if status != JobStatus::Done {
             return Ok(());
         }
@@ -337,7 +337,7 @@ impl JobDirectory {
                 entry.map_err(|source| JobDirectoryError::Entry { path, source })?;
             entries.push(entry);
         }
-        entries.sort_by_cached_key(|entry| self.order_of(&entry.name));
+        entries.sort_by_cached_key(|entry| self.file_order(&entry.name));
         Ok(entries)
     }
 
@@ -383,12 +383,12 @@ impl JobDirectory {
                 closed: Timestamp::from_second(changed).unwrap_or(now),
             });
         }
-        files.sort_by_cached_key(|file| self.order_of(&file.name));
+        files.sort_by_cached_key(|file| self.file_order(&file.name));
         Ok(files)
     }
 
     /// The place of an archive file among those of the job: by its number, because clocks are set back.
-    pub(crate) fn order_of(&self, name: &str) -> (u64, String) {
+    pub(crate) fn file_order(&self, name: &str) -> (u64, String) {
         let rest = name.strip_prefix(&self.job.archive_prefix());
         let number = rest.and_then(|rest| rest.split('-').nth(2)?.parse().ok());
         (number.unwrap_or(0), name.to_owned())

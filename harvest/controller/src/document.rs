@@ -33,7 +33,7 @@ use harvest_reports::{archive_files, frontier, processors, threads};
 use crate::crawl::end_message;
 use crate::directory::{FileEntry, JobDirectory, JobDirectoryError, open};
 use crate::error_logs::ErrorLogs;
-use crate::job::JobParts;
+use crate::job::JobEnvironment;
 use crate::report::{DomainOutcome, stop_reason};
 use crate::requests_log::{self, requests_log};
 
@@ -72,7 +72,7 @@ pub enum DocumentError {
 /// other one may have its name.
 pub(crate) fn document(
     job: &JobDirectory,
-    parts: &JobParts,
+    environment: &JobEnvironment,
     warcinfo: &Warcinfo,
     outcome: &CrawlOutcome,
 ) -> Result<Option<ClosedFile>, DocumentError> {
@@ -83,8 +83,8 @@ pub(crate) fn document(
     } else if job.metadata_file()?.is_some() && job.has_receipt(&name)? {
         return Ok(None);
     } else {
-        let mut reports = crawl_reports(job, parts, outcome)?;
-        reports.extend(frontier_reports(job, parts, outcome)?);
+        let mut reports = crawl_reports(job, environment, outcome)?;
+        reports.extend(frontier_reports(job, environment, outcome)?);
         let reports = reports.iter();
         let files = reports.map(|(name, text)| SmallFile::new(name, text.as_bytes()));
         replace_all(&job.path("reports"), &files.collect::<Vec<_>>())?;
@@ -93,9 +93,9 @@ pub(crate) fn document(
             let path = job.path("logs").join(requests_log::FILE_NAME);
             replace(&path, requests.as_bytes())?;
         }
-        write_metadata(job, parts, warcinfo, &name)?
+        write_metadata(job, environment, warcinfo, &name)?
     };
-    let closed = parts.clock.now();
+    let closed = environment.clock.now();
     job.keep_metadata_file(&FileEntry {
         name: name.clone(),
         size,
@@ -129,14 +129,14 @@ fn log_error(path: &Path) -> impl Fn(io::Error) -> DocumentError {
 }
 
 /// The name of a report, and its text.
-type Report = (&'static str, String);
+type NamedReport = (&'static str, String);
 
 /// The reports about what was fetched.
 fn crawl_reports(
     job: &JobDirectory,
-    parts: &JobParts,
+    environment: &JobEnvironment,
     outcome: &CrawlOutcome,
-) -> Result<Vec<Report>, DocumentError> {
+) -> Result<Vec<NamedReport>, DocumentError> {
     let path = job.path("logs").join(CRAWL_LOG);
     let seeds = job.job().seeds.iter().map(ToString::to_string);
     let mut statistics = CrawlStatistics::new(seeds);
@@ -157,9 +157,9 @@ fn crawl_reports(
         end: end_message(outcome.end).unwrap_or(EndMessage::AbnormalExit),
         duration: outcome.duration,
     };
-    let mut reports: Vec<Report> = Vec::new();
+    let mut reports: Vec<NamedReport> = Vec::new();
     reports.extend(statistics.reports(&summary, outcome.remaining.clone()));
-    let now = parts.clock.now();
+    let now = environment.clock.now();
     let stages = processors_report(&name, now, &statistics.stages());
     reports.push((processors::FILE_NAME, stages));
     let files = job
@@ -178,15 +178,15 @@ fn crawl_reports(
 /// The reports about queues and connections at the end of a crawl; none without a frontier.
 fn frontier_reports(
     job: &JobDirectory,
-    parts: &JobParts,
+    environment: &JobEnvironment,
     outcome: &CrawlOutcome,
-) -> Result<Vec<Report>, DocumentError> {
+) -> Result<Vec<NamedReport>, DocumentError> {
     let state = job.path("state");
     if directory::kind(&state)?.is_none() {
         return Ok(Vec::new());
     }
     let order = &job.job().order;
-    let time = parts.clock.now();
+    let time = environment.clock.now();
     let settings = FrontierSettings {
         limits: order.queue_rules(),
         cost: order.queues.cost,
@@ -261,9 +261,9 @@ fn queue_report(queue: QueueSnapshot) -> QueueReport {
 }
 
 /// A file that is appended to, as a writer.
-struct Appending(AppendFile);
+struct AppendWriter(AppendFile);
 
-impl Write for Appending {
+impl Write for AppendWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.append(bytes).map_err(io::Error::other)?;
         Ok(bytes.len())
@@ -276,7 +276,7 @@ impl Write for Appending {
 
 fn write_metadata(
     job: &JobDirectory,
-    parts: &JobParts,
+    environment: &JobEnvironment,
     warcinfo: &Warcinfo,
     name: &str,
 ) -> Result<u64, DocumentError> {
@@ -284,19 +284,20 @@ fn write_metadata(
     let mut file = AppendFile::open(&open_path)?;
     file.cut(0)?;
     let identity = JobIdentity {
-        organization: parts.organization.clone(),
+        organization: environment.organization.clone(),
         harvest_id: job.job().harvest_id,
         harvest_number: u64::from(job.job().harvest_number),
         job_id: job.job().id,
     };
-    let (clock, chance) = (&parts.clock, &parts.chance);
+    let (clock, chance) = (&environment.clock, &environment.chance);
     let stamps = || RecordStamp {
         // The system has randomness, or the crawl would not have begun.
         id: record_id(chance.bytes().unwrap_or_default()),
         time: clock.now(),
     };
-    let sink = io::BufWriter::new(Appending(file));
-    let mut metadata = MetadataFile::begin(sink, name, identity, parts.address, warcinfo, stamps)?;
+    let sink = io::BufWriter::new(AppendWriter(file));
+    let mut metadata =
+        MetadataFile::begin(sink, name, identity, environment.address, warcinfo, stamps)?;
     metadata.duplicate_reduction_jobs(&job.deduplicated_against()?)?;
     metadata.documents(documents(job)?)?;
     for entry in job.indexed_files()? {

@@ -78,7 +78,7 @@ pub enum JobError {
 
 /// The surroundings of a job.
 #[derive(Clone)]
-pub struct JobParts {
+pub struct JobEnvironment {
     /// The time.
     pub clock: Clock,
     /// Randomness.
@@ -97,7 +97,7 @@ pub struct JobParts {
     pub organization: String,
 }
 
-impl std::fmt::Debug for JobParts {
+impl std::fmt::Debug for JobEnvironment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("JobParts")
             .field("host", &self.host)
@@ -107,7 +107,7 @@ impl std::fmt::Debug for JobParts {
 
 /// An event of a job that people are told.
 #[derive(Clone, Copy, Debug)]
-pub enum Notice<'a> {
+pub enum JobNotice<'a> {
     /// A file is in the archive, and its receipt is kept.
     Stored(&'a str),
     /// The archive cannot take a file now.
@@ -156,17 +156,17 @@ pub enum Notice<'a> {
 }
 
 /// The function that people are told by.
-pub(crate) type Notify<'a> = &'a (dyn Fn(Notice<'_>) + Send + Sync);
+pub(crate) type NoticeHandler<'a> = &'a (dyn Fn(JobNotice<'_>) + Send + Sync);
 
 /// A job that runs.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'a> {
+pub(crate) struct JobRun<'a> {
     pub(crate) directory: &'a JobDirectory,
-    pub(crate) parts: &'a JobParts,
+    pub(crate) environment: &'a JobEnvironment,
     pub(crate) warcinfo: &'a Warcinfo,
     /// Takes each file that is whole, to be stored.
     pub(crate) files: &'a mpsc::UnboundedSender<ClosedFile>,
-    pub(crate) notify: Notify<'a>,
+    pub(crate) notify: NoticeHandler<'a>,
 }
 
 /// Runs a job to its end, or goes on with it. `control` gives further requests; `progress` is told how far it is.
@@ -176,27 +176,27 @@ pub(crate) struct Run<'a> {
 /// [`JobError`]: the job can be gone on with.
 pub async fn run_job(
     directory: &JobDirectory,
-    parts: &JobParts,
+    environment: &JobEnvironment,
     control: mpsc::UnboundedReceiver<CrawlCommand>,
     progress: watch::Sender<CrawlProgress>,
-    notify: &(dyn Fn(Notice<'_>) + Send + Sync),
+    notify: &(dyn Fn(JobNotice<'_>) + Send + Sync),
 ) -> Result<JobReport, JobError> {
-    let _lock = JobLock::take(directory)?;
-    let warcinfo = warcinfo(directory, parts);
+    let _lock = JobLock::acquire(directory)?;
+    let warcinfo = warcinfo(directory, environment);
     let (files, whole) = mpsc::unbounded_channel();
     let (to_crawl, requests) = mpsc::unbounded_channel();
     let (suspend, suspended) = watch::channel(false);
-    salvage(directory, parts, notify)?;
+    salvage(directory, environment, notify)?;
     let writing = Box::pin(async move {
-        let run = Run {
+        let run = JobRun {
             directory,
-            parts,
+            environment,
             warcinfo: &warcinfo,
             files: &files,
             notify,
         };
         let outcome = if let Some(outcome) = directory.outcome()? {
-            let files = directory.closed_files(parts.clock.now())?;
+            let files = directory.closed_files(environment.clock.now())?;
             run.close_all(files).await?;
             outcome
         } else {
@@ -208,27 +208,27 @@ pub async fn run_job(
         Ok::<_, JobError>(outcome)
     });
     let storing = Box::pin(async {
-        let uploader = Uploader::new(directory, parts, notify);
+        let uploader = Uploader::new(directory, environment, notify);
         Ok(uploader.upload_all(whole, suspended.clone()).await)
     });
     let (outcome, failures) = tokio::select! {
         biased;
-        never = pass_on(control, to_crawl, suspend) => match never {},
+        never = forward_commands(control, to_crawl, suspend) => match never {},
         ended = async { tokio::try_join!(writing, storing) } => ended?,
     };
     let end = JobEnd {
         outcome,
         failures,
         is_suspended: *suspended.borrow(),
-        stores_nothing: parts.archive.is_none(),
+        stores_nothing: environment.archive.is_none(),
     };
     let report = report(directory, &end)?;
-    directory.clear(report.status)?;
+    directory.remove_frontier(report.status)?;
     Ok(report)
 }
 
 /// Passes requests on to the crawl. One to suspend the job ends its uploads, too.
-async fn pass_on(
+async fn forward_commands(
     mut control: mpsc::UnboundedReceiver<CrawlCommand>,
     to_crawl: mpsc::UnboundedSender<CrawlCommand>,
     suspend: watch::Sender<bool>,
@@ -243,24 +243,24 @@ async fn pass_on(
     std::future::pending().await
 }
 
-impl Run<'_> {
+impl JobRun<'_> {
     /// Takes archive files that an earlier process has closed. One that cannot be indexed does not hold up the others; the first such
     /// error is given at the end.
     pub(crate) async fn close_all(&self, files: Vec<ClosedFile>) -> Result<(), JobError> {
         let mut first = Ok(());
         for file in files {
-            first = first.and(self.close_or_tell(file).await);
+            first = first.and(self.close_or_notify(file).await);
         }
         first
     }
 
-    /// Takes an archive file as [`Run::close`] does, and tells people at once why it cannot be taken: it is taken when the job goes on.
-    pub(crate) async fn close_or_tell(&self, file: ClosedFile) -> Result<(), JobError> {
+    /// Takes an archive file as [`JobRun::close`] does, and tells people at once why it cannot be taken: it is taken when the job goes on.
+    pub(crate) async fn close_or_notify(&self, file: ClosedFile) -> Result<(), JobError> {
         let name = file.name.clone();
         let closed = self.close(file).await;
         if let Err(error) = &closed {
             let why = format!("{error}; it is stored once the job is resumed");
-            (self.notify)(Notice::NotStored {
+            (self.notify)(JobNotice::NotStored {
                 name: &name,
                 why: &why,
             });
@@ -271,12 +271,12 @@ impl Run<'_> {
     /// Indexes an archive file that was closed, and hands it on to be stored. A damaged one stays, as `NAME.invalid`.
     async fn close(&self, file: ClosedFile) -> Result<(), JobError> {
         let (directory, indexed) = (self.directory.clone(), file.clone());
-        let damage = blocking("index an archive file", move || {
+        let damage = run_blocking("index an archive file", move || {
             directory.index_file(&indexed)
         });
         if let Some(damage) = damage.await? {
             self.directory.set_aside(&file.name)?;
-            (self.notify)(Notice::NotStored {
+            (self.notify)(JobNotice::NotStored {
                 name: &file.name,
                 why: &format!(
                     "it is damaged, and lies in `warcs` as {}.invalid: {damage}",
@@ -296,12 +296,12 @@ impl Run<'_> {
         outcome: &harvest_crawler::crawl::CrawlOutcome,
     ) -> Result<(), JobError> {
         if self.directory.indexed_files()?.is_empty() {
-            (self.notify)(Notice::NothingHarvested);
+            (self.notify)(JobNotice::NothingHarvested);
         }
-        let (directory, parts) = (self.directory.clone(), self.parts.clone());
+        let (directory, environment) = (self.directory.clone(), self.environment.clone());
         let (warcinfo, outcome) = (self.warcinfo.clone(), outcome.clone());
-        let written = blocking("write the metadata file", move || {
-            document(&directory, &parts, &warcinfo, &outcome)
+        let written = run_blocking("write the metadata file", move || {
+            document(&directory, &environment, &warcinfo, &outcome)
         });
         if let Some(metadata) = written.await? {
             drop(self.files.send(metadata));
@@ -311,7 +311,7 @@ impl Run<'_> {
 }
 
 /// Does work that blocks on a thread that may.
-async fn blocking<T: Send + 'static, E: Send + 'static>(
+async fn run_blocking<T: Send + 'static, E: Send + 'static>(
     what: &'static str,
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, JobError>
@@ -322,7 +322,7 @@ where
     Ok(done.map_err(|source| JobError::Task { what, source })??)
 }
 
-fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
+fn warcinfo(directory: &JobDirectory, environment: &JobEnvironment) -> Warcinfo {
     let job = directory.job();
     let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let word = |policy| match policy {
@@ -342,8 +342,8 @@ fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
     let may_rewrite = job.order.http.http2 != Http2Use::Never;
     Warcinfo {
         software: SOFTWARE.to_owned(),
-        ip: Some(parts.address),
-        hostname: Some(parts.host.clone()),
+        ip: Some(environment.address),
+        hostname: Some(environment.host.clone()),
         operator: given(&job.harvest.operator),
         publisher: None,
         audience: given(&job.harvest.audience),

@@ -20,6 +20,6 @@ mod unanswered;
 mod upload;
 
 pub use directory::{JobDirectory, JobDirectoryError, RunSettings};
-pub use job::{JobError, JobParts, Notice, run_job};
+pub use job::{JobEnvironment, JobError, JobNotice, run_job};
 pub use report::{DomainOutcome, FileOutcome, JobReport, JobStatus, QuarantinedPattern};
 pub use unanswered::UnansweredSeed;

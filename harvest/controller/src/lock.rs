@@ -35,7 +35,7 @@ impl JobLock {
     /// # Errors
     ///
     /// [`LockError::Busy`] if somebody else has the lock.
-    pub fn take(job: &JobDirectory) -> Result<Self, LockError> {
+    pub fn acquire(job: &JobDirectory) -> Result<Self, LockError> {
         let path = job.root();
         let file = File::open(path).map_err(|error| DiskError::new("open", path, error))?;
         match file.try_lock() {

@@ -17,7 +17,7 @@ const MAX_RECEIPT: u64 = 1 << 20;
 /// The form of a signed document (DSSE). A file that has not all of it was damaged.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Signed {
+struct SignedDocument {
     #[serde(rename = "payload")]
     _payload: IgnoredAny,
     #[serde(rename = "payloadType")]
@@ -52,6 +52,6 @@ impl JobDirectory {
             Some(_) | None => return Ok(false),
         }
         let bytes = read_small(&path, MAX_RECEIPT)?.unwrap_or_default();
-        Ok(serde_json::from_slice::<Signed>(&bytes).is_ok())
+        Ok(serde_json::from_slice::<SignedDocument>(&bytes).is_ok())
     }
 }

@@ -150,7 +150,7 @@ fn files(
 ) -> Result<Vec<FileOutcome>, JobError> {
     let mut files = Vec::new();
     for entry in directory.indexed_files()? {
-        files.push(outcome_of(directory, entry.name, entry.size, failures)?);
+        files.push(file_outcome(directory, entry.name, entry.size, failures)?);
     }
     for (name, size) in directory.set_aside_files()? {
         files.push(FileOutcome {
@@ -160,14 +160,14 @@ fn files(
             stored: false,
         });
     }
-    files.sort_by_cached_key(|file| directory.order_of(&file.name));
+    files.sort_by_cached_key(|file| directory.file_order(&file.name));
     if let Some(entry) = directory.metadata_file()? {
-        files.push(outcome_of(directory, entry.name, entry.size, failures)?);
+        files.push(file_outcome(directory, entry.name, entry.size, failures)?);
     }
     Ok(files)
 }
 
-fn outcome_of(
+fn file_outcome(
     directory: &JobDirectory,
     name: String,
     size: u64,

@@ -17,7 +17,7 @@ use harvest_crawler::archive_files::ClosedFile;
 use tokio::sync::{mpsc, watch};
 
 use crate::directory::JobDirectory;
-use crate::job::{JobParts, Notice, Notify};
+use crate::job::{JobEnvironment, JobNotice, NoticeHandler};
 
 /// The first pause before an archive that cannot take a file is asked again; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
@@ -87,7 +87,7 @@ enum UploadError {
 
 /// The end of an attempt to store a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attempt {
+enum UploadAttempt {
     /// It is stored.
     Stored,
     /// The archive takes no file for now.
@@ -99,8 +99,8 @@ enum Attempt {
 /// Stores the files of a job.
 pub(crate) struct Uploader<'a> {
     directory: &'a JobDirectory,
-    parts: &'a JobParts,
-    notify: Notify<'a>,
+    environment: &'a JobEnvironment,
+    notify: NoticeHandler<'a>,
     /// Since when the archive has taken nothing.
     down_since: Cell<Option<Instant>>,
 }
@@ -109,12 +109,12 @@ impl<'a> Uploader<'a> {
     /// An uploader of the files of a job.
     pub(crate) const fn new(
         directory: &'a JobDirectory,
-        parts: &'a JobParts,
-        notify: Notify<'a>,
+        environment: &'a JobEnvironment,
+        notify: NoticeHandler<'a>,
     ) -> Self {
         Self {
             directory,
-            parts,
+            environment,
             notify,
             down_since: Cell::new(None),
         }
@@ -128,63 +128,63 @@ impl<'a> Uploader<'a> {
         suspended: watch::Receiver<bool>,
     ) -> BTreeMap<String, String> {
         let mut failures = BTreeMap::new();
-        let Some(archive) = self.parts.archive.as_deref() else {
+        let Some(archive) = self.environment.archive.as_deref() else {
             return failures;
         };
         let uploading = async {
             let mut given_up = Vec::new();
             while let Some(file) = files.recv().await {
-                match self.upload_or_tell(archive, &file, &mut failures).await {
-                    Attempt::Stored => {
+                match self.upload_or_notify(archive, &file, &mut failures).await {
+                    UploadAttempt::Stored => {
                         for file in std::mem::take(&mut given_up) {
-                            if self.upload_or_tell(archive, &file, &mut failures).await
-                                == Attempt::GivenUp
+                            if self.upload_or_notify(archive, &file, &mut failures).await
+                                == UploadAttempt::GivenUp
                             {
                                 given_up.push(file);
                             }
                         }
                     }
-                    Attempt::GivenUp => given_up.push(file),
-                    Attempt::Refused => {}
+                    UploadAttempt::GivenUp => given_up.push(file),
+                    UploadAttempt::Refused => {}
                 }
             }
             for file in given_up {
-                self.upload_or_tell(archive, &file, &mut failures).await;
+                self.upload_or_notify(archive, &file, &mut failures).await;
             }
         };
         tokio::select! {
             // What is under way is given up: it is stored from its begin when the job goes on.
-            () = is_set(suspended) => {}
+            () = wait_until_set(suspended) => {}
             () = uploading => {}
         }
         failures
     }
 
     /// Stores a file, or tells people why it is not stored and notes that among the failures.
-    async fn upload_or_tell(
+    async fn upload_or_notify(
         &self,
         archive: &dyn Ingest,
         file: &ClosedFile,
         failures: &mut BTreeMap<String, String>,
-    ) -> Attempt {
+    ) -> UploadAttempt {
         let Err(error) = self.upload(archive, file).await else {
             failures.remove(&file.name);
-            return Attempt::Stored;
+            return UploadAttempt::Stored;
         };
         let why = error.to_string();
-        (self.notify)(Notice::NotStored {
+        (self.notify)(JobNotice::NotStored {
             name: &file.name,
             why: &why,
         });
         failures.insert(file.name.clone(), why);
         match error {
-            UploadError::Patience { .. } => Attempt::GivenUp,
+            UploadError::Patience { .. } => UploadAttempt::GivenUp,
             UploadError::Name { .. }
             | UploadError::Disk(_)
             | UploadError::Archive { .. }
             | UploadError::OtherReceipt { .. }
             | UploadError::Gone { .. }
-            | UploadError::Task { .. } => Attempt::Refused,
+            | UploadError::Task { .. } => UploadAttempt::Refused,
         }
     }
 
@@ -193,7 +193,7 @@ impl<'a> Uploader<'a> {
         let name = &file.name;
         let has_receipt = self.directory.has_receipt(name)?;
         let is_here = directory::kind(&file.path)?.is_some();
-        if has_receipt && (self.parts.keeps_files || !is_here) {
+        if has_receipt && (self.environment.keeps_files || !is_here) {
             return Ok(());
         }
         if !is_here {
@@ -202,8 +202,8 @@ impl<'a> Uploader<'a> {
         // A file that is to go is stored again also if it has a receipt: the archive says once more that it has these bytes.
         let envelope = self.store(archive, name, &file.path).await?;
         self.directory.keep_receipt(name, &envelope)?;
-        (self.notify)(Notice::Stored(name));
-        if !self.parts.keeps_files {
+        (self.notify)(JobNotice::Stored(name));
+        if !self.environment.keeps_files {
             directory::remove_name(&file.path)?;
         }
         Ok(())
@@ -240,37 +240,37 @@ impl<'a> Uploader<'a> {
                 }
                 Err(error) => error,
             };
-            if !may_pass(&error) {
+            if !is_temporary(&error) {
                 self.down_since.set(None);
                 return Err(UploadError::Archive {
                     name: name.to_owned(),
                     source: error,
                 });
             }
-            let now = self.parts.clock.instant();
+            let now = self.environment.clock.instant();
             let since = self.down_since.get().unwrap_or(now);
             self.down_since.set(Some(since));
             let waited = now.saturating_duration_since(since);
-            if waited >= self.parts.patience {
+            if waited >= self.environment.patience {
                 return Err(UploadError::Patience {
                     name: name.to_owned(),
                     waited,
                     source: error,
                 });
             }
-            (self.notify)(Notice::Waiting {
+            (self.notify)(JobNotice::Waiting {
                 name,
                 error: &error,
                 pause,
             });
-            self.parts.clock.sleep(pause).await;
+            self.environment.clock.sleep(pause).await;
             pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
         }
     }
 }
 
 /// Waits until a value is set; forever if nobody is left to set it.
-async fn is_set(mut value: watch::Receiver<bool>) {
+async fn wait_until_set(mut value: watch::Receiver<bool>) {
     if value.wait_for(|is_set| *is_set).await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -306,7 +306,7 @@ async fn deposit(name: &str, path: &Path) -> Result<Deposit, UploadError> {
 }
 
 /// Whether an archive that has answered so may take the file later.
-fn may_pass(error: &ClientError) -> bool {
+fn is_temporary(error: &ClientError) -> bool {
     match error {
         ClientError::Busy(_)
         | ClientError::Unavailable(_)

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use archive_daemon::clock::{Chance, Clock, ManualClock};
 use harvest_controller::{
-    JobDirectory, JobError, JobParts, JobReport, Notice, RunSettings, run_job,
+    JobDirectory, JobEnvironment, JobError, JobNotice, JobReport, RunSettings, run_job,
 };
 use harvest_crawler::crawl::{CrawlCommand, CrawlProgress};
 use harvest_model::{CrawlOrder, HarvestJob};
@@ -70,8 +70,8 @@ fn create(base: &Path, seed: Url, order: &str) -> JobDirectory {
     JobDirectory::create(base, job, submitted).unwrap()
 }
 
-fn parts(clock: Clock) -> JobParts {
-    JobParts {
+fn environment(clock: Clock) -> JobEnvironment {
+    JobEnvironment {
         clock,
         chance: Chance::seeded(1),
         archive: None,
@@ -103,17 +103,17 @@ async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<
     control.send(CrawlCommand::Pause).unwrap();
     let (progress, _) = watch::channel(CrawlProgress::default());
     let answers: Mutex<Vec<(String, String)>> = Mutex::default();
-    let notify = |notice: Notice<'_>| {
+    let notify = |notice: JobNotice<'_>| {
         let (name, answer) = match notice {
-            Notice::Action { name, done } => (name, format!("done: {done}")),
-            Notice::ActionRefused { name, why } => (name, format!("refused: {why}")),
-            Notice::Crawl(_)
-            | Notice::Stored(_)
-            | Notice::Waiting { .. }
-            | Notice::NotStored { .. }
-            | Notice::TakenBack(_)
-            | Notice::Salvaged { .. }
-            | Notice::NothingHarvested => return,
+            JobNotice::Action { name, done } => (name, format!("done: {done}")),
+            JobNotice::ActionRefused { name, why } => (name, format!("refused: {why}")),
+            JobNotice::Crawl(_)
+            | JobNotice::Stored(_)
+            | JobNotice::Waiting { .. }
+            | JobNotice::NotStored { .. }
+            | JobNotice::TakenBack(_)
+            | JobNotice::Salvaged { .. }
+            | JobNotice::NothingHarvested => return,
         };
         let mut answers = answers.lock().unwrap();
         answers.push((name.to_owned(), answer));
@@ -129,9 +129,9 @@ async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<
             }
         }
     };
-    let parts = parts(manual.clock());
+    let environment = environment(manual.clock());
     let report = tokio::select! {
-        report = run_job(job, &parts, requests, progress, &notify) => report.unwrap(),
+        report = run_job(job, &environment, requests, progress, &notify) => report.unwrap(),
         () = hurry => unreachable!(),
     };
     (report, answers.into_inner().unwrap())
@@ -196,8 +196,8 @@ async fn half_written_request_is_waited_for() {
     control.send(CrawlCommand::Pause).unwrap();
     let (progress, _) = watch::channel(CrawlProgress::default());
     let taken = Mutex::new(None);
-    let notify = |notice: Notice<'_>| {
-        if let Notice::Action { name, done } = notice {
+    let notify = |notice: JobNotice<'_>| {
+        if let JobNotice::Action { name, done } = notice {
             assert_eq!(name, "more.seeds");
             *taken.lock().unwrap() = Some((clock.now(), done.to_owned()));
             control.send(CrawlCommand::Resume).unwrap();
@@ -211,9 +211,9 @@ async fn half_written_request_is_waited_for() {
             }
         }
     };
-    let parts = parts(manual.clock());
+    let environment = environment(manual.clock());
     let report = tokio::select! {
-        report = run_job(&job, &parts, requests, progress, &notify) => report.unwrap(),
+        report = run_job(&job, &environment, requests, progress, &notify) => report.unwrap(),
         () = hurry => unreachable!(),
     };
     let (time, done) = taken.into_inner().unwrap().unwrap();
@@ -235,9 +235,9 @@ async fn second_process_of_a_job_is_refused() {
     let (control, requests) = mpsc::unbounded_channel();
     control.send(CrawlCommand::Pause).unwrap();
     let (progress, mut watched) = watch::channel(CrawlProgress::default());
-    let parts = parts(Clock::system());
-    let quiet = |_: Notice<'_>| {};
-    let first = run_job(&job, &parts, requests, progress, &quiet);
+    let environment = environment(Clock::system());
+    let quiet = |_: JobNotice<'_>| {};
+    let first = run_job(&job, &environment, requests, progress, &quiet);
     let second = async {
         watched
             .wait_for(|progress| progress.is_paused)
@@ -246,7 +246,7 @@ async fn second_process_of_a_job_is_refused() {
         let again = JobDirectory::open(job.root()).unwrap();
         let (_control, requests) = mpsc::unbounded_channel();
         let (progress, _) = watch::channel(CrawlProgress::default());
-        let refused = run_job(&again, &parts, requests, progress, &quiet).await;
+        let refused = run_job(&again, &environment, requests, progress, &quiet).await;
         control.send(CrawlCommand::Resume).unwrap();
         refused.unwrap_err()
     };

@@ -13,7 +13,7 @@ use harvest_policy::rejections::RejectionRule;
 use url::Url;
 
 /// The request that the name of a file is.
-pub(super) fn word(name: &str) -> Option<CrawlCommand> {
+pub(super) fn parse_name(name: &str) -> Option<CrawlCommand> {
     match name {
         "pause" => Some(CrawlCommand::Pause),
         "resume" => Some(CrawlCommand::Resume),
@@ -23,7 +23,7 @@ pub(super) fn word(name: &str) -> Option<CrawlCommand> {
 }
 
 /// The request in the lines of a file; the kind is said by its name.
-pub(super) fn lines(name: &str, bytes: &[u8]) -> Result<CrawlCommand, String> {
+pub(super) fn parse_lines(name: &str, bytes: &[u8]) -> Result<CrawlCommand, String> {
     let extension = Path::new(name).extension();
     let extension = extension.and_then(|extension| extension.to_str());
     let text = || {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn budget_of(line: &str) -> Option<(String, Option<u64>, Option<u64>)> {
-        let Ok(CrawlCommand::Budget(budgets)) = lines("a.budget", line.as_bytes()) else {
+        let Ok(CrawlCommand::Budget(budgets)) = parse_lines("a.budget", line.as_bytes()) else {
             return None;
         };
         let (name, budget) = budgets.into_iter().next()?;
@@ -175,10 +175,10 @@ mod tests {
             ("pause.txt", b"", "no request"),
             ("Pause", b"", "no request"),
         ] {
-            let why = lines(name, text).unwrap_err();
+            let why = parse_lines(name, text).unwrap_err();
             assert!(why.contains(named), "{name}: {why}");
         }
-        assert_eq!(word("pause"), Some(CrawlCommand::Pause));
-        assert_eq!(word("Pause"), None);
+        assert_eq!(parse_name("pause"), Some(CrawlCommand::Pause));
+        assert_eq!(parse_name("Pause"), None);
     }
 }

@@ -52,7 +52,7 @@ impl JobDirectory {
             seeds.push('\n');
         }
         let (order, info) = (job.order.to_toml()?, job.harvest_info_xml());
-        let (run, whole) = (created.json(RUN_SETTINGS, run)?, job.to_toml()?);
+        let (run, whole) = (created.to_json(RUN_SETTINGS, run)?, job.to_toml()?);
         let files = [
             SmallFile::new(RUN_SETTINGS, &run),
             SmallFile::new("order.toml", order.as_bytes()),

@@ -20,7 +20,7 @@ use archive_formats::warc::validate::Validator;
 pub(crate) use archive_formats::warc::{Kind, Reader};
 pub(crate) use archive_model::FileName;
 pub(crate) use harvest_controller::{
-    JobDirectory, JobError, JobParts, JobReport, JobStatus, Notice, run_job,
+    JobDirectory, JobEnvironment, JobError, JobNotice, JobReport, JobStatus, run_job,
 };
 pub(crate) use harvest_crawler::crawl::{CrawlCommand, CrawlProgress};
 pub(crate) use harvest_model::{CrawlOrder, HarvestJob};
@@ -90,7 +90,7 @@ async fn answer(mut stream: TcpStream, asked: Arc<AtomicU32>) {
 }
 
 /// An archive with moods, which keeps what it has stored where a test can read it.
-pub(crate) struct Moody {
+pub(crate) struct UnreliableArchive {
     pub(crate) archive: FakeArchive,
     /// How often it cannot be reached.
     pub(crate) refusals: AtomicU32,
@@ -103,7 +103,7 @@ pub(crate) struct Moody {
     pub(crate) files: Mutex<BTreeMap<String, Vec<u8>>>,
 }
 
-impl Moody {
+impl UnreliableArchive {
     pub(crate) fn new(job: &JobDirectory) -> Self {
         Self {
             archive: FakeArchive::new(),
@@ -160,7 +160,7 @@ impl Moody {
     }
 }
 
-impl Ingest for Moody {
+impl Ingest for UnreliableArchive {
     fn store<'a>(
         &'a self,
         deposit: &'a Deposit,
@@ -174,8 +174,8 @@ impl Ingest for Moody {
     }
 }
 
-pub(crate) fn parts(archive: Option<Arc<dyn Ingest>>, clock: Clock) -> JobParts {
-    JobParts {
+pub(crate) fn environment(archive: Option<Arc<dyn Ingest>>, clock: Clock) -> JobEnvironment {
+    JobEnvironment {
         clock,
         chance: Chance::seeded(1),
         archive,
@@ -194,18 +194,18 @@ pub(crate) fn create(base: &Path, seed: Url, order: &str) -> JobDirectory {
     JobDirectory::create(base, job, submitted).unwrap()
 }
 
-pub(crate) async fn run(directory: &JobDirectory, parts: &JobParts) -> JobReport {
-    try_run(directory, parts, &|_| {}).await.unwrap()
+pub(crate) async fn run(directory: &JobDirectory, environment: &JobEnvironment) -> JobReport {
+    try_run(directory, environment, &|_| {}).await.unwrap()
 }
 
 pub(crate) async fn try_run(
     directory: &JobDirectory,
-    parts: &JobParts,
-    notify: &(dyn Fn(Notice<'_>) + Send + Sync),
+    environment: &JobEnvironment,
+    notify: &(dyn Fn(JobNotice<'_>) + Send + Sync),
 ) -> Result<JobReport, JobError> {
     let (_control, requests) = mpsc::unbounded_channel();
     let (progress, _) = watch::channel(CrawlProgress::default());
-    run_job(directory, parts, requests, progress, notify).await
+    run_job(directory, environment, requests, progress, notify).await
 }
 
 /// The job in a directory, as another process opens it.

@@ -12,7 +12,7 @@ use archive_model::{ByteSize, Period};
 use clap::{Args, ValueEnum};
 use harvest_controller::lock::{JobLock, LockError};
 use harvest_controller::{
-    JobDirectory, JobDirectoryError, JobError, JobParts, Notice, RunSettings, run_job,
+    JobDirectory, JobDirectoryError, JobEnvironment, JobError, JobNotice, RunSettings, run_job,
 };
 use harvest_crawler::crawl::CrawlProgress;
 use harvest_model::order::{NameServer, RobotsPolicy, ScopeKind};
@@ -241,7 +241,7 @@ impl Crawl {
             let session = Session::open(&context.global)?;
             Some(Arc::new(session.depositor()))
         };
-        let parts = JobParts {
+        let environment = JobEnvironment {
             clock: clock.clone(),
             chance: Chance::system(),
             archive,
@@ -257,8 +257,8 @@ impl Crawl {
         let (control, requests) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
         let (told, root) = (bar.clone(), directory.root().to_owned());
-        let notify = move |notice: Notice<'_>| told.tell(&words::of_notice(notice, &root));
-        let running = run_job(&directory, &parts, requests, progress, &notify);
+        let notify = move |notice: JobNotice<'_>| told.tell(&words::of_notice(notice, &root));
+        let running = run_job(&directory, &environment, requests, progress, &notify);
         let ended = tokio::select! {
             ended = running => ended.map_err(|error| broken_off(&error, &directory))?,
             exit = signals.watch(&bar, &control) => return Ok(exit),
@@ -353,7 +353,7 @@ impl Crawl {
 
 /// Gives up the frontier of a job that no process works on.
 fn give_up_frontier(directory: &JobDirectory, clock: &Clock) -> Result<(), Failure> {
-    let lock = JobLock::take(directory).map_err(JobError::from);
+    let lock = JobLock::acquire(directory).map_err(JobError::from);
     let _lock = lock.map_err(|error| broken_off(&error, directory))?;
     let given_up = directory.give_up_frontier(clock.now());
     given_up.map_err(|error| Failure::failed(error.to_string()))?;
