@@ -193,7 +193,7 @@ impl Frontier {
         if let Some(queue) = self.queue_mut(number) {
             queue.last_taken = Some(now);
         }
-        self.turns.took_uri(number, has_more);
+        self.turns.take_uri(number, has_more);
         Ok(NextUri::Fetch(Box::new(lease)))
     }
 
@@ -212,7 +212,7 @@ impl Frontier {
         self.waiting = self.waiting.saturating_add(1);
         self.turns.put_off(lease.queue, until);
         let precedence = self.precedence(lease.queue);
-        self.turns.has_uri(lease.queue, precedence);
+        self.turns.add_uri(lease.queue, precedence);
     }
 
     /// Takes the first URI out of a queue that has one; whether the queue has more.

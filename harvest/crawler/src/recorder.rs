@@ -160,9 +160,9 @@ impl CrawlRecorder {
         let mut quarantine = settings.quarantine;
         for (is_held, pattern) in frontier.patterns()? {
             if is_held {
-                quarantine.hold(&pattern);
+                quarantine.hold_pattern(&pattern);
             } else {
-                quarantine.free(&pattern);
+                quarantine.free_pattern(&pattern);
             }
         }
         let mut rejections = Rejections::default();
@@ -244,7 +244,7 @@ impl CrawlRecorder {
             if self.rejections.covers(&url) {
                 continue;
             }
-            let is_new = match self.quarantine.holds(&url) {
+            let is_new = match self.quarantine.holding_pattern(&url) {
                 Some(pattern) => self.frontier.hold_back(changes, pattern, candidate)?,
                 None => self.frontier.schedule(changes, candidate)?,
             };
@@ -256,8 +256,8 @@ impl CrawlRecorder {
     }
 
     /// The pattern under quarantine that holds a URI back.
-    pub fn holds(&self, url: &Url) -> Option<&str> {
-        self.quarantine.holds(url)
+    pub fn holding_pattern(&self, url: &Url) -> Option<&str> {
+        self.quarantine.holding_pattern(url)
     }
 
     /// Holds back a URI that was handed out and whose pattern is under quarantine.
@@ -287,7 +287,7 @@ impl CrawlRecorder {
     ///
     /// [`RecorderError::Frontier`].
     pub fn quarantined(&self) -> Result<Vec<(String, u64)>, RecorderError> {
-        let patterns = self.quarantine.held();
+        let patterns = self.quarantine.held_patterns();
         let counted = patterns.map(|pattern| {
             let count = self.frontier.count_held_back(pattern)?;
             Ok((pattern.to_owned(), count))
@@ -349,7 +349,7 @@ impl CrawlRecorder {
         }
         let new = self.add(changes, finished.candidates)?;
         if let Some((url, content)) = finished.content
-            && let Some(pattern) = self.quarantine.fetched(&url, content, &new)
+            && let Some(pattern) = self.quarantine.note_response(&url, content, &new)
         {
             self.frontier.put_pattern(changes, pattern, true)?;
             self.newly_held.push(pattern.to_owned());

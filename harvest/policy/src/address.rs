@@ -81,7 +81,7 @@ pub struct ForbiddenAddress {
 ///
 /// [`ForbiddenAddress`] says what kind of address it is.
 pub fn decide(address: IpAddr, allowed: &[Network]) -> Result<(), ForbiddenAddress> {
-    let reached = embedded(address).map_or(address, IpAddr::V4);
+    let reached = embedded_ipv4(address).map_or(address, IpAddr::V4);
     let is_allowed = |network: &Network| network.contains(address) || network.contains(reached);
     match special_purpose(reached) {
         Some(purpose) if !allowed.iter().any(is_allowed) => {
@@ -92,7 +92,7 @@ pub fn decide(address: IpAddr, allowed: &[Network]) -> Result<(), ForbiddenAddre
 }
 
 /// The IPv4 address that an IPv6 address stands for: IPv4-mapped (RFC 4291 §2.5.5.2), 6to4 (RFC 3056), NAT64 (RFC 6052).
-fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
+fn embedded_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else {
         return None;
     };

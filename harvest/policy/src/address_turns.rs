@@ -55,7 +55,7 @@ impl AddressTurns {
     }
 
     /// A request to an address has ended; the address rests until a moment.
-    pub fn ended(&mut self, address: IpAddr, rests_until: Moment) {
+    pub fn end_request(&mut self, address: IpAddr, rests_until: Moment) {
         let Some(state) = self.addresses.get_mut(&address) else {
             return;
         };
@@ -66,7 +66,7 @@ impl AddressTurns {
     }
 
     /// Gives the tickets that may go now; they count as under way.
-    pub fn due(&mut self, now: Moment) -> Vec<(RequestTicket, IpAddr)> {
+    pub fn take_due(&mut self, now: Moment) -> Vec<(RequestTicket, IpAddr)> {
         let mut due = Vec::new();
         while let Some((moment, address)) = self.resting.first().copied() {
             if moment > now {
@@ -133,14 +133,14 @@ mod tests {
             [1, 0]
         );
         assert!(turns.ask(address(2), 3, second(0)));
-        assert_eq!(turns.due(second(9)), []);
-        turns.ended(address(1), second(12));
+        assert_eq!(turns.take_due(second(9)), []);
+        turns.end_request(address(1), second(12));
         assert_eq!(turns.next_due(), Some(second(12)));
-        assert_eq!(turns.due(second(11)), []);
-        assert_eq!(turns.due(second(12)), [(2, address(1))]);
-        turns.ended(address(1), second(20));
+        assert_eq!(turns.take_due(second(11)), []);
+        assert_eq!(turns.take_due(second(12)), [(2, address(1))]);
+        turns.end_request(address(1), second(20));
         assert!(!turns.ask(address(1), 4, second(19)));
-        assert_eq!(turns.due(second(20)), [(4, address(1))]);
+        assert_eq!(turns.take_due(second(20)), [(4, address(1))]);
     }
 
     /// Fails if a ticket is lost, comes up twice or out of its order, or an idle address stays in memory.
@@ -160,9 +160,9 @@ mod tests {
                 assert!(under_way.len() < usize::try_from(connections).unwrap());
                 went.push(ticket);
                 now += 1;
-                turns.ended(address(1), second(now + 3));
+                turns.end_request(address(1), second(now + 3));
                 now += 3;
-                let due = turns.due(second(now));
+                let due = turns.take_due(second(now));
                 under_way.extend(due.into_iter().map(|(ticket, _)| ticket));
             }
             assert_eq!(went, (0..50).collect::<Vec<_>>(), "{connections}");

@@ -37,7 +37,7 @@ pub enum DigestHash {
 
 impl DigestHash {
     /// The hash of texts with colons between them, in hexadecimal digits.
-    fn of(self, texts: &[&str]) -> String {
+    fn hash(self, texts: &[&str]) -> String {
         let text = texts.join(":");
         match self {
             Self::Md5 => hex::encode(Md5::digest(text)),
@@ -190,7 +190,7 @@ impl DigestChallenge {
         let response = self.response(login, request, &count);
         let mut value = format!("Digest {}", self.user_parameter(login.user));
         let mut add_quoted = |name: &str, text: &str| {
-            value.extend([", ", name, "=", &quoted(text)]);
+            value.extend([", ", name, "=", &quote(text)]);
         };
         add_quoted("realm", &self.realm);
         add_quoted("nonce", &self.nonce);
@@ -219,11 +219,11 @@ impl DigestChallenge {
         if self.hides_user {
             return format!(
                 "username={}",
-                quoted(&self.algorithm.hash.of(&[user, &self.realm]))
+                quote(&self.algorithm.hash.hash(&[user, &self.realm]))
             );
         }
         if user.is_ascii() {
-            return format!("username={}", quoted(user));
+            return format!("username={}", quote(user));
         }
         let mut escaped = "username*=UTF-8''".to_owned();
         for byte in user.bytes() {
@@ -238,7 +238,7 @@ impl DigestChallenge {
 
     /// The proof that the password is known (RFC 7616 §3.4.1 to §3.4.3).
     fn response(&self, login: &Login<'_>, request: &SignedRequest<'_>, count: &str) -> String {
-        let hash = |texts: &[&str]| self.algorithm.hash.of(texts);
+        let hash = |texts: &[&str]| self.algorithm.hash.hash(texts);
         let mut secret = hash(&[login.user, &self.realm, login.password]);
         if self.algorithm.is_session {
             secret = hash(&[&secret, &self.nonce, request.client_nonce]);
@@ -260,7 +260,7 @@ impl DigestChallenge {
 }
 
 /// A text as a quoted string (RFC 9110 §5.6.4).
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{escaped}\"")
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns when a pattern is put under quarantine: its URIs are rejected by its name until a person frees it. Bounded in memory:
 //! what it forgets counts as never seen, which only keeps a trap open for longer. Holds no queue: the caller asks
-//! [`Quarantine::holds`] when it takes a URI in and before it fetches one.
+//! [`Quarantine::holding_pattern`] when it takes a URI in and before it fetches one.
 //!
 //! # The signal
 //!
@@ -117,7 +117,7 @@ impl Quarantine {
     }
 
     /// The name of the pattern under quarantine that holds a URI back.
-    pub fn holds(&self, url: &Url) -> Option<&str> {
+    pub fn holding_pattern(&self, url: &Url) -> Option<&str> {
         if self.held.is_empty() {
             return None;
         }
@@ -126,7 +126,7 @@ impl Quarantine {
 
     /// Takes note of a response with status 200: its content, and the URIs it led to that belong to the crawl and were never
     /// seen before. Returns the name of its pattern if that is put under quarantine now.
-    pub fn fetched<'u>(
+    pub fn note_response<'u>(
         &mut self,
         url: &Url,
         content: ResponseContent,
@@ -176,30 +176,30 @@ impl Quarantine {
 
     /// Takes note of a URI that came to nothing: robots.txt excludes it, its host says 404, or does not answer. Links to such
     /// URIs are no fruit.
-    pub fn failed(&mut self, url: &Url) {
+    pub fn note_failure(&mut self, url: &Url) {
         self.patterns
             .entry(hash(&pattern(url)))
             .take_response(false);
     }
 
     /// Frees a pattern, and never holds it again. Returns whether it was under quarantine.
-    pub fn free(&mut self, name: &str) -> bool {
+    pub fn free_pattern(&mut self, name: &str) -> bool {
         self.freed.insert(name.to_owned());
         self.held.remove(name)
     }
 
     /// Puts a pattern under quarantine: what an interrupted crawl had found, or what a person says.
-    pub fn hold(&mut self, name: &str) {
+    pub fn hold_pattern(&mut self, name: &str) {
         self.held.insert(name.to_owned());
     }
 
     /// The patterns under quarantine, sorted.
-    pub fn held(&self) -> impl Iterator<Item = &str> {
+    pub fn held_patterns(&self) -> impl Iterator<Item = &str> {
         self.held.iter().map(String::as_str)
     }
 
     /// The patterns that were freed, sorted.
-    pub fn freed(&self) -> impl Iterator<Item = &str> {
+    pub fn freed_patterns(&self) -> impl Iterator<Item = &str> {
         self.freed.iter().map(String::as_str)
     }
 }

@@ -131,7 +131,7 @@ impl Rejections {
     /// Whether a rule covers a URI.
     pub fn covers(&self, url: &Url) -> bool {
         (self.has_prefix && self.prefixes.covers(url))
-            || (!self.compiled.is_empty() && self.compiled.catch(url.as_str()))
+            || (!self.compiled.is_empty() && self.compiled.catches(url.as_str()))
     }
 }
 

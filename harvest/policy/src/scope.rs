@@ -145,7 +145,7 @@ impl Scope {
         let traps = || {
             let own = overlays.iter().map(|overlay| &overlay.traps);
             let mut all = own.chain([&self.traps]);
-            all.any(|traps| traps.catch(url.as_str()))
+            all.any(|traps| traps.catches(url.as_str()))
         };
         let max_hops = limit(|overlay| overlay.max_hops, self.max_hops);
         let max_hops_in_page = limit(|overlay| overlay.max_hops_in_page, self.max_hops_in_page);
@@ -165,7 +165,7 @@ impl Scope {
             (ScopeRule::Trap, traps()),
             (
                 ScopeRule::RepeatedSegment,
-                repeats(url.path()) > max_repeats,
+                repeat_count(url.path()) > max_repeats,
             ),
             (
                 ScopeRule::DeepPath,
@@ -212,7 +212,7 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
 
 /// How often the same segments stand behind each other at most: 3 in `/a/x/y/x/y/x/y`. The last segment is a file and does
 /// not count, as in Heritrix' `.*?/(.*?/)\1{2,}.*`.
-fn repeats(path: &str) -> usize {
+fn repeat_count(path: &str) -> usize {
     let Some((directories, _)) = path.rsplit_once('/') else {
         return 0;
     };
@@ -410,7 +410,7 @@ mod tests {
             ("/x/a/b/a/b/a/b/", 3),
             ("/a/b/c/", 1),
         ] {
-            assert_eq!(repeats(path), expected, "{path}");
+            assert_eq!(repeat_count(path), expected, "{path}");
         }
         for code in 0..3_usize.pow(7) {
             let letters: Vec<&str> = (0..7)
@@ -428,7 +428,7 @@ mod tests {
                 }
             }
             assert_eq!(
-                repeats(&format!("/{}/", letters.join("/"))),
+                repeat_count(&format!("/{}/", letters.join("/"))),
                 most,
                 "{letters:?}"
             );

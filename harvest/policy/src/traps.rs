@@ -121,7 +121,7 @@ impl TrapList {
     }
 
     /// Whether a URI is a trap.
-    pub fn catch(&self, uri: &str) -> bool {
+    pub fn catches(&self, uri: &str) -> bool {
         self.set.is_match(uri)
     }
 
@@ -162,9 +162,9 @@ mod tests {
             ("x", true),
             ("xy", false),
         ] {
-            assert_eq!(traps.catch(uri), caught, "{uri}");
+            assert_eq!(traps.catches(uri), caught, "{uri}");
         }
-        assert!(!TrapList::default().catch(""));
+        assert!(!TrapList::default().catches(""));
     }
 
     /// Fails if a bad line is passed by, or its number is wrong.

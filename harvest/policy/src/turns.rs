@@ -80,7 +80,7 @@ impl QueueTurns {
 
     /// A queue has a URI that nobody fetches yet. It waits for its turn if it is new or was exhausted; the smaller its
     /// `precedence`, the sooner.
-    pub fn has_uri(&mut self, number: QueueNumber, precedence: u8) {
+    pub fn add_uri(&mut self, number: QueueNumber, precedence: u8) {
         let queue = self.queues.entry(number).or_insert(Queue {
             state: QueueState::Exhausted,
             precedence,
@@ -93,9 +93,9 @@ impl QueueTurns {
             return;
         }
         match queue.state {
-            QueueState::Exhausted if queue.in_process == 0 => self.wait(number),
+            QueueState::Exhausted if queue.in_process == 0 => self.wait_behind(number),
             // It is active still: its last URIs are being fetched.
-            QueueState::Exhausted | QueueState::InProcess => self.settle(number),
+            QueueState::Exhausted | QueueState::InProcess => self.update_state(number),
             QueueState::Ready
             | QueueState::Snoozed(_)
             | QueueState::Inactive
@@ -126,16 +126,16 @@ impl QueueTurns {
 
     /// The URI of a turn was taken out of its queue. `has_more`: the queue has others, of which one may go over another
     /// connection.
-    pub fn took_uri(&mut self, number: QueueNumber, has_more: bool) {
+    pub fn take_uri(&mut self, number: QueueNumber, has_more: bool) {
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.has_more = has_more;
         }
-        self.settle(number);
+        self.update_state(number);
     }
 
     /// A fetch of a turn has ended. The queue rests until `rests_until`; `standing` says whether it may go on.
     /// `has_more`: it has URIs that nobody fetches yet.
-    pub fn fetched(
+    pub fn end_fetch(
         &mut self,
         number: QueueNumber,
         rests_until: Moment,
@@ -154,10 +154,10 @@ impl QueueTurns {
         queue.rests_until = queue.rests_until.max(rests_until);
         self.in_process -= 1;
         match standing {
-            QueueStanding::Open => self.settle(number),
+            QueueStanding::Open => self.update_state(number),
             QueueStanding::SessionSpent => {
-                self.leave(number);
-                self.wait(number);
+                self.stop_waiting(number);
+                self.wait_behind(number);
             }
             QueueStanding::BudgetSpent | QueueStanding::QuotaReached(_) => self.retire(number),
         }
@@ -175,17 +175,17 @@ impl QueueTurns {
         queue.in_process -= 1;
         queue.rests_until = queue.rests_until.max(until);
         self.in_process -= 1;
-        self.settle(number);
+        self.update_state(number);
     }
 
     /// A queue that is not in process rests until a moment: it was put off before the crawl was gone on with.
-    pub fn rest(&mut self, number: QueueNumber, until: Moment) {
+    pub fn set_rest(&mut self, number: QueueNumber, until: Moment) {
         let Some(queue) = self.queues.get_mut(&number) else {
             return;
         };
         queue.rests_until = queue.rests_until.max(until);
         match queue.state {
-            QueueState::Ready | QueueState::Snoozed(_) => self.settle(number),
+            QueueState::Ready | QueueState::Snoozed(_) => self.update_state(number),
             // The rest is looked at when the queue becomes active or is in process no more.
             QueueState::InProcess
             | QueueState::Inactive
@@ -196,7 +196,7 @@ impl QueueTurns {
 
     /// A queue may fetch nothing more, until [`QueueTurns::revive`].
     pub fn retire(&mut self, number: QueueNumber) {
-        self.leave(number);
+        self.stop_waiting(number);
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.state = QueueState::Retired;
         }
@@ -209,7 +209,7 @@ impl QueueTurns {
         };
         if queue.state == QueueState::Retired {
             queue.state = QueueState::Exhausted;
-            self.wait(number);
+            self.wait_behind(number);
         }
     }
 
@@ -249,14 +249,14 @@ impl QueueTurns {
     }
 
     /// Brings an active queue into the state that follows from what it has.
-    fn settle(&mut self, number: QueueNumber) {
+    fn update_state(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get(&number).copied() else {
             return;
         };
         if queue.state == QueueState::Retired {
             return;
         }
-        self.leave(number);
+        self.stop_waiting(number);
         let state = if !queue.has_more {
             QueueState::Exhausted
         } else if queue.in_process >= self.connections {
@@ -273,7 +273,7 @@ impl QueueTurns {
     }
 
     /// Lets a queue wait behind the others of its precedence.
-    fn wait(&mut self, number: QueueNumber) {
+    fn wait_behind(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get(&number).copied() else {
             return;
         };
@@ -289,7 +289,7 @@ impl QueueTurns {
     }
 
     /// Takes a queue out of whatever it waits in.
-    fn leave(&mut self, number: QueueNumber) {
+    fn stop_waiting(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get(&number).copied() else {
             return;
         };

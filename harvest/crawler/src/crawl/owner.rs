@@ -303,7 +303,7 @@ impl CrawlOwner {
         while let Some(ticket) = self.released.pop_front() {
             self.advance(ticket)?;
         }
-        let due = self.turns.due(now);
+        let due = self.turns.take_due(now);
         self.may_go.extend(due);
         self.start_fetches();
         self.later = None;
@@ -350,7 +350,7 @@ impl CrawlOwner {
             self.refuse_lease(lease, FetchStatus::BLOCKED_BY_USER, None);
             return Ok(true);
         }
-        if let Some(pattern) = self.recorder.holds(&url) {
+        if let Some(pattern) = self.recorder.holding_pattern(&url) {
             let pattern = pattern.to_owned();
             let outcome = LeaseOutcome {
                 status: FetchStatus::BLOCKED_BY_USER,
@@ -398,7 +398,7 @@ impl CrawlOwner {
                 .get_mut(&ticket)
                 .filter(|_| self.end.is_none())
             else {
-                self.turns.ended(address, Moment::ZERO);
+                self.turns.end_request(address, Moment::ZERO);
                 continue;
             };
             let connection = self.free_connections.pop();

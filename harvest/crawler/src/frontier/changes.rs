@@ -300,7 +300,7 @@ impl Frontier {
             queue.enqueued = queue.enqueued.saturating_add(1);
             self.waiting = self.waiting.saturating_add(1);
             let precedence = self.precedence(queue_number);
-            self.turns.has_uri(queue_number, precedence);
+            self.turns.add_uri(queue_number, precedence);
             self.reconsider(queue_number);
         }
     }
@@ -340,7 +340,7 @@ impl Frontier {
         let waits = is_reserved && queue.in_flight > 0;
         let has_more = !queue.lanes.is_empty() && !waits;
         self.turns
-            .fetched(number, outcome.rests_until, standing, has_more);
+            .end_fetch(number, outcome.rests_until, standing, has_more);
     }
 
     /// Notes for how long the crawl has run; written with the next sync.

@@ -292,7 +292,7 @@ impl Frontier {
                 queue.enqueued = queue.enqueued.saturating_add(waiting);
                 queue.lanes = lanes;
                 let (is_retired, precedence) = (queue.is_retired, queue.limits.precedence);
-                self.turns.has_uri(number, precedence);
+                self.turns.add_uri(number, precedence);
                 if is_retired {
                     self.turns.retire(number);
                 }
@@ -313,7 +313,7 @@ impl Frontier {
         }
         for (number, until, waits_for_retry) in rests {
             let until = self.moment_of(until).min(LONGEST_REST);
-            self.turns.rest(number, until);
+            self.turns.set_rest(number, until);
             if let Some(queue) = self.queue_mut(number) {
                 queue.waits_for_retry = waits_for_retry;
             }

@@ -100,8 +100,8 @@ impl CrawlRecorder {
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
-    pub fn free(&mut self, pattern: &str) -> Result<u64, RecorderError> {
-        self.quarantine.free(pattern);
+    pub fn free_pattern(&mut self, pattern: &str) -> Result<u64, RecorderError> {
+        self.quarantine.free_pattern(pattern);
         let mut changes = self.frontier.begin_changes();
         self.frontier.put_pattern(&mut changes, pattern, false)?;
         self.frontier.commit(changes)?;
@@ -125,7 +125,11 @@ impl CrawlRecorder {
 
     /// Puts back what a process has left that ended while it freed a pattern.
     pub(super) fn release_freed(&mut self) -> Result<(), RecorderError> {
-        let freed: Vec<String> = self.quarantine.freed().map(str::to_owned).collect();
+        let freed: Vec<String> = self
+            .quarantine
+            .freed_patterns()
+            .map(str::to_owned)
+            .collect();
         for pattern in freed {
             self.release(&pattern)?;
         }

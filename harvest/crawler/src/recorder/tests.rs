@@ -223,6 +223,6 @@ fn freed_uris_come_back_after_a_crash() {
     let (mut recorder, _) = open(directory.path());
     assert_eq!(recorder.frontier().waiting(), COUNT);
     assert_eq!(recorder.quarantined().unwrap(), [("a.dk/*".to_owned(), 1)]);
-    assert_eq!(recorder.free("a.dk/*").unwrap(), 1);
+    assert_eq!(recorder.free_pattern("a.dk/*").unwrap(), 1);
     assert_eq!(recorder.frontier().waiting(), COUNT + 1);
 }

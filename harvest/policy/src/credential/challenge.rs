@@ -34,7 +34,7 @@ fn schemes(field: &str) -> Vec<AuthScheme> {
             let Some(behind) = rest.strip_prefix('"') else {
                 return schemes;
             };
-            rest = unquoted(behind).1;
+            rest = unquote(behind).1;
             continue;
         }
         rest = behind;
@@ -47,7 +47,7 @@ fn schemes(field: &str) -> Vec<AuthScheme> {
         };
         let behind = behind.trim_start();
         let (value, behind) = if let Some(behind) = behind.strip_prefix('"') {
-            unquoted(behind)
+            unquote(behind)
         } else {
             let end = behind.find(|c: char| c.is_whitespace() || c == ',');
             let (value, behind) = behind.split_at(end.unwrap_or(behind.len()));
@@ -61,7 +61,7 @@ fn schemes(field: &str) -> Vec<AuthScheme> {
 }
 
 /// The value of a quoted string without its first quotation mark, and the text behind it.
-fn unquoted(text: &str) -> (String, &str) {
+fn unquote(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut is_escaped = false;
     for (at, c) in text.char_indices() {

@@ -13,7 +13,7 @@ fn at(seconds: u64) -> Moment {
 fn queues(connections: u32, numbers: &[QueueNumber]) -> QueueTurns {
     let mut turns = QueueTurns::new(connections);
     for number in numbers {
-        turns.has_uri(*number, 1);
+        turns.add_uri(*number, 1);
     }
     turns
 }
@@ -23,13 +23,13 @@ fn queues(connections: u32, numbers: &[QueueNumber]) -> QueueTurns {
 fn resting_queue_leaves_turn_to_others() {
     let mut turns = queues(1, &[A, B]);
     assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
-    turns.took_uri(A, true);
+    turns.take_uri(A, true);
     assert_eq!(turns.next(at(0)), QueueTurn::Of(B));
-    turns.took_uri(B, true);
+    turns.take_uri(B, true);
     assert_eq!(turns.next(at(0)), QueueTurn::Waiting);
-    turns.fetched(A, at(5), QueueStanding::Open, true);
+    turns.end_fetch(A, at(5), QueueStanding::Open, true);
     assert_eq!(turns.next(at(1)), QueueTurn::Later(at(5)));
-    turns.fetched(B, at(3), QueueStanding::Open, true);
+    turns.end_fetch(B, at(3), QueueStanding::Open, true);
     assert_eq!(turns.next(at(1)), QueueTurn::Later(at(3)));
     assert_eq!(turns.next(at(4)), QueueTurn::Of(B));
     assert_eq!(turns.next(at(5)), QueueTurn::Of(A));
@@ -39,12 +39,12 @@ fn resting_queue_leaves_turn_to_others() {
 #[test]
 fn rest_of_earlier_process_is_kept() {
     let mut turns = queues(1, &[A, B]);
-    turns.rest(A, at(60));
+    turns.set_rest(A, at(60));
     assert_eq!(turns.next(at(0)), QueueTurn::Of(B));
-    turns.took_uri(B, false);
-    turns.fetched(B, at(1), QueueStanding::Open, false);
+    turns.take_uri(B, false);
+    turns.end_fetch(B, at(1), QueueStanding::Open, false);
     assert_eq!(turns.next(at(1)), QueueTurn::Later(at(60)));
-    turns.rest(A, at(90));
+    turns.set_rest(A, at(90));
     assert_eq!(turns.next(at(60)), QueueTurn::Later(at(90)));
     assert_eq!(turns.next(at(90)), QueueTurn::Of(A));
 }
@@ -54,14 +54,14 @@ fn rest_of_earlier_process_is_kept() {
 fn crawl_is_over_without_uris_and_fetches() {
     let mut turns = queues(1, &[A]);
     assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
-    turns.took_uri(A, false);
+    turns.take_uri(A, false);
     assert_eq!(turns.next(at(0)), QueueTurn::Waiting);
-    turns.fetched(A, at(1), QueueStanding::Open, false);
+    turns.end_fetch(A, at(1), QueueStanding::Open, false);
     assert_eq!(
         (turns.next(at(0)), turns.state(A)),
         (QueueTurn::Over, Some(QueueState::Exhausted))
     );
-    turns.has_uri(A, 1);
+    turns.add_uri(A, 1);
     assert_eq!(
         turns.next(at(0)),
         QueueTurn::Later(at(1)),
@@ -75,8 +75,8 @@ fn crawl_is_over_without_uris_and_fetches() {
 fn spent_session_makes_way() {
     let mut turns = queues(1, &[A, B]);
     assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
-    turns.took_uri(A, true);
-    turns.fetched(A, at(0), QueueStanding::SessionSpent, true);
+    turns.take_uri(A, true);
+    turns.end_fetch(A, at(0), QueueStanding::SessionSpent, true);
     assert_eq!(turns.state(A), Some(QueueState::Inactive));
     assert_eq!(turns.next(at(0)), QueueTurn::Of(B));
     assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
@@ -87,9 +87,9 @@ fn spent_session_makes_way() {
 fn retired_queue_rests_until_revived() {
     let mut turns = queues(2, &[A]);
     assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
-    turns.took_uri(A, true);
-    turns.fetched(A, at(0), QueueStanding::QuotaReached(Quota::Bytes), true);
-    turns.has_uri(A, 1);
+    turns.take_uri(A, true);
+    turns.end_fetch(A, at(0), QueueStanding::QuotaReached(Quota::Bytes), true);
+    turns.add_uri(A, 1);
     assert_eq!(
         (turns.next(at(0)), turns.state(A)),
         (QueueTurn::Over, Some(QueueState::Retired))
@@ -102,8 +102,8 @@ fn retired_queue_rests_until_revived() {
 #[test]
 fn smaller_precedence_goes_first() {
     let mut turns = QueueTurns::new(1);
-    turns.has_uri(A, 9);
-    turns.has_uri(B, 3);
+    turns.add_uri(A, 9);
+    turns.add_uri(B, 3);
     assert_eq!(
         (turns.next(at(0)), turns.next(at(0))),
         (QueueTurn::Of(B), QueueTurn::Of(A))
@@ -116,10 +116,10 @@ fn connections_limit_requests_of_a_queue() {
     let mut turns = queues(2, &[A]);
     for _ in 0..2 {
         assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
-        turns.took_uri(A, true);
+        turns.take_uri(A, true);
     }
     assert_eq!(turns.next(at(0)), QueueTurn::Waiting);
-    turns.fetched(A, at(0), QueueStanding::Open, true);
+    turns.end_fetch(A, at(0), QueueStanding::Open, true);
     assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
 }
 
@@ -130,17 +130,17 @@ fn congestion_counts_queues_instead_of_fetches() {
     assert_eq!(turns.congestion(), (2, 0));
     for _ in 0..2 {
         assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
-        turns.took_uri(A, true);
+        turns.take_uri(A, true);
         assert_eq!(turns.congestion(), (2, 1));
     }
-    turns.fetched(A, at(5), QueueStanding::Open, true);
+    turns.end_fetch(A, at(5), QueueStanding::Open, true);
     assert_eq!(turns.congestion(), (2, 1));
     assert_eq!(turns.next(at(0)), QueueTurn::Of(B));
-    turns.took_uri(B, false);
+    turns.take_uri(B, false);
     assert_eq!(turns.congestion(), (2, 2));
-    turns.fetched(A, at(5), QueueStanding::BudgetSpent, true);
+    turns.end_fetch(A, at(5), QueueStanding::BudgetSpent, true);
     assert_eq!(turns.congestion(), (1, 1));
-    turns.fetched(B, at(0), QueueStanding::Open, false);
+    turns.end_fetch(B, at(0), QueueStanding::Open, false);
     assert_eq!(turns.congestion(), (0, 0));
 }
 
@@ -173,7 +173,7 @@ fn every_short_sequence_serves_every_uri() {
                 event @ (0 | 1) => {
                     let queue = event;
                     waiting[queue] += 1;
-                    turns.has_uri(QueueNumber(u32::try_from(queue).unwrap()), 1);
+                    turns.add_uri(QueueNumber(u32::try_from(queue).unwrap()), 1);
                 }
                 2 => now += at(1),
                 event => {
@@ -186,7 +186,7 @@ fn every_short_sequence_serves_every_uri() {
                         } else {
                             QueueStanding::SessionSpent
                         };
-                        turns.fetched(number, rests[queue], standing, waiting[queue] > 0);
+                        turns.end_fetch(number, rests[queue], standing, waiting[queue] > 0);
                     }
                     match turns.next(now) {
                         QueueTurn::Of(number) => {
@@ -195,7 +195,7 @@ fn every_short_sequence_serves_every_uri() {
                             assert!(rests[queue] <= now, "a turn during a rest");
                             waiting[queue] -= 1;
                             fetching[queue] += 1;
-                            turns.took_uri(number, waiting[queue] > 0);
+                            turns.take_uri(number, waiting[queue] > 0);
                         }
                         QueueTurn::Later(moment) => assert!(moment > now && waiting != [0, 0]),
                         QueueTurn::Waiting => assert_ne!(fetching, [0, 0]),
@@ -215,14 +215,14 @@ fn every_short_sequence_serves_every_uri() {
                 let number = QueueNumber(u32::try_from(queue).unwrap());
                 while fetching[queue] > 0 {
                     fetching[queue] -= 1;
-                    turns.fetched(number, now, QueueStanding::Open, waiting[queue] > 0);
+                    turns.end_fetch(number, now, QueueStanding::Open, waiting[queue] > 0);
                 }
             }
             if let QueueTurn::Of(number) = turns.next(now) {
                 let queue = number.0 as usize;
                 waiting[queue] -= 1;
                 fetching[queue] += 1;
-                turns.took_uri(number, waiting[queue] > 0);
+                turns.take_uri(number, waiting[queue] > 0);
             }
         }
         assert_eq!(

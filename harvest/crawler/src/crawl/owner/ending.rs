@@ -109,7 +109,7 @@ impl CrawlOwner {
     }
 
     pub(super) fn count_quarantined(&self) -> u64 {
-        let held = self.recorder.quarantine().held().count();
+        let held = self.recorder.quarantine().held_patterns().count();
         u64::try_from(held).unwrap_or(u64::MAX)
     }
 
@@ -141,7 +141,7 @@ impl CrawlOwner {
     /// Puts the URI of a fetch of which nothing is recorded back into its queue, which rests until a moment.
     pub(super) fn put_back_fetch(&mut self, flight: InFlightUri, until: Moment) {
         if let Some(fetching) = flight.fetching {
-            self.turns.ended(fetching.address, until);
+            self.turns.end_request(fetching.address, until);
         }
         self.put_back_subject(flight.subject, until);
     }

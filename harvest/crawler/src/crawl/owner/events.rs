@@ -149,7 +149,7 @@ impl CrawlOwner {
     ) -> Result<(), CrawlError> {
         let rests_until = self.rest_after(&flight, &processed)?;
         if let Some(fetching) = flight.fetching {
-            self.turns.ended(fetching.address, rests_until);
+            self.turns.end_request(fetching.address, rests_until);
         }
         match flight.subject {
             InFlightSubject::Login { number } => {

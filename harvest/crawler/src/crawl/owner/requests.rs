@@ -100,13 +100,13 @@ impl CrawlOwner {
 
     fn free(&mut self, patterns: &[String]) -> Result<ControlAnswer, CrawlError> {
         let quarantine = self.recorder.quarantine();
-        let is_held = |name: &str| quarantine.held().any(|held| held == name);
-        let is_freed = |name: &str| quarantine.freed().any(|freed| freed == name);
+        let is_held = |name: &str| quarantine.held_patterns().any(|held| held == name);
+        let is_freed = |name: &str| quarantine.freed_patterns().any(|freed| freed == name);
         if let Some(unknown) = patterns
             .iter()
             .find(|name| !is_held(name) && !is_freed(name))
         {
-            let held: Vec<&str> = quarantine.held().take(MOST_NAMED).collect();
+            let held: Vec<&str> = quarantine.held_patterns().take(MOST_NAMED).collect();
             let held = if held.is_empty() {
                 "no pattern is".to_owned()
             } else {
@@ -118,7 +118,7 @@ impl CrawlOwner {
         }
         let mut uris = 0;
         for pattern in patterns {
-            uris += self.recorder.free(pattern)?;
+            uris += self.recorder.free_pattern(pattern)?;
         }
         self.last_finished = self.now();
         self.progress.quarantined = self.count_quarantined();

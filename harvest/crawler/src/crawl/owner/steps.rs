@@ -147,8 +147,8 @@ impl CrawlOwner {
                 || url.path().to_owned(),
                 |query| format!("{}?{query}", url.path()),
             );
-            let allows =
-                self.job.order.robots_policy_for(url) == RobotsPolicy::Ignore || rules.allow(&path);
+            let allows = self.job.order.robots_policy_for(url) == RobotsPolicy::Ignore
+                || rules.allows(&path);
             if !allows {
                 let annotation = Some("robotExcluded".to_owned());
                 self.refuse(ticket, FetchStatus::ROBOTS_PRECLUDED, annotation);

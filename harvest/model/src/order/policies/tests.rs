@@ -146,7 +146,7 @@ fn last_overlay_of_a_key_stands() {
     let scope = order.scope_for(&[], &SuffixList::default()).unwrap();
     assert_eq!(scope.overlays.len(), 2);
     assert_eq!(scope.overlays[0].max_repeats, Some(6));
-    assert!(scope.overlays[0].traps.catch("a pit"));
+    assert!(scope.overlays[0].traps.catches("a pit"));
     let both = order.politeness_for(&url("https://www.example.dk/x"));
     assert_eq!(both.max_delay, Duration::from_secs(50));
     assert_eq!(both.max_bytes_per_second, Some(1000));
