@@ -335,7 +335,7 @@ fn documents(job: &JobDirectory) -> Result<Vec<MetadataDocument<'static>>, Docum
     ] {
         for name in directory::names(&job.path(folder))? {
             let name = name.to_string_lossy().into_owned();
-            if MetadataSection::of_name(&name) == Some(section) {
+            if MetadataSection::from_file_name(&name) == Some(section) {
                 add(section, &name, open(&job.path(folder).join(&name))?);
             }
         }

@@ -28,11 +28,11 @@ pub(crate) struct DocumentCharset {
 }
 
 impl DocumentCharset {
-    pub(crate) fn of(document: &FetchedDocument<'_>, kind: DocumentKind, start: &[u8]) -> Self {
+    pub(crate) fn detect(document: &FetchedDocument<'_>, kind: DocumentKind, start: &[u8]) -> Self {
         let mut annotations = Vec::new();
         let head = document.field("content-type").and_then(MediaType::read);
         let label = head.and_then(|media| media.charset);
-        let head = label.as_deref().and_then(named);
+        let head = label.as_deref().and_then(encoding_for_label);
         if let (Some(label), None) = (&label, head) {
             annotations.push(annotation("unsatisfiableCharsetInHeader", label.as_bytes()));
         }
@@ -80,7 +80,7 @@ impl DocumentCharset {
 }
 
 /// The encoding of a label; of those that are dangerous to decode, none.
-fn named(label: &str) -> Option<&'static Encoding> {
+fn encoding_for_label(label: &str) -> Option<&'static Encoding> {
     Encoding::for_label_no_replacement(label.trim().as_bytes())
 }
 
@@ -103,7 +103,7 @@ fn declared_label(kind: DocumentKind, start: &str) -> Option<&str> {
 
 /// The encoding of a label within a document. One whose label can be read in ASCII is not in UTF-16.
 fn own_encoding(label: &str) -> Option<&'static Encoding> {
-    let found = named(label)?;
+    let found = encoding_for_label(label)?;
     Some(if found == UTF_16BE || found == UTF_16LE {
         UTF_8
     } else if found == X_USER_DEFINED {

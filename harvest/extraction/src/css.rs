@@ -31,7 +31,7 @@ enum CssRule {
 
 impl CssRule {
     /// The rule that begins behind an `@`.
-    fn beginning(text: &str) -> Self {
+    fn at_rule(text: &str) -> Self {
         let is = |name: &str| starts_with(text, name);
         if is("import") {
             Self::Import
@@ -98,7 +98,7 @@ impl<'a> CssScanner<'a> {
                 self.image_set = self.image_set.filter(|depth| *depth != self.depth);
                 self.depth = self.depth.saturating_sub(1);
             }
-            b'@' => self.rule = CssRule::beginning(self.rest),
+            b'@' => self.rule = CssRule::at_rule(self.rest),
             _ => {
                 self.rule = CssRule::Other;
                 self.depth = 0;
@@ -137,7 +137,7 @@ impl<'a> CssScanner<'a> {
             self.rest = self.rest.get(1..)?;
             self.string(*quote)?
         } else {
-            let end = unescaped(self.rest, |byte| byte == b')')?;
+            let end = find_unescaped(self.rest, |byte| byte == b')')?;
             let (url, rest) = self.rest.split_at(end);
             self.rest = rest;
             let url = url.trim_ascii_end();
@@ -150,7 +150,7 @@ impl<'a> CssScanner<'a> {
 }
 
 /// Where the first byte stands that is wanted and not escaped.
-fn unescaped(text: &str, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
+fn find_unescaped(text: &str, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|byte| {
         let is_found = !is_escaped && is_wanted(byte);

@@ -164,7 +164,7 @@ impl<'p, 'd> PageParser<'p, 'd> {
         }
         for attribute in element.attributes() {
             let key = attribute.name();
-            if let Some(role) = roles::of(&name, &key) {
+            if let Some(role) = roles::role_of(&name, &key) {
                 let value = attribute.value();
                 self.attribute(role, &entities::decode(&value));
             } else if roles::is_handler(&key) {
@@ -183,7 +183,7 @@ impl<'p, 'd> PageParser<'p, 'd> {
     fn attribute(&mut self, role: AttributeRole, value: &str) {
         let AttributeRole { context, form } = role;
         match form {
-            ValueForm::Reference(hop) => match code_of(value) {
+            ValueForm::Reference(hop) => match javascript_code(value) {
                 Some(code) => script::links(code, self.outlinks),
                 None => self.outlinks.add(value, hop, context),
             },
@@ -290,7 +290,7 @@ fn value(element: &Element<'_, '_>, name: &str) -> Option<String> {
 }
 
 /// The script of a `javascript:` URL.
-fn code_of(reference: &str) -> Option<&str> {
+fn javascript_code(reference: &str) -> Option<&str> {
     const SCHEME: &str = "javascript:";
     let reference = reference.trim_start();
     let start = reference.get(..SCHEME.len())?;

@@ -25,7 +25,7 @@ impl DocumentKind {
     ///
     /// Servers send feeds as HTML and pages as plain text, so the bytes decide where they are plain; but a script or a style
     /// sheet is what the server says, or else its name.
-    pub(crate) fn of(document: &FetchedDocument<'_>, start: &[u8]) -> Self {
+    pub(crate) fn detect(document: &FetchedDocument<'_>, start: &[u8]) -> Self {
         let media = document.field("content-type").and_then(MediaType::read);
         let named = media.and_then(|media| Self::from_essence(&media.essence));
         let begins = Self::from_start(start);

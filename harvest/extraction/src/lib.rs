@@ -164,7 +164,7 @@ pub fn extract(
             let DocumentCharset {
                 encoding,
                 annotations: told,
-            } = DocumentCharset::of(document, kind, &body.start);
+            } = DocumentCharset::detect(document, kind, &body.start);
             annotations.extend(told);
             charset = Some(encoding.name().to_owned());
             if kind == DocumentKind::Html {
@@ -208,7 +208,7 @@ fn text_links(
             Ok(())
         }
         DocumentKind::Css | DocumentKind::Script | DocumentKind::Json => {
-            let (text, result) = source::whole(text, memory);
+            let (text, result) = source::read_text(text, memory);
             if kind == DocumentKind::Css {
                 css::links(&text, outlinks);
             } else {
@@ -239,7 +239,7 @@ impl<'a> SniffedBody<'a> {
     ) -> Self {
         let mut rest: Box<dyn BufRead + 'a> =
             Box::new(BoundedReader::new(body, limits.bytes, ending));
-        let mut start = source::start(&mut rest);
+        let mut start = source::read_start(&mut rest);
         if kind::is_packed_sitemap(document, &start) {
             let inflated = MultiGzDecoder::new(Cursor::new(start).chain(rest));
             rest = Box::new(BoundedReader::new(
@@ -247,10 +247,10 @@ impl<'a> SniffedBody<'a> {
                 limits.bytes,
                 ending,
             ));
-            start = source::start(&mut rest);
+            start = source::read_start(&mut rest);
         }
         Self {
-            kind: DocumentKind::of(document, &start),
+            kind: DocumentKind::detect(document, &start),
             start,
             rest,
         }

@@ -12,7 +12,7 @@ use memchr::memmem;
 
 use crate::ExtractionLimits;
 use crate::outlinks::{MAX_REFERENCE, Outlinks};
-use crate::source::{ReadEnd, collect};
+use crate::source::{ReadEnd, read_up_to};
 
 /// How far before a stream its dictionary is looked for.
 const DICTIONARY: usize = 2048;
@@ -24,7 +24,7 @@ pub(crate) fn links(
     limits: &ExtractionLimits,
 ) -> Result<(), ReadEnd> {
     let memory = u64::try_from(limits.memory).unwrap_or(u64::MAX);
-    let bytes = collect(input, memory);
+    let bytes = read_up_to(input, memory);
     uris(&bytes, outlinks);
     let mut budget = limits.bytes;
     let mut at = 0;
@@ -35,7 +35,7 @@ pub(crate) fn links(
             continue;
         };
         let mut inflater = ZlibDecoder::new(data);
-        let objects = collect(&mut inflater, memory.min(budget));
+        let objects = read_up_to(&mut inflater, memory.min(budget));
         uris(&objects, outlinks);
         budget = budget.saturating_sub(u64::try_from(objects.len()).unwrap_or(u64::MAX));
         // Bytes that were inflated are no place for another stream.

@@ -102,13 +102,13 @@ pub(crate) fn read_buffered(input: &mut impl BufRead, out: &mut [u8]) -> io::Res
 }
 
 /// The first bytes of a document, read from it.
-pub(crate) fn start(input: &mut impl BufRead) -> Vec<u8> {
-    collect(input, START)
+pub(crate) fn read_start(input: &mut impl BufRead) -> Vec<u8> {
+    read_up_to(input, START)
 }
 
 /// The text of a document of at most `memory` bytes; of a longer one, its beginning.
-pub(crate) fn whole(input: &mut impl BufRead, memory: usize) -> (String, Result<(), ReadEnd>) {
-    let bytes = collect(input, u64::try_from(memory).unwrap_or(u64::MAX));
+pub(crate) fn read_text(input: &mut impl BufRead, memory: usize) -> (String, Result<(), ReadEnd>) {
+    let bytes = read_up_to(input, u64::try_from(memory).unwrap_or(u64::MAX));
     let result = match input.fill_buf() {
         Ok([_, ..]) => Err(ReadEnd::Memory),
         Ok([]) | Err(_) => Ok(()),
@@ -117,7 +117,7 @@ pub(crate) fn whole(input: &mut impl BufRead, memory: usize) -> (String, Result<
 }
 
 /// At most `limit` bytes, fewer where the input ends or fails.
-pub(crate) fn collect(input: &mut impl Read, limit: u64) -> Vec<u8> {
+pub(crate) fn read_up_to(input: &mut impl Read, limit: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     match input.take(limit).read_to_end(&mut bytes) {
         // What was read before the error is as good as all else.

@@ -79,7 +79,7 @@ impl CrawlOrder {
         }
         let order: Self =
             toml::from_str(text).map_err(|error| InvalidOrder::from_toml(&error, text))?;
-        order.check().map_err(|error| error.in_text(text))?;
+        order.check().map_err(|error| error.with_line(text))?;
         Ok(order)
     }
 }

@@ -148,7 +148,7 @@ impl HarvestReport {
     }
 
     /// The number of lines that count for no domain.
-    pub fn without_domain(&self) -> u64 {
+    pub fn lines_without_domain(&self) -> u64 {
         self.without_domain
     }
 }

@@ -153,7 +153,7 @@ impl IndexBuilder<'_> {
             let line = Format::netarchive_suite(true).write(&line);
             self.cdx
                 .push(line.as_bytes())
-                .map_err(sort_failed(self.file))?;
+                .map_err(sort_error(self.file))?;
         }
         if let Some(head) = head.filter(|_| end.complete) {
             capture.digest = header
@@ -169,7 +169,7 @@ impl IndexBuilder<'_> {
             let line = Format::Cdxj.write(&capture);
             self.captures
                 .push(line.as_bytes())
-                .map_err(sort_failed(self.file))?;
+                .map_err(sort_error(self.file))?;
         }
         Ok(())
     }
@@ -203,11 +203,11 @@ impl IndexBuilder<'_> {
     }
 
     fn finish(self) -> Result<ArchiveIndex, IndexError> {
-        let sorted = |sorter| sorted(sorter, &self.directory).map_err(sort_failed(self.file));
+        let sort = |sorter| write_sorted(sorter, &self.directory).map_err(sort_error(self.file));
         Ok(ArchiveIndex {
             file: self.file.to_owned(),
-            cdx: sorted(self.cdx)?,
-            captures: sorted(self.captures)?,
+            cdx: sort(self.cdx)?,
+            captures: sort(self.captures)?,
             problem_count: self.problem_count,
             problems: self.problems,
             damage: self.damage,
@@ -254,7 +254,7 @@ fn add_text(capture: &mut Capture, name: &str, header: &Header, field: &str) {
     capture.extra.extend(text);
 }
 
-fn sort_failed(file: &str) -> impl Fn(SortError) -> IndexError {
+fn sort_error(file: &str) -> impl Fn(SortError) -> IndexError {
     move |source| IndexError::Sort {
         file: file.to_owned(),
         source,
@@ -262,7 +262,7 @@ fn sort_failed(file: &str) -> impl Fn(SortError) -> IndexError {
 }
 
 /// The lines of a sorter in a temporary file, at its first byte.
-fn sorted(sorter: Sorter, directory: &Path) -> Result<IndexLines, SortError> {
+fn write_sorted(sorter: Sorter, directory: &Path) -> Result<IndexLines, SortError> {
     let temporary = |source: io::Error| SortError::Temporary {
         directory: directory.to_owned(),
         source,

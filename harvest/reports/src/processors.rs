@@ -105,8 +105,8 @@ impl FetchCounters {
         self.failed += u64::from(status.is_failure());
     }
 
-    fn named(self) -> Vec<(String, u64)> {
-        named(&[
+    fn named_counters(self) -> Vec<(String, u64)> {
+        named_counters(&[
             ("URIs answered", self.answered),
             ("URIs failed", self.failed),
         ])
@@ -161,7 +161,7 @@ fn tries(annotation: &str) -> Option<u64> {
     digits.parse().ok().filter(|_| is_number)
 }
 
-fn named(counters: &[(&str, u64)]) -> Vec<(String, u64)> {
+fn named_counters(counters: &[(&str, u64)]) -> Vec<(String, u64)> {
     let counters = counters.iter();
     counters
         .map(|(name, count)| ((*name).to_owned(), *count))
@@ -184,7 +184,7 @@ impl CrawlStatistics {
             stage(
                 ProcessorChain::Candidate,
                 "Scope",
-                named(&[
+                named_counters(&[
                     ("URIs out of scope", counters.out_of_scope),
                     ("URIs blocked as crawler traps", counters.traps),
                     ("URIs after too many hops", counters.too_many_hops),
@@ -193,7 +193,7 @@ impl CrawlStatistics {
             stage(
                 ProcessorChain::Fetch,
                 "Quota",
-                named(&[
+                named_counters(&[
                     ("URIs over the byte limit", counters.byte_quota),
                     ("URIs over the object limit", counters.object_quota),
                     ("URIs over another limit", counters.other_quota),
@@ -202,14 +202,22 @@ impl CrawlStatistics {
             stage(
                 ProcessorChain::Fetch,
                 "Robots",
-                named(&[("URIs precluded", counters.robots)]),
+                named_counters(&[("URIs precluded", counters.robots)]),
             ),
-            stage(ProcessorChain::Fetch, "FetchDNS", counters.dns.named()),
-            stage(ProcessorChain::Fetch, "FetchHTTP", counters.http.named()),
+            stage(
+                ProcessorChain::Fetch,
+                "FetchDNS",
+                counters.dns.named_counters(),
+            ),
+            stage(
+                ProcessorChain::Fetch,
+                "FetchHTTP",
+                counters.http.named_counters(),
+            ),
             stage(
                 ProcessorChain::Disposition,
                 "Deduplication",
-                named(&[
+                named_counters(&[
                     ("duplicate URIs", counters.duplicates),
                     ("not-modified URIs", counters.not_modified),
                 ]),
@@ -217,7 +225,7 @@ impl CrawlStatistics {
             stage(
                 ProcessorChain::Disposition,
                 "Frontier",
-                named(&[
+                named_counters(&[
                     ("retries", counters.retries),
                     ("URIs deleted by the operator", counters.deleted),
                 ]),

@@ -74,7 +74,7 @@ impl Warcinfo {
         ];
         let mut block = String::new();
         let mut line = |name: &str, value: &str| {
-            let value = folded(value);
+            let value = fold_value(value);
             if !value.is_empty() {
                 // Writing to a string cannot fail.
                 let _ok = write!(block, "{name}: {value}\r\n").is_ok();
@@ -94,7 +94,7 @@ impl Warcinfo {
 }
 
 /// A value in one line: line ends and other control characters, with the blanks around them, become one blank.
-fn folded(value: &str) -> String {
+fn fold_value(value: &str) -> String {
     let breaks = |letter: char| letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}');
     let parts = value.split(breaks).map(str::trim);
     let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();

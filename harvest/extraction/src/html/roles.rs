@@ -176,7 +176,7 @@ const ROLES: [(&str, &[AttributeRole]); 43] = [
 ];
 
 /// The role of an attribute of an element; both names are in small letters.
-pub(super) fn of(element: &str, attribute: &str) -> Option<AttributeRole> {
+pub(super) fn role_of(element: &str, attribute: &str) -> Option<AttributeRole> {
     let (_, roles) = ROLES.iter().find(|(name, _)| *name == attribute)?;
     let is_of = |role: &&AttributeRole| {
         let name = role.context.split('/').next();

@@ -66,13 +66,13 @@ impl InvalidOrder {
         let key = key.map(|(key, _)| key);
         Self {
             line: span.map(|span| line(text, span.start)),
-            message: plain(error.message(), key.as_deref().unwrap_or_default()),
+            message: plain_message(error.message(), key.as_deref().unwrap_or_default()),
             key,
         }
     }
 
     /// Adds the line at which the key stands in a text. A key that is not given stands at no line.
-    pub(super) fn in_text(self, text: &str) -> Self {
+    pub(super) fn with_line(self, text: &str) -> Self {
         let place = keys(text)
             .into_iter()
             .find(|(key, _)| Some(key) == self.key.as_ref());
@@ -87,7 +87,7 @@ impl InvalidOrder {
 const LISTS: [&str; 2] = ["overlay", "credential"];
 
 /// A message of the parser in the words of people who write orders: it has the names of types in the end.
-fn plain(message: &str, key: &str) -> String {
+fn plain_message(message: &str, key: &str) -> String {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let is_list = LISTS.contains(&section);
     let is_element = rest.starts_with(|c: char| c.is_ascii_digit());

@@ -75,7 +75,7 @@ impl Overlay {
     }
 
     /// Lays what is set of the limits of queues over another one's.
-    pub(super) fn lay_over_queues(&self, below: &QueueSettings) -> QueueSettings {
+    pub(super) fn apply_to_queues(&self, below: &QueueSettings) -> QueueSettings {
         QueueSettings {
             precedence: self.precedence.unwrap_or(below.precedence),
             session_budget: self.session_budget.unwrap_or(below.session_budget),
@@ -88,7 +88,7 @@ impl Overlay {
     }
 
     /// Lays what is set of the politeness over another one.
-    pub(super) fn lay_over(&self, below: Politeness) -> Politeness {
+    pub(super) fn apply_to_politeness(&self, below: Politeness) -> Politeness {
         let or = |own: Option<Period>, below| own.map_or(below, Period::duration);
         let bandwidth = self.max_bandwidth.map(ByteSize::bytes);
         Politeness {

@@ -83,7 +83,7 @@ impl CrawlOrder {
         let root = root.and_then(|name| Url::parse(&format!("http://{name}/")).ok());
         let overlays = root.iter().flat_map(|root| self.overlays_for(root));
         let queues = overlays.fold(self.queues.clone(), |below, overlay| {
-            overlay.lay_over_queues(&below)
+            overlay.apply_to_queues(&below)
         });
         let (quota, budget) = if queues.objects_by_quota {
             (queues.max_objects, None)
@@ -121,7 +121,9 @@ impl CrawlOrder {
             max_bytes_per_second: settings.max_bandwidth.map(ByteSize::bytes),
         };
         let overlays = self.overlays_for(url);
-        overlays.fold(politeness, |below, overlay| overlay.lay_over(below))
+        overlays.fold(politeness, |below, overlay| {
+            overlay.apply_to_politeness(below)
+        })
     }
 
     /// Whether robots.txt excludes anything for a URI, overlays included.

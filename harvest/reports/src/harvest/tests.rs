@@ -143,7 +143,7 @@ fn domains_are_in_unicode() {
         .map(|(domain, report)| (domain, report.objects))
         .collect();
     assert_eq!(found, [("b\u{f8}rn.dk", 2)]);
-    assert_eq!(harvest.without_domain(), 2);
+    assert_eq!(harvest.lines_without_domain(), 2);
 }
 
 /// Fails if a crawl that did not end by itself is taken for complete.

@@ -367,14 +367,14 @@ fn reports_have_names_of_reports() {
     ];
     for name in reports.iter().map(|(name, _)| *name).chain(others) {
         assert_eq!(
-            MetadataSection::of_name(name),
+            MetadataSection::from_file_name(name),
             Some(MetadataSection::Reports),
             "{name}"
         );
     }
     let progress = crate::progress::FILE_NAME;
     assert_eq!(
-        MetadataSection::of_name(progress),
+        MetadataSection::from_file_name(progress),
         Some(MetadataSection::Logs)
     );
 }

@@ -21,7 +21,7 @@ pub enum MetadataSection {
 impl MetadataSection {
     /// The section of a file of the crawl: `*-report.txt`, then `*.log` and `*.out`, then `*.xml`, `*.cxml` and `*.txt`. `None` for
     /// other files, which are not documented.
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn from_file_name(name: &str) -> Option<Self> {
         if name.ends_with("-report.txt") {
             return Some(Self::Reports);
         }
@@ -76,8 +76,8 @@ impl JobIdentity {
     /// The URI of the record of a file of the crawl.
     pub fn document_uri(&self, section: MetadataSection, name: &str) -> String {
         let (harvest, job) = (self.harvest_id, self.job_id);
-        let version = encoded(CRAWLER_VERSION);
-        let path = format!("{}/{}", section.path(), encoded(name));
+        let version = percent_encode(CRAWLER_VERSION);
+        let path = format!("{}/{}", section.path(), percent_encode(name));
         let query = format!("heritrixVersion={version}&harvestid={harvest}&jobid={job}");
         self.uri(&path, &query)
     }
@@ -101,7 +101,7 @@ impl JobIdentity {
     }
 
     fn index(&self, name: &str, major: u8, file: &str) -> String {
-        let (harvest, job, file) = (self.harvest_id, self.job_id, encoded(file));
+        let (harvest, job, file) = (self.harvest_id, self.job_id, percent_encode(file));
         let query = format!(
             "majorversion={major}&minorversion=0&harvestid={harvest}&jobid={job}&filename={file}"
         );
@@ -111,7 +111,7 @@ impl JobIdentity {
     fn uri(&self, path: &str, query: &str) -> String {
         format!(
             "metadata://{}/crawl/{path}?{query}",
-            encoded(&self.organization)
+            percent_encode(&self.organization)
         )
     }
 }
@@ -122,7 +122,7 @@ fn extension(name: &str) -> Option<&str> {
 }
 
 /// A name as a part of a URI: everything but the unreserved characters (RFC 3986 §2.3) is encoded.
-fn encoded(name: &str) -> String {
+fn percent_encode(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -204,7 +204,7 @@ mod tests {
             ("frontier.recover.gz", None),
             ("credentials", None),
         ] {
-            let section = MetadataSection::of_name(name);
+            let section = MetadataSection::from_file_name(name);
             let found = section.map(|section| (section, section.media_type(name)));
             assert_eq!(found, expected, "{name}");
         }
