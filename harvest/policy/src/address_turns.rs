@@ -29,7 +29,7 @@ pub struct AddressTurns {
 }
 
 impl AddressTurns {
-    /// No requests yet; each address will have at most `connections` of them at a time.
+    /// Makes turns without requests; each address will have at most `connections` of them at a time.
     pub fn new(connections: u32) -> Self {
         Self {
             connections: connections.max(1),
@@ -38,7 +38,7 @@ impl AddressTurns {
         }
     }
 
-    /// Asks for a request to an address. Whether it may go now, and counts as under way; else its ticket comes up later.
+    /// Asks for a request to an address. Returns whether it may go now, and counts as under way; else its ticket comes up later.
     pub fn ask(&mut self, address: IpAddr, ticket: RequestTicket, now: Moment) -> bool {
         let connections = self.connections;
         let state = self.addresses.entry(address).or_default();
@@ -54,7 +54,7 @@ impl AddressTurns {
         is_free
     }
 
-    /// A request to an address has ended; the address rests until a moment.
+    /// Takes note that a request to an address has ended; the address rests until a moment.
     pub fn end_request(&mut self, address: IpAddr, rests_until: Moment) {
         let Some(state) = self.addresses.get_mut(&address) else {
             return;
@@ -65,7 +65,7 @@ impl AddressTurns {
         self.resting.insert((state.rests_until, address));
     }
 
-    /// Gives the tickets that may go now; they count as under way.
+    /// Returns the tickets that may go now; they count as under way.
     pub fn take_due(&mut self, now: Moment) -> Vec<(RequestTicket, IpAddr)> {
         let mut due = Vec::new();
         while let Some((moment, address)) = self.resting.first().copied() {
@@ -90,18 +90,18 @@ impl AddressTurns {
         due
     }
 
-    /// The moment at which tickets may come up; `None` before a request ends.
+    /// Returns the moment at which tickets may come up; `None` before a request ends.
     pub fn next_due(&self) -> Option<Moment> {
         self.resting.first().map(|(moment, _)| *moment)
     }
 
-    /// The number of tickets that wait for one address.
+    /// Returns the number of tickets that wait for one address.
     pub fn waiting_at(&self, address: IpAddr) -> usize {
         let state = self.addresses.get(&address);
         state.map_or(0, |state| state.waiting.len())
     }
 
-    /// The number of tickets that wait.
+    /// Returns the number of tickets that wait.
     pub fn waiting(&self) -> usize {
         self.addresses
             .values()

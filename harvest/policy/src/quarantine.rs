@@ -105,7 +105,8 @@ pub enum ResponseContent {
 }
 
 impl Quarantine {
-    /// No patterns. `after_pages`: the pages that repeat themselves until a pattern is put under quarantine, 0 for never.
+    /// Makes a quarantine without patterns. `after_pages`: the pages that repeat themselves until a pattern is put under
+    /// quarantine, 0 for never.
     pub fn new(after_pages: u32) -> Self {
         Self {
             after_pages,
@@ -116,7 +117,7 @@ impl Quarantine {
         }
     }
 
-    /// The name of the pattern under quarantine that holds a URI back.
+    /// Returns the name of the pattern under quarantine that holds a URI back.
     pub fn holding_pattern(&self, url: &Url) -> Option<&str> {
         if self.held.is_empty() {
             return None;
@@ -193,12 +194,12 @@ impl Quarantine {
         self.held.insert(name.to_owned());
     }
 
-    /// The patterns under quarantine, sorted.
+    /// Returns the patterns under quarantine, sorted.
     pub fn held_patterns(&self) -> impl Iterator<Item = &str> {
         self.held.iter().map(String::as_str)
     }
 
-    /// The patterns that were freed, sorted.
+    /// Returns the patterns that were freed, sorted.
     pub fn freed_patterns(&self) -> impl Iterator<Item = &str> {
         self.freed.iter().map(String::as_str)
     }

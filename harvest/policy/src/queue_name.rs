@@ -34,7 +34,7 @@ pub enum QueueKind {
     Host,
 }
 
-/// How queues get their names.
+/// The rule by which queues get their names.
 #[derive(Clone, Debug, Default)]
 pub struct QueueNaming {
     /// The part that names a queue.
@@ -44,7 +44,7 @@ pub struct QueueNaming {
 }
 
 impl QueueNaming {
-    /// The name of the queue of a URI that was found from `seed`: the scheme, if it has no host.
+    /// Returns the name of the queue of a URI that was found from `seed`: the scheme, if it has no host.
     pub fn name(&self, url: &Url, seed: &Url) -> String {
         let name = match self.kind {
             QueueKind::Domain => host(url).map(|host| self.suffixes.domain(host)),
@@ -55,7 +55,7 @@ impl QueueNaming {
     }
 }
 
-/// The host of a URI without the dot of the root at its end; of a `dns:` URI (RFC 4501) the name that is asked for.
+/// Returns the host of a URI without the dot of the root at its end; of a `dns:` URI (RFC 4501) the name that is asked for.
 fn host(url: &Url) -> Option<&str> {
     let host = match url.scheme() {
         "dns" => url.path().rsplit('/').next()?,

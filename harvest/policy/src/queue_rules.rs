@@ -21,19 +21,19 @@ impl fmt::Debug for QueueRules {
 }
 
 impl QueueRules {
-    /// Rules that a function of the name of a queue makes.
+    /// Makes rules of a function of the name of a queue.
     pub fn new(limits: impl Fn(&str) -> QueueLimits + Send + Sync + 'static) -> Self {
         Self(Arc::new(limits))
     }
 
-    /// The limits of the queue of a name.
+    /// Returns the limits of the queue of a name.
     pub fn limits_of(&self, queue: &str) -> QueueLimits {
         (self.0)(queue)
     }
 }
 
 impl From<QueueLimits> for QueueRules {
-    /// The same limits for all queues.
+    /// Returns the same limits for all queues.
     fn from(limits: QueueLimits) -> Self {
         Self::new(move |_| limits)
     }

@@ -37,7 +37,7 @@ pub enum RejectionRule {
     Expression(TrapExpression),
 }
 
-/// Why a text is no rule.
+/// The reason why a text is no rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRejection {
     /// It is no expression either.
@@ -128,7 +128,7 @@ impl Rejections {
         Ok(())
     }
 
-    /// Whether a rule covers a URI.
+    /// Returns whether a rule covers a URI.
     pub fn covers(&self, url: &Url) -> bool {
         (self.has_prefix && self.prefixes.covers(url))
             || (!self.compiled.is_empty() && self.compiled.catches(url.as_str()))

@@ -59,7 +59,7 @@ pub struct ScopeDecision {
 }
 
 impl ScopeDecision {
-    /// Whether the URI belongs to the crawl.
+    /// Returns whether the URI belongs to the crawl.
     pub const fn is_accepted(self) -> bool {
         match self.rule {
             ScopeRule::AcceptedPrefix | ScopeRule::PartOfPage | ScopeRule::Prerequisite => true,
@@ -118,7 +118,7 @@ pub struct ScopeOverlay {
 }
 
 impl Default for Scope {
-    /// No prefixes, and the limits of Heritrix.
+    /// Returns a scope without prefixes, with the limits of Heritrix.
     fn default() -> Self {
         Self {
             accepted: SurtPrefixes::default(),
@@ -182,7 +182,7 @@ impl Scope {
         ScopeDecision { rule }
     }
 
-    /// The overlays that cover a URI, in their order.
+    /// Returns the overlays that cover a URI, in their order.
     fn overlays_for(&self, url: &Url) -> Vec<&ScopeOverlay> {
         if self.overlays.is_empty() {
             return Vec::new();
@@ -196,7 +196,7 @@ impl Scope {
     }
 }
 
-/// Whether the hops behind the last page are few enough for a URI to be a part of it.
+/// Returns whether the hops behind the last page are few enough for a URI to be a part of it.
 fn is_part_of_page(hops: &HopPath, most: usize, most_speculative: usize) -> bool {
     let within = hops.within_page();
     let count = |counts: fn(&Hop) -> bool| within.iter().filter(|hop| counts(hop)).count();
@@ -205,13 +205,13 @@ fn is_part_of_page(hops: &HopPath, most: usize, most_speculative: usize) -> bool
         && count(|hop| *hop == Hop::Speculative) <= most_speculative
 }
 
-/// The segments of a path that say something: empty ones at its ends are left out.
+/// Returns the segments of a path that say something: empty ones at its ends are left out.
 fn segments(path: &str) -> impl Iterator<Item = &str> {
     path.trim_matches('/').split('/')
 }
 
-/// How often the same segments stand behind each other at most: 3 in `/a/x/y/x/y/x/y`. The last segment is a file and does
-/// not count, as in Heritrix' `.*?/(.*?/)\1{2,}.*`.
+/// Returns how often the same segments stand behind each other at most: 3 in `/a/x/y/x/y/x/y`. The last segment is a file and
+/// does not count, as in Heritrix' `.*?/(.*?/)\1{2,}.*`.
 fn repeat_count(path: &str) -> usize {
     let Some((directories, _)) = path.rsplit_once('/') else {
         return 0;

@@ -52,27 +52,27 @@ impl FetchStatus {
     /// The rules of the host's robots.txt exclude it.
     pub const ROBOTS_PRECLUDED: Self = Self(-9998);
 
-    /// The status of an HTTP response.
+    /// Returns the status of an HTTP response.
     pub const fn from_http(status: u16) -> Self {
         Self(status as i32)
     }
 
-    /// The status that a crawl log names by this number.
+    /// Returns the status that a crawl log names by this number.
     pub const fn from_number(number: i32) -> Self {
         Self(number)
     }
 
-    /// The number in the crawl log.
+    /// Returns the number in the crawl log.
     pub const fn number(self) -> i32 {
         self.0
     }
 
-    /// Whether something was fetched: any response of the host, a 404 as well.
+    /// Returns whether something was fetched: any response of the host, a 404 as well.
     pub const fn is_success(self) -> bool {
         self.0 > 0
     }
 
-    /// Whether the URI was left out before a connection was thought of: out of scope, a quota, a trap, robots.txt.
+    /// Returns whether the URI was left out before a connection was thought of: out of scope, a quota, a trap, robots.txt.
     pub const fn is_disregarded(self) -> bool {
         matches!(
             self,
@@ -88,7 +88,7 @@ impl FetchStatus {
         )
     }
 
-    /// The status in words, as a clause that follows the name of a URI and a colon.
+    /// Returns the status in words, as a clause that follows the name of a URI and a colon.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::DNS_FAILED => "no name server answers for its host",
@@ -116,7 +116,7 @@ impl FetchStatus {
         }
     }
 
-    /// Whether it counts as a failure of the URI.
+    /// Returns whether it counts as a failure of the URI.
     pub const fn is_failure(self) -> bool {
         self.0 < 0 && !self.is_disregarded() && !matches!(self, Self::DEFERRED)
     }
@@ -128,7 +128,7 @@ impl fmt::Display for FetchStatus {
     }
 }
 
-/// When a URI is tried again after it failed.
+/// The rules by which a URI is tried again after it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryRules {
     /// The most tries of one URI, the first one included.
@@ -140,7 +140,7 @@ pub struct RetryRules {
 }
 
 impl Default for RetryRules {
-    /// 30 tries, 15 minutes apart, as in Heritrix; up to a day where the host says so itself.
+    /// Returns 30 tries, 15 minutes apart, as in Heritrix; up to a day where the host says so itself.
     fn default() -> Self {
         Self {
             max_tries: 30,

@@ -19,7 +19,7 @@ const LONGEST: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrapExpression(String);
 
-/// Why an expression is refused.
+/// The reason why an expression is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTrapExpression {
     /// It breaks the syntax.
@@ -27,7 +27,7 @@ pub enum InvalidTrapExpression {
     Syntax {
         /// The text.
         text: String,
-        /// How it breaks the syntax.
+        /// The mistake in the syntax.
         why: String,
     },
     /// It is longer than an expression may be.
@@ -73,7 +73,7 @@ pub struct TrapList {
     set: RegexSet,
 }
 
-/// Why a list of crawler traps is refused.
+/// The reason why a list of crawler traps is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTrap {
     /// A line is no expression.
@@ -120,23 +120,23 @@ impl TrapList {
         set.map_or(Err(InvalidTrap::Large), |set| Ok(Self { set }))
     }
 
-    /// Whether a URI is a trap.
+    /// Returns whether a URI is a trap.
     pub fn catches(&self, uri: &str) -> bool {
         self.set.is_match(uri)
     }
 
-    /// The number of expressions.
+    /// Returns the number of expressions.
     pub fn len(&self) -> usize {
         self.set.len()
     }
 
-    /// Whether there is no expression.
+    /// Returns whether there is no expression.
     pub fn is_empty(&self) -> bool {
         self.set.is_empty()
     }
 }
 
-/// The reason without the picture of the expression, in one line.
+/// Returns the reason without the picture of the expression, in one line.
 fn reason(error: &regex_syntax::Error) -> String {
     match error {
         regex_syntax::Error::Parse(error) => error.kind().to_string(),

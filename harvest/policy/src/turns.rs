@@ -13,7 +13,7 @@ use crate::account::QueueStanding;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueNumber(pub u32);
 
-/// A moment of a crawl: the time since its begin.
+/// A moment of a crawl: the time since its start.
 pub type Moment = Duration;
 
 /// The state of a queue.
@@ -70,7 +70,7 @@ pub struct QueueTurns {
 }
 
 impl QueueTurns {
-    /// No queues yet; each will have at most `connections` requests at a time.
+    /// Makes turns without queues; each will have at most `connections` requests at a time.
     pub fn new(connections: u32) -> Self {
         Self {
             connections: connections.max(1),
@@ -78,8 +78,8 @@ impl QueueTurns {
         }
     }
 
-    /// A queue has a URI that nobody fetches yet. It waits for its turn if it is new or was exhausted; the smaller its
-    /// `precedence`, the sooner.
+    /// Notes that a queue has a URI that nobody fetches yet. The queue waits for its turn if it is new or was exhausted; the
+    /// smaller its `precedence`, the sooner.
     pub fn add_uri(&mut self, number: QueueNumber, precedence: u8) {
         let queue = self.queues.entry(number).or_insert(Queue {
             state: QueueState::Exhausted,
@@ -103,7 +103,7 @@ impl QueueTurns {
         }
     }
 
-    /// Gives the queue whose turn it is.
+    /// Returns the queue whose turn it is.
     pub fn next(&mut self, now: Moment) -> QueueTurn {
         self.wake(now);
         if self.ready.is_empty() {
@@ -124,8 +124,8 @@ impl QueueTurns {
         }
     }
 
-    /// The URI of a turn was taken out of its queue. `has_more`: the queue has others, of which one may go over another
-    /// connection.
+    /// Notes that the URI of a turn was taken out of its queue. `has_more`: the queue has others, of which one may go over
+    /// another connection.
     pub fn take_uri(&mut self, number: QueueNumber, has_more: bool) {
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.has_more = has_more;
@@ -133,7 +133,7 @@ impl QueueTurns {
         self.update_state(number);
     }
 
-    /// A fetch of a turn has ended. The queue rests until `rests_until`; `standing` says whether it may go on.
+    /// Takes note that a fetch of a turn has ended. The queue rests until `rests_until`; `standing` says whether it may go on.
     /// `has_more`: it has URIs that nobody fetches yet.
     pub fn end_fetch(
         &mut self,
@@ -163,7 +163,7 @@ impl QueueTurns {
         }
     }
 
-    /// The turn of a queue is put off: its host or its address rests until this moment, for another queue's sake.
+    /// Puts off the turn of a queue: its host or its address rests until this moment, for another queue's sake.
     pub fn put_off(&mut self, number: QueueNumber, until: Moment) {
         let Some(queue) = self
             .queues
@@ -178,7 +178,7 @@ impl QueueTurns {
         self.update_state(number);
     }
 
-    /// A queue that is not in process rests until a moment: it was put off before the crawl was gone on with.
+    /// Lets a queue that is not in process rest until a moment: it was put off before the crawl was resumed.
     pub fn set_rest(&mut self, number: QueueNumber, until: Moment) {
         let Some(queue) = self.queues.get_mut(&number) else {
             return;
@@ -194,7 +194,7 @@ impl QueueTurns {
         }
     }
 
-    /// A queue may fetch nothing more, until [`QueueTurns::revive`].
+    /// Retires a queue: it may fetch nothing more, until [`QueueTurns::revive`].
     pub fn retire(&mut self, number: QueueNumber) {
         self.stop_waiting(number);
         if let Some(queue) = self.queues.get_mut(&number) {
@@ -202,7 +202,7 @@ impl QueueTurns {
         }
     }
 
-    /// A retired queue may go on: its budget was raised.
+    /// Lets a retired queue go on: its budget was raised.
     pub fn revive(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(&number) else {
             return;
@@ -213,23 +213,23 @@ impl QueueTurns {
         }
     }
 
-    /// The state of a queue; `None` of one that never had a URI.
+    /// Returns the state of a queue; `None` of one that never had a URI.
     pub fn state(&self, number: QueueNumber) -> Option<QueueState> {
         self.queues.get(&number).map(|queue| queue.state)
     }
 
-    /// The moment until which a queue rests, whatever its state is.
+    /// Returns the moment until which a queue rests, whatever its state is.
     pub fn rests_until(&self, number: QueueNumber) -> Moment {
         let queue = self.queues.get(&number);
         queue.map_or(Moment::ZERO, |queue| queue.rests_until)
     }
 
-    /// The number of fetches under way.
+    /// Returns the number of fetches under way.
     pub fn in_process(&self) -> usize {
         self.in_process
     }
 
-    /// The number of queues that have their turns: those that are ready or rest, and those with a fetch under way.
+    /// Returns the number of queues that have their turns: those that are ready or rest, and those with a fetch under way.
     pub fn active(&self) -> usize {
         self.ready.len() + self.snoozed.len() + self.in_process
     }
@@ -272,7 +272,7 @@ impl QueueTurns {
         self.set(number, state);
     }
 
-    /// Lets a queue wait behind the others of its precedence.
+    /// Puts a queue behind the others of its precedence.
     fn wait_behind(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get(&number).copied() else {
             return;

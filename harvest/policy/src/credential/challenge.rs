@@ -60,7 +60,7 @@ fn schemes(field: &str) -> Vec<AuthScheme> {
     }
 }
 
-/// The value of a quoted string without its first quotation mark, and the text behind it.
+/// Returns the value of a quoted string without its first quotation mark, and the text behind it.
 fn unquote(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut is_escaped = false;
@@ -78,7 +78,7 @@ fn unquote(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// The challenge of a scheme; `None` if it is not known, or cannot be answered.
+/// Returns the challenge of a scheme; `None` if it is not known, or cannot be answered.
 fn challenge(scheme: &AuthScheme) -> Option<Challenge> {
     let parameter = |name: &str| {
         let mut found = scheme.parameters.iter().filter(|(own, _)| own == name);
@@ -121,7 +121,7 @@ fn challenge(scheme: &AuthScheme) -> Option<Challenge> {
     }
 }
 
-/// The algorithm of a name; `None` if it is not known.
+/// Returns the algorithm of a name; `None` if it is not known.
 fn algorithm(name: Option<&str>) -> Option<DigestAlgorithm> {
     let (hash, is_session) = match name.unwrap_or("MD5").to_ascii_lowercase().as_str() {
         "md5" => (DigestHash::Md5, false),

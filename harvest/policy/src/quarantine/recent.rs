@@ -14,7 +14,7 @@ pub(super) struct RecentMap<V> {
 }
 
 impl<V: Default> RecentMap<V> {
-    /// No values; there will never be more than twice `capacity`.
+    /// Makes a map without values; there will never be more than twice `capacity`.
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             young: HashMap::new(),
@@ -23,7 +23,7 @@ impl<V: Default> RecentMap<V> {
         }
     }
 
-    /// The value of a number; a new one if it has none.
+    /// Returns the value of a number; a new one if it has none.
     pub(super) fn entry(&mut self, key: u64) -> &mut V {
         let renewed = self.old.remove(&key);
         if self.young.len() >= self.capacity && !self.young.contains_key(&key) {
