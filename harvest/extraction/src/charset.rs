@@ -14,7 +14,7 @@ use crate::kind::DocumentKind;
 use crate::source::read_buffered;
 use crate::{FetchedDocument, annotation};
 
-/// How far into a document its own declaration may stand (HTML Standard, "prescan a byte stream").
+/// The bytes of a document within which its own declaration may stand (HTML Standard, "prescan a byte stream").
 const PRESCAN: usize = 1024;
 
 /// The size of a piece of decoded text.
@@ -79,12 +79,12 @@ impl DocumentCharset {
     }
 }
 
-/// The encoding of a label; of those that are dangerous to decode, none.
+/// Returns the encoding of a label; of those that are dangerous to decode, none.
 fn encoding_for_label(label: &str) -> Option<&'static Encoding> {
     Encoding::for_label_no_replacement(label.trim().as_bytes())
 }
 
-/// The label of the charset that a document says it is in.
+/// Returns the label of the charset that a document says it is in.
 fn declared_label(kind: DocumentKind, start: &str) -> Option<&str> {
     match kind {
         DocumentKind::Css => {
@@ -101,7 +101,7 @@ fn declared_label(kind: DocumentKind, start: &str) -> Option<&str> {
     }
 }
 
-/// The encoding of a label within a document. One whose label can be read in ASCII is not in UTF-16.
+/// Returns the encoding of a label within a document. One whose label can be read in ASCII is not in UTF-16.
 fn own_encoding(label: &str) -> Option<&'static Encoding> {
     let found = encoding_for_label(label)?;
     Some(if found == UTF_16BE || found == UTF_16LE {
@@ -113,7 +113,7 @@ fn own_encoding(label: &str) -> Option<&'static Encoding> {
     })
 }
 
-/// The label in `<?xml version="1.0" encoding="…"?>`.
+/// Returns the label in `<?xml version="1.0" encoding="…"?>`.
 fn xml_label(start: &str) -> Option<&str> {
     let (declaration, _) = start.trim_start().strip_prefix("<?xml")?.split_once("?>")?;
     let (_, value) = declaration.split_once("encoding")?;
@@ -122,7 +122,7 @@ fn xml_label(start: &str) -> Option<&str> {
     value.get(1..)?.split(quote).next()
 }
 
-/// The label of the first `meta` element that has one, outside of comments.
+/// Returns the label of the first `meta` element that has one, outside of comments.
 fn meta_label(start: &str) -> Option<&str> {
     let mut rest = start;
     loop {
@@ -144,7 +144,7 @@ fn meta_label(start: &str) -> Option<&str> {
     }
 }
 
-/// The label behind `charset=` in a tag.
+/// Returns the label behind `charset=` in a tag.
 fn charset_in(tag: &str) -> Option<&str> {
     const NAME: &str = "charset";
     let at = tag
@@ -158,7 +158,7 @@ fn charset_in(tag: &str) -> Option<&str> {
     value.split(is_end).next().filter(|label| !label.is_empty())
 }
 
-/// The charset that fits the bytes: UTF-8 if they can be that, or else what a detector makes of them and of the country.
+/// Returns the charset that fits the bytes: UTF-8 if they can be that, or else what a detector makes of them and of the country.
 fn guess(url: &Url, start: &[u8]) -> &'static Encoding {
     match str::from_utf8(start) {
         Ok(_) => return UTF_8,
@@ -180,7 +180,7 @@ fn guess(url: &Url, start: &[u8]) -> &'static Encoding {
     )
 }
 
-/// Reads bytes of a charset as UTF-8, without their byte order mark. What cannot be decoded is read as U+FFFD.
+/// A reader of the bytes of a charset as UTF-8, without their byte order mark. What cannot be decoded is read as U+FFFD.
 pub(crate) struct Utf8Reader<R> {
     inner: R,
     decoder: Decoder,

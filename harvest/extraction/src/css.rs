@@ -30,7 +30,7 @@ enum CssRule {
 }
 
 impl CssRule {
-    /// The rule that begins behind an `@`.
+    /// Returns the rule that begins behind an `@`.
     fn at_rule(text: &str) -> Self {
         let is = |name: &str| starts_with(text, name);
         if is("import") {
@@ -52,7 +52,7 @@ struct CssScanner<'a> {
 }
 
 impl<'a> CssScanner<'a> {
-    /// Goes on to the next token of interest: its URL, still with its escapes, or an empty text. `None` at the end.
+    /// Moves on to the next token of interest, and returns its URL, still with its escapes, or an empty text. `None` at the end.
     fn next_reference(&mut self) -> Option<&'a str> {
         let stops = |byte: u8| {
             matches!(
@@ -108,7 +108,7 @@ impl<'a> CssScanner<'a> {
         Some("")
     }
 
-    /// The string that ends with this quote; empty if a line ends it, `None` if nothing does.
+    /// Returns the string that ends with this quote; empty if a line ends it, `None` if nothing does.
     fn string(&mut self, quote: u8) -> Option<&'a str> {
         let text = self.rest;
         let mut is_escaped = false;
@@ -130,7 +130,7 @@ impl<'a> CssScanner<'a> {
         None
     }
 
-    /// The URL behind `url(`, with quotation marks or without; empty if it is bad, `None` if nothing ends it.
+    /// Returns the URL behind `url(`, with quotation marks or without; empty if it is bad, `None` if nothing ends it.
     fn url(&mut self) -> Option<&'a str> {
         self.rest = self.rest.trim_ascii_start();
         let url = if let quote @ (b'"' | b'\'') = self.rest.as_bytes().first()? {
@@ -149,7 +149,7 @@ impl<'a> CssScanner<'a> {
     }
 }
 
-/// Where the first byte stands that is wanted and not escaped.
+/// Returns the place of the first byte that is wanted and not escaped.
 fn find_unescaped(text: &str, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|byte| {
@@ -159,8 +159,8 @@ fn find_unescaped(text: &str, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     })
 }
 
-/// Whether a URL without quotation marks has a character in it that it must not have. The blank that ends the digits of an
-/// escape may be there.
+/// Returns whether a URL without quotation marks has a character in it that it must not have. The blank that ends the digits of
+/// an escape may be there.
 fn is_bad(url: &str) -> bool {
     let mut rest = url;
     while let Some((before, behind)) = rest.split_once('\\') {
@@ -182,7 +182,7 @@ fn starts_with(text: &str, name: &str) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(name))
 }
 
-/// Whether a text ends with the name of a function, in any case; a vendor's prefix may stand before it.
+/// Returns whether a text ends with the name of a function, in any case; a vendor's prefix may stand before it.
 fn ends_with_name(text: &str, name: &str) -> bool {
     let Some(start) = text.len().checked_sub(name.len()) else {
         return false;
@@ -194,7 +194,7 @@ fn ends_with_name(text: &str, name: &str) -> bool {
     is_it && before.is_none_or(|c| !c.is_alphanumeric() && c != '_')
 }
 
-/// The character that is escaped at the begin of a text, if one is, and what follows it.
+/// Returns the character that is escaped at the start of a text, if one is, and what follows it.
 fn unescape_one(text: &str) -> (Option<char>, &str) {
     let digits = text.bytes().take(6).take_while(u8::is_ascii_hexdigit);
     let (number, next) = text.split_at(digits.count());
@@ -213,7 +213,7 @@ fn unescape_one(text: &str) -> (Option<char>, &str) {
     }
 }
 
-/// The text without its escapes: `\` with up to six hexadecimal digits, with a line end, or with any character.
+/// Returns the text without its escapes: `\` with up to six hexadecimal digits, with a line end, or with any character.
 fn unescape(text: &str) -> Cow<'_, str> {
     if text.len() > MAX_REFERENCE || !text.contains('\\') {
         return Cow::Borrowed(text);

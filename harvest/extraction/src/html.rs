@@ -280,7 +280,7 @@ impl<'p, 'd> PageParser<'p, 'd> {
     }
 }
 
-/// The value of an attribute with its character references replaced.
+/// Returns the value of an attribute with its character references replaced.
 fn value(element: &Element<'_, '_>, name: &str) -> Option<String> {
     let value = element.get_attribute(name)?;
     Some(match entities::decode(&value) {
@@ -289,7 +289,7 @@ fn value(element: &Element<'_, '_>, name: &str) -> Option<String> {
     })
 }
 
-/// The script of a `javascript:` URL.
+/// Returns the script of a `javascript:` URL.
 fn javascript_code(reference: &str) -> Option<&str> {
     const SCHEME: &str = "javascript:";
     let reference = reference.trim_start();
@@ -299,7 +299,7 @@ fn javascript_code(reference: &str) -> Option<&str> {
         .then(|| reference.get(SCHEME.len()..))?
 }
 
-/// Whether the text of a `script` element of a type is a script or JSON; templates are neither.
+/// Returns whether the text of a `script` element of a type is a script or JSON; templates are neither.
 fn is_script(media: &str) -> bool {
     let media = media.split(';').next().unwrap_or_default().trim();
     let media = media.to_ascii_lowercase();

@@ -68,7 +68,7 @@ pub struct FetchedDocument<'a> {
 }
 
 impl<'a> FetchedDocument<'a> {
-    /// The document at a URL of which nothing else is known.
+    /// Returns the document at a URL of which nothing else is known.
     pub const fn new(url: &'a Url) -> Self {
         Self {
             url,
@@ -78,13 +78,13 @@ impl<'a> FetchedDocument<'a> {
         }
     }
 
-    /// The value of a header field, where it is text.
+    /// Returns the value of a header field, where it is text.
     fn field(&self, name: &'static str) -> Option<&'a [u8]> {
         self.head?.all(name).next()
     }
 }
 
-/// How much of a document is read, and how much is kept.
+/// The limits of what is read of a document, and of what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtractionLimits {
     /// The most links of one document (Heritrix' `maxOutlinks`). The others are counted.
@@ -98,7 +98,7 @@ pub struct ExtractionLimits {
 }
 
 impl Default for ExtractionLimits {
-    /// 6000 links, 50 000 of a sitemap, 64 MiB, 8 MiB at once.
+    /// Returns 6000 links, 50 000 of a sitemap, 64 MiB, 8 MiB at once.
     fn default() -> Self {
         Self {
             max_links: 6000,
@@ -114,9 +114,9 @@ impl Default for ExtractionLimits {
 pub struct Link {
     /// The URL, absolute and without a fragment; its scheme is `http`, `https` or `ftp`.
     pub url: Url,
-    /// How the document leads to it.
+    /// The hop by which the document leads to it.
     pub hop: Hop,
-    /// Where it stands, as Heritrix writes it into `outlink` fields: `a/@href`, `=JS_MISC`, `Location:`.
+    /// The place where it stands, as Heritrix writes it into `outlink` fields: `a/@href`, `=JS_MISC`, `Location:`.
     pub context: &'static str,
 }
 
@@ -256,13 +256,13 @@ impl<'a> SniffedBody<'a> {
         }
     }
 
-    /// All bytes, the first ones again.
+    /// Returns all bytes, the first ones again.
     fn bytes(self) -> impl BufRead + use<'a> {
         Cursor::new(self.start).chain(self.rest)
     }
 }
 
-/// The first content encoding that cannot be undone.
+/// Returns the first content encoding that cannot be undone.
 fn unknown_coding(head: &Head) -> Option<&[u8]> {
     let is_plain =
         |name: &[u8]| name.eq_ignore_ascii_case(b"identity") || name.eq_ignore_ascii_case(b"none");
@@ -270,7 +270,7 @@ fn unknown_coding(head: &Head) -> Option<&[u8]> {
         .find(|name| !is_plain(name) && Coding::from_name(name).is_none())
 }
 
-/// An annotation with a name that a document gave: at most 40 bytes, nothing that the crawl log could take for its own.
+/// Returns an annotation with a name that a document gave: at most 40 bytes, nothing that the crawl log could take for its own.
 fn annotation(name: &str, value: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:+".contains(byte);
     let value = value.iter().copied().filter(is_plain).take(40);

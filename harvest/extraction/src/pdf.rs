@@ -14,7 +14,7 @@ use crate::ExtractionLimits;
 use crate::outlinks::{MAX_REFERENCE, Outlinks};
 use crate::source::{ReadEnd, read_up_to};
 
-/// How far before a stream its dictionary is looked for.
+/// The bytes before a stream in which its dictionary is looked for.
 const DICTIONARY: usize = 2048;
 
 /// Adds the links of a file: those of plain objects first.
@@ -50,7 +50,7 @@ pub(crate) fn links(
     }
 }
 
-/// The bytes behind the keyword `stream`, if they are a compressed object stream.
+/// Returns the bytes behind the keyword `stream`, if they are a compressed object stream.
 fn object_stream(bytes: &[u8], keyword: usize) -> Option<&[u8]> {
     let before = bytes.get(keyword.saturating_sub(DICTIONARY)..keyword)?;
     let begins = memmem::rfind(before, b"obj")?;
@@ -95,7 +95,7 @@ fn uris(bytes: &[u8], outlinks: &mut Outlinks<'_>) {
     }
 }
 
-/// A string in parentheses, which may nest, with its escapes undone, and the bytes behind it; `None` if it is cut.
+/// Returns a string in parentheses, which may nest, with its escapes undone, and the bytes behind it; `None` if it is cut.
 fn literal(text: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
     let mut string = Vec::new();
     let mut depth = 0_usize;
@@ -131,7 +131,7 @@ fn literal(text: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
     (None, rest)
 }
 
-/// A string of hexadecimal digits, among blanks, and the bytes behind it; `None` if it is cut or has anything else.
+/// Returns a string of hexadecimal digits, among blanks, and the bytes behind it; `None` if it is cut or has anything else.
 fn hexadecimal(text: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
     let Some(end) = memchr::memchr(b'>', text) else {
         return (None, &[]);

@@ -5,10 +5,10 @@
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 
-/// How many bytes are looked at before it is decided what a document is.
+/// The bytes that are looked at before the kind of a document is decided.
 const START: u64 = 16 << 10;
 
-/// Why a document was not read to its end.
+/// The reason why a document was not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadEnd {
     /// It has more bytes than are read.
@@ -22,7 +22,7 @@ pub(crate) enum ReadEnd {
 }
 
 impl ReadEnd {
-    /// The word of it in an annotation.
+    /// Returns the word of it in an annotation.
     pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::Length => "length",
@@ -33,7 +33,7 @@ impl ReadEnd {
     }
 }
 
-/// Reads up to a number of bytes, and ends where the reader fails.
+/// A reader of up to a number of bytes, which ends where the reader below it fails.
 #[derive(Debug)]
 pub(crate) struct BoundedReader<'a, R> {
     inner: R,
@@ -101,12 +101,12 @@ pub(crate) fn read_buffered(input: &mut impl BufRead, out: &mut [u8]) -> io::Res
     Ok(read)
 }
 
-/// The first bytes of a document, read from it.
+/// Returns the first bytes of a document, read from it.
 pub(crate) fn read_start(input: &mut impl BufRead) -> Vec<u8> {
     read_up_to(input, START)
 }
 
-/// The text of a document of at most `memory` bytes; of a longer one, its beginning.
+/// Returns the text of a document of at most `memory` bytes; of a longer one, its startning.
 pub(crate) fn read_text(input: &mut impl BufRead, memory: usize) -> (String, Result<(), ReadEnd>) {
     let bytes = read_up_to(input, u64::try_from(memory).unwrap_or(u64::MAX));
     let result = match input.fill_buf() {
@@ -116,7 +116,7 @@ pub(crate) fn read_text(input: &mut impl BufRead, memory: usize) -> (String, Res
     (String::from_utf8_lossy(&bytes).into_owned(), result)
 }
 
-/// At most `limit` bytes, fewer where the input ends or fails.
+/// Reads at most `limit` bytes, fewer where the input ends or fails.
 pub(crate) fn read_up_to(input: &mut impl Read, limit: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     match input.take(limit).read_to_end(&mut bytes) {

@@ -171,12 +171,12 @@ impl XmlScanner<'_, '_> {
     }
 }
 
-/// The prefix of a name, which may be empty, and its rest.
+/// Returns the prefix of a name, which may be empty, and its rest.
 fn parts(name: &str) -> (&str, &str) {
     name.split_once(':').unwrap_or(("", name))
 }
 
-/// Reads some bytes for each event: a larger one looks cut.
+/// A reader of some bytes for each event: a larger one looks cut.
 #[derive(Debug)]
 struct MeteredReader<R> {
     inner: R,

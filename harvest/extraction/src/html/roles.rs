@@ -175,7 +175,7 @@ const ROLES: [(&str, &[AttributeRole]); 43] = [
     ),
 ];
 
-/// The role of an attribute of an element; both names are in small letters.
+/// Returns the role of an attribute of an element; both names are in small letters.
 pub(super) fn role_of(element: &str, attribute: &str) -> Option<AttributeRole> {
     let (_, roles) = ROLES.iter().find(|(name, _)| *name == attribute)?;
     let is_of = |role: &&AttributeRole| {
@@ -185,7 +185,7 @@ pub(super) fn role_of(element: &str, attribute: &str) -> Option<AttributeRole> {
     roles.iter().find(is_of).copied()
 }
 
-/// Whether an attribute is the handler of an event.
+/// Returns whether an attribute is the handler of an event.
 pub(super) fn is_handler(attribute: &str) -> bool {
     attribute.len() > 4 && attribute.starts_with("on")
 }
