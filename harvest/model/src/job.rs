@@ -24,7 +24,7 @@ pub struct HarvestJob {
     pub id: u64,
     /// The number of the harvest definition that it belongs to.
     pub harvest_id: u64,
-    /// Which run of that harvest it belongs to, from 0.
+    /// The number of the run of that harvest that it belongs to, from 0.
     #[serde(default)]
     pub harvest_number: u32,
     /// The collection that its archive files are named after.
@@ -33,19 +33,19 @@ pub struct HarvestJob {
     /// The kind of harvester that it is for.
     #[serde(default = "default_channel")]
     pub channel: String,
-    /// When it was submitted.
+    /// The time at which it was submitted.
     pub submitted: Timestamp,
     /// The words of people about the harvest.
     #[serde(default)]
     pub harvest: HarvestDescription,
     /// The URIs that it begins with, each once.
     pub seeds: Vec<Url>,
-    /// How it is harvested.
+    /// The order by which it is harvested.
     #[serde(default)]
     pub order: CrawlOrder,
 }
 
-/// The channel of selective harvests, as NetarchiveSuite names it.
+/// Returns the channel of selective harvests, as NetarchiveSuite names it.
 fn default_channel() -> String {
     "FOCUSED".to_owned()
 }
@@ -62,7 +62,7 @@ pub struct HarvestDescription {
     pub schedule: String,
     /// The name of the template of the order.
     pub template: String,
-    /// When the template was changed last, as text.
+    /// The time at which the template was changed last, as text.
     pub template_updated: String,
     /// The description of the template.
     pub template_description: String,
@@ -122,7 +122,7 @@ impl HarvestJob {
         Ok(toml::to_string(&table)?)
     }
 
-    /// The beginning of the names of its archive files: `<collection>-<job>-<harvest>`, or `<job>-<harvest>` without a
+    /// Returns the beginning of the names of its archive files: `<collection>-<job>-<harvest>`, or `<job>-<harvest>` without a
     /// collection.
     ///
     /// ```

@@ -38,7 +38,7 @@ where
     }
 }
 
-/// For a value by itself: `#[serde(with = "text::one")]`.
+/// Reads and writes a value by itself: `#[serde(with = "text::one")]`.
 pub(crate) mod one {
     use super::{Deserialize as _, Deserializer, Display, FromStr, TextValue};
     use serde::Serializer;
@@ -60,7 +60,7 @@ pub(crate) mod one {
     }
 }
 
-/// For a list: `#[serde(with = "text::list")]`.
+/// Reads and writes a list: `#[serde(with = "text::list")]`.
 pub(crate) mod list {
     use super::{Deserialize as _, Deserializer, Display, FromStr, TextValue};
     use serde::Serializer;

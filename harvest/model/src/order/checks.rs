@@ -233,7 +233,8 @@ impl CrawlOrder {
     }
 }
 
-/// Whether a prefix in SURT form can cover a domain or a host as a whole: `http://(dk,example,` or `http://(dk,example,)/`.
+/// Returns whether a prefix in SURT form can cover a domain or a host as a whole: `http://(dk,example,` or
+/// `http://(dk,example,)/`.
 fn may_cover_queue(prefix: &str) -> bool {
     let Some(host) = prefix.strip_prefix("http://(") else {
         return false;
@@ -278,7 +279,7 @@ fn check_no_user(key: &str, url: &Url) -> Result<(), InvalidOrder> {
     Err(InvalidOrder::at(key, message))
 }
 
-/// Whether the host of a URI is this machine, whatever a name server says.
+/// Returns whether the host of a URI is this machine, whatever a name server says.
 pub(super) fn is_this_machine(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),

@@ -61,7 +61,7 @@ entry! {
 }
 
 impl Overlay {
-    /// The part of the scope that is set.
+    /// Returns the part of the scope that is set.
     pub(super) fn scope(&self) -> Result<ScopeOverlay, InvalidTrap> {
         Ok(ScopeOverlay {
             prefix: self.surt.clone(),

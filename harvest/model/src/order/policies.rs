@@ -24,7 +24,7 @@ use super::checks::is_this_machine;
 use super::{CrawlOrder, Credential, LoginForm, Overlay, RobotsPolicy, ScopeKind};
 
 impl CrawlOrder {
-    /// The scope of a crawl from `seeds`, with the domains of a list of public suffixes.
+    /// Returns the scope of a crawl from `seeds`, with the domains of a list of public suffixes.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl CrawlOrder {
         }
     }
 
-    /// How queues get their names, with a list of public suffixes.
+    /// Returns the rule by which queues get their names, with a list of public suffixes.
     pub const fn queue_names(&self, suffixes: Arc<SuffixList>) -> QueueNaming {
         QueueNaming {
             kind: self.queues.by,
@@ -76,8 +76,9 @@ impl CrawlOrder {
         }
     }
 
-    /// The limits of the queue of a name, overlays included: those apply that cover the domain or host of this name. Objects are counted by a quota or by the total budget (NetarchiveSuite's
-    /// `objectLimitIsSetByQuotaEnforcer`); a total budget that is smaller stands.
+    /// Returns the limits of the queue of a name, overlays included: those apply that cover the domain or host of this name.
+    /// Objects are counted by a quota or by the total budget (NetarchiveSuite's `objectLimitIsSetByQuotaEnforcer`); a total
+    /// budget that is smaller stands.
     pub fn queue_limits(&self, name: &str) -> QueueLimits {
         let root = Some(name).filter(|_| !self.overlays.is_empty());
         let root = root.and_then(|name| Url::parse(&format!("http://{name}/")).ok());
@@ -100,7 +101,7 @@ impl CrawlOrder {
         }
     }
 
-    /// The limits of each queue by its name.
+    /// Returns the limits of each queue by its name.
     pub fn queue_rules(&self) -> QueueRules {
         let order = Self {
             queues: self.queues.clone(),
@@ -110,7 +111,7 @@ impl CrawlOrder {
         QueueRules::new(move |name| order.queue_limits(name))
     }
 
-    /// The pauses between the fetches of a URI's host, overlays included.
+    /// Returns the pauses between the fetches of a URI's host, overlays included.
     pub fn politeness_for(&self, url: &Url) -> Politeness {
         let settings = &self.politeness;
         let politeness = Politeness {
@@ -126,13 +127,13 @@ impl CrawlOrder {
         })
     }
 
-    /// Whether robots.txt excludes anything for a URI, overlays included.
+    /// Returns whether robots.txt excludes anything for a URI, overlays included.
     pub fn robots_policy_for(&self, url: &Url) -> RobotsPolicy {
         let overlays = self.overlays_for(url).filter_map(|overlay| overlay.robots);
         overlays.last().unwrap_or(self.robots.policy)
     }
 
-    /// The most bytes of the body of a response, overlays included; `None` for no limit.
+    /// Returns the most bytes of the body of a response, overlays included; `None` for no limit.
     pub fn max_body_for(&self, url: &Url) -> Option<u64> {
         let overlays = self
             .overlays_for(url)
@@ -143,7 +144,7 @@ impl CrawlOrder {
             .map(ByteSize::bytes)
     }
 
-    /// The overlays that cover a URI, in their order.
+    /// Returns the overlays that cover a URI, in their order.
     fn overlays_for(&self, url: &Url) -> impl Iterator<Item = &Overlay> {
         let surt = if self.overlays.is_empty() {
             None
@@ -155,12 +156,12 @@ impl CrawlOrder {
         self.overlays.iter().filter(covers)
     }
 
-    /// The quarantine of a crawl, with nothing in it.
+    /// Returns the quarantine of a crawl, with nothing in it.
     pub fn quarantine(&self) -> Quarantine {
         Quarantine::new(self.quarantine.after_pages)
     }
 
-    /// When a URI is tried again.
+    /// Returns the rules by which a URI is tried again.
     pub const fn retry_rules(&self) -> RetryRules {
         RetryRules {
             max_tries: self.retry.max_tries.get(),
@@ -169,15 +170,15 @@ impl CrawlOrder {
         }
     }
 
-    /// The user agent of a crawler of some version.
+    /// Returns the user agent of a crawler of some version.
     pub fn user_agent(&self, version: &str) -> String {
         let contact = self.http.contact.as_ref().map_or("no contact", Url::as_str);
         let text = self.http.user_agent.replace("{version}", version);
         text.replace("{contact}", contact)
     }
 
-    /// The networks that may be crawled whatever they are: those of the order, and the addresses of seeds that are addresses,
-    /// or `localhost`.
+    /// Returns the networks that may be crawled whatever they are: those of the order, and the addresses of seeds that are
+    /// addresses, or `localhost`.
     pub fn allowed_networks(&self, seeds: &[Url]) -> Vec<Network> {
         let mut allowed = self.networks.allow.clone();
         for seed in seeds {
@@ -196,14 +197,14 @@ impl CrawlOrder {
         allowed
     }
 
-    /// The credentials that may be sent with a request for a URI.
+    /// Returns the credentials that may be sent with a request for a URI.
     pub fn credentials_for(&self, url: &Url) -> impl Iterator<Item = &Credential> {
         self.credentials
             .iter()
             .filter(|credential| credential.is_for(url))
     }
 
-    /// The login forms that are sent before the pages of a host, each with the number of its credential.
+    /// Returns the login forms that are sent before the pages of a host, each with the number of its credential.
     pub fn login_forms(&self, url: &Url) -> impl Iterator<Item = (usize, &LoginForm)> {
         let credentials = self.credentials.iter().enumerate();
         let own = credentials.filter(|(_, credential)| credential.is_for(url));
@@ -211,7 +212,7 @@ impl CrawlOrder {
     }
 }
 
-/// The root page of the domain of a URI, without its port. `None` if its host is an address or a public suffix.
+/// Returns the root page of the domain of a URI, without its port. `None` if its host is an address or a public suffix.
 fn domain_root(url: &Url, suffixes: &SuffixList) -> Option<Url> {
     let Some(Host::Domain(name)) = url.host() else {
         return None;
