@@ -43,7 +43,7 @@ pub struct QueueReport {
     pub last_cost: u64,
     /// The average cost of its URIs.
     pub average_cost: Hundredths,
-    /// When a URI was last taken out of it.
+    /// The time at which a URI was last taken out of it.
     pub last_dequeue: Option<Timestamp>,
     /// The cost of all its URIs.
     pub total_spend: u64,
@@ -62,7 +62,7 @@ pub struct QueueReport {
 pub struct ReportMoment {
     /// The time of day.
     pub time: Timestamp,
-    /// The time since the begin of the crawl, by which queues are snoozed.
+    /// The time since the start of the crawl, by which queues are snoozed.
     pub since_begin: Moment,
 }
 

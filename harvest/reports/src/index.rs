@@ -33,7 +33,7 @@ const LONGEST_VALIDATOR: usize = 1024;
 /// The most problems of a file that are named.
 const MAX_NAMED: usize = 100;
 
-/// Why an archive file has no index.
+/// The reason why an archive file has no index.
 #[derive(Debug, Error)]
 pub enum IndexError {
     /// The archive file.
@@ -261,7 +261,7 @@ fn sort_error(file: &str) -> impl Fn(SortError) -> IndexError {
     }
 }
 
-/// The lines of a sorter in a temporary file, at its first byte.
+/// Returns the lines of a sorter in a temporary file, at its first byte.
 fn write_sorted(sorter: Sorter, directory: &Path) -> Result<IndexLines, SortError> {
     let temporary = |source: io::Error| SortError::Temporary {
         directory: directory.to_owned(),

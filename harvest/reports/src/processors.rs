@@ -154,7 +154,7 @@ impl StageCounters {
     }
 }
 
-/// The number of tries of an annotation such as `3t`.
+/// Returns the number of tries of an annotation such as `3t`.
 fn tries(annotation: &str) -> Option<u64> {
     let digits = annotation.strip_suffix('t')?;
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -169,7 +169,7 @@ fn named_counters(counters: &[(&str, u64)]) -> Vec<(String, u64)> {
 }
 
 impl CrawlStatistics {
-    /// The stages of the crawler with the counters that the crawl log shows.
+    /// Returns the stages of the crawler with the counters that the crawl log shows.
     ///
     /// A URI that its scope left out has a line only if it was already in a queue. "Failed" leaves out the URIs that were
     /// disregarded. A retry is a try after the first one of a URI (annotation `Nt`).

@@ -21,7 +21,7 @@ mod reports;
 
 pub use reports::CrawlSummary;
 
-/// How many names have a row of their own, and how many bytes such a name has at most.
+/// The limits of the names that have a row of their own: their number, and the bytes of each.
 #[derive(Clone, Copy, Debug)]
 struct RowLimits {
     rows: usize,
@@ -86,7 +86,7 @@ pub struct NoveltyAmounts {
 }
 
 impl NoveltyAmounts {
-    /// The sum of all three.
+    /// Returns the sum of all three.
     pub fn total(&self) -> UriAmount {
         let mut total = self.novel;
         total += self.duplicate;
@@ -152,7 +152,7 @@ struct SeedOutcome {
 /// The sums of a crawl.
 #[derive(Clone, Debug, Default)]
 pub struct CrawlStatistics {
-    /// By the URI in the form that a crawl log has.
+    /// The seeds, by the URI in the form that a crawl log has.
     seeds: BTreeMap<String, SeedOutcome>,
     hosts: NamedRows<HostSums>,
     media_types: NamedRows<UriAmount>,
@@ -182,7 +182,7 @@ impl<V: Default> NamedRows<V> {
         self.named.entry(name.to_owned()).or_default()
     }
 
-    /// All rows, by name.
+    /// Returns all rows, by name.
     fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
         let others = self.others.as_ref().map(|value| (OTHERS, value));
         let named = self.named.iter();
@@ -191,7 +191,7 @@ impl<V: Default> NamedRows<V> {
             .chain(others)
     }
 
-    /// All rows: the largest first, equal ones by name.
+    /// Returns all rows: the largest first, equal ones by name.
     fn by_size(&self, size: impl Fn(&V) -> u64) -> Vec<(&str, &V)> {
         let mut rows: Vec<_> = self.iter().collect();
         rows.sort_by(|one, other| size(other.1).cmp(&size(one.1)).then(one.0.cmp(other.0)));
@@ -263,7 +263,7 @@ impl CrawlStatistics {
         &self.stages
     }
 
-    /// The lines that could not be read.
+    /// Returns the lines that could not be read.
     pub fn unreadable(&self) -> &UnreadableLines {
         &self.unreadable
     }
@@ -281,7 +281,7 @@ impl CrawlStatistics {
     }
 }
 
-/// A URI in the form that URLs have once they were read (URL Standard), without a fragment, so that `http://a.dk#top` and
+/// Returns a URI in the form that URLs have once they were read (URL Standard), without a fragment, so that `http://a.dk#top` and
 /// `http://a.dk/` are one seed.
 fn normal_uri(uri: &str) -> String {
     let trimmed = uri.trim();
@@ -294,8 +294,8 @@ fn normal_uri(uri: &str) -> String {
     }
 }
 
-/// The host of a URI, as URLs have it: in small letters, international names in ASCII (`xn--…`). Of a `dns:` URI (RFC 4501)
-/// the name that was asked for. `None` if it has no host.
+/// Returns the host of a URI, as URLs have it: in small letters, international names in ASCII (`xn--…`). Of a `dns:` URI (RFC
+/// 4501) the name that was asked for. `None` if it has no host.
 pub(crate) fn host_of(uri: &str) -> Option<String> {
     if let Some(name) = uri.strip_prefix(DNS) {
         let name = match name.strip_prefix("//") {

@@ -22,7 +22,7 @@ impl ReportText {
         let _ok = writeln!(self.0, "{line}").is_ok();
     }
 
-    /// Gives the text.
+    /// Returns the text.
     pub(crate) fn into_string(self) -> String {
         self.0
     }
@@ -33,7 +33,7 @@ impl ReportText {
 pub struct Hundredths(pub u64);
 
 impl Hundredths {
-    /// The quotient of two numbers, rounded. Zero if the divisor is zero.
+    /// Returns the quotient of two numbers, rounded. Zero if the divisor is zero.
     pub fn quotient(dividend: u128, divisor: u128) -> Self {
         let rounded = dividend
             .saturating_mul(100)
@@ -43,7 +43,7 @@ impl Hundredths {
         Self(u64::try_from(rounded).unwrap_or(u64::MAX))
     }
 
-    /// The number of events in a second, on the average of a period. Zero for a period without length.
+    /// Returns the number of events in a second, on the average of a period. Zero for a period without length.
     pub fn per_second(count: u64, period: Duration) -> Self {
         Self::quotient(u128::from(count) * 1000, period.as_millis())
     }

@@ -19,8 +19,8 @@ pub enum MetadataSection {
 }
 
 impl MetadataSection {
-    /// The section of a file of the crawl: `*-report.txt`, then `*.log` and `*.out`, then `*.xml`, `*.cxml` and `*.txt`. `None` for
-    /// other files, which are not documented.
+    /// Returns the section of a file of the crawl: `*-report.txt`, then `*.log` and `*.out`, then `*.xml`, `*.cxml` and `*.txt`.
+    /// `None` for other files, which are not documented.
     pub fn from_file_name(name: &str) -> Option<Self> {
         if name.ends_with("-report.txt") {
             return Some(Self::Reports);
@@ -32,7 +32,7 @@ impl MetadataSection {
         }
     }
 
-    /// The media type of a file: `text/xml` of a setup file that ends with `.xml`, and `text/plain` of all others.
+    /// Returns the media type of a file: `text/xml` of a setup file that ends with `.xml`, and `text/plain` of all others.
     pub fn media_type(self, name: &str) -> &'static str {
         match self {
             Self::Setup if extension(name) == Some("xml") => "text/xml",
@@ -63,17 +63,17 @@ pub struct JobIdentity {
 }
 
 impl JobIdentity {
-    /// The URI of the record that names the aliases which were left out.
+    /// Returns the URI of the record that names the aliases which were left out.
     pub fn aliases_uri(&self) -> String {
         self.before_harvest("aliases")
     }
 
-    /// The URI of the record that names the jobs which the crawl was deduplicated against.
+    /// Returns the URI of the record that names the jobs which the crawl was deduplicated against.
     pub fn duplicate_reduction_jobs_uri(&self) -> String {
         self.before_harvest("duplicatereductionjobs")
     }
 
-    /// The URI of the record of a file of the crawl.
+    /// Returns the URI of the record of a file of the crawl.
     pub fn document_uri(&self, section: MetadataSection, name: &str) -> String {
         let (harvest, job) = (self.harvest_id, self.job_id);
         let version = percent_encode(CRAWLER_VERSION);
@@ -82,12 +82,12 @@ impl JobIdentity {
         self.uri(&path, &query)
     }
 
-    /// The URI of the record with the CDX lines of an archive file.
+    /// Returns the URI of the record with the CDX lines of an archive file.
     pub fn cdx_uri(&self, file: &str) -> String {
         self.index("cdx", 2, file)
     }
 
-    /// The URI of the record with the captures of an archive file.
+    /// Returns the URI of the record with the captures of an archive file.
     pub fn captures_uri(&self, file: &str) -> String {
         self.index("captures", 1, file)
     }
@@ -116,12 +116,12 @@ impl JobIdentity {
     }
 }
 
-/// The letters behind the last dot of a name.
+/// Returns the letters behind the last dot of a name.
 fn extension(name: &str) -> Option<&str> {
     name.rsplit_once('.').map(|(_, extension)| extension)
 }
 
-/// A name as a part of a URI: everything but the unreserved characters (RFC 3986 §2.3) is encoded.
+/// Returns a name as a part of a URI: everything but the unreserved characters (RFC 3986 §2.3) is encoded.
 fn percent_encode(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
