@@ -18,13 +18,13 @@ use tempfile::SpooledTempFile;
 use crate::exchange::HttpProtocol;
 use crate::exchange::receive::HttpResponse;
 
-/// How hard records are deflated: zlib's own default.
+/// The level at which records are deflated: zlib's own default.
 const LEVEL: u32 = 6;
 
 /// A larger group leaves memory.
 const IN_MEMORY: usize = 512 << 10;
 
-/// Why the records of an exchange cannot be made.
+/// The reason why the records of an exchange cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// A field of a header cannot be written.
@@ -45,7 +45,7 @@ pub enum CaptureError {
 pub struct EarlierCapture {
     /// Its URI.
     pub uri: String,
-    /// When it was made.
+    /// The time at which it was made.
     pub time: Timestamp,
     /// The id of its record, if it is known.
     pub record_id: Option<String>,
@@ -67,7 +67,7 @@ pub enum Novelty {
 pub struct CapturedExchange<'a> {
     /// The URI that was captured.
     pub uri: &'a str,
-    /// When the request began to go out.
+    /// The time at which the request began to go out.
     pub began: Timestamp,
     /// The address of the host.
     pub address: IpAddr,
@@ -85,10 +85,10 @@ pub struct CapturedExchange<'a> {
     pub record_ids: [String; 3],
 }
 
-/// Where a record lies among the members of its group.
+/// The place of a record among the members of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberPlace {
-    /// The first byte, from the begin of the group.
+    /// The first byte, from the start of the group.
     pub offset: u64,
     /// The number of bytes.
     pub length: u64,
@@ -101,7 +101,7 @@ pub struct RecordGroup {
     pub bytes: SpooledTempFile,
     /// Their length.
     pub length: u64,
-    /// Where the response or revisit lies.
+    /// The place of the response or revisit.
     pub response: MemberPlace,
 }
 
@@ -114,7 +114,7 @@ pub struct RecordWriterPool {
 }
 
 impl RecordWriterPool {
-    /// Large groups go to temporary files in `directory`. `compresses`: whether each record is a gzip member.
+    /// Makes a pool. Large groups go to temporary files in `directory`. `compresses`: whether each record is a gzip member.
     pub const fn new(directory: PathBuf, compresses: bool) -> Self {
         Self {
             directory,
@@ -123,7 +123,7 @@ impl RecordWriterPool {
         }
     }
 
-    /// A writer that nobody else uses now.
+    /// Returns a writer that nobody else uses now.
     fn take(&self) -> Writer<SpooledTempFile> {
         let sink = tempfile::spooled_tempfile_in(IN_MEMORY, self.directory.clone());
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,7 +140,7 @@ impl RecordWriterPool {
         }
     }
 
-    /// Takes a writer back; gives what it has written.
+    /// Puts a writer back into the pool; returns what it has written.
     fn recycle(&self, mut writer: Writer<SpooledTempFile>) -> SpooledTempFile {
         let bytes = writer.begin_again(SpooledTempFile::new(0));
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,7 +149,7 @@ impl RecordWriterPool {
     }
 }
 
-/// The id of a record, made of 16 random bytes: a UUID of version 4 (RFC 9562).
+/// Returns the id of a record, made of 16 random bytes: a UUID of version 4 (RFC 9562).
 pub fn record_id(mut random: [u8; 16]) -> String {
     let [_, _, _, _, _, _, version, _, variant, ..] = &mut random;
     *version = (*version & 0x0f) | 0x40;
@@ -165,7 +165,7 @@ pub fn record_id(mut random: [u8; 16]) -> String {
 pub struct ResourceBlock<'a> {
     /// Its URI.
     pub uri: &'a str,
-    /// When it was made.
+    /// The time at which it was made.
     pub time: Timestamp,
     /// The address that it came from.
     pub address: Option<IpAddr>,
@@ -255,15 +255,16 @@ impl CapturedExchange<'_> {
         })
     }
 
-    /// A record beside the response, which names the address for all of them (ISO 28500:2017 §5.11 leaves that open). Nor have
-    /// they a digest of their block where they are compressed: each gzip member has a checksum, and small records would be digests
-    /// for the most part.
+    /// Returns a record beside the response, which names the address for all of them (ISO 28500:2017 §5.11 leaves that open). Nor
+    /// have they a digest of their block where they are compressed: each gzip member has a checksum, and small records would be
+    /// digests for the most part.
     fn builder(&self, kind: Kind, id: &str) -> Builder {
         let builder = Builder::new(kind, id, self.date().as_str());
         self.with_protocol(builder).target_uri(self.uri)
     }
 
-    /// Says of an exchange over HTTP/2 that its messages were not sent as their records have them, in the form of HTTP/1.1.
+    /// Adds a note to an exchange over HTTP/2 that its messages were not sent as their records have them, in the form of
+    /// HTTP/1.1.
     fn with_protocol(&self, builder: Builder) -> Builder {
         match self.protocol {
             HttpProtocol::Http1 => builder,

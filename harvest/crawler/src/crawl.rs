@@ -59,18 +59,18 @@ pub struct CrawlSettings {
     pub min_free: u64,
 }
 
-/// Why a crawl cannot begin, or cannot go on.
+/// The reason why a crawl cannot begin, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum CrawlError {
     /// The recorder: the disk, the frontier, an archive file.
     #[error(transparent)]
     Recorder(#[from] RecorderError),
-    /// A fetched URI cannot be worked up.
+    /// A fetched URI cannot be processed.
     #[error("cannot work up {uri}: {source}")]
     Process {
         /// The URI.
         uri: String,
-        /// Why not.
+        /// The reason.
         source: ProcessError,
     },
     /// The settings of name servers.
@@ -97,7 +97,7 @@ pub enum CrawlError {
 }
 
 impl CrawlError {
-    /// Whether what a crawl has kept is damaged: it cannot be gone on with, and nothing was changed.
+    /// Returns whether what a crawl has kept is damaged: it cannot be resumed, and nothing was changed.
     pub const fn is_damage(&self) -> bool {
         match self {
             Self::Recorder(error) => error.is_damage(),
@@ -130,22 +130,23 @@ pub struct Crawl {
 /// The ends of a crawl that its job holds.
 #[derive(Debug)]
 pub struct CrawlHandle {
-    /// Takes requests that nobody waits for.
+    /// The way for requests whose answer nobody waits for.
     pub control: mpsc::UnboundedSender<CrawlCommand>,
-    /// Takes requests, and answers each once it is durable.
+    /// The way for requests that are answered once they are durable.
     pub requests: mpsc::UnboundedSender<ControlRequest>,
-    /// Gives what people should know while it goes on.
+    /// The notices for people while it goes on.
     pub notices: mpsc::UnboundedReceiver<CrawlNotice>,
-    /// Says that the crawl has opened what an earlier process has left of it; it ends without a word if that is not possible.
+    /// Becomes `true` once the crawl has opened what an earlier process has left of it; the channel closes before if that is not
+    /// possible.
     pub opened: watch::Receiver<bool>,
-    /// Gives archive files as they are closed.
+    /// The archive files, each as soon as it is closed.
     pub closed: mpsc::UnboundedReceiver<ClosedFile>,
-    /// Gives progress.
+    /// The progress.
     pub progress: watch::Receiver<CrawlProgress>,
 }
 
 impl Crawl {
-    /// A crawl with its handle.
+    /// Returns a crawl with its handle.
     pub fn new(settings: CrawlSettings, clock: Clock, chance: Chance) -> (Self, CrawlHandle) {
         let (control, to_owner) = mpsc::unbounded_channel();
         let (requests, asked) = mpsc::unbounded_channel();
@@ -180,7 +181,7 @@ impl Crawl {
     ///
     /// # Errors
     ///
-    /// [`CrawlError`]: what is recorded is whole, and the crawl can be gone on with.
+    /// [`CrawlError`]: what is recorded is whole, and the crawl can be resumed.
     pub async fn run(self) -> Result<CrawlOutcome, CrawlError> {
         let Self {
             settings,

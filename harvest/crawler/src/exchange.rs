@@ -29,10 +29,10 @@ use self::request::HttpRequest;
 use self::tls::{ProtocolOffer, TlsClient, TlsSession};
 use self::wire::WireStream;
 
-/// How many bytes are read at a time.
+/// The bytes that are read at a time.
 const READ: usize = 64 << 10;
 
-/// How long an exchange may take, and how much of a response is taken.
+/// The limits of an exchange: its times, and the size of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExchangeLimits {
     /// The longest wait for a connection and for its TLS handshake, each.
@@ -41,12 +41,12 @@ pub struct ExchangeLimits {
     pub stall: Duration,
     /// The longest time from the first byte out to the last byte in.
     pub total: Duration,
-    /// How much of the response is taken.
+    /// The limits of the size of the response.
     pub receive: ReceiveLimits,
 }
 
 impl Default for ExchangeLimits {
-    /// 20 seconds for a connection and for a byte, 20 minutes for all, as in Heritrix.
+    /// Returns 20 seconds for a connection and for a byte, 20 minutes for all, as in Heritrix.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(20),
@@ -57,7 +57,7 @@ impl Default for ExchangeLimits {
     }
 }
 
-/// Why there is no response at all.
+/// The reason why there is no response at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
     /// No connection could be made.
@@ -65,7 +65,7 @@ pub enum ExchangeError {
     Connect {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The connection was made, but no TLS session on it.
@@ -73,7 +73,7 @@ pub enum ExchangeError {
     Tls {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// HTTP/2 cannot be spoken on the connection.
@@ -81,7 +81,7 @@ pub enum ExchangeError {
     Http2 {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The reason.
         source: h2::Error,
     },
     /// A URI or a header field that HTTP/2 has no form for.
@@ -100,7 +100,7 @@ pub enum ExchangeError {
     Timeout {
         /// The address.
         address: SocketAddr,
-        /// How long was waited.
+        /// The time that was waited.
         limit: Duration,
     },
     /// The response cannot be kept: the disk of this machine is full, or fails.
@@ -109,7 +109,7 @@ pub enum ExchangeError {
 }
 
 impl ExchangeError {
-    /// The error of the TLS library, if it is one.
+    /// Returns the error of the TLS library, if it is one.
     fn tls(&self) -> Option<&rustls::Error> {
         let Self::Tls { source, .. } = self else {
             return None;
@@ -117,13 +117,13 @@ impl ExchangeError {
         source.get_ref()?.downcast_ref()
     }
 
-    /// Whether the host has refused the protocol that was offered on TLS (RFC 7301 §3.2).
+    /// Returns whether the host has refused the protocol that was offered on TLS (RFC 7301 §3.2).
     pub fn refuses_protocol(&self) -> bool {
         let refusal = rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol);
         self.tls() == Some(&refusal)
     }
 
-    /// Whether the host speaks only versions of TLS that are too old.
+    /// Returns whether the host speaks only versions of TLS that are too old.
     pub fn has_old_tls(&self) -> bool {
         use rustls::Error as E;
         let old = [
@@ -169,7 +169,7 @@ impl std::fmt::Debug for HostConnection {
 /// A finished exchange.
 #[derive(Debug)]
 pub struct Exchange {
-    /// When the request began to go out.
+    /// The time at which the request began to go out.
     pub began: Timestamp,
     /// The time to the last byte that came in.
     pub duration: Duration,
@@ -182,7 +182,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Whether the host has answered with a frame of HTTP/2 that nobody asked for.
+    /// Returns whether the host has answered with a frame of HTTP/2 that nobody asked for.
     ///
     /// # Errors
     ///
@@ -258,12 +258,12 @@ impl HostConnection {
         })
     }
 
-    /// The terms of the TLS session; `None` without TLS.
+    /// Returns the terms of the TLS session; `None` without TLS.
     pub fn tls(&self) -> Option<&TlsSession> {
         self.tls.as_ref()
     }
 
-    /// The protocol that is spoken.
+    /// Returns the protocol that is spoken.
     pub const fn protocol(&self) -> HttpProtocol {
         match self.messages {
             MessageTransport::Text(..) => HttpProtocol::Http1,
@@ -271,8 +271,8 @@ impl HostConnection {
         }
     }
 
-    /// Whether a connection that has waited can carry another request: the host has neither closed it nor sent anything since. Bytes
-    /// that it sends unasked, such as a late 408, would be taken for the next response.
+    /// Returns whether a connection that has waited can carry another request: the host has neither closed it nor sent anything
+    /// since. Bytes that it sends unasked, such as a late 408, would be taken for the next response.
     pub async fn is_quiet(&mut self) -> bool {
         match &mut self.messages {
             MessageTransport::Text(wire, _) => wire::is_quiet(wire.as_mut()).await,
@@ -280,7 +280,7 @@ impl HostConnection {
         }
     }
 
-    /// Sends a request and takes its response. A large response goes to a temporary file in `directory`. Whether the
+    /// Sends a request and takes its response. A large response goes to a temporary file in `directory`. Returns whether the
     /// connection may be used again, the response says.
     ///
     /// # Errors
@@ -363,7 +363,7 @@ async fn exchange_text(
     Ok(incoming)
 }
 
-/// Sends the request; whether the host has taken it in time. One that closes early may still have answered.
+/// Sends the request; returns whether the host has taken it in time. One that closes early may still have answered.
 async fn send(wire: &mut dyn WireStream, request: &HttpRequest, timer: &ExchangeTimer<'_>) -> bool {
     let mut rest = request.bytes();
     while !rest.is_empty() {

@@ -31,7 +31,7 @@ const MOST_IDLE: usize = 256;
 /// The most hosts that are remembered to speak HTTP/2 alone.
 const MOST_HTTP2: usize = 4096;
 
-/// Why there is no response.
+/// The reason why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The URI names no host that can be connected to.
@@ -63,7 +63,7 @@ pub struct FetchRequest {
     pub authorization: Option<String>,
     /// A form to be sent once, with POST; `None`: the URI is asked for.
     pub form: Option<FilledForm>,
-    /// How long the exchange may take, and how large it may be.
+    /// The limits of the exchange.
     pub limits: ExchangeLimits,
 }
 
@@ -102,7 +102,7 @@ struct IdleConnection {
     count: usize,
 }
 
-/// Fetches URIs.
+/// A fetcher of URIs, with the connections that wait for their next request.
 #[derive(Debug)]
 pub struct Fetcher {
     fields: Vec<(&'static str, String)>,
@@ -116,7 +116,7 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// A fetcher that sends the fields of an order, for a crawler of this version. `scratch`: where large responses go.
+    /// Returns a fetcher that sends the fields of an order, for a crawler of this version. `scratch`: where large responses go.
     pub fn new(
         order: &CrawlOrder,
         version: &str,
@@ -211,7 +211,7 @@ impl Fetcher {
         Ok(self.finish(connection, endpoint, request, exchange))
     }
 
-    /// The protocols that a host is offered.
+    /// Returns the protocols that a host is offered.
     fn offer(&self, endpoint: &Endpoint) -> ProtocolOffer {
         let known = self.http2_alone.lock();
         let known = known.unwrap_or_else(PoisonError::into_inner);
@@ -343,7 +343,7 @@ impl Fetcher {
     }
 }
 
-/// Whether a host says that it has got no request in time (RFC 9110 §15.5.9).
+/// Returns whether a host says that it has got no request in time (RFC 9110 §15.5.9).
 fn is_request_timeout(exchange: &Exchange) -> bool {
     let head = exchange.response.head.as_ref();
     head.is_some_and(|head| head.status() == Some(408))

@@ -1,9 +1,10 @@
 //! The URIs that a crawl has still to fetch, on disk.
 //!
-//! Owns which URI comes next and which were seen. A URI that is handed out stays in its queue until its outcome is committed, so that
-//! after the end of the process each of them is fetched again and none is lost. Changes are collected and committed in one
-//! batch, logged and not synced: [`Frontier::sync`] is its owner's business, and what was not synced can be taken back. Each queue is read from a remembered place, never
-//! over the rows that were deleted. Does not know how a URI is fetched, and decides neither scope nor politeness.
+//! Owns which URI comes next and which were seen. A URI that is leased stays in its queue until its outcome is committed, so that
+//! after the end of the process each of them is fetched again and none is lost. Changes are collected and committed in one batch,
+//! logged and not synced: [`Frontier::sync`] is its owner's business, and what was not synced can be taken back. Each queue is
+//! read from a remembered place, never over the rows that were deleted. Does not know how a URI is fetched, and decides neither
+//! scope nor politeness.
 //!
 //! In memory: a few dozen bytes for each queue and for each URI under way, at any number of URIs.
 
@@ -68,7 +69,7 @@ pub struct CandidateUri {
     pub cost: u8,
 }
 
-/// A URI that was handed out.
+/// A URI that was leased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UriLease {
     /// Its queue.
@@ -94,13 +95,13 @@ pub enum NextUri {
 /// The outcome of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseOutcome {
-    /// How the try ended.
+    /// The status with which the try ended.
     pub status: FetchStatus,
     /// The bytes of its records.
     pub bytes: u64,
     /// Whether the URI goes back to its queue.
     pub goes_back: bool,
-    /// Until when its queue rests.
+    /// The moment until which its queue rests.
     pub rests_until: Moment,
 }
 
@@ -112,14 +113,14 @@ struct Queue {
     limits: QueueLimits,
     account: QueueAccount,
     is_retired: bool,
-    /// Of each lane that has URIs which nobody fetches: how many, and the number from which they are read.
+    /// The lanes that have URIs which nobody fetches: their count, and the number from which they are read.
     lanes: BTreeMap<Lane, (u64, u64)>,
     in_flight: u64,
     /// The URIs that were ever put there.
     enqueued: u64,
     /// Whether its last try failed, and is repeated after a rest.
     waits_for_retry: bool,
-    /// When a URI was last taken out by this process.
+    /// The moment at which this process last took a URI out.
     last_taken: Option<Moment>,
 }
 
@@ -134,19 +135,19 @@ pub struct Frontier {
     pending: Table<u64, PendingOutcomeRow>,
     place: Table<u8, RecordedPlace>,
     accepted: Table<String, SeenUriRow>,
-    /// By pattern and URI.
+    /// The URIs that are held back, by pattern and URI.
     held: Table<(String, String), HeldUriRow>,
-    /// By whether it is under quarantine, and its name.
+    /// The patterns, by whether each is under quarantine, and its name.
     patterns: Table<(u8, String), SeenUriRow>,
     /// The seeds that a person has added.
     added: Table<String, SeenUriRow>,
     /// The rules by which a person rejects URIs.
     rejected: Table<String, SeenUriRow>,
-    /// By the name of a queue.
+    /// The budgets that people have given, by the name of a queue.
     budget_rows: Table<String, BudgetRow>,
-    /// By the number of a queue.
+    /// The rests that outlive a process, by the number of a queue.
     rests: Table<u32, QueueRestRow>,
-    /// For how long the crawl has run, in milliseconds.
+    /// The time for which the crawl has run, in milliseconds.
     running: Table<u8, u64>,
     rules: QueueRules,
     cost: CostPolicy,
@@ -156,7 +157,7 @@ pub struct Frontier {
     /// The time of day at the first moment of this process.
     begin: Timestamp,
     running_time: Duration,
-    /// The URIs that were handed out.
+    /// The URIs that were leased.
     leased: HashSet<UriKey>,
     seen_key: [u8; 32],
     names: HashMap<String, QueueNumber>,
@@ -177,7 +178,7 @@ impl Frontier {
         self.queues.get_mut(usize::try_from(number.0).ok()?)
     }
 
-    /// Hands out the next URI.
+    /// Leases the next URI.
     ///
     /// # Errors
     ///
@@ -197,8 +198,7 @@ impl Frontier {
         Ok(NextUri::Fetch(Box::new(lease)))
     }
 
-    /// Takes back a URI that was handed out and not fetched: it comes again where it was, once its queue has rested until a
-    /// moment.
+    /// Puts a URI back that was leased and not fetched: it comes again where it was, once its queue has rested until a moment.
     pub fn put_back(&mut self, lease: &UriLease, until: Moment) {
         if !self.leased.remove(&lease.key) {
             return;
@@ -215,7 +215,7 @@ impl Frontier {
         self.turns.add_uri(lease.queue, precedence);
     }
 
-    /// Takes the first URI out of a queue that has one; whether the queue has more.
+    /// Takes the first URI out of a queue that has one; returns whether the queue has more.
     fn take_first(&mut self, number: QueueNumber) -> Result<(UriLease, bool), DbError> {
         let lane = self
             .queue(number)
@@ -256,12 +256,13 @@ impl Frontier {
         Ok((lease, has_more))
     }
 
-    /// The number of URIs that wait, those under way not counted.
+    /// Returns the number of URIs that wait, those under way not counted.
     pub const fn waiting(&self) -> u64 {
         self.waiting
     }
 
-    /// Gives the first URI of each queue that a quota has retired, with the quota: the crawl log says by it why the queue ended.
+    /// Returns the first URI of each queue that a quota has retired, with the quota: the crawl log says by it why the queue
+    /// ended.
     ///
     /// # Errors
     ///
@@ -285,7 +286,7 @@ impl Frontier {
         leases.collect()
     }
 
-    /// A queue that has fewer URIs than were counted when it was opened and since.
+    /// Returns the error of a queue that has fewer URIs than were counted when it was opened and since.
     fn damage_error(&self, number: QueueNumber) -> DbError {
         let name = self.queue(number).map_or("", |queue| queue.name.as_str());
         DbError::Damaged {
@@ -294,13 +295,13 @@ impl Frontier {
         }
     }
 
-    /// The hasher of URIs.
+    /// Returns the hasher of URIs.
     pub const fn hasher(&self) -> UriHasher {
         UriHasher { key: self.seen_key }
     }
 }
 
-/// Hashes URIs as a frontier remembers them.
+/// A hasher of URIs as a frontier remembers them.
 #[derive(Clone, Copy)]
 pub struct UriHasher {
     key: [u8; 32],

@@ -38,7 +38,7 @@ struct KnownDemands {
 }
 
 impl KnownDemands {
-    /// The demand that a request for a URI has to expect.
+    /// Returns the demand that a request for a URI has to expect.
     fn challenge_for(&mut self, url: &Url) -> Option<&mut AnsweredChallenge> {
         let mut places = places(url).into_iter();
         let realm = places.find_map(|place| self.realms.get(&place))?;
@@ -60,7 +60,7 @@ impl KnownDemands {
     }
 }
 
-/// A URI, its directory and its host: the first one of which a realm is known says which one it is.
+/// Returns a URI, its directory and its host: the first one of which a realm is known says which one it is.
 fn places(url: &Url) -> [String; 3] {
     let origin = url.origin().ascii_serialization();
     let directory = url.path().rsplit_once('/').map_or("", |(before, _)| before);
@@ -77,7 +77,7 @@ pub struct CrawlLogins {
 }
 
 impl CrawlLogins {
-    /// The credentials of a job's order.
+    /// Returns the credentials of a job's order.
     pub fn new(job: Arc<HarvestJob>, chance: Chance) -> Self {
         Self {
             job,
@@ -86,7 +86,7 @@ impl CrawlLogins {
         }
     }
 
-    /// The value of `Authorization` for a host that has asked before.
+    /// Returns the value of `Authorization` for a host that has asked before.
     ///
     /// # Errors
     ///
@@ -102,8 +102,8 @@ impl CrawlLogins {
         self.sign(&challenge, count, url)
     }
 
-    /// Whether the next request for a URI can answer a response with status 401, which is remembered. Not if no credential of the
-    /// order does, or the one that was sent was refused.
+    /// Returns whether the next request for a URI can answer a response with status 401, which is remembered. Not if no
+    /// credential of the order does, or the one that was sent was refused.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl CrawlLogins {
         Ok(true)
     }
 
-    /// The login form of a credential of the order, by its number. The password stands at its end.
+    /// Returns the login form of a credential of the order, by its number. The password stands at its end.
     pub fn form(&self, number: usize) -> Option<FilledForm> {
         let credential = self.job.order.credentials.get(number)?;
         let form = credential.form.as_ref()?;
@@ -183,7 +183,7 @@ impl CrawlLogins {
     }
 }
 
-/// Whether two challenges ask for the same password in the same way.
+/// Returns whether two challenges ask for the same password in the same way.
 fn is_same_challenge(one: &Challenge, other: &Challenge) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other) && one.realm() == other.realm()
 }

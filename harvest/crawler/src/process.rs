@@ -36,7 +36,7 @@ mod candidates;
 mod describe;
 mod novelty;
 
-/// Why a fetch cannot be worked up.
+/// The reason why a fetch cannot be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The records.
@@ -57,7 +57,7 @@ pub enum ProcessError {
 }
 
 impl ProcessError {
-    /// Whether the disk of this machine has no room: with room the fetch can be made again.
+    /// Returns whether the disk of this machine has no room: with room the fetch can be made again.
     pub fn is_no_space(&self) -> bool {
         let error = match self {
             Self::Capture(CaptureError::Storage(WriteError::Io(error))) | Self::Spool(error) => {
@@ -94,7 +94,7 @@ pub struct FetchedUri {
     pub connection: u32,
     /// The exchange.
     pub fetched: FetchExchange,
-    /// When it ended.
+    /// The moment at which it ended.
     pub ended: Instant,
     /// The capture that the request was conditional on.
     pub condition: Option<EarlierCapture>,
@@ -102,7 +102,7 @@ pub struct FetchedUri {
     pub is_answerable: bool,
 }
 
-/// A URI that was worked up.
+/// A URI that was processed.
 #[derive(Debug)]
 pub struct ProcessedUri {
     /// The status of the try.
@@ -121,13 +121,13 @@ pub struct ProcessedUri {
     pub seed: Option<Url>,
     /// The content of a page that was fetched well.
     pub content: Option<ResponseContent>,
-    /// How long the exchange took.
+    /// The duration of the exchange.
     pub duration: Duration,
-    /// When it ended.
+    /// The moment at which it ended.
     pub ended: Instant,
     /// The bytes of the response as it is recorded.
     pub bytes: u64,
-    /// Of robots.txt and its redirects: the answer.
+    /// The answer to the question for robots.txt, of such a fetch and its redirects.
     pub robots: Option<RobotsFile>,
 }
 
@@ -136,29 +136,29 @@ pub struct ProcessedUri {
 pub struct RobotsFile {
     /// The status of the response.
     pub status: u16,
-    /// As much of the file as is read.
+    /// The file, as much of it as is read.
     pub file: Vec<u8>,
-    /// Where the host says that it is, with a redirect.
+    /// The place to which the host redirects.
     pub location: Option<Url>,
 }
 
-/// Works up fetched URIs.
+/// A processor of fetched URIs.
 pub struct FetchProcessor {
-    /// Which URIs belong to the crawl.
+    /// The rules by which URIs belong to the crawl.
     pub scope: RwLock<Scope>,
-    /// How queues get their names.
+    /// The rule by which queues get their names.
     pub queues: QueueNaming,
     /// The cost of a URI for its queue.
     pub costs: CostPolicy,
-    /// Which URIs of a queue come first.
+    /// The order of the URIs of a queue.
     pub first: UriOrder,
     /// Whether texts in scripts are taken for links.
     pub reads_scripts: bool,
     /// The hasher of the frontier.
     pub hasher: UriHasher,
-    /// When a try is repeated.
+    /// The rules by which a try is repeated.
     pub retry: RetryRules,
-    /// How much is read of a document for its links.
+    /// The limits of what is read of a document for its links.
     pub limits: ExtractionLimits,
     /// The means to make records.
     pub scratch: RecordWriterPool,
@@ -178,7 +178,7 @@ impl std::fmt::Debug for FetchProcessor {
 }
 
 impl FetchProcessor {
-    /// A processor for an order. `scratch`: where large record groups go.
+    /// Returns a processor for an order. `scratch`: where large record groups go.
     pub fn new(
         order: &CrawlOrder,
         scope: Scope,
@@ -206,7 +206,7 @@ impl FetchProcessor {
         }
     }
 
-    /// Works up a fetched URI.
+    /// Processes a fetched URI.
     ///
     /// # Errors
     ///
@@ -277,12 +277,12 @@ impl FetchProcessor {
         Ok(processed)
     }
 
-    /// The place of a URI among those of its queue that are as urgent.
+    /// Returns the place of a URI among those of its queue that are as urgent.
     pub fn place(&self, uri: &str, via: Option<&str>, path: &HopPath) -> u8 {
         self.first.place(self.costs.cost(uri, via), path)
     }
 
-    /// Finds the links of a response, and keeps the begin of its text.
+    /// Finds the links of a response, and keeps the start of its text.
     fn extract(
         &self,
         fetched: &mut FetchedUri,
@@ -342,13 +342,13 @@ impl FetchProcessor {
     }
 }
 
-/// The name of the queue of a URI, given the seed that all began with.
+/// Returns the name of the queue of a URI, given the seed that all began with.
 pub fn queue_name(names: &QueueNaming, url: &Url, source: Option<&str>) -> String {
     let seed = source.and_then(|source| Url::parse(source).ok());
     names.name(url, seed.as_ref().unwrap_or(url))
 }
 
-/// A reader that keeps the begin of what is read.
+/// A reader that keeps the start of what is read.
 struct PrefixReader<R> {
     source: R,
     begin: Vec<u8>,
@@ -364,7 +364,7 @@ impl<R: io::Read> io::Read for PrefixReader<R> {
     }
 }
 
-/// The content of a page, by its words if it is a text.
+/// Returns the content of a page, by its words if it is a text.
 fn content(
     fetched: &FetchedUri,
     status: FetchStatus,

@@ -41,7 +41,7 @@ const MOST_BYTES: usize = 8 << 20;
 /// The name of the crawl log.
 pub const CRAWL_LOG: &str = "crawl.log";
 
-/// Why a crawl cannot be recorded.
+/// The reason why a crawl cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderError {
     /// The frontier.
@@ -73,7 +73,7 @@ pub enum TrySubject {
     Uri {
         /// The URI.
         lease: UriLease,
-        /// How its try ended for its queue.
+        /// The outcome of its try for its queue.
         outcome: LeaseOutcome,
     },
     /// A question to a host that goes before its URIs.
@@ -103,9 +103,9 @@ pub struct FinishedTry {
 /// The settings of a recorder.
 #[derive(Debug)]
 pub struct RecorderSettings {
-    /// Where the frontier lies.
+    /// The directory of the frontier.
     pub state: PathBuf,
-    /// Where the logs lie.
+    /// The directory of the logs.
     pub logs: PathBuf,
     /// The archive files.
     pub files: ArchiveFileSettings,
@@ -131,7 +131,7 @@ pub struct CrawlRecorder {
 }
 
 impl CrawlRecorder {
-    /// Begins a crawl in its directories, or goes on with it. Gives the number of outcomes that were taken back, too.
+    /// Begins a crawl in its directories, or resumes it. Returns the number of outcomes that were taken back, too.
     ///
     /// # Errors
     ///
@@ -194,12 +194,12 @@ impl CrawlRecorder {
         Ok(())
     }
 
-    /// The frontier, for what is only read.
+    /// Returns the frontier, for what is only read.
     pub const fn frontier(&self) -> &Frontier {
         &self.frontier
     }
 
-    /// Hands out the next URI.
+    /// Leases the next URI.
     ///
     /// # Errors
     ///
@@ -208,7 +208,7 @@ impl CrawlRecorder {
         Ok(self.frontier.next(now)?)
     }
 
-    /// Gives the first URI of each queue that a quota has retired.
+    /// Returns the first URI of each queue that a quota has retired.
     ///
     /// # Errors
     ///
@@ -230,7 +230,7 @@ impl CrawlRecorder {
         Ok(new.len())
     }
 
-    /// Adds URIs to their queues, or to those that are held back; gives the new ones.
+    /// Adds URIs to their queues, or to those that are held back; returns the new ones.
     fn add(
         &mut self,
         changes: &mut FrontierChanges,
@@ -255,12 +255,12 @@ impl CrawlRecorder {
         Ok(new)
     }
 
-    /// The pattern under quarantine that holds a URI back.
+    /// Returns the pattern under quarantine that holds a URI back.
     pub fn holding_pattern(&self, url: &Url) -> Option<&str> {
         self.quarantine.holding_pattern(url)
     }
 
-    /// Holds back a URI that was handed out and whose pattern is under quarantine.
+    /// Holds back a URI that was leased and whose pattern is under quarantine.
     ///
     /// # Errors
     ///
@@ -281,7 +281,7 @@ impl CrawlRecorder {
         Ok(())
     }
 
-    /// The patterns under quarantine, each with the number of its URIs that are held back.
+    /// Returns the patterns under quarantine, each with the number of its URIs that are held back.
     ///
     /// # Errors
     ///
@@ -295,11 +295,11 @@ impl CrawlRecorder {
         counted.collect()
     }
 
-    /// Writes down a batch of tries. Gives the archive files that were closed meanwhile.
+    /// Writes down a batch of tries. Returns the archive files that were closed meanwhile.
     ///
     /// # Errors
     ///
-    /// [`RecorderError`]: the crawl has to end, and can be gone on with.
+    /// [`RecorderError`]: the crawl has to end, and can be resumed.
     pub fn record(&mut self, batch: Vec<FinishedTry>) -> Result<Vec<ClosedFile>, RecorderError> {
         let mut closed = Vec::new();
         let mut changes = self.frontier.begin_changes();
@@ -408,7 +408,7 @@ fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
-/// Whether a log has whole lines between two lengths.
+/// Returns whether a log has whole lines between two lengths.
 fn has_lines(path: &Path, from: u64, to: u64) -> bool {
     if from == to {
         return true;

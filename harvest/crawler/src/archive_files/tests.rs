@@ -1,4 +1,4 @@
-//! Archive files that are cut anywhere and gone on with.
+//! Archive files that are cut anywhere and resumed.
 
 use archive_formats::warc::Kind;
 

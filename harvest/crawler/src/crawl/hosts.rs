@@ -28,12 +28,12 @@ pub(super) struct HostAnswers {
     robots_bytes: usize,
 }
 
-/// The URI of the question for the addresses of a host.
+/// Returns the URI of the question for the addresses of a host.
 pub(super) fn dns_uri(host: &str) -> String {
     format!("dns:{host}")
 }
 
-/// The URI of the robots.txt of the host of a URI.
+/// Returns the URI of the robots.txt of the host of a URI.
 pub(super) fn robots_uri(url: &Url) -> Option<Url> {
     let mut robots = url.join("/robots.txt").ok()?;
     robots.set_query(None);
@@ -45,7 +45,7 @@ pub(super) fn robots_uri(url: &Url) -> Option<Url> {
 }
 
 impl HostAnswers {
-    /// The addresses of a host; empty if it has none, `None` if it has to be asked for them.
+    /// Returns the addresses of a host; empty if it has none, `None` if it has to be asked for them.
     pub(super) fn addresses(
         &mut self,
         host: &str,
@@ -81,7 +81,7 @@ impl HostAnswers {
         (until > now).then_some(addresses)
     }
 
-    /// The rules of a robots.txt for a crawler, by its URI; `None` if it has to be asked for.
+    /// Returns the rules of a robots.txt for a crawler, by its URI; `None` if it has to be asked for.
     pub(super) fn robots(
         &mut self,
         uri: &str,
@@ -101,7 +101,7 @@ impl HostAnswers {
             .map(|(rules, _)| rules))
     }
 
-    /// Keeps the rules of a robots.txt in memory; gives them with the time as long as they hold.
+    /// Keeps the rules of a robots.txt in memory; returns them with the time as long as they hold.
     pub(super) fn put_robots(
         &mut self,
         uri: &str,

@@ -41,7 +41,7 @@ mod steps;
 
 pub(super) use self::steps::crawl_log_line;
 
-/// How often what was written is made durable.
+/// The interval at which what was written is made durable.
 const SYNC: Duration = Duration::from_secs(1);
 
 /// The most URIs between the frontier and their record.
@@ -133,7 +133,7 @@ pub(super) struct CrawlOwner {
     running: RunningTime,
     /// The running time that is durable.
     kept_running: Duration,
-    /// When a URI was last finished, or a pause ended.
+    /// The moment at which a URI was last finished, or a pause ended.
     last_finished: Moment,
     /// The bytes that have to be free on the disk for a fetch to begin.
     min_free: u64,
@@ -258,7 +258,7 @@ impl CrawlOwner {
         instant.saturating_duration_since(self.begin)
     }
 
-    /// Whether no fetch begins now, for a person's sake or for want of room.
+    /// Returns whether no fetch begins now, for a person's sake or for want of room.
     const fn holds_fetches(&self) -> bool {
         self.progress.is_paused || self.progress.lacks_space
     }
@@ -290,12 +290,12 @@ impl CrawlOwner {
         Ok(())
     }
 
-    /// Tells people something, if somebody listens.
+    /// Sends a notice, if somebody listens.
     fn notify(&self, notice: CrawlNotice) {
         drop(self.channels.notices.send(notice));
     }
 
-    /// Gives out the URIs whose turn it is.
+    /// Leases the URIs whose turn it is.
     fn lease_uris(&mut self) -> Result<(), CrawlError> {
         let now = self.now();
         self.running.set(now, !self.holds_fetches());

@@ -62,7 +62,7 @@ pub(super) enum WorkerEvent {
         records: Vec<RecordGroup>,
         line: Box<CrawlLogLine>,
     },
-    /// A fetch is over and worked up.
+    /// A fetch is over and processed.
     Fetched {
         ticket: RequestTicket,
         result: Result<Box<ProcessedUri>, ProcessError>,
@@ -71,7 +71,7 @@ pub(super) enum WorkerEvent {
     Panicked(RequestTicket),
 }
 
-/// All that works beside the owner.
+/// The workers of a crawl, which do all that its owner would have to wait for.
 #[derive(Debug)]
 pub(super) struct CrawlWorkers {
     pub(super) fetcher: Fetcher,
@@ -286,7 +286,7 @@ impl CrawlWorkers {
         Ok(fetched)
     }
 
-    /// The earlier capture that a request is conditional on.
+    /// Returns the earlier capture that a request is conditional on.
     async fn condition(
         &self,
         uri: &FrontierUri,
@@ -302,7 +302,7 @@ impl CrawlWorkers {
         Ok(found?)
     }
 
-    /// A try without a response.
+    /// Returns a try without a response.
     fn failed_try(
         &self,
         uri: &FrontierUri,
@@ -380,7 +380,7 @@ impl CrawlWorkers {
     }
 }
 
-/// The limits of the exchange of a URI.
+/// Returns the limits of the exchange of a URI.
 fn exchange_limits(order: &CrawlOrder, url: &Url) -> ExchangeLimits {
     let limits = &order.limits;
     ExchangeLimits {

@@ -18,7 +18,7 @@ use super::receive::ResponseReceiver;
 use super::request::HttpRequest;
 use super::wire::WireStream;
 
-/// How many bytes of a body a host may send before they are taken.
+/// The bytes of a body that a host may send before they are taken.
 const WINDOW: u32 = 1 << 20;
 
 /// The length of the head of a frame.
@@ -30,7 +30,7 @@ pub(super) struct FrameConnection {
     driver: FrameDriver,
 }
 
-/// Sends and receives the frames of a connection. It is driven only while somebody waits for a part of an exchange.
+/// A driver that sends and receives the frames of a connection. It is driven only while somebody waits for a part of an exchange.
 struct FrameDriver {
     connection: Connection<Box<dyn WireStream>, Bytes>,
     is_over: bool,
@@ -82,7 +82,7 @@ impl FrameConnection {
         Ok(Self { sender, driver })
     }
 
-    /// Whether the connection can carry another request, as far as is known here.
+    /// Returns whether the connection can carry another request, as far as is known here.
     pub(super) async fn is_open(&mut self) -> bool {
         let driver = &mut self.driver;
         if !driver.is_over {
@@ -165,12 +165,12 @@ impl FrameConnection {
     }
 }
 
-/// The first argument of a method, empty: the types of the crate `http` have no names here.
+/// Returns the first argument of a method, empty: the types of the crate `http` have no names here.
 fn first_argument<S, A: Default, B, R>(_: fn(&mut S, A, B) -> R) -> A {
     A::default()
 }
 
-/// The head of a response as text of HTTP/1.1. Neither names nor values have line ends: `h2` refuses such heads.
+/// Returns the head of a response as text of HTTP/1.1. Neither names nor values have line ends: `h2` refuses such heads.
 fn head_text<'a>(status: u16, fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
     let mut text = format!("HTTP/1.1 {status} \r\n").into_bytes();
     for (name, value) in fields {
@@ -183,7 +183,7 @@ fn head_text<'a>(status: u16, fields: impl Iterator<Item = (&'a str, &'a [u8])>)
     text
 }
 
-/// Whether bytes are the head of the frame with which a server that speaks HTTP/2 begins (RFC 9113 §3.4).
+/// Returns whether bytes are the head of the frame with which a server that speaks HTTP/2 begins (RFC 9113 §3.4).
 pub(super) fn is_settings_frame(bytes: &[u8]) -> bool {
     let [high, middle, low, 4, flags, 0, 0, 0, 0] = bytes else {
         return false;

@@ -9,7 +9,7 @@ use archive_daemon::clock::Clock;
 use super::receive::{ResponseReceiver, Truncation};
 use super::{ExchangeError, ExchangeLimits};
 
-/// How long an exchange goes on.
+/// The time that an exchange has.
 pub(super) struct ExchangeTimer<'a> {
     pub(super) limits: &'a ExchangeLimits,
     pub(super) clock: &'a Clock,
@@ -29,9 +29,9 @@ impl ExchangeTimer<'_> {
 /// A response that is being received.
 pub(super) struct IncomingResponse {
     pub(super) receiver: ResponseReceiver,
-    /// When the last bytes came.
+    /// The moment at which the last bytes came.
     pub(super) last: Instant,
-    /// Why the rest of it was not waited for, or cannot come.
+    /// The reason why the rest of it was not waited for, or cannot come.
     pub(super) cut: Option<Truncation>,
     /// Whether its end was said, other than by the end of the connection.
     pub(super) has_ended: bool,

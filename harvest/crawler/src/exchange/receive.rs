@@ -13,7 +13,7 @@ use tempfile::SpooledTempFile;
 /// A larger block leaves memory.
 const IN_MEMORY: usize = 512 << 10;
 
-/// How much of a response is taken.
+/// The limits of the size of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveLimits {
     /// The most bytes of one head.
@@ -23,7 +23,7 @@ pub struct ReceiveLimits {
 }
 
 impl Default for ReceiveLimits {
-    /// 64 KiB of head, which is more than servers of today send or take, and all of the body.
+    /// Returns 64 KiB of head, which is more than servers of today send or take, and all of the body.
     fn default() -> Self {
         Self {
             head: 64 << 10,
@@ -32,7 +32,7 @@ impl Default for ReceiveLimits {
     }
 }
 
-/// Why a record has less than the host would have sent (`WARC-Truncated`, ISO 28500 §5.13).
+/// The reason why a record has less than the host would have sent (`WARC-Truncated`, ISO 28500 §5.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
     /// A limit of length.
@@ -44,7 +44,7 @@ pub enum Truncation {
 }
 
 impl Truncation {
-    /// The value of the header field.
+    /// Returns the value of the header field.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Length => "length",
@@ -73,15 +73,15 @@ pub struct HttpResponse {
     pub payload_digest: Value,
     /// The length of the payload.
     pub payload_length: u64,
-    /// How the response ended on the wire.
+    /// The way in which the response ended on the wire.
     pub ending: Ending,
-    /// Why it is not whole.
+    /// The reason why it is not whole.
     pub truncation: Option<Truncation>,
     /// Whether the connection may carry another request.
     pub is_reusable: bool,
 }
 
-/// Takes a response in.
+/// A receiver of one response.
 #[derive(Debug)]
 pub struct ResponseReceiver {
     framer: ResponseFramer,
@@ -96,7 +96,7 @@ pub struct ResponseReceiver {
 }
 
 impl ResponseReceiver {
-    /// Before the first byte. `answers_head`: the request was a `HEAD`. `directory`: where a large block goes.
+    /// Makes a receiver before the first byte. `answers_head`: the request was a `HEAD`. `directory`: where a large block goes.
     pub fn new(answers_head: bool, limits: ReceiveLimits, directory: PathBuf) -> Self {
         Self {
             framer: ResponseFramer::new(answers_head, limits.head),
@@ -122,7 +122,7 @@ impl ResponseReceiver {
         self.write_head()
     }
 
-    /// Takes the next bytes of the connection; how many of them belong to the response. Fewer than there are: it is done.
+    /// Takes the next bytes of the connection; returns how many of them belong to the response. Fewer than there are: it is done.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl ResponseReceiver {
         Ok(taken)
     }
 
-    /// As many of the bytes as may still be taken. The head has its own limit.
+    /// Returns as many of the bytes as may still be taken. The head has its own limit.
     fn within_limit<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let in_body = self.framer.head().is_some() || self.body_length > 0;
         let Some(limit) = self.limits.body.filter(|_| in_body) else {
@@ -188,7 +188,7 @@ impl ResponseReceiver {
         self.block.write_all(bytes)
     }
 
-    /// Whether nothing more is taken.
+    /// Returns whether nothing more is taken.
     pub fn is_done(&self) -> bool {
         self.framer.is_done()
             || (self.is_full
@@ -198,7 +198,7 @@ impl ResponseReceiver {
                     .is_some_and(|limit| self.body_length >= limit))
     }
 
-    /// Whether the host has sent anything.
+    /// Returns whether the host has sent anything.
     pub fn is_empty(&self) -> bool {
         self.framer.ending() == Ending::Nothing
     }
@@ -268,13 +268,13 @@ impl ResponseReceiver {
     }
 }
 
-/// The head of which only the begin was taken.
+/// Returns the head of which only the start was taken.
 fn cut_head(raw: &[u8]) -> Option<Head> {
     let head = Head::read(&mut &*raw, raw.len()).ok()?;
     (!head.raw().is_empty()).then_some(head)
 }
 
-/// The digest of the one algorithm that was asked for.
+/// Returns the digest of the one algorithm that was asked for.
 fn single_digest(hashers: Hashers) -> io::Result<Value> {
     let digest = hashers.finish().pop();
     digest.ok_or_else(|| io::Error::other("no digest was computed"))

@@ -28,7 +28,7 @@ pub struct InvalidHeaderField {
 }
 
 impl HttpRequest {
-    /// A request without a body: `GET` for the path and query of `url`, with `Host` and these fields in their order.
+    /// Returns a request without a body: `GET` for the path and query of `url`, with `Host` and these fields in their order.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl HttpRequest {
         Self::new("GET", url, fields, &[])
     }
 
-    /// A `POST` of `body`, whose length is announced. Its media type has to be among the fields.
+    /// Returns a `POST` of `body`, whose length is announced. Its media type has to be among the fields.
     ///
     /// # Errors
     ///
@@ -122,29 +122,29 @@ impl HttpRequest {
         Ok(self)
     }
 
-    /// The method: `GET`.
+    /// Returns the method: `GET`.
     pub const fn method(&self) -> &'static str {
         self.method
     }
 
-    /// The URI that is asked for, without a user and a fragment.
+    /// Returns the URI that is asked for, without a user and a fragment.
     pub const fn target(&self) -> &Url {
         &self.target
     }
 
-    /// The fields but for `Host`, with a secret, for a protocol in which a message is no text.
+    /// Returns the fields but for `Host`, with a secret, for a protocol in which a message is no text.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         let fields = self.fields.iter();
         fields.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The body.
+    /// Returns the body.
     pub fn body(&self) -> &[u8] {
         let begin = self.bytes.len().saturating_sub(self.body_length);
         self.bytes.get(begin..).unwrap_or_default()
     }
 
-    /// Says which part of the body is a secret: it is sent, and never recorded, and neither is the length of the body, which
+    /// Marks the part of the body that is a secret: it is sent, and never recorded, and neither is the length of the body, which
     /// would tell that of the secret.
     #[must_use]
     pub fn with_secret_in_body(mut self, secret: Range<usize>) -> Self {
@@ -160,12 +160,12 @@ impl HttpRequest {
         self
     }
 
-    /// Exactly what is sent.
+    /// Returns exactly the bytes that are sent.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The block of its `request` record: what is sent, but for secrets.
+    /// Returns the block of its `request` record: the bytes that are sent, but for secrets.
     pub fn recorded_bytes(&self) -> Vec<u8> {
         let mut recorded = Vec::with_capacity(self.bytes.len());
         let mut from = 0;
@@ -178,7 +178,7 @@ impl HttpRequest {
         recorded
     }
 
-    /// The parts that are sent and not recorded, in words.
+    /// Returns the parts that are sent and not recorded, in words.
     pub fn omitted_parts(&self) -> Vec<&str> {
         self.secrets
             .iter()
@@ -186,13 +186,13 @@ impl HttpRequest {
             .collect()
     }
 
-    /// Whether the response has no body, whatever its head says.
+    /// Returns whether the response has no body, whatever its head says.
     pub fn is_head(&self) -> bool {
         self.method == "HEAD"
     }
 }
 
-/// A URI without what is nobody's business but its reader's: user, password, fragment.
+/// Returns a URI without what is nobody's business but its reader's: user, password, fragment.
 fn without_private_parts(url: &Url) -> Url {
     let mut url = url.clone();
     url.set_fragment(None);
@@ -201,7 +201,8 @@ fn without_private_parts(url: &Url) -> Url {
     url
 }
 
-/// The value of `Referer` for a request that a page led to (RFC 9110 §10.1.3): the page without user, password and fragment.
+/// Returns the value of `Referer` for a request that a page led to (RFC 9110 §10.1.3): the page without user, password and
+/// fragment.
 ///
 /// `None` if the page is not of the web, or came by TLS and the request goes out in clear.
 pub fn referer(page: &str, target: &Url) -> Option<String> {

@@ -11,9 +11,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// Something that bytes go over in both directions.
+/// A stream that bytes go over in both directions.
 pub(super) trait WireStream: AsyncRead + AsyncWrite + Send + Unpin {
-    /// The socket below, if there is one.
+    /// Returns the socket below, if there is one.
     fn socket(&self) -> Option<&TcpStream>;
 }
 
@@ -36,7 +36,7 @@ impl WireStream for tokio::io::DuplexStream {
     }
 }
 
-/// Whether nothing has come while a connection waited: no byte, and not its end.
+/// Returns whether nothing has come while a connection waited: no byte, and not its end.
 ///
 /// The socket itself is asked, because the runtime may not have noticed yet what has come.
 pub(super) async fn is_quiet(wire: &mut dyn WireStream) -> bool {
@@ -49,7 +49,7 @@ pub(super) async fn is_quiet(wire: &mut dyn WireStream) -> bool {
     is_pending.await && wire.socket().is_none_or(has_nothing)
 }
 
-/// Whether a socket has neither bytes to be read nor an end.
+/// Returns whether a socket has neither bytes to be read nor an end.
 fn has_nothing(socket: &TcpStream) -> bool {
     let Ok(twin) = socket.as_fd().try_clone_to_owned() else {
         return false;

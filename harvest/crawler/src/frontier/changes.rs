@@ -31,18 +31,18 @@ pub struct FrontierChanges {
 struct FinishedLease {
     lease: UriLease,
     outcome: LeaseOutcome,
-    /// Where the URI went back to.
+    /// The place that the URI went back to.
     requeued: Option<UriKey>,
     place: RecordedPlace,
 }
 
 impl FrontierChanges {
-    /// The row of a queue is written with these changes.
+    /// Marks a queue whose row is written with these changes.
     pub(super) fn touch(&mut self, number: QueueNumber) {
         self.touched.insert(number);
     }
 
-    /// How many bytes they take.
+    /// Returns the number of bytes that the changes take.
     pub fn size(&self) -> usize {
         self.batch.size()
     }
@@ -61,7 +61,7 @@ impl Frontier {
         }
     }
 
-    /// Adds a URI to the queue of a name, unless it was seen. Whether it is new.
+    /// Adds a URI to the queue of a name, unless it was seen. Returns whether it is new.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl Frontier {
         Ok(())
     }
 
-    /// Notes that a URI was seen; whether it was not before.
+    /// Notes that a URI was seen; returns whether it was not before.
     ///
     /// # Errors
     ///
@@ -181,7 +181,7 @@ impl Frontier {
         Ok(())
     }
 
-    /// Gives the answer to a prerequisite that was noted before.
+    /// Returns the answer to a prerequisite that was noted before.
     ///
     /// # Errors
     ///
@@ -348,7 +348,7 @@ impl Frontier {
         self.running_time = running;
     }
 
-    /// For how long the crawl has run, processes before this one included.
+    /// Returns the time for which the crawl has run, processes before this one included.
     pub const fn running_time(&self) -> Duration {
         self.running_time
     }
@@ -404,7 +404,7 @@ pub(crate) struct RecentKeys {
 const GENERATION: usize = 1 << 16;
 
 impl RecentKeys {
-    /// Whether a key was added lately.
+    /// Returns whether a key was added lately.
     pub(crate) fn contains(&self, key: &SeenKey) -> bool {
         self.newer.contains(key) || self.older.contains(key)
     }

@@ -28,7 +28,7 @@ impl Frontier {
         changes.batch.put(&self.patterns, &key, &SeenUriRow)
     }
 
-    /// Gives the patterns that were noted, and whether each is under quarantine.
+    /// Returns the patterns that were noted, and whether each is under quarantine.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl Frontier {
             .collect()
     }
 
-    /// Holds a URI back that was found, unless it was seen. Whether it is new.
+    /// Holds a URI back that was found, unless it was seen. Returns whether it is new.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Frontier {
         Ok(true)
     }
 
-    /// Holds a URI back that was handed out. Its lease is to be finished in the same changes.
+    /// Holds a URI back that was leased. Its lease is to be finished in the same changes.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Frontier {
         changes.batch.put(&self.held, &key, &row)
     }
 
-    /// Puts URIs of a pattern back into their queues, as many as belong into one batch, from behind a URI on. Gives how many
+    /// Puts URIs of a pattern back into their queues, as many as belong into one batch, from behind a URI on. Returns how many
     /// there were, and the last one; `None` if there were none.
     ///
     /// # Errors

@@ -53,7 +53,7 @@ pub struct ResumePoint {
     pub taken_back: u64,
 }
 
-/// The stamp of the frontier in a directory, and what its database has to be.
+/// Returns the stamp of the frontier in a directory, and what its database has to be.
 fn stamp_and_options(directory: &Path) -> Result<(FrontierStamp, Options), DbError> {
     let tables = [
         "queue", "queues", "seen", "hosts", "pending", "place", "accepted", "held", "patterns",
@@ -239,7 +239,7 @@ impl Frontier {
         Ok(ResumePoint { place, taken_back })
     }
 
-    /// Gives the place up to which outcomes are durable.
+    /// Returns the place up to which outcomes are durable.
     ///
     /// # Errors
     ///

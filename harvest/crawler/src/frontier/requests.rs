@@ -1,6 +1,6 @@
-//! Requests of persons to a crawl, as its frontier keeps them: seeds, rejected URIs, budgets of queues.
+//! Requests of people to a crawl, as its frontier keeps them: seeds, rejected URIs, budgets of queues.
 //!
-//! Owns that they hold when the crawl is gone on with. Each counts at once, and is durable with the next sync.
+//! Owns that they hold when the crawl is resumed. Each counts at once, and is durable with the next sync.
 
 use archive_db::DbError;
 use harvest_policy::account::{QueueBudget, QueueLimits};
@@ -10,7 +10,7 @@ use url::Url;
 use super::rows::{BudgetRow, SeenUriRow};
 use super::{Frontier, FrontierChanges, Queue, WANTED_STATE};
 
-/// The state in which a person wants a crawl to be, whichever process goes on with it.
+/// The state in which a person wants a crawl to be, whichever process resumes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DesiredState {
     /// URIs are fetched.
@@ -41,7 +41,7 @@ impl Frontier {
         changes.batch.put(&self.running, &WANTED_STATE, &number)
     }
 
-    /// Gives the state in which a person wants the crawl to be.
+    /// Returns the state in which a person wants the crawl to be.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Frontier {
         Ok(())
     }
 
-    /// Gives the URIs that were noted as seeds.
+    /// Returns the URIs that were noted as seeds.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Frontier {
         changes.batch.put(&self.added, &uri, &SeenUriRow)
     }
 
-    /// Gives the seeds that persons have added.
+    /// Returns the seeds that people have added.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Frontier {
             .put(&self.rejected, &rule.to_string(), &SeenUriRow)
     }
 
-    /// Gives the rules by which URIs are rejected.
+    /// Returns the rules by which URIs are rejected.
     ///
     /// # Errors
     ///
@@ -141,8 +141,8 @@ impl Frontier {
         Ok(rules)
     }
 
-    /// Gives a queue other limits than the order has: it goes on, or it is retired. Whether the queue is known; one that is not
-    /// gets them when its first URI comes.
+    /// Returns a queue other limits than the order has: it goes on, or it is retired. Returns whether the queue is known; one
+    /// that is not gets them when its first URI comes.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl Frontier {
         Ok(number.is_some())
     }
 
-    /// The limits of a queue: those of the order, or those that a person has given it.
+    /// Returns the limits of a queue: those of the order, or those that a person has given it.
     pub(super) fn limits_of(&self, queue: &Queue) -> QueueLimits {
         if self.budgets.is_empty() {
             return queue.limits;

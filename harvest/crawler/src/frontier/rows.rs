@@ -7,7 +7,7 @@ use harvest_policy::account::QueueAccount;
 use harvest_policy::hops::{Hop, HopPath};
 use serde::{Deserialize, Serialize};
 
-/// How urgent a URI is within its queue (Heritrix' scheduling classes).
+/// The urgency of a URI within its queue (Heritrix' scheduling classes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Urgency {
     /// Others cannot be fetched before it: `dns:`, robots.txt.
@@ -31,14 +31,14 @@ pub struct FrontierUri {
     pub via: Option<String>,
     /// The seed that all of it began with.
     pub source: Option<String>,
-    /// How urgent it is.
+    /// The urgency.
     pub urgency: Urgency,
     /// The number of tries so far.
     pub tries: u32,
 }
 
 impl FrontierUri {
-    /// The letters of the hops to what this URI leads to by a hop.
+    /// Returns the letters of the hops to what this URI leads to by a hop.
     pub fn hops_to(&self, hop: Hop) -> String {
         let seed = HopPath::seed().to_string();
         let before = Some(self.hops.as_str()).filter(|hops| *hops != seed);
@@ -114,7 +114,7 @@ impl Value for RecordedPlace {}
 pub enum PrerequisiteRow {
     /// The addresses of a host, from `dns:HOST`.
     Addresses {
-        /// In the order of the answer; empty if there is no such host.
+        /// The addresses in the order of the answer; empty if there is no such host.
         addresses: Vec<IpAddr>,
         /// The second since 1970 from which they are asked for again.
         until: i64,
@@ -123,7 +123,7 @@ pub enum PrerequisiteRow {
     Robots {
         /// The status of its response; `None`: the host could not be reached.
         status: Option<u16>,
-        /// As much of the file as is read.
+        /// The file, as much of it as is read.
         file: Vec<u8>,
         /// The second since 1970 from which it is asked for again.
         until: i64,
@@ -152,14 +152,14 @@ pub(super) struct PendingOutcomeRow {
 
 impl Value for PendingOutcomeRow {}
 
-/// How an outcome is taken back.
+/// The steps by which an outcome is taken back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum UndoRow {
     /// The URI goes back to where it was, and its queue has the account from before.
     Uri {
         key: (u32, u8, u8, u64),
         uri: FrontierUri,
-        /// Where it went back to by itself.
+        /// The place that it went back to by itself.
         requeued: Option<(u32, u8, u8, u64)>,
         account: AccountRow,
     },
@@ -167,7 +167,7 @@ pub(super) enum UndoRow {
     Prerequisite(String),
 }
 
-/// That a URI was seen.
+/// The empty row of a URI that was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SeenUriRow;
 

@@ -20,7 +20,7 @@ pub(super) struct FrontierStamp {
 }
 
 impl FrontierStamp {
-    /// Reads the stamp of the frontier in a directory. Gives how far the frontier has to reach; `None` if it was never synced.
+    /// Reads the stamp of the frontier in a directory. Returns how far the frontier has to reach; `None` if it was never synced.
     pub(super) fn open(directory: &Path) -> Result<(Self, Option<Reach>), DbError> {
         let path = directory.join(FILE_NAME);
         let damaged = |what: &str| DbError::Damaged {

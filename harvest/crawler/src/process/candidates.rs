@@ -34,7 +34,7 @@ impl FetchProcessor {
         recent.contains(key)
     }
 
-    /// The links that belong to the crawl and were not found lately.
+    /// Returns the links that belong to the crawl and were not found lately.
     pub(super) fn candidates(
         &self,
         from: &FrontierUri,
@@ -102,7 +102,7 @@ impl FetchProcessor {
         }
     }
 
-    /// The sitemaps that a robots.txt names.
+    /// Returns the sitemaps that a robots.txt names.
     pub(super) fn sitemaps(
         &self,
         fetched: &FetchedUri,
@@ -128,8 +128,8 @@ impl FetchProcessor {
     }
 }
 
-/// The urgency of a URI (Heritrix' scheduling with `preferenceEmbedHops` 1): redirects, and what a page takes itself, go before
-/// other pages.
+/// Returns the urgency of a URI (Heritrix' scheduling with `preferenceEmbedHops` 1): redirects, and what a page takes itself, go
+/// before other pages.
 fn urgency(path: &HopPath) -> Urgency {
     if path.last() == Some(Hop::Redirect) || path.within_page().len() == 1 {
         Urgency::Medium

@@ -17,7 +17,7 @@ use crate::exchange::HttpProtocol;
 use crate::exchange::receive::{HttpResponse, Truncation};
 use crate::exchange::tls::CertificateVerdict;
 
-/// The status of a response. Without a status line all of it is a page (HTTP/0.9), unless its head is cut.
+/// Returns the status of a response. Without a status line all of it is a page (HTTP/0.9), unless its head is cut.
 pub(super) fn status_of(response: &HttpResponse) -> FetchStatus {
     match (&response.head, response.ending) {
         (Some(head), _) => {
@@ -31,7 +31,7 @@ pub(super) fn status_of(response: &HttpResponse) -> FetchStatus {
     }
 }
 
-/// The time that a host asks for: seconds, or a date (RFC 9110 §10.2.3).
+/// Returns the time that a host asks for: seconds, or a date (RFC 9110 §10.2.3).
 pub(super) fn retry_after(response: &HttpResponse, now: Timestamp) -> Option<Duration> {
     let value = response.head.as_ref()?.get("retry-after")?;
     let text = std::str::from_utf8(value).ok()?.trim();
@@ -43,7 +43,7 @@ pub(super) fn retry_after(response: &HttpResponse, now: Timestamp) -> Option<Dur
     Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
 }
 
-/// The lines of the `metadata` record, as Heritrix has them.
+/// Returns the lines of the `metadata` record, as Heritrix has them.
 pub(super) fn metadata(fetched: &FetchedUri, extraction: &Extraction) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let mut add = |name: &str, value: &str| lines.push((name.to_owned(), value.to_owned()));
@@ -83,7 +83,7 @@ pub(super) fn metadata(fetched: &FetchedUri, extraction: &Extraction) -> Vec<(St
     lines
 }
 
-/// The line of a fetch in the crawl log.
+/// Returns the line of a fetch in the crawl log.
 pub(super) fn line(
     fetched: &FetchedUri,
     status: FetchStatus,
@@ -134,7 +134,7 @@ pub(super) fn line(
     }
 }
 
-/// The answer to the question for robots.txt, as far as it is read. `None`: the host has not answered.
+/// Returns the answer to the question for robots.txt, as far as it is read. `None`: the host has not answered.
 pub(super) fn robots_file(
     fetched: &mut FetchedUri,
     extraction: &Extraction,

@@ -42,7 +42,7 @@ impl Default for CaptureComparison {
 }
 
 impl KnownCaptures {
-    /// Gives the capture that a request for a URI is conditional on.
+    /// Returns the capture that a request for a URI is conditional on.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl KnownCaptures {
         }))
     }
 
-    /// Whether captures of a media type are looked up.
+    /// Returns whether captures of a media type are looked up.
     fn is_looked_up(&self, media_type: &str) -> bool {
         !media_type.is_empty() && (self.with_text || !media_type.starts_with("text/"))
     }
@@ -98,7 +98,7 @@ impl KnownCaptures {
     }
 }
 
-/// The annotation of the crawl log that names the first capture.
+/// Returns the annotation of the crawl log that names the first capture.
 fn origin(earlier: &EarlierCapture) -> DuplicateOrigin {
     DuplicateOrigin {
         file: earlier.file.clone(),

@@ -15,7 +15,7 @@ use crate::archive_files::OPEN;
 use crate::frontier::{ExistingFrontier, RecordedPlace};
 
 impl RecorderError {
-    /// Whether what a crawl has kept is damaged: it cannot be gone on with, and nothing was changed.
+    /// Returns whether what a crawl has kept is damaged: it cannot be resumed, and nothing was changed.
     pub const fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. } => true,
@@ -96,7 +96,7 @@ fn is_long_enough(path: &Path, length: Option<u64>, recorded: u64) -> Result<(),
     }
 }
 
-/// The length of a file; `None` if there is no file.
+/// Returns the length of a file; `None` if there is no file.
 fn length(path: &Path) -> Result<Option<u64>, DiskError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) => Ok(Some(metadata.len())),

@@ -1,4 +1,4 @@
-//! Requests of persons, as the recorder carries them out: seeds, rejected URIs, freed patterns, budgets.
+//! Requests of people, as the recorder carries them out: seeds, rejected URIs, freed patterns, budgets.
 //!
 //! Each is written into the frontier before it counts. The caller syncs before it says that a request is done.
 
@@ -67,12 +67,12 @@ impl CrawlRecorder {
         Ok(())
     }
 
-    /// Whether a person rejects a URI.
+    /// Returns whether a person rejects a URI.
     pub fn rejects(&self, url: &Url) -> bool {
         self.rejections.covers(url)
     }
 
-    /// Gives a queue other limits than the order has. Whether the queue is known yet.
+    /// Returns a queue other limits than the order has. Returns whether the queue is known yet.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl CrawlRecorder {
         Ok(is_known)
     }
 
-    /// The patterns under quarantine, and those that were freed.
+    /// Returns the patterns under quarantine, and those that were freed.
     pub const fn quarantine(&self) -> &Quarantine {
         &self.quarantine
     }
@@ -95,7 +95,7 @@ impl CrawlRecorder {
         std::mem::take(&mut self.newly_held)
     }
 
-    /// Frees a pattern for good, and puts its URIs back into their queues; how many there were.
+    /// Frees a pattern for good, and puts its URIs back into their queues; returns how many there were.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl CrawlRecorder {
         Ok(())
     }
 
-    /// Takes back a URI that was handed out and not fetched; its queue rests until a moment.
+    /// Puts a URI back that was leased and not fetched; its queue rests until a moment.
     pub fn put_back(&mut self, lease: &UriLease, until: Moment) {
         self.frontier.put_back(lease, until);
     }

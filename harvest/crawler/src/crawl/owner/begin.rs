@@ -8,7 +8,7 @@ use crate::frontier::DesiredState;
 use crate::recorder::RecorderError;
 
 impl CrawlOwner {
-    /// Brings back what earlier processes have decided, and adds the seeds.
+    /// Restores what earlier processes have decided, and adds the seeds.
     pub(super) fn begin_crawl(&mut self) -> Result<(), CrawlError> {
         let frontier = self.recorder.frontier();
         let totals = frontier.totals();

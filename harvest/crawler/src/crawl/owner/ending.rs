@@ -15,10 +15,10 @@ use crate::crawl::{ConnectionSnapshot, CrawlEnd, CrawlError, CrawlNotice, CrawlO
 use crate::frontier::{FrontierUri, LeaseOutcome};
 use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 
-/// How long fetches under way may go on when the crawl is to end, or has no room left.
+/// The time for which fetches under way may go on when the crawl is to end, or has no room left.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How often the running time is written when nothing else is.
+/// The interval at which the running time is written when nothing else is.
 const KEEP_RUNNING: Duration = Duration::from_secs(10);
 
 /// The most seeds that people are told about while the crawl goes on.
@@ -28,7 +28,7 @@ const MOST_TOLD_SEEDS: usize = 20;
 const MOST_FAILING_SEEDS: usize = 1000;
 
 impl CrawlOwner {
-    /// Whether one more URI stays within the limit of objects.
+    /// Returns whether one more URI stays within the limit of objects.
     pub(super) fn has_room(&self) -> bool {
         let under_way = u64::try_from(self.in_flight.len()).unwrap_or(u64::MAX);
         let begun = self.progress.fetched.saturating_add(under_way);
@@ -91,7 +91,7 @@ impl CrawlOwner {
         if self.is_idle(now) {
             self.decide_end(CrawlEnd::Idle);
         } else if lacks_space.is_some_and(|since| now >= since.saturating_add(idle)) {
-            // Nobody makes room. A person does, or moves the job, and goes on with it.
+            // Nobody makes room. A person does, or moves the job, and resumes it.
             self.decide_end(CrawlEnd::Suspended);
         }
         self.running.set(now, !self.holds_fetches());
@@ -113,7 +113,7 @@ impl CrawlOwner {
         u64::try_from(held).unwrap_or(u64::MAX)
     }
 
-    /// Whether nothing was finished for too long, and only tries that failed before are left.
+    /// Returns whether nothing was finished for too long, and only tries that failed before are left.
     fn is_idle(&self, now: Moment) -> bool {
         let idle = self.job.order.limits.idle.duration();
         !self.holds_fetches()
@@ -146,7 +146,7 @@ impl CrawlOwner {
         self.put_back_subject(flight.subject, until);
     }
 
-    /// Puts the URI of a flight that is not under way back into its queue, which rests until a moment.
+    /// Puts a URI in flight that is not being fetched back into its queue, which rests until a moment.
     pub(super) fn put_back_waiting(&mut self, ticket: RequestTicket, until: Moment) {
         if let Some(flight) = self.in_flight.remove(&ticket) {
             self.put_back_subject(flight.subject, until);
@@ -165,7 +165,7 @@ impl CrawlOwner {
         }
     }
 
-    /// Notes how a seed fares, and tells people of one that fails.
+    /// Notes the progress of a seed, and tells people of one that fails.
     pub(super) fn note_seed(&mut self, uri: &FrontierUri, status: FetchStatus, after: TryDecision) {
         let is_seed = uri.source.as_ref() == Some(&uri.uri);
         if !is_seed {
@@ -196,7 +196,7 @@ impl CrawlOwner {
         }
     }
 
-    /// Why the crawl is over, if it is.
+    /// Returns the reason why the crawl is over; `None` if it goes on.
     pub(super) fn end_reason(&self) -> Option<CrawlEnd> {
         if let Some(end) = self.end {
             let is_patient = match end {
@@ -216,7 +216,7 @@ impl CrawlOwner {
         is_idle.then_some(CrawlEnd::Finished)
     }
 
-    /// How long nothing is to be done unless an event comes.
+    /// Returns the time for which nothing is to be done unless an event comes.
     pub(super) fn next_wake(&self, synced: Instant) -> Duration {
         let now = self.now();
         let next_sync = self.moment_of(synced).saturating_add(SYNC);
@@ -252,7 +252,7 @@ impl CrawlOwner {
         });
     }
 
-    /// Ends the crawl: its last file is closed, unless it is to be gone on with.
+    /// Ends the crawl: its last file is closed, unless it is to be resumed.
     pub(super) fn close(mut self, end: CrawlEnd) -> Result<CrawlOutcome, CrawlError> {
         let running = self.running.at(self.now());
         self.recorder.set_running_time(running, true);
@@ -303,7 +303,7 @@ impl CrawlOwner {
         })
     }
 
-    /// The connections as they are now.
+    /// Returns the connections as they are now.
     fn connections(&self) -> Vec<ConnectionSnapshot> {
         let now = self.now();
         let under_way = self.in_flight.values().filter_map(|flight| {

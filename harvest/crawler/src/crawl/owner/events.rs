@@ -22,7 +22,7 @@ use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 /// The most redirects from a robots.txt (RFC 9309 §2.3.1.2).
 const MOST_ROBOTS_REDIRECTS: u8 = 5;
 
-/// How long it holds that a host has no address, in seconds.
+/// The seconds for which it holds that a host has no address.
 const NO_ADDRESS_SECONDS: i64 = 3600;
 
 impl CrawlOwner {
@@ -81,7 +81,7 @@ impl CrawlOwner {
         }
     }
 
-    /// Takes a flight whose fetch is over, and gives back its connection.
+    /// Removes a URI whose fetch is over, and frees its connection.
     pub(super) fn remove_in_flight(&mut self, ticket: RequestTicket) -> Option<InFlightUri> {
         let flight = self.in_flight.remove(&ticket)?;
         if let Some(fetching) = flight.fetching {
@@ -206,7 +206,7 @@ impl CrawlOwner {
         }
     }
 
-    /// The moment until which the host of a flight rests.
+    /// Returns the moment until which the host of a URI in flight rests.
     fn rest_after(
         &mut self,
         flight: &InFlightUri,

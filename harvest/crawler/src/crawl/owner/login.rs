@@ -2,7 +2,7 @@
 //!
 //! Owns that each form of the order is sent once in a process, and that the pages of its host wait for it, whatever comes of it:
 //! a login that fails stands in the crawl log, and the crawl goes on. It lasts as long as the cookies that it brings, so that a
-//! crawl that is gone on with logs in again.
+//! crawl that is resumed logs in again.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const SENT: &str = "login";
 const FAILED: &str = "login:failed";
 
 impl CrawlOwner {
-    /// Whether the login forms of a host were sent, so that a flight may go on to its fetch.
+    /// Returns whether the login forms of a host were sent, so that a URI in flight may go on to its fetch.
     pub(super) fn is_logged_in(
         &mut self,
         ticket: RequestTicket,
@@ -51,7 +51,7 @@ impl CrawlOwner {
         Ok(false)
     }
 
-    /// A login could not be sent.
+    /// Ends a login that could not be sent.
     pub(super) fn fail_login(
         &mut self,
         number: usize,
@@ -75,7 +75,7 @@ impl CrawlOwner {
         self.end_login(number);
     }
 
-    /// A login was sent, and answered or not.
+    /// Takes note of a login that was sent, and answered or not.
     pub(super) fn handle_login(&mut self, number: usize, uri: String, processed: ProcessedUri) {
         let is_good = matches!(processed.status.number(), 200..=399);
         let mut lines = processed.lines;
@@ -100,7 +100,7 @@ impl CrawlOwner {
     }
 }
 
-/// The name under which URIs in flight wait for a login.
+/// Returns the name under which URIs in flight wait for a login.
 pub(super) fn login_name(number: usize) -> String {
     format!("login:{number}")
 }

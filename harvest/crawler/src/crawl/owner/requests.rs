@@ -1,4 +1,4 @@
-//! Requests of persons to a crawl that goes on.
+//! Requests of people to a crawl that goes on.
 //!
 //! Owns that a request counts as a whole or not at all, and that it is answered once it is durable.
 
@@ -149,7 +149,7 @@ impl CrawlOwner {
         Ok(Ok(done))
     }
 
-    /// Adds seeds to their queues; how many are new.
+    /// Adds seeds to their queues; returns how many are new.
     pub(super) fn schedule_seeds(&mut self, seeds: &[Url]) -> Result<usize, CrawlError> {
         let hasher = self.processor.hasher;
         let candidates = seeds.iter().map(|url| {

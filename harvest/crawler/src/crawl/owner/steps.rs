@@ -27,7 +27,7 @@ const MOST_WAITING: usize = 16;
 const SHORTEST_WAY: Duration = Duration::from_millis(100);
 
 impl CrawlOwner {
-    /// Brings a flight one step nearer to its fetch: addresses of its host, robots.txt, a turn at its address.
+    /// Takes a URI in flight one step nearer to its fetch: addresses of its host, robots.txt, a turn at its address.
     pub(super) fn advance(&mut self, ticket: RequestTicket) -> Result<(), CrawlError> {
         let Some(flight) = self.in_flight.get(&ticket) else {
             return Ok(());
@@ -123,7 +123,7 @@ impl CrawlOwner {
         }
     }
 
-    /// Whether a flight may go on to its fetch: its host's robots.txt is known and allows it, or it is one itself.
+    /// Returns whether a URI in flight may go on to its fetch: its host's robots.txt is known and allows it, or it is one itself.
     fn is_allowed_by_robots(
         &mut self,
         ticket: RequestTicket,
@@ -169,7 +169,7 @@ impl CrawlOwner {
         Ok(false)
     }
 
-    /// Adds a flight that another flight needs to be over before it.
+    /// Adds a prerequisite: the fetch that another URI in flight waits for.
     pub(super) fn add_prerequisite(
         &mut self,
         needed_by: RequestTicket,
@@ -190,8 +190,8 @@ impl CrawlOwner {
         self.add_in_flight(subject, uri, url)
     }
 
-    /// The robots.txt of a host cannot be had: what waits for it is tried again later, unless that `is_lasting`. `cause`: how it
-    /// failed.
+    /// Ends the question for a robots.txt that cannot be had: what waits for it is tried again later, unless that `is_lasting`.
+    /// `cause`: how it failed.
     pub(super) fn fail_robots(&mut self, asked: &str, cause: FetchStatus, is_lasting: bool) {
         if self.robots_policy_of(asked) == RobotsPolicy::Ignore {
             return self.continue_without_robots(asked);
@@ -222,14 +222,14 @@ impl CrawlOwner {
         }
     }
 
-    /// The policy of the order for the robots.txt that was asked for, wherever redirects have led.
+    /// Returns the policy of the order for the robots.txt that was asked for, wherever redirects have led.
     pub(super) fn robots_policy_of(&self, asked: &str) -> RobotsPolicy {
         let order = &self.job.order;
         let url = Url::parse(asked);
         url.map_or(order.robots.policy, |url| order.robots_policy_for(&url))
     }
 
-    /// Lets go on what has waited for a robots.txt that cannot be had, and that the order does not heed.
+    /// Lets URIs go on that have waited for a robots.txt that cannot be had, and that the order does not heed.
     fn continue_without_robots(&mut self, asked: &str) {
         let holds = self.job.order.robots.validity.duration();
         let answer = PrerequisiteRow::Robots {
@@ -243,7 +243,7 @@ impl CrawlOwner {
         self.released.extend(waiting.unwrap_or_default());
     }
 
-    /// Ends a flight without a fetch.
+    /// Ends the way of a URI in flight without a fetch.
     pub(super) fn refuse(
         &mut self,
         ticket: RequestTicket,
@@ -321,7 +321,7 @@ impl CrawlOwner {
     }
 }
 
-/// The line of a URI that no host was asked for.
+/// Returns the line of a URI that no host was asked for.
 pub(in crate::crawl) fn crawl_log_line(
     uri: &FrontierUri,
     status: FetchStatus,

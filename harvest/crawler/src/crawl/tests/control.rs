@@ -1,4 +1,4 @@
-//! Requests to crawls: each is answered, counts at once, and holds when the crawl is gone on with.
+//! Requests to crawls: each is answered, counts at once, and holds when the crawl is resumed.
 
 use harvest_policy::account::QueueBudget;
 use tokio::sync::oneshot;

@@ -101,7 +101,7 @@ async fn host_that_asks_for_patience_is_waited_for() {
     assert_eq!(statuses(directory.path(), &base).get("/"), Some(&200));
 }
 
-/// Fails if a crawl on a full disk waits without an end, ends as if it were finished, or cannot be gone on with.
+/// Fails if a crawl on a full disk waits without an end, ends as if it were finished, or cannot be resumed.
 #[tokio::test]
 async fn crawl_without_room_is_suspended() {
     let (base, asked) = serve(&small_site()).await;

@@ -34,7 +34,7 @@ async fn one_address() -> String {
     address
 }
 
-/// Fails if records are compressed although the order says no, or an uncompressed file cannot be read or gone on with.
+/// Fails if records are compressed although the order says no, or an uncompressed file cannot be read or resumed.
 #[tokio::test]
 async fn uncompressed_files_are_plain_warc() {
     let (base, _) = serve(&small_site()).await;

@@ -73,7 +73,7 @@ fn lost_frontier_is_refused() {
     assert_refused(directory.path(), "state");
 }
 
-/// Fails if a frontier is gone on with that is older than its archive file.
+/// Fails if a frontier is resumed that is older than its archive file.
 #[test]
 fn older_frontier_is_refused() {
     let directory = begun();
