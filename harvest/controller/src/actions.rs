@@ -30,10 +30,10 @@ use tokio::sync::oneshot;
 use crate::directory::JobDirectory;
 use crate::job::{JobNotice, NoticeHandler};
 
-/// How often it is looked.
+/// The interval at which the directory is looked at.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// How long a file without a line end at its end has to stay as it is: its writer may not be done.
+/// The time for which a file without a line end at its end has to stay as it is: its writer may not be done.
 const UNENDED: Duration = Duration::from_secs(5);
 
 /// The longest request.
@@ -47,7 +47,7 @@ const LONGEST_NAME: usize = 200;
 struct SeenFile {
     size: u64,
     changed: i64,
-    /// Since when it has not changed.
+    /// The moment since which it has not changed.
     since: Instant,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct ActionWatch<'a> {
 }
 
 impl<'a> ActionWatch<'a> {
-    /// A watch that hands requests to a crawl.
+    /// Returns a watch that hands requests to a crawl.
     pub(crate) fn new(
         job: &'a JobDirectory,
         clock: &'a Clock,
@@ -142,7 +142,7 @@ impl<'a> ActionWatch<'a> {
         Ok(())
     }
 
-    /// Since when a file has been as it is.
+    /// Returns the moment since which a file has been as it is.
     fn unchanged_since(&mut self, file: &OsString, size: u64, changed: i64) -> Instant {
         let now = SeenFile {
             size,
@@ -156,7 +156,7 @@ impl<'a> ActionWatch<'a> {
         seen.since
     }
 
-    /// The answer of the crawl; `None` if it has ended.
+    /// Returns the answer of the crawl; `None` if it has ended.
     async fn ask(&self, control: CrawlCommand) -> Option<Result<String, String>> {
         let (answer, answered) = oneshot::channel();
         let request = ControlRequest { control, answer };
@@ -164,7 +164,7 @@ impl<'a> ActionWatch<'a> {
         answered.await.ok()
     }
 
-    /// Moves a file to `done`; gives its name there.
+    /// Moves a file to `done`; returns its name there.
     fn move_to_done(
         &self,
         path: &Path,
@@ -187,7 +187,7 @@ impl<'a> ActionWatch<'a> {
     }
 }
 
-/// Whether a name is one of those that editors and copies give to files that they have not finished.
+/// Returns whether a name is one of those that editors and copies give to files that they have not finished.
 fn is_temporary(name: &str) -> bool {
     let extension = Path::new(name).extension();
     let extension = extension.and_then(|extension| extension.to_str());

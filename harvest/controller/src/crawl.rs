@@ -38,7 +38,7 @@ impl JobRun<'_> {
         );
         let log_path = directory.path("logs").join(PROGRESS_LOG);
         let mut log = ProgressLog::open(&log_path, environment.clock.clone())?;
-        // Requests that were there before it count from its begin.
+        // Requests that were there before it count from its start.
         while let Ok(request) = requests.try_recv() {
             drop(handle.control.send(request));
         }
@@ -118,7 +118,8 @@ impl JobRun<'_> {
         Ok(())
     }
 
-    /// The error of a crawl that has broken off. Where the frontier cannot be read, it says how the job can end without it.
+    /// Returns the error of a crawl that has broken off. Where the frontier cannot be read, it says how the job can end without
+    /// it.
     fn crawl_error(&self, source: CrawlError) -> JobError {
         if source.is_damage() {
             let state = self.directory.path("state");
@@ -159,7 +160,7 @@ fn known_captures(order: &CrawlOrder) -> Result<Option<Arc<KnownCaptures>>, Dedu
     Ok(Some(Arc::new(KnownCaptures { index, with_text })))
 }
 
-/// The error of a watch that has ended though it goes on for as long as it is polled.
+/// Returns the error of a watch that has ended though it goes on for as long as it is polled.
 fn watch_error(ended: Result<(), DiskError>) -> JobError {
     let by_itself = || {
         let source = std::io::Error::other("the watch of requests has ended by itself");
@@ -168,7 +169,7 @@ fn watch_error(ended: Result<(), DiskError>) -> JobError {
     JobError::Disk(ended.err().unwrap_or_else(by_itself))
 }
 
-/// The words of the end of a crawl; `None` of one that is to be gone on with.
+/// Returns the words of the end of a crawl; `None` of one that is to be resumed.
 pub(crate) const fn end_message(end: CrawlEnd) -> Option<EndMessage> {
     match end {
         CrawlEnd::Finished => Some(EndMessage::Finished),

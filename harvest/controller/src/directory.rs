@@ -54,10 +54,10 @@ const MAX_JOB: u64 = 256 << 20;
 /// The longest description of a file.
 const MAX_ENTRY: u64 = 64 << 10;
 
-/// How much is copied at a time.
+/// The bytes that are copied at a time.
 const PIECE: usize = 256 << 10;
 
-/// Why the directory of a job cannot be used.
+/// The reason why the directory of a job cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JobDirectoryError {
     /// The disk.
@@ -71,7 +71,7 @@ pub enum JobDirectoryError {
     Job {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: InvalidOrder,
     },
     /// The job cannot be written as TOML.
@@ -85,7 +85,7 @@ pub enum JobDirectoryError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The description of an archive file, or another fact of the job, is damaged.
@@ -93,7 +93,7 @@ pub enum JobDirectoryError {
     Entry {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: serde_json::Error,
     },
 }
@@ -105,11 +105,11 @@ pub struct FileEntry {
     pub name: String,
     /// Its size in bytes.
     pub size: u64,
-    /// When it was closed.
+    /// The time at which it was closed.
     pub closed: Timestamp,
 }
 
-/// The choices of the person who began a job, which hold when it is gone on with.
+/// The choices of the person who began a job, which hold when it is resumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSettings {
     /// Whether nothing is stored.
@@ -146,7 +146,7 @@ impl JobDirectory {
         })
     }
 
-    /// The choices of the person who began the job; those of a job that has none are the defaults.
+    /// Returns the choices of the person who began the job; those of a job that has none are the defaults.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl JobDirectory {
         Ok(self.read_json(RUN_SETTINGS)?.unwrap_or_default())
     }
 
-    /// Keeps the outcome of the crawl: it is over, and is not gone on with.
+    /// Keeps the outcome of the crawl: it is over, and is not resumed.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl JobDirectory {
         self.write_json("outcome.json", outcome)
     }
 
-    /// The outcome of the crawl, once it is over.
+    /// Returns the outcome of the crawl, once it is over.
     ///
     /// # Errors
     ///
@@ -182,7 +182,7 @@ impl JobDirectory {
         self.write_json("duplicatereductionjobs.json", &jobs)
     }
 
-    /// The numbers of the jobs whose captures the crawl was compared with.
+    /// Returns the numbers of the jobs whose captures the crawl was compared with.
     ///
     /// # Errors
     ///
@@ -198,7 +198,7 @@ impl JobDirectory {
         Ok(replace(&self.path(name), &text)?)
     }
 
-    /// A value as the file of this name has it.
+    /// Returns a value as the file of this name has it.
     fn to_json(&self, name: &str, value: &impl Serialize) -> Result<Vec<u8>, JobDirectoryError> {
         serde_json::to_vec(value).map_err(|source| JobDirectoryError::Entry {
             path: self.path(name),
@@ -215,22 +215,22 @@ impl JobDirectory {
         value.map_err(|source| JobDirectoryError::Entry { path, source })
     }
 
-    /// The job.
+    /// Returns the job.
     pub const fn job(&self) -> &HarvestJob {
         &self.job
     }
 
-    /// Where the directory is.
+    /// Returns the path of the directory.
     pub fn root(&self) -> &Path {
         &self.path
     }
 
-    /// Something in it.
+    /// Returns the path of something in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Indexes an archive file that was closed, and describes it. One that has an index keeps it. Gives the first damage of one
+    /// Indexes an archive file that was closed, and describes it. One that has an index keeps it. Returns the first damage of one
     /// that is damaged: it is not described then.
     ///
     /// # Errors
@@ -268,7 +268,7 @@ impl JobDirectory {
         self.write_json("metadata.json", entry)
     }
 
-    /// The metadata file, once it is written, wherever it is now.
+    /// Returns the metadata file, once it is written, wherever it is now.
     ///
     /// # Errors
     ///
@@ -277,7 +277,7 @@ impl JobDirectory {
         self.read_json("metadata.json")
     }
 
-    /// Takes away what nobody needs any more of a job that is done: its frontier.
+    /// Deletes what nobody needs any more of a job that is done: its frontier.
     ///
     /// # Errors
     ///
@@ -319,7 +319,7 @@ impl JobDirectory {
         Ok(())
     }
 
-    /// The archive files that were indexed, in the order in which they were begun.
+    /// Returns the archive files that were indexed, in the order in which they were begun.
     ///
     /// # Errors
     ///
@@ -341,7 +341,7 @@ impl JobDirectory {
         Ok(entries)
     }
 
-    /// The index of an archive file, as it was kept.
+    /// Returns the index of an archive file, as it was kept.
     ///
     /// # Errors
     ///
@@ -361,7 +361,7 @@ impl JobDirectory {
         })
     }
 
-    /// The archive files that lie in the directory under their final names, in the order in which they were begun.
+    /// Returns the archive files that lie in the directory under their final names, in the order in which they were begun.
     ///
     /// # Errors
     ///
@@ -387,7 +387,7 @@ impl JobDirectory {
         Ok(files)
     }
 
-    /// The place of an archive file among those of the job: by its number, because clocks are set back.
+    /// Returns the place of an archive file among those of the job: by its number, because clocks are set back.
     pub(crate) fn file_order(&self, name: &str) -> (u64, String) {
         let rest = name.strip_prefix(&self.job.archive_prefix());
         let number = rest.and_then(|rest| rest.split('-').nth(2)?.parse().ok());
@@ -395,7 +395,7 @@ impl JobDirectory {
     }
 }
 
-/// Takes a directory away, with all that is in it.
+/// Deletes a directory with all that is in it.
 fn remove_tree(path: &Path) -> Result<(), DiskError> {
     for entry in directory::list(path)? {
         let inner = path.join(&entry.name);

@@ -37,7 +37,7 @@ use crate::job::JobEnvironment;
 use crate::report::{DomainOutcome, stop_reason};
 use crate::requests_log::{self, requests_log};
 
-/// Why a crawl cannot be documented.
+/// The reason why a crawl cannot be documented.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// The directory of the job.
@@ -54,7 +54,7 @@ pub enum DocumentError {
     Log {
         /// The log.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The frontier.
@@ -68,8 +68,8 @@ pub enum DocumentError {
     Write(io::Error),
 }
 
-/// Writes the reports and the metadata file, unless it was written before. Gives the metadata file; `None`: it is in the archive, and no
-/// other one may have its name.
+/// Writes the reports and the metadata file, unless it was written before. Returns the metadata file; `None`: it is in the
+/// archive, and no other one may have its name.
 pub(crate) fn document(
     job: &JobDirectory,
     environment: &JobEnvironment,
@@ -109,7 +109,7 @@ pub(crate) fn document(
     }))
 }
 
-/// The name of the metadata file, as NetarchiveSuite has it: `12-metadata-1.warc.gz`, or with a collection
+/// Returns the name of the metadata file, as NetarchiveSuite has it: `12-metadata-1.warc.gz`, or with a collection
 /// `COLLECTION-12-34-metadata-1.warc.gz`.
 fn metadata_name(job: &JobDirectory) -> String {
     let job = job.job();
@@ -131,7 +131,7 @@ fn log_error(path: &Path) -> impl Fn(io::Error) -> DocumentError {
 /// The name of a report, and its text.
 type NamedReport = (&'static str, String);
 
-/// The reports about what was fetched.
+/// Returns the reports about what was fetched.
 fn crawl_reports(
     job: &JobDirectory,
     environment: &JobEnvironment,
@@ -175,7 +175,7 @@ fn crawl_reports(
     Ok(reports)
 }
 
-/// The reports about queues and connections at the end of a crawl; none without a frontier.
+/// Returns the reports about queues and connections at the end of a crawl; none without a frontier.
 fn frontier_reports(
     job: &JobDirectory,
     environment: &JobEnvironment,
@@ -316,7 +316,7 @@ fn write_metadata(
     }
 }
 
-/// The files of the job that a later reader needs.
+/// Returns the files of the job that a later reader needs.
 fn documents(job: &JobDirectory) -> Result<Vec<MetadataDocument<'static>>, DocumentError> {
     let mut documents = Vec::new();
     let mut add = |section, name: &str, file: File| {
@@ -343,7 +343,7 @@ fn documents(job: &JobDirectory) -> Result<Vec<MetadataDocument<'static>>, Docum
     Ok(documents)
 }
 
-/// The harvest of each domain, as the logs tell it.
+/// Returns the harvest of each domain, as the logs tell it.
 pub(crate) fn domains(job: &JobDirectory) -> Result<Vec<DomainOutcome>, DocumentError> {
     let path = job.path("logs").join(PROGRESS_LOG);
     let last = match directory::kind(&path)? {

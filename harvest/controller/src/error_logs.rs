@@ -39,7 +39,7 @@ impl ErrorLogs {
         })
     }
 
-    /// Takes a line of the crawl log that belongs into one of them.
+    /// Adds a line of the crawl log to the log that it belongs into, if any.
     ///
     /// # Errors
     ///

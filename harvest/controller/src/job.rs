@@ -1,8 +1,8 @@
 //! The life of a job, from its seeds to its receipts.
 //!
-//! Owns the order: salvage what a dead process left; crawl, and store each archive file as soon as it is closed; document; store the
-//! metadata file last; report. The outcome of a crawl is kept before any upload is waited for. Whatever fails, the job ends in
-//! a state that its directory shows, and can be gone on with from there.
+//! Owns the order: salvage what a dead process left; crawl, and store each archive file as soon as it is closed; document; store
+//! the metadata file last; report. The outcome of a crawl is kept before any upload is waited for. Whatever fails, the job ends
+//! in a state that its directory shows, and can be resumed from there.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -30,7 +30,7 @@ use crate::upload::Uploader;
 /// The program that writes archive files, in their `warcinfo`.
 const SOFTWARE: &str = concat!("Holdfast/", env!("CARGO_PKG_VERSION"));
 
-/// Why a job has broken off.
+/// The reason why a job has broken off.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     /// Its directory.
@@ -57,7 +57,7 @@ pub enum JobError {
     Frontier {
         /// Its directory.
         state: PathBuf,
-        /// Why it cannot be used.
+        /// The reason why it cannot be used.
         source: Box<CrawlError>,
     },
     /// The index of earlier captures.
@@ -71,7 +71,7 @@ pub enum JobError {
     Task {
         /// The work.
         what: &'static str,
-        /// Why not.
+        /// The reason.
         source: tokio::task::JoinError,
     },
 }
@@ -85,7 +85,7 @@ pub struct JobEnvironment {
     pub chance: Chance,
     /// The archive that takes the files; `None`: they stay in the directory.
     pub archive: Option<Arc<dyn Ingest>>,
-    /// How long an archive that takes no file is waited for.
+    /// The time for which an archive that takes no file is waited for.
     pub patience: Duration,
     /// Whether local files stay after they are stored.
     pub keeps_files: bool,
@@ -116,14 +116,14 @@ pub enum JobNotice<'a> {
         name: &'a str,
         /// The answer of the archive.
         error: &'a ClientError,
-        /// How long until it is asked again.
+        /// The time until it is asked again.
         pause: Duration,
     },
     /// A file is not stored.
     NotStored {
         /// The name of the file.
         name: &'a str,
-        /// Why not.
+        /// The reason.
         why: &'a str,
     },
     /// A request was carried out.
@@ -133,13 +133,13 @@ pub enum JobNotice<'a> {
         /// The effect, in words.
         done: &'a str,
     },
-    /// Something that the crawl tells people.
+    /// A notice of the crawl.
     Crawl(&'a CrawlNotice),
     /// A request cannot be taken.
     ActionRefused {
         /// The name of its file.
         name: &'a str,
-        /// Why not.
+        /// The reason.
         why: &'a str,
     },
     /// Outcomes whose records had not reached the disk were taken back; their URIs are fetched again.
@@ -164,16 +164,17 @@ pub(crate) struct JobRun<'a> {
     pub(crate) directory: &'a JobDirectory,
     pub(crate) environment: &'a JobEnvironment,
     pub(crate) warcinfo: &'a Warcinfo,
-    /// Takes each file that is whole, to be stored.
+    /// The way to the uploader, for each file that is whole.
     pub(crate) files: &'a mpsc::UnboundedSender<ClosedFile>,
     pub(crate) notify: NoticeHandler<'a>,
 }
 
-/// Runs a job to its end, or goes on with it. `control` gives further requests; `progress` is told how far it is.
+/// Runs a job to its end, from its start or from where an earlier process has left it. `control` gives further requests;
+/// `progress` is told how far it is.
 ///
 /// # Errors
 ///
-/// [`JobError`]: the job can be gone on with.
+/// [`JobError`]: the job can be resumed.
 pub async fn run_job(
     directory: &JobDirectory,
     environment: &JobEnvironment,
@@ -244,8 +245,8 @@ async fn forward_commands(
 }
 
 impl JobRun<'_> {
-    /// Takes archive files that an earlier process has closed. One that cannot be indexed does not hold up the others; the first such
-    /// error is given at the end.
+    /// Closes archive files that an earlier process has left whole. One that cannot be indexed does not hold up the others; the
+    /// first such error is given at the end.
     pub(crate) async fn close_all(&self, files: Vec<ClosedFile>) -> Result<(), JobError> {
         let mut first = Ok(());
         for file in files {
@@ -254,7 +255,8 @@ impl JobRun<'_> {
         first
     }
 
-    /// Takes an archive file as [`JobRun::close`] does, and tells people at once why it cannot be taken: it is taken when the job goes on.
+    /// Closes an archive file as [`JobRun::close`] does, and tells people at once why it cannot: it is tried again when the job
+    /// goes on.
     pub(crate) async fn close_or_notify(&self, file: ClosedFile) -> Result<(), JobError> {
         let name = file.name.clone();
         let closed = self.close(file).await;

@@ -1,8 +1,8 @@
 //! The life of one harvest job: a directory, a crawl, its documentation, and the archive.
 //!
 //! Owns the order of things: archive files are stored while the crawl goes on, the metadata file is stored last, and a local file
-//! goes only on a receipt that is kept. A job whose process has ended is gone on with from its directory; what such a process left
-//! is salvaged. Decides nothing about what is fetched, and nothing about where the archive keeps it.
+//! goes only on a receipt that is kept. A job whose process has ended is resumed from its directory; what such a process left is
+//! salvaged. Decides nothing about what is fetched, and nothing about where the archive keeps it.
 
 mod actions;
 mod crawl;

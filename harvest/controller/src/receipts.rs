@@ -40,7 +40,7 @@ impl JobDirectory {
         replace(&self.receipt_path(name), envelope.as_bytes())
     }
 
-    /// Whether a file has a receipt that can be read. One that cannot counts for nothing.
+    /// Returns whether a file has a receipt that can be read. One that cannot counts for nothing.
     ///
     /// # Errors
     ///

@@ -66,7 +66,7 @@ fn format_line(time: Timestamp, request: &str, state: &str) -> String {
     format!("{time:.3} {request} {state}\n")
 }
 
-/// A line without what stands between `//` and `@` in a URI.
+/// Returns a line without what stands between `//` and `@` in a URI.
 fn without_users(line: &str) -> String {
     let mut text = String::new();
     let mut rest = line;

@@ -24,7 +24,7 @@ use crate::directory::{INVALID, JobDirectory, JobDirectoryError, OPEN};
 use crate::job::{JobEnvironment, JobNotice, NoticeHandler};
 use crate::progress_log::{ProgressLog, cut_to_whole_lines};
 
-/// Why files cannot be salvaged.
+/// The reason why files cannot be salvaged.
 #[derive(Debug, thiserror::Error)]
 pub enum SalvageError {
     /// The disk.
@@ -38,7 +38,7 @@ pub enum SalvageError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// An archive file cannot be read.
@@ -46,7 +46,7 @@ pub enum SalvageError {
     Archive {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: ReadError,
     },
 }
@@ -62,7 +62,7 @@ impl JobDirectory {
         directory::move_new(&path, &self.path("warcs").join(format!("{name}{INVALID}")))
     }
 
-    /// The damaged archive files, as they are named now, with their sizes.
+    /// Returns the damaged archive files, as they are named now, with their sizes.
     ///
     /// # Errors
     ///
@@ -156,13 +156,13 @@ fn file_length(path: &Path) -> Result<u64, DiskError> {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct WholeRecords {
     count: u64,
-    /// Where the last one before any damage ends.
+    /// The end of the last one before any damage.
     end: u64,
     /// Whether whole records follow damage.
     is_broken: bool,
 }
 
-/// Closes an archive file that was being written. Gives the words for what was done.
+/// Closes an archive file that was being written. Returns the words for what was done.
 fn close_open_file(path: &Path) -> Result<&'static str, SalvageError> {
     let unreadable = |source| SalvageError::Read {
         path: path.to_owned(),
@@ -223,7 +223,7 @@ fn note_end(job: &JobDirectory, environment: &JobEnvironment) -> Result<(), Disk
     log.note(CrawlState::Ended(EndMessage::AbnormalExit))
 }
 
-/// The outcome of a crawl of which nothing but its log is left.
+/// Returns the outcome of a crawl of which nothing but its log is left.
 fn outcome_from_log(log: &Path) -> Result<CrawlOutcome, SalvageError> {
     let unreadable = |source| SalvageError::Read {
         path: log.to_owned(),

@@ -25,7 +25,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
-/// Why a file is not in the archive.
+/// The reason why a file is not in the archive.
 #[derive(Debug, thiserror::Error)]
 enum UploadError {
     /// No file of the archive may have its name.
@@ -33,7 +33,7 @@ enum UploadError {
     Name {
         /// The name.
         name: String,
-        /// Why not.
+        /// The reason.
         source: InvalidFileName,
     },
     /// The local disk.
@@ -44,7 +44,7 @@ enum UploadError {
     Archive {
         /// The name.
         name: String,
-        /// Why.
+        /// The reason.
         source: ClientError,
     },
     /// The archive has taken no file for too long.
@@ -52,7 +52,7 @@ enum UploadError {
     Patience {
         /// The name.
         name: String,
-        /// How long.
+        /// The time that was waited.
         waited: Duration,
         /// The last answer.
         source: ClientError,
@@ -80,7 +80,7 @@ enum UploadError {
     Task {
         /// The name.
         name: String,
-        /// Why.
+        /// The reason.
         source: tokio::task::JoinError,
     },
 }
@@ -96,17 +96,17 @@ enum UploadAttempt {
     Refused,
 }
 
-/// Stores the files of a job.
+/// An uploader of the files of a job.
 pub(crate) struct Uploader<'a> {
     directory: &'a JobDirectory,
     environment: &'a JobEnvironment,
     notify: NoticeHandler<'a>,
-    /// Since when the archive has taken nothing.
+    /// The moment since which the archive has taken nothing.
     down_since: Cell<Option<Instant>>,
 }
 
 impl<'a> Uploader<'a> {
-    /// An uploader of the files of a job.
+    /// Returns an uploader of the files of a job.
     pub(crate) const fn new(
         directory: &'a JobDirectory,
         environment: &'a JobEnvironment,
@@ -120,8 +120,8 @@ impl<'a> Uploader<'a> {
         }
     }
 
-    /// Stores files in the order in which they come, until there are no more or the job is suspended. Files that the archive could
-    /// not take are tried again once it takes another one, and at the end. Gives the reasons why files were not stored.
+    /// Stores files in the order in which they come, until there are no more or the job is suspended. Files that the archive
+    /// could not take are tried again once it takes another one, and at the end. Returns the reasons why files were not stored.
     pub(crate) async fn upload_all(
         &self,
         mut files: mpsc::UnboundedReceiver<ClosedFile>,
@@ -153,7 +153,7 @@ impl<'a> Uploader<'a> {
             }
         };
         tokio::select! {
-            // What is under way is given up: it is stored from its begin when the job goes on.
+            // What is under way is given up: it is stored from its start when the job goes on.
             () = wait_until_set(suspended) => {}
             () = uploading => {}
         }
@@ -209,7 +209,7 @@ impl<'a> Uploader<'a> {
         Ok(())
     }
 
-    /// Gives the receipt of a file that the archive has stored.
+    /// Returns the receipt of a file that the archive has stored.
     async fn store(
         &self,
         archive: &dyn Ingest,
@@ -276,7 +276,7 @@ async fn wait_until_set(mut value: watch::Receiver<bool>) {
     }
 }
 
-/// A file as it is announced to the archive.
+/// Returns a file as it is announced to the archive.
 async fn deposit(name: &str, path: &Path) -> Result<Deposit, UploadError> {
     let file_name = FileName::new(name).map_err(|source| UploadError::Name {
         name: name.to_owned(),
@@ -305,7 +305,7 @@ async fn deposit(name: &str, path: &Path) -> Result<Deposit, UploadError> {
     })
 }
 
-/// Whether an archive that has answered so may take the file later.
+/// Returns whether an archive that has answered so may take the file later.
 fn is_temporary(error: &ClientError) -> bool {
     match error {
         ClientError::Busy(_)

@@ -95,7 +95,7 @@ fn names(path: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// Runs a job that pauses from its begin, while time passes a hundred times faster, until `count` requests were answered; then it
+/// Runs a job that pauses from its start, while time passes a hundred times faster, until `count` requests were answered; then it
 /// goes on. Gives its report and the answers.
 async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<(String, String)>) {
     let manual = ManualClock::running(BEGIN.parse().unwrap());

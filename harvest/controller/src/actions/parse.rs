@@ -12,7 +12,7 @@ use harvest_policy::account::QueueBudget;
 use harvest_policy::rejections::RejectionRule;
 use url::Url;
 
-/// The request that the name of a file is.
+/// Returns the request that the name of a file is.
 pub(super) fn parse_name(name: &str) -> Option<CrawlCommand> {
     match name {
         "pause" => Some(CrawlCommand::Pause),
@@ -22,7 +22,7 @@ pub(super) fn parse_name(name: &str) -> Option<CrawlCommand> {
     }
 }
 
-/// The request in the lines of a file; the kind is said by its name.
+/// Returns the request in the lines of a file; the kind is said by its name.
 pub(super) fn parse_lines(name: &str, bytes: &[u8]) -> Result<CrawlCommand, String> {
     let extension = Path::new(name).extension();
     let extension = extension.and_then(|extension| extension.to_str());
@@ -74,7 +74,7 @@ fn each_line<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result
     Ok(parsed)
 }
 
-/// A line `QUEUE OBJECTS BYTES`.
+/// Returns a line `QUEUE OBJECTS BYTES`.
 fn budget(line: &str) -> Result<(String, QueueBudget), String> {
     let wrong = || {
         format!(
@@ -106,7 +106,7 @@ fn budget(line: &str) -> Result<(String, QueueBudget), String> {
     ))
 }
 
-/// The name of a queue in the form that URIs have it: lower case, international names as `xn--`.
+/// Returns the name of a queue in the form that URIs have it: lower case, international names as `xn--`.
 fn queue_name(name: &str) -> Option<String> {
     let url = Url::parse(&format!("http://{name}/")).ok()?;
     let is_host = url.path() == "/"

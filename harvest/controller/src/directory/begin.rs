@@ -72,7 +72,7 @@ impl JobDirectory {
     }
 
     /// Gives up the frontier of the crawl: its directory gets another name, and the job ends with what it has recorded when it is
-    /// gone on with. Whether there was one.
+    /// resumed. Returns whether there was one.
     ///
     /// # Errors
     ///
