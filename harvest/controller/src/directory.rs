@@ -75,7 +75,7 @@ pub enum JobDirectoryError {
         source: InvalidOrder,
     },
     /// The job cannot be written as TOML.
-    #[error("cannot write down the job: {0}")]
+    #[error("cannot write the job as TOML: {0}")]
     Print(#[from] PrintError),
     /// An archive file cannot be indexed.
     #[error(transparent)]
@@ -89,7 +89,7 @@ pub enum JobDirectoryError {
         source: io::Error,
     },
     /// The description of an archive file, or another fact of the job, is damaged.
-    #[error("cannot read {path}: {source}; look what it was, or begin another job")]
+    #[error("cannot read {path}: {source}; see what has damaged it, or begin another job")]
     Entry {
         /// The file.
         path: PathBuf,

@@ -76,7 +76,7 @@ enum UploadError {
         name: String,
     },
     /// The task that reads the file.
-    #[error("{name}: reading it: {source}")]
+    #[error("cannot read {name}: {source}; the file stays where it is")]
     Task {
         /// The name.
         name: String,

@@ -28,7 +28,7 @@ const IN_MEMORY: usize = 512 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// A field of a header cannot be written.
-    #[error("a record of {uri}: {source}")]
+    #[error("cannot write a record of {uri}: {source}")]
     Header {
         /// The URI that was captured.
         uri: String,

@@ -66,7 +66,7 @@ pub enum CrawlError {
     #[error(transparent)]
     Recorder(#[from] RecorderError),
     /// A fetched URI cannot be processed.
-    #[error("cannot work up {uri}: {source}")]
+    #[error("cannot process the response of {uri}: {source}")]
     Process {
         /// The URI.
         uri: String,
@@ -83,7 +83,7 @@ pub enum CrawlError {
     #[error(transparent)]
     Thread(#[from] ThreadError),
     /// The runtime of the recorder.
-    #[error("cannot begin the recorder of the crawl: {0}")]
+    #[error("cannot start the recorder of the crawl: {0}")]
     Runtime(std::io::Error),
     /// No randomness.
     #[error(transparent)]
@@ -92,7 +92,7 @@ pub enum CrawlError {
     #[error(transparent)]
     Suffixes(#[from] SuffixListError),
     /// The crawler traps of the order.
-    #[error("the crawler traps of the order: {0}")]
+    #[error("cannot use the crawler traps of the order: {0}")]
     Traps(#[from] InvalidTrap),
 }
 

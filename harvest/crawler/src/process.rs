@@ -46,7 +46,7 @@ pub enum ProcessError {
     #[error("cannot read a response from its temporary file: {0}; see to the disk of this machine")]
     Spool(#[from] io::Error),
     /// The hops that led to the URI, as the frontier has them.
-    #[error("the hops in the frontier of the crawl: {0}")]
+    #[error("cannot read the hops in the frontier of the crawl: {0}")]
     Hops(#[from] InvalidHop),
     /// No randomness for the ids of records.
     #[error(transparent)]

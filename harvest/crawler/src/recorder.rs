@@ -45,10 +45,10 @@ pub const CRAWL_LOG: &str = "crawl.log";
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderError {
     /// The frontier.
-    #[error("the frontier of the crawl: {0}")]
+    #[error("cannot use the frontier of the crawl: {0}")]
     Frontier(#[from] DbError),
     /// The archive files.
-    #[error("an archive file of the crawl: {0}")]
+    #[error("cannot record the crawl in an archive file: {0}")]
     ArchiveFile(#[from] ArchiveFileError),
     /// The crawl log, or a directory.
     #[error(transparent)]
@@ -62,7 +62,7 @@ pub enum RecorderError {
         what: String,
     },
     /// The rules by which URIs are rejected.
-    #[error("the rules by which URIs are rejected: {0}")]
+    #[error("cannot use the rules by which URIs are rejected: {0}")]
     Rejections(#[from] InvalidTrap),
 }
 

@@ -37,7 +37,7 @@ const LEVEL: u32 = 6;
 #[derive(Debug, Error)]
 pub enum MetadataError {
     /// A field of a header cannot be written.
-    #[error("the record {uri} of the metadata file: {source}")]
+    #[error("cannot write the header of the record {uri} of the metadata file: {source}")]
     Header {
         /// The URI of the record.
         uri: String,

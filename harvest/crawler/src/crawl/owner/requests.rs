@@ -113,7 +113,7 @@ impl CrawlOwner {
                 format!("these are: {}", held.join(" "))
             };
             return Ok(Err(format!(
-                "{unknown} is not under quarantine ({held}); write a pattern as it was told"
+                "{unknown} is not under quarantine ({held}); write a pattern as the notice has it"
             )));
         }
         let mut uris = 0;
