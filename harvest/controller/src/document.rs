@@ -20,7 +20,8 @@ use harvest_reports::frontier::{QueueReport, ReportMoment};
 use harvest_reports::harvest::{HarvestReport, StopReason};
 use harvest_reports::log::{CrawlLogReader, LogEntry};
 use harvest_reports::metadata::{
-    JobIdentity, MetadataDocument, MetadataError, MetadataFile, MetadataSection, RecordStamp,
+    JobIdentity, MetadataDocument, MetadataError, MetadataFile, MetadataHead, MetadataSection,
+    RecordStamp,
 };
 use harvest_reports::processors::processors_report;
 use harvest_reports::progress::{EndMessage, FILE_NAME as PROGRESS_LOG, last_line};
@@ -296,8 +297,13 @@ fn write_metadata(
         time: clock.now(),
     };
     let sink = io::BufWriter::new(AppendWriter(file));
-    let mut metadata =
-        MetadataFile::begin(sink, name, identity, environment.address, warcinfo, stamps)?;
+    let head = MetadataHead {
+        name,
+        job: &identity,
+        address: environment.address,
+        warcinfo,
+    };
+    let mut metadata = MetadataFile::begin(sink, head, stamps)?;
     metadata.duplicate_reduction_jobs(&job.deduplicated_against()?)?;
     metadata.documents(documents(job)?)?;
     for entry in job.indexed_files()? {

@@ -73,7 +73,7 @@ impl ErrorLogs {
 mod tests {
     use std::fs;
 
-    use harvest_model::{CrawlOrder, HarvestJob};
+    use harvest_model::HarvestJob;
 
     use super::*;
 
@@ -83,7 +83,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let time = "2026-11-23T00:00:00Z".parse().unwrap();
         let seed = "http://a.dk/".parse().unwrap();
-        let job = HarvestJob::new(12, 34, time, vec![seed], CrawlOrder::parse("").unwrap());
+        let job = HarvestJob::new(12, 34, time).with_seeds(vec![seed]);
         let job = JobDirectory::create(base.path(), job, time).unwrap();
         let line = |status: &str, uri: &str| -> CrawlLogLine {
             let text = format!("2026-11-23T00:00:01.000Z {status} - {uri} L - - #000 - - - x");

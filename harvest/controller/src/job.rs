@@ -99,7 +99,7 @@ pub struct JobEnvironment {
 
 impl std::fmt::Debug for JobEnvironment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JobParts")
+        f.debug_struct("JobEnvironment")
             .field("host", &self.host)
             .finish_non_exhaustive()
     }

@@ -66,7 +66,9 @@ async fn answer(mut stream: TcpStream) {
 fn create(base: &Path, seed: Url, order: &str) -> JobDirectory {
     let order = CrawlOrder::parse(&format!("{ORDER}{order}")).unwrap();
     let submitted = BEGIN.parse().unwrap();
-    let job = HarvestJob::new(12, 34, submitted, vec![seed], order);
+    let job = HarvestJob::new(12, 34, submitted)
+        .with_seeds(vec![seed])
+        .with_order(order);
     JobDirectory::create(base, job, submitted).unwrap()
 }
 
@@ -267,7 +269,7 @@ async fn job_appears_with_everything_in_it() {
     };
     let submitted = BEGIN.parse().unwrap();
     let seeds = vec![Url::parse("http://127.0.0.1/").unwrap()];
-    let job = || HarvestJob::new(12, 34, submitted, seeds.clone(), CrawlOrder::default());
+    let job = || HarvestJob::new(12, 34, submitted).with_seeds(seeds.clone());
     let created = JobDirectory::begin(base.path(), job(), &settings, submitted).unwrap();
     assert_eq!(names(base.path()), ["12_1795392000000".to_owned()].into());
     let opened = JobDirectory::open(created.root()).unwrap();

@@ -21,16 +21,16 @@ use tokio::sync::{Semaphore, mpsc, watch};
 
 pub use self::control::{ControlAnswer, ControlRequest, CrawlCommand, CrawlNotice};
 pub use self::outcome::{ConnectionSnapshot, CrawlEnd, CrawlOutcome, CrawlProgress};
-use self::owner::CrawlOwner;
+use self::owner::{CrawlOwner, OwnerChannels, OwnerSetup};
 use self::workers::CrawlWorkers;
 use crate::archive_files::{ArchiveFileSettings, ClosedFile};
 use crate::cookies::CrawlCookies;
 use crate::dns::DnsResolver;
 use crate::exchange::tls::{TlsClient, system_authorities};
-use crate::fetch::Fetcher;
+use crate::fetch::{Fetcher, FetcherSettings};
 use crate::frontier::FrontierSettings;
 use crate::login::CrawlLogins;
-use crate::process::{FetchProcessor, KnownCaptures, ProcessError};
+use crate::process::{FetchProcessor, FetchProcessorSettings, KnownCaptures, ProcessError};
 use crate::recorder::{CrawlRecorder, RecorderError, RecorderSettings};
 use crate::suffixes::{SuffixListError, suffix_list};
 
@@ -201,13 +201,12 @@ impl Crawl {
         archive_durable::directory::make_unsynced(&scratch).map_err(RecorderError::from)?;
         let tls = TlsClient::new(system_authorities())?;
         let order = &settings.job.order;
-        let fetcher = Fetcher::new(
+        let fetcher_settings = FetcherSettings {
             order,
-            &settings.version,
-            tls,
-            scratch.clone(),
-            clock.clone(),
-        );
+            version: &settings.version,
+            scratch: scratch.clone(),
+        };
+        let fetcher = Fetcher::new(fetcher_settings, tls, clock.clone());
         let servers: Vec<_> = order.dns.servers.iter().map(|server| server.0).collect();
         let dns = DnsResolver::new(&servers)?;
         let suffixes = suffix_list(order)?;
@@ -246,10 +245,15 @@ impl Crawl {
         let (recorder, taken_back) = opened?;
         open.send_replace(true);
         let hasher = recorder.frontier().hasher();
-        let mut processor =
-            FetchProcessor::new(order, scope, queues, hasher, scratch, chance.clone());
-        processor.known.clone_from(&settings.known);
-        let processor = Arc::new(processor);
+        let processor = Arc::new(FetchProcessor::new(FetchProcessorSettings {
+            order,
+            scope,
+            queues,
+            hasher,
+            scratch,
+            chance: chance.clone(),
+            known: settings.known.clone(),
+        }));
         let (commands, taken) = mpsc::unbounded_channel();
         let (events, happened) = mpsc::unbounded_channel();
         let workers = CrawlWorkers {
@@ -264,22 +268,23 @@ impl Crawl {
             chance,
             events,
         };
-        let owner = CrawlOwner::new(
+        let channels = OwnerChannels {
+            commands,
+            events: happened,
+            control,
+            requests,
+            closed,
+            notices,
+            progress,
+        };
+        let owner = OwnerSetup {
             recorder,
-            &settings,
             processor,
             clock,
-            owner::OwnerChannels {
-                commands,
-                events: happened,
-                control,
-                requests,
-                closed,
-                notices,
-                progress,
-            },
+            channels,
             begin,
-        );
+        };
+        let owner = CrawlOwner::new(&settings, owner);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()

@@ -62,7 +62,7 @@ pub struct DnsResolver {
 
 impl std::fmt::Debug for DnsResolver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dns")
+        f.debug_struct("DnsResolver")
             .field("server", &self.server)
             .finish_non_exhaustive()
     }

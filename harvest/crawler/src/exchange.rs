@@ -159,7 +159,7 @@ pub struct HostConnection {
 
 impl std::fmt::Debug for HostConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection")
+        f.debug_struct("HostConnection")
             .field("address", &self.address)
             .field("tls", &self.tls)
             .finish_non_exhaustive()

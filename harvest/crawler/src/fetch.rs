@@ -115,15 +115,25 @@ pub struct Fetcher {
     http2_alone: Mutex<HashSet<Endpoint>>,
 }
 
+/// The settings of a fetcher.
+#[derive(Debug)]
+pub struct FetcherSettings<'a> {
+    /// The order whose header fields are sent.
+    pub order: &'a CrawlOrder,
+    /// The version of the crawler, for its user agent.
+    pub version: &'a str,
+    /// The directory for large responses.
+    pub scratch: PathBuf,
+}
+
 impl Fetcher {
-    /// Returns a fetcher that sends the fields of an order, for a crawler of this version. `scratch`: where large responses go.
-    pub fn new(
-        order: &CrawlOrder,
-        version: &str,
-        tls: TlsClient,
-        scratch: PathBuf,
-        clock: Clock,
-    ) -> Self {
+    /// Makes a fetcher that has no connection yet.
+    pub fn new(settings: FetcherSettings<'_>, tls: TlsClient, clock: Clock) -> Self {
+        let FetcherSettings {
+            order,
+            version,
+            scratch,
+        } = settings;
         let mut fields = vec![
             ("User-Agent", order.user_agent(version)),
             ("Accept", "*/*".to_owned()),

@@ -171,22 +171,43 @@ pub struct FetchProcessor {
 
 impl std::fmt::Debug for FetchProcessor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Processor")
+        f.debug_struct("FetchProcessor")
             .field("retry", &self.retry)
             .finish_non_exhaustive()
     }
 }
 
+/// The settings of a processor.
+#[derive(Debug)]
+pub struct FetchProcessorSettings<'a> {
+    /// The order of the crawl.
+    pub order: &'a CrawlOrder,
+    /// The rules by which URIs belong to the crawl.
+    pub scope: Scope,
+    /// The rule by which queues get their names.
+    pub queues: QueueNaming,
+    /// The hasher of the frontier.
+    pub hasher: UriHasher,
+    /// The directory for large groups of records.
+    pub scratch: PathBuf,
+    /// Randomness for the ids of records.
+    pub chance: Chance,
+    /// The captures of earlier jobs.
+    pub known: Option<Arc<KnownCaptures>>,
+}
+
 impl FetchProcessor {
-    /// Returns a processor for an order. `scratch`: where large record groups go.
-    pub fn new(
-        order: &CrawlOrder,
-        scope: Scope,
-        queues: QueueNaming,
-        hasher: UriHasher,
-        scratch: PathBuf,
-        chance: Chance,
-    ) -> Self {
+    /// Makes a processor that has found no link yet.
+    pub fn new(settings: FetchProcessorSettings<'_>) -> Self {
+        let FetchProcessorSettings {
+            order,
+            scope,
+            queues,
+            hasher,
+            scratch,
+            chance,
+            known,
+        } = settings;
         Self {
             scope: RwLock::new(scope),
             queues,
@@ -201,7 +222,7 @@ impl FetchProcessor {
             },
             scratch: RecordWriterPool::new(scratch, order.files.compress),
             chance,
-            known: None,
+            known,
             recent: Mutex::default(),
         }
     }

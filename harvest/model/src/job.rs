@@ -75,14 +75,8 @@ pub struct HarvestDescription {
 }
 
 impl HarvestJob {
-    /// Makes a job of the FOCUSED channel, without a collection and a description.
-    pub fn new(
-        id: u64,
-        harvest_id: u64,
-        submitted: Timestamp,
-        seeds: Vec<Url>,
-        order: CrawlOrder,
-    ) -> Self {
+    /// Makes a job of the FOCUSED channel: without seeds, a collection and a description, by an order of defaults.
+    pub fn new(id: u64, harvest_id: u64, submitted: Timestamp) -> Self {
         Self {
             id,
             harvest_id,
@@ -91,9 +85,23 @@ impl HarvestJob {
             channel: default_channel(),
             submitted,
             harvest: HarvestDescription::default(),
-            seeds,
-            order,
+            seeds: Vec::new(),
+            order: CrawlOrder::default(),
         }
+    }
+
+    /// Replaces the seeds.
+    #[must_use]
+    pub fn with_seeds(mut self, seeds: Vec<Url>) -> Self {
+        self.seeds = seeds;
+        self
+    }
+
+    /// Replaces the order.
+    #[must_use]
+    pub fn with_order(mut self, order: CrawlOrder) -> Self {
+        self.order = order;
+        self
     }
 
     /// Reads a job from the file that [`HarvestJob::to_toml`] prints.
@@ -126,9 +134,9 @@ impl HarvestJob {
     /// collection.
     ///
     /// ```
-    /// use harvest_model::{CrawlOrder, HarvestJob};
+    /// use harvest_model::HarvestJob;
     ///
-    /// let mut job = HarvestJob::new(7, 3, "2026-01-02T03:04:05Z".parse()?, Vec::new(), CrawlOrder::default());
+    /// let mut job = HarvestJob::new(7, 3, "2026-01-02T03:04:05Z".parse()?);
     /// assert_eq!(job.archive_prefix(), "7-3");
     /// job.collection = Some("national".parse()?);
     /// assert_eq!(job.archive_prefix(), "national-7-3");

@@ -96,7 +96,7 @@ pub struct MetadataDocument<'a> {
 
 impl std::fmt::Debug for MetadataDocument<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut debug = f.debug_struct("Document");
+        let mut debug = f.debug_struct("MetadataDocument");
         let debug = debug.field("section", &self.section);
         debug.field("name", &self.name).finish_non_exhaustive()
     }
@@ -122,25 +122,37 @@ pub struct MetadataFile<W, S> {
     reached: MetadataPart,
 }
 
+/// The facts that the `warcinfo` record of a metadata file is made of, and the URIs of the others.
+#[derive(Clone, Copy, Debug)]
+pub struct MetadataHead<'a> {
+    /// The name of the file.
+    pub name: &'a str,
+    /// The job that is documented.
+    pub job: &'a JobIdentity,
+    /// The address of this machine.
+    pub address: IpAddr,
+    /// The block of the record.
+    pub warcinfo: &'a Warcinfo,
+}
+
 impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
-    /// Begins a file of this name: writes its `warcinfo` record. `address` is that of this machine.
+    /// Begins a file: writes its `warcinfo` record.
     ///
     /// # Errors
     ///
     /// [`MetadataError::Header`] if `name` has control characters, [`MetadataError::Write`] if the file cannot be written.
-    pub fn begin(
-        output: W,
-        name: &str,
-        job: JobIdentity,
-        address: IpAddr,
-        warcinfo: &Warcinfo,
-        mut stamps: S,
-    ) -> Result<Self, MetadataError> {
+    pub fn begin(output: W, head: MetadataHead<'_>, mut stamps: S) -> Result<Self, MetadataError> {
+        let MetadataHead {
+            name,
+            job,
+            address,
+            warcinfo,
+        } = head;
         let stamp = stamps();
         let mut file = Self {
             writer: Writer::gzip(output, LEVEL),
             stamps,
-            job,
+            job: job.clone(),
             address,
             warcinfo_id: stamp.id.clone(),
             reached: MetadataPart::Aliases,

@@ -190,7 +190,9 @@ pub(crate) fn environment(archive: Option<Arc<dyn Ingest>>, clock: Clock) -> Job
 pub(crate) fn create(base: &Path, seed: Url, order: &str) -> JobDirectory {
     let order = CrawlOrder::parse(&format!("{ORDER}{order}")).unwrap();
     let submitted = "2026-11-23T00:00:00Z".parse().unwrap();
-    let job = HarvestJob::new(12, 34, submitted, vec![seed], order);
+    let job = HarvestJob::new(12, 34, submitted)
+        .with_seeds(vec![seed])
+        .with_order(order);
     JobDirectory::create(base, job, submitted).unwrap()
 }
 

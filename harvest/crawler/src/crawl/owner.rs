@@ -143,15 +143,25 @@ pub(super) struct CrawlOwner {
     told_seeds: usize,
 }
 
+/// The means of an owner.
+pub(super) struct OwnerSetup {
+    pub(super) recorder: CrawlRecorder,
+    pub(super) processor: Arc<FetchProcessor>,
+    pub(super) clock: Clock,
+    pub(super) channels: OwnerChannels,
+    /// The first moment of the crawl in this process.
+    pub(super) begin: Instant,
+}
+
 impl CrawlOwner {
-    pub(super) fn new(
-        recorder: CrawlRecorder,
-        settings: &CrawlSettings,
-        processor: Arc<FetchProcessor>,
-        clock: Clock,
-        channels: OwnerChannels,
-        begin: Instant,
-    ) -> Self {
+    pub(super) fn new(settings: &CrawlSettings, setup: OwnerSetup) -> Self {
+        let OwnerSetup {
+            recorder,
+            processor,
+            clock,
+            channels,
+            begin,
+        } = setup;
         let job = Arc::clone(&settings.job);
         let connections = job.order.queues.connections.get().into();
         let max_fetches = job.order.limits.max_fetches.get().into();

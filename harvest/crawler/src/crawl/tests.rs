@@ -102,7 +102,11 @@ fn settings(directory: &Path, seeds: &[Url], order: &str) -> CrawlSettings {
     let submitted = "2026-11-23T00:00:00Z".parse().unwrap();
     CrawlSettings {
         directory: directory.to_owned(),
-        job: Arc::new(HarvestJob::new(1, 2, submitted, seeds.to_vec(), order)),
+        job: Arc::new(
+            HarvestJob::new(1, 2, submitted)
+                .with_seeds(seeds.to_vec())
+                .with_order(order),
+        ),
         host: "test".to_owned(),
         version: "0".to_owned(),
         warcinfo: "software: test\r\n".to_owned(),

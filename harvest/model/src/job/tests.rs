@@ -8,7 +8,9 @@ fn example() -> HarvestJob {
     );
     let seeds = vec![Url::parse("http://a.dk/").unwrap()];
     let submitted = "2026-01-02T03:04:05.678Z".parse().unwrap();
-    let mut job = HarvestJob::new(7, 3, submitted, seeds, order.unwrap());
+    let mut job = HarvestJob::new(7, 3, submitted)
+        .with_seeds(seeds)
+        .with_order(order.unwrap());
     job.harvest_number = 2;
     job.collection = Some("national".parse().unwrap());
     job.harvest.name = "Høst <1> & \"2\"".to_owned();
@@ -23,13 +25,7 @@ fn example() -> HarvestJob {
 fn job_reads_back_equal() {
     let job = example();
     assert_eq!(HarvestJob::parse(&job.to_toml().unwrap()), Ok(job));
-    let plain = HarvestJob::new(
-        1,
-        0,
-        Timestamp::UNIX_EPOCH,
-        Vec::new(),
-        CrawlOrder::default(),
-    );
+    let plain = HarvestJob::new(1, 0, Timestamp::UNIX_EPOCH);
     assert_eq!(HarvestJob::parse(&plain.to_toml().unwrap()), Ok(plain));
 }
 

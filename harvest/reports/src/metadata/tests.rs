@@ -85,10 +85,12 @@ fn begin<W: Write>(output: W) -> MetadataFile<W, impl FnMut() -> RecordStamp> {
     let address = "192.0.2.7".parse().unwrap();
     MetadataFile::begin(
         output,
-        "7-metadata-1.warc.gz",
-        job,
-        address,
-        &warcinfo,
+        MetadataHead {
+            name: "7-metadata-1.warc.gz",
+            job: &job,
+            address,
+            warcinfo: &warcinfo,
+        },
         stamps(),
     )
     .unwrap()

@@ -287,7 +287,9 @@ impl Crawl {
             // A clock before 1970 is wrong by more than a number of a job.
             u64::try_from(now.as_millisecond()).unwrap_or_default()
         });
-        let mut job = HarvestJob::new(id, self.harvest, now, seeds, order);
+        let mut job = HarvestJob::new(id, self.harvest, now)
+            .with_seeds(seeds)
+            .with_order(order);
         job.collection.clone_from(&self.collection);
         let base = self.keep.clone().unwrap_or_else(|| PathBuf::from(BASE));
         let run = RunSettings {
