@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 use archive_durable::directory::EntryKind;
 use archive_durable::{AppendFile, DiskError, directory, read_small, replace};
-use harvest_crawler::archive_files::ClosedFile;
+use harvest_crawler::archive_files::{ClosedFile, OPEN};
 use harvest_crawler::crawl::CrawlOutcome;
 use harvest_model::order::PrintError;
 use harvest_model::{HarvestJob, InvalidOrder};
@@ -36,9 +36,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::report::JobStatus;
-
-/// The ending of an archive file that is being written.
-pub(crate) const OPEN: &str = ".open";
 
 /// The ending of an archive file that is damaged.
 pub(crate) const INVALID: &str = ".invalid";

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use archive_durable::directory::EntryKind;
 use archive_durable::{AppendFile, DiskError, SmallFile, directory, replace, replace_all};
-use harvest_crawler::archive_files::ClosedFile;
+use harvest_crawler::archive_files::{ClosedFile, OPEN};
 use harvest_crawler::capture::record_id;
 use harvest_crawler::crawl::CrawlOutcome;
 use harvest_crawler::frontier::{Frontier, FrontierSettings, QueueSnapshot};
@@ -281,7 +281,7 @@ fn write_metadata(
     warcinfo: &Warcinfo,
     name: &str,
 ) -> Result<u64, DocumentError> {
-    let open_path = job.path("metadata").join(format!("{name}.open"));
+    let open_path = job.path("metadata").join(format!("{name}{OPEN}"));
     let mut file = AppendFile::open(&open_path)?;
     file.cut(0)?;
     let identity = JobIdentity {

@@ -15,7 +15,7 @@ use archive_daemon::clock::{Chance, Clock};
 use archive_durable::DiskError;
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::crawl::{CrawlCommand, CrawlEnd, CrawlError, CrawlNotice, CrawlProgress};
-use harvest_model::order::{Http2Use, RobotsPolicy};
+use harvest_model::order::Http2Use;
 use harvest_reports::warcinfo::{REWRITTEN_HEADS, Warcinfo};
 use index_dedup::DedupError;
 use tokio::sync::{mpsc, watch};
@@ -327,15 +327,11 @@ where
 fn warcinfo(directory: &JobDirectory, environment: &JobEnvironment) -> Warcinfo {
     let job = directory.job();
     let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let word = |policy| match policy {
-        RobotsPolicy::Obey => "obey",
-        RobotsPolicy::Ignore => "ignore",
-    };
-    let mut robots = word(job.order.robots.policy).to_owned();
+    let mut robots = job.order.robots.policy.as_str().to_owned();
     for overlay in &job.order.overlays {
         if let Some(policy) = overlay.robots {
             robots.push_str("; ");
-            robots.push_str(word(policy));
+            robots.push_str(policy.as_str());
             robots.push_str(" for ");
             robots.push_str(overlay.surt.as_str());
         }

@@ -8,13 +8,11 @@ use std::path::Path;
 use archive_durable::{DiskError, directory, read_small};
 use jiff::Timestamp;
 
+use crate::actions::MAX_REQUEST;
 use crate::directory::JobDirectory;
 
 /// The name of the log.
 pub(crate) const FILE_NAME: &str = "requests.log";
-
-/// The longest request.
-const MAX_REQUEST: u64 = 64 << 20;
 
 /// Makes the text of the log; empty if nobody has asked for anything.
 pub(crate) fn requests_log(job: &JobDirectory) -> Result<String, DiskError> {

@@ -14,13 +14,14 @@ use std::time::Duration;
 use archive_durable::directory::EntryKind;
 use archive_durable::{AppendFile, DiskError, directory};
 use archive_formats::warc::{ReadError, Reader};
+use harvest_crawler::archive_files::OPEN;
 use harvest_crawler::crawl::{CrawlEnd, CrawlOutcome, CrawlProgress};
 use harvest_crawler::recorder::CRAWL_LOG;
 use harvest_policy::status::FetchStatus;
 use harvest_reports::log::{CrawlLogReader, LogEntry};
 use harvest_reports::progress::{CrawlState, EndMessage, FILE_NAME as PROGRESS_LOG};
 
-use crate::directory::{INVALID, JobDirectory, JobDirectoryError, OPEN};
+use crate::directory::{INVALID, JobDirectory, JobDirectoryError};
 use crate::job::{JobEnvironment, JobNotice, NoticeHandler};
 use crate::progress_log::{ProgressLog, cut_to_whole_lines};
 

@@ -15,17 +15,14 @@ use archive_formats::digest::{Algorithm, digest};
 use archive_formats::warc::{BuildError, Builder, Kind, Reader, WriteError, Writer};
 use jiff::Timestamp;
 
-use crate::capture::{RecordGroup, record_id};
+use crate::capture::{LEVEL, RecordGroup, record_id};
 use crate::frontier::RecordedPlace;
 
 /// The ending of a file that is being written.
-pub(crate) const OPEN: &str = ".open";
+pub const OPEN: &str = ".open";
 
 /// The bytes of a group that are copied at a time.
 const PIECE: usize = 256 << 10;
-
-/// The level at which `warcinfo` is deflated: zlib's own default.
-const LEVEL: u32 = 6;
 
 /// The reason why an archive file cannot be written.
 #[derive(Debug, thiserror::Error)]

@@ -19,7 +19,7 @@ use crate::exchange::HttpProtocol;
 use crate::exchange::receive::HttpResponse;
 
 /// The level at which records are deflated: zlib's own default.
-const LEVEL: u32 = 6;
+pub(crate) const LEVEL: u32 = 6;
 
 /// A larger group leaves memory.
 const IN_MEMORY: usize = 512 << 10;

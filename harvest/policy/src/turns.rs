@@ -142,17 +142,10 @@ impl QueueTurns {
         standing: QueueStanding,
         has_more: bool,
     ) {
-        let Some(queue) = self
-            .queues
-            .get_mut(&number)
-            .filter(|queue| queue.in_process > 0)
-        else {
+        let Some(queue) = self.end_turn(number, rests_until) else {
             return;
         };
-        queue.in_process -= 1;
         queue.has_more = has_more;
-        queue.rests_until = queue.rests_until.max(rests_until);
-        self.in_process -= 1;
         match standing {
             QueueStanding::Open => self.update_state(number),
             QueueStanding::SessionSpent => {
@@ -165,17 +158,18 @@ impl QueueTurns {
 
     /// Puts off the turn of a queue: its host or its address rests until this moment, for another queue's sake.
     pub fn put_off(&mut self, number: QueueNumber, until: Moment) {
-        let Some(queue) = self
-            .queues
-            .get_mut(&number)
-            .filter(|queue| queue.in_process > 0)
-        else {
-            return;
-        };
-        queue.in_process -= 1;
-        queue.rests_until = queue.rests_until.max(until);
+        if self.end_turn(number, until).is_some() {
+            self.update_state(number);
+        }
+    }
+
+    /// Ends a turn of a queue, which rests until a moment at least. Returns the queue; `None` if it has no turn.
+    fn end_turn(&mut self, number: QueueNumber, rests_until: Moment) -> Option<&mut Queue> {
+        let queue = self.queues.get_mut(&number)?;
+        queue.in_process = queue.in_process.checked_sub(1)?;
+        queue.rests_until = queue.rests_until.max(rests_until);
         self.in_process -= 1;
-        self.update_state(number);
+        Some(queue)
     }
 
     /// Lets a queue that is not in process rest until a moment: it was put off before the crawl was resumed.
