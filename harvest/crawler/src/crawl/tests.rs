@@ -12,7 +12,7 @@ use archive_formats::warc::validate::Validator;
 use archive_formats::warc::{Kind, Reader};
 use harvest_model::CrawlOrder;
 use harvest_policy::address::decide;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
@@ -70,17 +70,26 @@ async fn serve_by(pages: Pages) -> (Url, AskedPaths) {
     (Url::parse(&base).unwrap(), asked)
 }
 
+/// Reads the head of a request; `None` if the connection ends before.
+async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    Some(String::from_utf8(head).unwrap())
+}
+
+/// Returns the path that a request asks for, from its head.
+fn path_of(head: &str) -> &str {
+    head.split(' ').nth(1).unwrap()
+}
+
 async fn answer(mut stream: TcpStream, pages: Pages, asked: AskedPaths) {
     loop {
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let Ok(byte) = stream.read_u8().await else {
-                return;
-            };
-            request.push(byte);
-        }
-        let text = String::from_utf8(request).unwrap();
-        let path = text.split(' ').nth(1).unwrap().to_owned();
+        let Some(head) = read_head(&mut stream).await else {
+            return;
+        };
+        let path = path_of(&head).to_owned();
         let not_found = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned();
         let response = pages(&path).unwrap_or(not_found);
         asked.lock().unwrap().push(path);

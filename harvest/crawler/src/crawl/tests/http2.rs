@@ -127,15 +127,10 @@ async fn speak_frames(stream: impl AsyncRead + AsyncWrite + Unpin) {
 
 async fn speak_text(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     loop {
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let Ok(byte) = stream.read_u8().await else {
-                return;
-            };
-            request.push(byte);
-        }
-        let text = String::from_utf8(request).unwrap();
-        let body = answer_to(text.split(' ').nth(1).unwrap());
+        let Some(head) = read_head(&mut stream).await else {
+            return;
+        };
+        let body = answer_to(path_of(&head));
         let gone = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned();
         let response = body.map_or(gone, page);
         stream.write_all(response.as_bytes()).await.unwrap();

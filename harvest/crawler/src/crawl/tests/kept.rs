@@ -43,16 +43,14 @@ async fn host(habit: ConnectionHabit) -> (Url, Arc<Mutex<usize>>) {
 async fn talk(mut stream: TcpStream, habit: ConnectionHabit) -> std::io::Result<()> {
     let mut count = 0;
     loop {
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            request.push(stream.read_u8().await?);
-        }
+        let Some(head) = read_head(&mut stream).await else {
+            return Ok(());
+        };
         count += 1;
         if habit == ConnectionHabit::ComplainsLate && count == 2 {
             return stream.write_all(COMPLAINT).await;
         }
-        let text = String::from_utf8(request).unwrap();
-        let mut response = match text.split(' ').nth(1).unwrap() {
+        let mut response = match path_of(&head) {
             "/" => page("<a href=/a>a</a> <a href=/b>b</a>"),
             path => page(path),
         };

@@ -25,14 +25,9 @@ async fn closed_site(challenge: &'static str, opens: fn(&str) -> bool) -> (Url, 
             let told = Arc::clone(&told);
             tokio::task::spawn(async move {
                 loop {
-                    let mut request = Vec::new();
-                    while !request.ends_with(b"\r\n\r\n") {
-                        let Ok(byte) = stream.read_u8().await else {
-                            return;
-                        };
-                        request.push(byte);
-                    }
-                    let request = String::from_utf8(request).unwrap();
+                    let Some(request) = read_head(&mut stream).await else {
+                        return;
+                    };
                     let response = if opens(&request) {
                         page("<a href=/a>a</a> <a href=/b>b</a>")
                     } else if request.contains("robots") {

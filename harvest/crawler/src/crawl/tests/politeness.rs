@@ -68,16 +68,11 @@ async fn web_servers() -> (u16, Visits) {
 
 async fn visit(mut stream: TcpStream, address: IpAddr, visits: Visits) {
     loop {
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let Ok(byte) = stream.read_u8().await else {
-                return;
-            };
-            request.push(byte);
-        }
+        let Some(head) = read_head(&mut stream).await else {
+            return;
+        };
         let came = Instant::now();
-        let text = String::from_utf8(request).unwrap();
-        let host = text.lines().find_map(|line| line.strip_prefix("Host: "));
+        let host = head.lines().find_map(|line| line.strip_prefix("Host: "));
         let response = page("<a href=/1>1</a> <a href=/2>2</a>");
         if stream.write_all(response.as_bytes()).await.is_err() {
             return;

@@ -38,11 +38,7 @@ async fn talk(
 }
 
 async fn read_request(stream: &mut TcpStream) -> Option<String> {
-    let mut request = Vec::new();
-    while !request.ends_with(b"\r\n\r\n") {
-        request.push(stream.read_u8().await.ok()?);
-    }
-    let head = String::from_utf8(request).unwrap();
+    let head = read_head(stream).await?;
     let mut lines = head.lines();
     let length = lines.find_map(|line| line.strip_prefix("Content-Length: "));
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];

@@ -31,15 +31,10 @@ async fn host() -> (Url, RequestBytes) {
 
 async fn talk(mut stream: TcpStream, messages: RequestBytes) {
     loop {
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let Ok(byte) = stream.read_u8().await else {
-                return;
-            };
-            request.push(byte);
-        }
-        let text = String::from_utf8(request.clone()).unwrap();
-        let (response, closes) = match text.split(' ').nth(1).unwrap() {
+        let Some(head) = read_head(&mut stream).await else {
+            return;
+        };
+        let (response, closes) = match path_of(&head) {
             "/" => (CHUNKED, false),
             "/two" => (BARE, true),
             "/3" => (OLD, true),
@@ -51,8 +46,8 @@ async fn talk(mut stream: TcpStream, messages: RequestBytes) {
         messages
             .lock()
             .unwrap()
-            .extend([request, response.to_vec()]);
-        if text.starts_with("GET / ") {
+            .extend([head.clone().into_bytes(), response.to_vec()]);
+        if head.starts_with("GET / ") {
             // It is no part of the response.
             stream
                 .write_all(b"HTTP/1.1 103 Early Hints\r\nLink: </3>\r\n\r\n")
