@@ -93,24 +93,14 @@ async fn files_stand_by_number_not_time() {
     let early = "2026-11-23T03:00:00Z".parse().unwrap();
     for (begin, is_suspended) in [(late, true), (early, false)] {
         let environment = environment(None, ManualClock::new(begin).clock());
-        let (control, requests) = mpsc::unbounded_channel();
-        let (progress, mut watched) = watch::channel(CrawlProgress::default());
-        let suspend = async {
-            if is_suspended {
-                watched
-                    .wait_for(|progress| progress.fetched > 1)
-                    .await
-                    .unwrap();
-                control.send(CrawlCommand::Suspend).unwrap();
-            }
-            std::future::pending::<()>().await;
-        };
-        let notify = |_: JobNotice<'_>| {};
-        let report = tokio::select! {
-            report = run_job(&directory, &environment, requests, progress, &notify) => report.unwrap(),
-            () = suspend => unreachable!(),
-        };
-        assert_eq!(report.status == JobStatus::Suspended, is_suspended);
+        if is_suspended {
+            suspend(&directory, &environment).await;
+        } else {
+            assert_ne!(
+                run(&directory, &environment).await.status,
+                JobStatus::Suspended
+            );
+        }
     }
     let bytes = fs::read(directory.path("metadata/12-metadata-1.warc.gz")).unwrap();
     let indexes = records(&bytes).into_iter();
@@ -167,14 +157,7 @@ async fn frontier_report_shows_what_is_left() {
 async fn sent_password_is_in_no_file() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
-    let order = "
-        [[credential]]
-        host = \"127.0.0.1\"
-        realm = \"r\"
-        user = \"u\"
-        password = \"hunter2-secret\"
-    ";
-    let directory = create(base.path(), site().await, order);
+    let directory = create(base.path(), site().await, WITH_PASSWORD);
     let unreliable = Arc::new(UnreliableArchive::new(&directory));
     let mut environment = environment(
         Some(Arc::clone(&unreliable) as Arc<dyn Ingest>),

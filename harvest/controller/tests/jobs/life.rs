@@ -227,14 +227,7 @@ async fn requests_in_the_action_directory_are_taken() {
 async fn password_stays_in_the_job_file() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
-    let order = "
-        [[credential]]
-        host = \"127.0.0.1\"
-        realm = \"r\"
-        user = \"u\"
-        password = \"hunter2-secret\"
-    ";
-    let directory = create(base.path(), site().await, order);
+    let directory = create(base.path(), site().await, WITH_PASSWORD);
     run(&directory, &environment(None, Clock::system())).await;
     let mut folders = vec![directory.root().to_owned()];
     let mut seen = 0;

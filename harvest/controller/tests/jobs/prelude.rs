@@ -37,6 +37,15 @@ const ORDER: &str = "
     politeness = { delay_factor = 0.0, min_delay = \"0 ms\", max_delay = \"0 ms\" }
 ";
 
+/// An order with a password for the site, which no file but that of the job may have.
+pub(crate) const WITH_PASSWORD: &str = "
+    [[credential]]
+    host = \"127.0.0.1\"
+    realm = \"r\"
+    user = \"u\"
+    password = \"hunter2-secret\"
+";
+
 /// Serves a site of five pages: a home page with links to the others.
 pub(crate) async fn site() -> Url {
     site_that_counts().await.0
@@ -208,6 +217,27 @@ pub(crate) async fn try_run(
     let (_control, requests) = mpsc::unbounded_channel();
     let (progress, _) = watch::channel(CrawlProgress::default());
     run_job(directory, environment, requests, progress, notify).await
+}
+
+/// Suspends a job as soon as it has fetched something: its archive file stays open.
+pub(crate) async fn suspend(directory: &JobDirectory, environment: &JobEnvironment) {
+    let (control, requests) = mpsc::unbounded_channel();
+    let (progress, mut watched) = watch::channel(CrawlProgress::default());
+    let suspending = async {
+        watched
+            .wait_for(|progress| progress.fetched > 1)
+            .await
+            .unwrap();
+        control.send(CrawlCommand::Suspend).unwrap();
+        std::future::pending::<()>().await;
+    };
+    let notify = |_: JobNotice<'_>| {};
+    let report = tokio::select! {
+        report = run_job(directory, environment, requests, progress, &notify) => report.unwrap(),
+        () = suspending => unreachable!(),
+    };
+    assert_eq!(report.status, JobStatus::Suspended);
+    assert_eq!(report.stop_reason, "Suspended");
 }
 
 /// The job in a directory, as another process opens it.

@@ -10,27 +10,6 @@ use archive_durable::AppendFile;
 
 use crate::prelude::*;
 
-/// Suspends a job as soon as it has fetched something: its archive file stays open.
-async fn suspended(directory: &JobDirectory, environment: &JobEnvironment) {
-    let (control, requests) = mpsc::unbounded_channel();
-    let (progress, mut watched) = watch::channel(CrawlProgress::default());
-    let suspend = async {
-        watched
-            .wait_for(|progress| progress.fetched > 1)
-            .await
-            .unwrap();
-        control.send(CrawlCommand::Suspend).unwrap();
-        std::future::pending::<()>().await;
-    };
-    let notify = |_: JobNotice<'_>| {};
-    let report = tokio::select! {
-        report = run_job(directory, environment, requests, progress, &notify) => report.unwrap(),
-        () = suspend => unreachable!(),
-    };
-    assert_eq!(report.status, JobStatus::Suspended);
-    assert_eq!(report.stop_reason, "Suspended");
-}
-
 /// Takes the frontier away, as a broken disk does.
 fn lose_frontier(directory: &JobDirectory) {
     archive_durable::directory::move_new(&directory.path("state"), &directory.path("lost-state"))
@@ -73,7 +52,7 @@ async fn lost_frontier_ends_job_with_what_it_has() {
         Some(Arc::clone(&unreliable) as Arc<dyn Ingest>),
         Clock::system(),
     );
-    suspended(&directory, &environment).await;
+    suspend(&directory, &environment).await;
     lose_frontier(&directory);
     let open = only(&directory.path("warcs"));
     // The process died within a record and within a line.
@@ -124,7 +103,7 @@ async fn open_file_damaged_inside_becomes_invalid() {
         Some(Arc::clone(&unreliable) as Arc<dyn Ingest>),
         Clock::system(),
     );
-    suspended(&directory, &environment).await;
+    suspend(&directory, &environment).await;
     lose_frontier(&directory);
     let open = only(&directory.path("warcs"));
     let mut bytes = fs::read(&open).unwrap();

@@ -8,93 +8,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use archive_daemon::clock::{Chance, Clock, ManualClock};
-use harvest_controller::{
-    JobDirectory, JobEnvironment, JobError, JobNotice, JobReport, RunSettings, run_job,
-};
-use harvest_crawler::crawl::{CrawlCommand, CrawlProgress};
-use harvest_model::{CrawlOrder, HarvestJob};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
-use url::Url;
+use harvest_controller::RunSettings;
+
+use crate::prelude::*;
 
 const BEGIN: &str = "2026-11-23T00:00:00Z";
-
-const ORDER: &str = "
-    scope.kind = \"host\"
-    politeness = { delay_factor = 0.0, min_delay = \"0 ms\", max_delay = \"0 ms\" }
-";
-
-/// Serves a home page with four links.
-async fn site() -> Url {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}/", listener.local_addr().unwrap());
-    tokio::task::spawn(async move {
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            tokio::task::spawn(answer(stream));
-        }
-    });
-    Url::parse(&base).unwrap()
-}
-
-async fn answer(mut stream: TcpStream) {
-    loop {
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let Ok(byte) = stream.read_u8().await else {
-                return;
-            };
-            request.push(byte);
-        }
-        let is_home = request.starts_with(b"GET / ");
-        let links = "<a href=1>1</a> <a href=2>2</a> <a href=3>3</a> <a href=4>4</a>";
-        let body = if is_home { links } else { "" };
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
-        let response = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
-        if stream.write_all(response.as_bytes()).await.is_err() {
-            return;
-        }
-    }
-}
-
-fn create(base: &Path, seed: Url, order: &str) -> JobDirectory {
-    let order = CrawlOrder::parse(&format!("{ORDER}{order}")).unwrap();
-    let submitted = BEGIN.parse().unwrap();
-    let job = HarvestJob::new(12, 34, submitted)
-        .with_seeds(vec![seed])
-        .with_order(order);
-    JobDirectory::create(base, job, submitted).unwrap()
-}
-
-fn environment(clock: Clock) -> JobEnvironment {
-    JobEnvironment {
-        clock,
-        chance: Chance::seeded(1),
-        archive: None,
-        patience: Duration::from_hours(1),
-        keeps_files: false,
-        host: "crawler".to_owned(),
-        address: "192.0.2.7".parse().unwrap(),
-        organization: "example.dk".to_owned(),
-    }
-}
 
 /// Writes a request as `mv` does: whole.
 fn ask(job: &JobDirectory, name: &str, text: &str) {
     archive_durable::replace(&job.path("action").join(name), text.as_bytes()).unwrap();
-}
-
-fn names(path: &Path) -> BTreeSet<String> {
-    let entries = fs::read_dir(path).unwrap();
-    entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect()
 }
 
 /// Runs a job that pauses from its start, while time passes a hundred times faster, until `count` requests were answered; then it
@@ -131,7 +56,7 @@ async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<
             }
         }
     };
-    let environment = environment(manual.clock());
+    let environment = environment(None, manual.clock());
     let report = tokio::select! {
         report = run_job(job, &environment, requests, progress, &notify) => report.unwrap(),
         () = hurry => unreachable!(),
@@ -142,6 +67,7 @@ async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<
 /// Fails if a request is not carried out, one that cannot be understood is lost or passes for done, or the person is not told why.
 #[tokio::test]
 async fn every_request_is_answered_and_kept() {
+    let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let job = create(base.path(), site().await, "");
     let seed = job.job().seeds[0].clone();
@@ -187,6 +113,7 @@ async fn every_request_is_answered_and_kept() {
 /// Fails if a file is taken while it is being written, or one that nobody writes any more is not.
 #[tokio::test]
 async fn half_written_request_is_waited_for() {
+    let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let job = create(base.path(), site().await, "");
     let other = site().await;
@@ -213,7 +140,7 @@ async fn half_written_request_is_waited_for() {
             }
         }
     };
-    let environment = environment(manual.clock());
+    let environment = environment(None, manual.clock());
     let report = tokio::select! {
         report = run_job(&job, &environment, requests, progress, &notify) => report.unwrap(),
         () = hurry => unreachable!(),
@@ -232,12 +159,13 @@ async fn half_written_request_is_waited_for() {
 /// Fails if two processes work on one job, or the lock outlives the first.
 #[tokio::test]
 async fn second_process_of_a_job_is_refused() {
+    let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let job = create(base.path(), site().await, "");
     let (control, requests) = mpsc::unbounded_channel();
     control.send(CrawlCommand::Pause).unwrap();
     let (progress, mut watched) = watch::channel(CrawlProgress::default());
-    let environment = environment(Clock::system());
+    let environment = environment(None, Clock::system());
     let quiet = |_: JobNotice<'_>| {};
     let first = run_job(&job, &environment, requests, progress, &quiet);
     let second = async {
@@ -261,6 +189,7 @@ async fn second_process_of_a_job_is_refused() {
 /// Fails if a directory that was not finished passes for a job, or the choices of the person come later than the job.
 #[tokio::test]
 async fn job_appears_with_everything_in_it() {
+    let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let settings = RunSettings {
         stores_nothing: true,
