@@ -1,7 +1,7 @@
 //! Archive files on their way into the archive.
 //!
-//! Owns that a local file goes only on a receipt of its own bytes that is kept beside it, and that an archive that is down is waited
-//! for. Hashes each file from the disk, and announces the hash.
+//! Owns that a local file goes only on a receipt of its own bytes that is kept beside it, and that an archive that is down is
+//! waited for. Hashes each file from the disk, and announces the hash.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
 //! The archive files of one job, on the disk of the crawler.
 //!
-//! Owns their names (`PREFIX-TIMESTAMP17-SERIAL-HOST.warc.gz`, as NetarchiveSuite has them, or `.warc`), when one is full, and that a file
-//! under its final name is whole and durable: until then it ends in `.open`. One file is open at a time. Groups of records are
-//! appended as they are; whether they are whole was decided where they were made. Does not upload and does not delete.
+//! Owns their names (`PREFIX-TIMESTAMP17-SERIAL-HOST.warc.gz`, as NetarchiveSuite has them, or `.warc`), when one is full, and
+//! that a file under its final name is whole and durable: until then it ends in `.open`. One file is open at a time. Groups of
+//! records are appended as they are; whether they are whole was decided where they were made. Does not upload and does not
+//! delete.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek as _, SeekFrom};

@@ -1,8 +1,8 @@
 //! The records of one exchange: response or revisit, request, metadata, each deflated into a gzip member of its own, unless the
 //! order wants them as they are.
 //!
-//! Owns which fields such records have (ISO 28500:2017 §5, §6; Heritrix' `metadata` fields). The members are made where the exchange
-//! was, so that the owner of the archive file only appends them. Knows no archive file and no clock.
+//! Owns which fields such records have (ISO 28500:2017 §5, §6; Heritrix' `metadata` fields). The members are made where the
+//! exchange was, so that the owner of the archive file only appends them. Knows no archive file and no clock.
 
 use std::io::{self, Cursor, Read, Seek as _, SeekFrom};
 use std::net::IpAddr;

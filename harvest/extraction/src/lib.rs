@@ -5,6 +5,10 @@
 //! URLs, PDF, and the head of the response. Knows no socket, no file and no clock, and does not decide what is fetched: the
 //! scope judges the links later.
 //!
+//! The rooms, in reading order: `kind` says what a document is and `charset` how its text is encoded; `source` bounds what is
+//! read; `header`, `html`, `css`, `script`, `xml`, `url_list` and `pdf` find references in one kind each, with `references`,
+//! `entities` and `speculation`; `outlinks` makes links of them.
+//!
 //! All bytes are hostile. Reading ends where memory or bytes run out; it takes time linear in what is read, and what was
 //! found before the end stays.
 //!

@@ -108,8 +108,8 @@ impl HarvestJob {
     ///
     /// # Errors
     ///
-    /// [`InvalidOrder`] names the line and the key of the first mistake. Mistakes that [`CrawlOrder::check`] finds are named by their
-    /// key.
+    /// [`InvalidOrder`] names the line and the key of the first mistake. Mistakes that [`CrawlOrder::check`] finds are named by
+    /// their key.
     pub fn parse(text: &str) -> Result<Self, InvalidOrder> {
         let job: Self =
             toml::from_str(text).map_err(|error| InvalidOrder::from_toml(&error, text))?;

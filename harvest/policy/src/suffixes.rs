@@ -18,7 +18,8 @@ use publicsuffix::{List, Psl};
 use sha2::{Digest as _, Sha256};
 use url::Host;
 
-/// The list that is compiled in, for documentation: the crate, and its version, which is published anew whenever the list changes.
+/// The list that is compiled in, for documentation: the crate, and its version, which is published anew whenever the list
+/// changes.
 pub const COMPILED_LIST: &str = "psl 2.1.247";
 
 /// The line of a list from which on its rules count.

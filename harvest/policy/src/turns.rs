@@ -1,7 +1,7 @@
 //! Turns of queues: which of many may send the next request.
 //!
-//! Owns the states of queues: ready, in process, snoozed, inactive, retired, exhausted (those of Heritrix' frontier). Active queues
-//! rest between requests; one that has spent its session makes way for those that wait; a lower precedence waits until no
+//! Owns the states of queues: ready, in process, snoozed, inactive, retired, exhausted (those of Heritrix' frontier). Active
+//! queues rest between requests; one that has spent its session makes way for those that wait; a lower precedence waits until no
 //! higher one can go. Takes time as a value, and holds a few bytes for each queue.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -20,8 +20,8 @@ impl JobDirectory {
         Self::begin(base, job, &RunSettings::default(), now)
     }
 
-    /// Makes the directory of a new job as [`JobDirectory::create`] does, with the choices of the person who begins it. It has its
-    /// name once it is whole: one that was not finished begins with a dot, and is nobody's job.
+    /// Makes the directory of a new job as [`JobDirectory::create`] does, with the choices of the person who begins it. It has
+    /// its name once it is whole: one that was not finished begins with a dot, and is nobody's job.
     ///
     /// # Errors
     ///

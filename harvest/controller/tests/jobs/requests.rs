@@ -64,7 +64,8 @@ async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<
     (report, answers.into_inner().unwrap())
 }
 
-/// Fails if a request is not carried out, one that cannot be understood is lost or passes for done, or the person is not told why.
+/// Fails if a request is not carried out, one that cannot be understood is lost or passes for done, or the person is not told
+/// why.
 #[tokio::test]
 async fn every_request_is_answered_and_kept() {
     let _disk = DISK.read().await;

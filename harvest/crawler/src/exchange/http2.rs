@@ -1,9 +1,9 @@
 //! Exchanges by HTTP/2, which are written down as text of HTTP/1.1.
 //!
 //! Owns that text: `HTTP/1.1 200 ` and the fields in the order in which they came, those of one name together; the body as it
-//! came. Records of such an exchange say so (`WARC-Protocol: h2`). One request at a time on a connection. Trailers, interim responses
-//! and pushes are not taken. A head that is longer than allowed ends the exchange without a response, because no part of it can
-//! be had.
+//! came. Records of such an exchange say so (`WARC-Protocol: h2`). One request at a time on a connection. Trailers, interim
+//! responses and pushes are not taken. A head that is longer than allowed ends the exchange without a response, because no part
+//! of it can be had.
 
 use std::future::Future as _;
 use std::pin::Pin;

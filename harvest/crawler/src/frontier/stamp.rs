@@ -1,7 +1,7 @@
 //! The stamp of a frontier: how far its database was durable, in a second file.
 //!
-//! The end of a log that is gone looks as if it had never been written. Owns that such a frontier is refused. The stamp follows each
-//! sync, so that no power cut leaves it ahead of the database.
+//! The end of a log that is gone looks as if it had never been written. Owns that such a frontier is refused. The stamp follows
+//! each sync, so that no power cut leaves it ahead of the database.
 
 use std::path::{Path, PathBuf};
 

@@ -197,7 +197,8 @@ fn full_file_is_closed_between_tries() {
     assert_eq!((lines.len(), &lines), (20, &records));
 }
 
-/// Fails if URIs of a freed pattern stay where they are because the process ended meanwhile, or because they are more than one batch.
+/// Fails if URIs of a freed pattern stay where they are because the process ended meanwhile, or because they are more than one
+/// batch.
 #[test]
 fn freed_uris_come_back_after_a_crash() {
     const COUNT: u64 = 5000;

@@ -58,8 +58,8 @@ impl CrawlOrder {
         Ok(document(&Table::try_from(self)?))
     }
 
-    /// Prints the order as [`CrawlOrder::to_toml`] does, with the passwords: for a file that nobody but the job reads, and that is
-    /// no part of its documentation.
+    /// Prints the order as [`CrawlOrder::to_toml`] does, with the passwords: for a file that nobody but the job reads, and that
+    /// is no part of its documentation.
     ///
     /// # Errors
     ///

@@ -104,8 +104,8 @@ fn milliseconds(line: &CrawlLogLine) -> u64 {
     ((part(8..10) * 60 + part(10..12)) * 60 + part(12..14)) * 1000 + part(14..17)
 }
 
-/// Fails if the request with a user follows the demand for one without the pause of the host, the first answer to a nonce does not say
-/// that it is the first, or a host that always asks anew is asked without an end.
+/// Fails if the request with a user follows the demand for one without the pause of the host, the first answer to a nonce does
+/// not say that it is the first, or a host that always asks anew is asked without an end.
 #[tokio::test]
 async fn answer_to_challenge_waits_its_turn() {
     const DIGEST: &str = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\", stale=true\r\nContent-Length: 0\r\n\r\n";
