@@ -45,7 +45,7 @@ const VERSION: u32 = 1;
 const PLACE: u8 = 0;
 
 /// The key of the state that a person wants, in the table `running`.
-const WANTED_STATE: u8 = 1;
+const DESIRED_STATE: u8 = 1;
 
 /// The place of a URI: queue, urgency, cost, number.
 type UriKey = (u32, u8, u8, u64);
@@ -125,6 +125,53 @@ struct Queue {
 }
 
 /// The frontier of one crawl.
+///
+/// ```
+/// use harvest_crawler::frontier::{
+///     CandidateUri, Frontier, FrontierSettings, FrontierUri, LeaseOutcome, NextUri, RecordedPlace, Urgency,
+/// };
+/// use harvest_policy::account::QueueLimits;
+/// use harvest_policy::cost::CostPolicy;
+/// use harvest_policy::status::FetchStatus;
+/// use harvest_policy::turns::Moment;
+///
+/// let directory = tempfile::tempdir()?;
+/// let settings = FrontierSettings {
+///     limits: QueueLimits::default().into(),
+///     cost: CostPolicy::Unit,
+///     connections: 1,
+///     fresh_key: [7; 32],
+///     begin: "2026-01-02T03:04:05Z".parse()?,
+/// };
+/// let (mut frontier, _) = Frontier::open(directory.path(), &settings, |_, _| true)?;
+/// let uri = FrontierUri {
+///     uri: "http://example.dk/".to_owned(),
+///     hops: String::new(),
+///     via: None,
+///     source: None,
+///     urgency: Urgency::Normal,
+///     tries: 0,
+/// };
+/// let key = frontier.hasher().key_of_text(&uri.uri);
+/// let candidate = CandidateUri { uri, key, queue: "example.dk".to_owned(), cost: 1 };
+/// let mut changes = frontier.begin_changes();
+/// assert!(frontier.schedule(&mut changes, candidate)?);
+/// frontier.commit(changes)?;
+///
+/// let NextUri::Fetch(lease) = frontier.next(Moment::ZERO)? else { panic!("the URI is leased") };
+/// let outcome = LeaseOutcome {
+///     status: FetchStatus::from_http(200),
+///     bytes: 99,
+///     goes_back: false,
+///     rests_until: Moment::ZERO,
+/// };
+/// let place = RecordedPlace { serial: 1, file: "f".to_owned(), file_length: 99, log_length: 9 };
+/// let mut changes = frontier.begin_changes();
+/// frontier.finish(&mut changes, *lease, outcome, place)?;
+/// frontier.commit(changes)?;
+/// assert!(matches!(frontier.next(Moment::ZERO)?, NextUri::Over));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Frontier {
     database: Database,

@@ -82,6 +82,18 @@ pub struct HttpResponse {
 }
 
 /// A receiver of one response.
+///
+/// ```
+/// use harvest_crawler::exchange::receive::{ReceiveLimits, ResponseReceiver};
+///
+/// let mut receiver = ResponseReceiver::new(false, ReceiveLimits::default(), std::env::temp_dir());
+/// let wire = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+/// assert_eq!(receiver.take(wire)?, 43);
+/// let response = receiver.finish(None)?;
+/// assert_eq!((response.block_length, response.payload_length), (43, 5));
+/// assert!(response.is_reusable);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ResponseReceiver {
     framer: ResponseFramer,

@@ -7,6 +7,18 @@ use std::ops::Range;
 use url::Url;
 
 /// A request to be sent to the host of a URI.
+///
+/// ```
+/// use harvest_crawler::exchange::request::HttpRequest;
+/// use url::Url;
+///
+/// let url = Url::parse("http://example.dk/a?b#c")?;
+/// let request = HttpRequest::get(&url, &[("Accept", "*/*")])?.with_secret("Authorization", "Basic eDp5")?;
+/// assert!(request.bytes().starts_with(b"GET /a?b HTTP/1.1\r\n"));
+/// let recorded = String::from_utf8(request.recorded_bytes())?;
+/// assert!(recorded.contains("Accept: */*") && !recorded.contains("eDp5"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRequest {
     method: &'static str,

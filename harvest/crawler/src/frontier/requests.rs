@@ -8,7 +8,7 @@ use harvest_policy::rejections::RejectionRule;
 use url::Url;
 
 use super::rows::{BudgetRow, SeenUriRow};
-use super::{Frontier, FrontierChanges, Queue, WANTED_STATE};
+use super::{DESIRED_STATE, Frontier, FrontierChanges, Queue};
 
 /// The state in which a person wants a crawl to be, whichever process resumes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Frontier {
             DesiredState::Paused => 1,
             DesiredState::Terminated => 2,
         };
-        changes.batch.put(&self.running, &WANTED_STATE, &number)
+        changes.batch.put(&self.running, &DESIRED_STATE, &number)
     }
 
     /// Returns the state in which a person wants the crawl to be.
@@ -47,7 +47,7 @@ impl Frontier {
     ///
     /// [`DbError::Damaged`] if the row names none, [`DbError`] if it cannot be read.
     pub fn desired_state(&self) -> Result<DesiredState, DbError> {
-        match self.running.get(&WANTED_STATE)? {
+        match self.running.get(&DESIRED_STATE)? {
             None | Some(0) => Ok(DesiredState::Running),
             Some(1) => Ok(DesiredState::Paused),
             Some(2) => Ok(DesiredState::Terminated),

@@ -60,7 +60,7 @@ fn candidate(
     }
 }
 
-/// Schedules normal URIs of the queue `a.dk`; how many are new.
+/// Schedules normal URIs of the queue `a.dk`; returns how many are new.
 fn schedule(frontier: &mut Frontier, uris: &[&str]) -> usize {
     let mut changes = frontier.begin_changes();
     let mut new = 0;
