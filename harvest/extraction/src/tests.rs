@@ -10,7 +10,8 @@ mod styles;
 
 use super::*;
 
-/// The links of a document of a media type at `http://a.dk/d/p.html`, each as its letter and its URL without `http://a.dk`.
+/// Returns the links of a document of a media type at `http://a.dk/d/p.html`, each as its letter and its URL without
+/// `http://a.dk`.
 fn links_of(media: &str, body: &[u8]) -> Vec<String> {
     extraction_of(media, body).links.iter().map(shown).collect()
 }

@@ -1,4 +1,4 @@
-//! How long a queue rests after a fetch (the politeness rules of Heritrix).
+//! The rest of a queue after a fetch (the politeness rules of Heritrix).
 //!
 //! Owns the length of the pause. The pause itself is kept by the part that fetches, by host and by address.
 

@@ -191,7 +191,7 @@ fn host(uri: &str) -> String {
         .to_owned()
 }
 
-/// The whole lines of a log that have 12 fields, and the number of those that are no lines.
+/// Returns the whole lines of a log that have 12 fields, and the number of those that are no lines.
 fn fields(log: &[u8]) -> (Vec<LogFields>, u64) {
     let (mut lines, mut others) = (Vec::new(), 0);
     let whole = log.split_inclusive(|byte| *byte == b'\n');
@@ -212,7 +212,7 @@ fn fields(log: &[u8]) -> (Vec<LogFields>, u64) {
     (lines, others)
 }
 
-/// The rows of a report behind its header.
+/// Returns the rows of a report behind its header.
 fn rows(report: &str) -> Vec<Vec<String>> {
     assert!(!report.contains(|letter: char| letter.is_control() && letter != '\n'));
     let rows = report.lines().skip(1);

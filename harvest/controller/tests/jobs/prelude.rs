@@ -51,7 +51,7 @@ pub(crate) async fn site() -> Url {
     site_that_counts().await.0
 }
 
-/// The same; counts the requests.
+/// Serves the same site; returns its base URI and a counter of the requests.
 pub(crate) async fn site_that_counts() -> (Url, Arc<AtomicU32>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
@@ -101,7 +101,7 @@ async fn answer(mut stream: TcpStream, asked: Arc<AtomicU32>) {
 /// An archive with moods, which keeps what it has stored where a test can read it.
 pub(crate) struct UnreliableArchive {
     pub(crate) archive: FakeArchive,
-    /// How often it cannot be reached.
+    /// The number of calls for which it cannot be reached.
     pub(crate) refusals: AtomicU32,
     /// The names that it refuses, by a part of them.
     pub(crate) refused: Option<&'static str>,
@@ -153,12 +153,12 @@ impl UnreliableArchive {
         Ok(stored)
     }
 
-    /// The names of the files that it has.
+    /// Returns the names of the files that it has.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         self.files.lock().unwrap().keys().cloned().collect()
     }
 
-    /// The URIs of all responses that it has, sorted.
+    /// Returns the URIs of all responses that it has, sorted.
     pub(crate) fn responses(&self) -> Vec<String> {
         let files = self.files.lock().unwrap();
         let records = files.values().flat_map(|bytes| records(bytes));
@@ -240,7 +240,7 @@ pub(crate) async fn suspend(directory: &JobDirectory, environment: &JobEnvironme
     assert_eq!(report.stop_reason, "Suspended");
 }
 
-/// The job in a directory, as another process opens it.
+/// Returns the job in a directory, as another process opens it.
 pub(crate) fn reopened(directory: &JobDirectory) -> JobDirectory {
     JobDirectory::open(directory.root()).unwrap()
 }
@@ -251,14 +251,14 @@ pub(crate) fn names(directory: &Path) -> BTreeSet<String> {
     names.collect()
 }
 
-/// The only file of a directory.
+/// Returns the only file of a directory.
 pub(crate) fn only(directory: &Path) -> PathBuf {
     let names = names(directory);
     assert_eq!(names.len(), 1, "{names:?}");
     directory.join(names.first().unwrap())
 }
 
-/// The kinds and URIs of the records of a file, which is valid.
+/// Returns the kinds and URIs of the records of a file, which is valid.
 pub(crate) fn records(bytes: &[u8]) -> Vec<(Kind, String)> {
     let mut validator = Validator::default();
     let mut violations = Vec::new();
@@ -274,7 +274,7 @@ pub(crate) fn records(bytes: &[u8]) -> Vec<(Kind, String)> {
     records
 }
 
-/// The content of the record of a metadata file whose URI has a part.
+/// Returns the content of the record of a metadata file whose URI has a part.
 pub(crate) fn record(bytes: &[u8], part: &str) -> String {
     let mut reader = Reader::new(bytes);
     while let Some(mut record) = reader.next_record().unwrap() {

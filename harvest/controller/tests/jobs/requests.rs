@@ -23,7 +23,7 @@ fn ask(job: &JobDirectory, name: &str, text: &str) {
 }
 
 /// Runs a job that pauses from its start, while time passes a hundred times faster, until `count` requests were answered; then it
-/// goes on. Gives its report and the answers.
+/// goes on. Returns its report and the answers.
 async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<(String, String)>) {
     let manual = ManualClock::running(BEGIN.parse().unwrap());
     let (control, requests) = mpsc::unbounded_channel();

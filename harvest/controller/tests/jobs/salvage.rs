@@ -20,7 +20,7 @@ fn write(path: &Path, bytes: &[u8]) {
     archive_durable::replace(path, bytes).unwrap();
 }
 
-/// The words that people were told, as `name: what`.
+/// Returns the words that people were told, as `name: what`.
 async fn told(directory: &JobDirectory, environment: &JobEnvironment) -> (JobReport, Vec<String>) {
     let words = Mutex::new(Vec::new());
     let notify = |notice: JobNotice<'_>| {

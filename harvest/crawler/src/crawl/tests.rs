@@ -50,7 +50,7 @@ fn redirect(location: &str) -> String {
     format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n")
 }
 
-/// Serves a site; gives its base URI and the paths that it is asked for.
+/// Serves a site; returns its base URI and the paths that it is asked for.
 async fn serve(pages: &[(&'static str, String)]) -> (Url, AskedPaths) {
     let pages: BTreeMap<&'static str, String> = pages.iter().cloned().collect();
     serve_by(Arc::new(move |path| pages.get(path).cloned())).await
@@ -129,7 +129,7 @@ async fn crawl(settings: CrawlSettings) -> CrawlOutcome {
     crawl.run().await.unwrap()
 }
 
-/// The lines of the crawl log of a crawl.
+/// Returns the lines of the crawl log of a crawl.
 fn log(directory: &Path) -> Vec<CrawlLogLine> {
     let text = fs::read_to_string(directory.join("logs/crawl.log")).unwrap();
     text.lines().map(|line| line.parse().unwrap()).collect()
@@ -144,7 +144,7 @@ fn statuses(directory: &Path, base: &Url) -> BTreeMap<String, i32> {
     statuses
 }
 
-/// The URIs of the records of one kind in all archive files, which are valid.
+/// Returns the URIs of the records of one kind in all archive files, which are valid.
 fn recorded(directory: &Path, kind: Kind) -> Vec<String> {
     let mut uris = Vec::new();
     for entry in fs::read_dir(directory.join("warcs")).unwrap() {

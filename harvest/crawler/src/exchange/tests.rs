@@ -19,7 +19,7 @@ enum ServerEnd {
     Wait,
 }
 
-/// A host that answers each request of one connection with the next of `answers`, and then does something.
+/// Serves a host that answers each request of one connection with the next of `answers`; returns its address.
 async fn host(answers: &'static [&'static str], then: ServerEnd) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -104,7 +104,7 @@ fn finished(lease: UriLease) -> FinishedTry {
     }
 }
 
-/// The URIs in the log, and those in the archive files.
+/// Returns the URIs in the log, and those in the archive files.
 fn written(directory: &Path) -> (Vec<String>, Vec<String>) {
     let log = std::fs::read_to_string(directory.join("logs").join(CRAWL_LOG)).unwrap();
     let lines = log

@@ -88,7 +88,7 @@ fn flipped_bytes_do_not_panic() {
     }
 }
 
-/// The extraction of a piece that is repeated to a number of mebibytes, behind a beginning.
+/// Returns the extraction of a piece that is repeated to a number of mebibytes, behind a beginning.
 fn repeated(media: &str, beginning: &str, piece: &str, mebibytes: usize) -> Extraction {
     let count = (mebibytes << 20) / piece.len();
     let body = format!("{beginning}{}", piece.repeat(count));

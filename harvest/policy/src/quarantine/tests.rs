@@ -63,7 +63,7 @@ fn crawl(site: impl Fn(&Url) -> PageResponse) -> Crawl {
     panic!("the crawl does not end: {:?}", crawl.pages);
 }
 
-/// A word of letters that no other number has.
+/// Returns a word of letters that no other number has.
 fn word(number: u64) -> String {
     let digits = number.to_string();
     digits

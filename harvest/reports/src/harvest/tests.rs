@@ -9,7 +9,7 @@ fn line(status: i32, uri: &str, source: &str, annotations: &str) -> CrawlLogLine
         .unwrap()
 }
 
-/// The last two labels of a host: what the public suffix list says of `.dk`.
+/// Returns the last two labels of a host: what the public suffix list says of `.dk`.
 fn domain_of(host: &str) -> Option<String> {
     let mut labels = host.rsplit('.');
     let (top, label) = (labels.next()?, labels.next()?);

@@ -104,7 +104,7 @@ fn document<'a>(section: MetadataSection, name: &str, content: &'a str) -> Metad
     }
 }
 
-/// A metadata file with a record of every kind.
+/// Returns a metadata file with a record of every kind.
 fn full_file() -> Vec<u8> {
     let mut file = begin(Vec::new());
     file.aliases(&[

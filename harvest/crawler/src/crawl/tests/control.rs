@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 
 use super::*;
 
-/// Goes on with a crawl to which requests were sent before it began; gives the answers, too.
+/// Goes on with a crawl to which requests were sent before it began; returns the answers, too.
 async fn crawl_with(
     settings: CrawlSettings,
     controls: Vec<CrawlCommand>,
@@ -144,7 +144,7 @@ async fn added_seed_needs_a_contact_too() {
 
 /// Fails if a pause or an end that a person has asked for is forgotten by the next process, or cannot be taken back.
 #[tokio::test]
-async fn wanted_state_holds_for_next_process() {
+async fn desired_state_holds_for_next_process() {
     let (base, asked) = serve(&small_site()).await;
     let directory = tempfile::tempdir().unwrap();
     let settings = |order: &str| settings(directory.path(), std::slice::from_ref(&base), order);

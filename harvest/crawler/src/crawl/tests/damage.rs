@@ -48,7 +48,7 @@ fn case(
     }
 }
 
-/// A host that has one page, and no robots.txt.
+/// Returns a host that has one page, and no robots.txt.
 fn page_case(
     name: &'static str,
     actions: Vec<ServerAction>,
@@ -67,7 +67,7 @@ fn only_page(path: &str, actions: &[ServerAction]) -> Vec<ServerAction> {
     ]
 }
 
-/// A host that has a page, and this robots.txt.
+/// Returns a host that has a page, and this robots.txt.
 fn robots_case(
     name: &'static str,
     actions: Vec<ServerAction>,
@@ -133,7 +133,7 @@ async fn act(mut stream: TcpStream, actions: ServerScript) -> std::io::Result<()
     }
 }
 
-/// The records of the responses in all archive files, which are valid: the words of their truncation, or `whole`.
+/// Returns the records of the responses in all archive files, which are valid: the words of their truncation, or `whole`.
 fn truncations(directory: &Path) -> BTreeMap<String, Vec<String>> {
     recorded(directory, Kind::Response);
     let mut found = BTreeMap::<_, Vec<_>>::new();
@@ -265,7 +265,7 @@ async fn damaged_messages_leave_defined_records() {
     .await;
 }
 
-/// A gzip member that becomes this number of times as much, if it is let.
+/// Returns a gzip member that becomes this number of times as much, if it is let.
 fn bomb() -> Vec<u8> {
     use archive_formats::warc::{Builder, Writer};
     let length = 64 << 20;

@@ -24,7 +24,7 @@ async fn run_fast(crawl: Crawl, manual: &ManualClock) -> CrawlOutcome {
     }
 }
 
-/// A URI of this machine at which nobody listens, in a queue of its own.
+/// Returns a URI of this machine at which nobody listens, in a queue of its own.
 async fn dead_seed() -> Url {
     let listener = TcpListener::bind("127.0.0.2:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
@@ -32,7 +32,7 @@ async fn dead_seed() -> Url {
     Url::parse(&base).unwrap()
 }
 
-/// A host that takes requests and never answers, and the number of its connections.
+/// Serves a host that takes requests and never answers; returns it with the number of its connections.
 async fn silent_host() -> (Url, Arc<Mutex<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());

@@ -26,7 +26,7 @@ enum ServerProtocol {
     Old,
 }
 
-/// A certificate for this machine by itself, and its key.
+/// Returns a certificate for this machine by itself, and its key.
 fn identity() -> (rcgen::Certificate, KeyPair) {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
@@ -48,7 +48,7 @@ fn server(protocols: &[&str]) -> Arc<ServerConfig> {
     Arc::new(config)
 }
 
-/// Serves a page and a leaf; gives its base URI and the number of its connections.
+/// Serves a page and a leaf; returns its base URI and the number of its connections.
 async fn host(speech: ServerProtocol) -> (Url, Arc<Mutex<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("https://{}/", listener.local_addr().unwrap());
@@ -99,7 +99,7 @@ fn answer_to(path: &str) -> Option<&'static str> {
     }
 }
 
-/// The first argument of a method, empty: the types of the crate `http` have no names here.
+/// Returns the first argument of a method, empty: the types of the crate `http` have no names here.
 fn first_argument<S, A: Default, B, R>(_: fn(&mut S, A, B) -> R) -> A {
     A::default()
 }
@@ -138,7 +138,7 @@ async fn speak_text(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     }
 }
 
-/// A field of each record of one kind, and the blocks, by URI; all files are valid.
+/// Returns a field of each record of one kind, and the blocks, by URI; all files are valid.
 fn fields(directory: &Path, kind: Kind, name: &str) -> BTreeMap<String, (Option<String>, String)> {
     recorded(directory, kind);
     let mut found = BTreeMap::new();

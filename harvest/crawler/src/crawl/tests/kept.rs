@@ -23,7 +23,7 @@ enum ConnectionHabit {
 const COMPLAINT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/// A site of a page with two leaves; gives its base URI and the number of its connections.
+/// Serves a site of a page with two leaves; returns its base URI and the number of its connections.
 async fn host(habit: ConnectionHabit) -> (Url, Arc<Mutex<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());

@@ -13,7 +13,7 @@ async fn members() -> (Url, AskedPaths) {
     closed_site(CHALLENGE, open).await
 }
 
-/// A site whose pages want an answer to a challenge.
+/// Serves a site whose pages want an answer to a challenge.
 async fn closed_site(challenge: &'static str, opens: fn(&str) -> bool) -> (Url, AskedPaths) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
@@ -97,7 +97,7 @@ async fn password_opens_its_host_and_is_not_recorded() {
     }
 }
 
-/// The milliseconds of the day at which the request of a line began.
+/// Returns the milliseconds of the day at which the request of a line began.
 fn milliseconds(line: &CrawlLogLine) -> u64 {
     let stamp = line.begun.as_ref().unwrap().to_string();
     let part = |range: std::ops::Range<usize>| stamp[range].parse::<u64>().unwrap();

@@ -5,7 +5,7 @@ use super::*;
 /// The number of articles of the site.
 const ARTICLES: u32 = 120;
 
-/// A home page with lists of articles, and a calendar whose months lead to each other.
+/// Returns a home page with lists of articles, and a calendar whose months lead to each other.
 fn site(path: &str) -> Option<String> {
     let number = |prefix: &str| path.strip_prefix(prefix)?.parse::<u32>().ok();
     if path == "/" {

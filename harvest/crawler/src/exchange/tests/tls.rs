@@ -18,7 +18,7 @@ struct TestIdentity {
     key: KeyPair,
 }
 
-/// An authority, and a certificate of it for `name` that is good for these years.
+/// Returns an authority, and a certificate of it for `name` that is good for these years.
 fn certified(name: &str, years: (i32, i32)) -> (RootCertStore, TestIdentity) {
     let mut params = CertificateParams::default();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);

@@ -5,7 +5,7 @@ use std::fs;
 
 use super::*;
 
-/// All files of a directory that a crawl must not lose, with their content.
+/// Returns all files of a directory that a crawl must not lose, with their content.
 fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for folder in ["logs", "warcs"] {

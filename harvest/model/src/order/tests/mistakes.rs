@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A login form with other keys.
+/// Returns a login form with other keys.
 fn login(form: &str) -> String {
     format!("[[credential]]\nhost = \"a.dk\"\nuser = \"x\"\npassword = \"y\"\nform = {{ {form} }}")
 }
