@@ -8,10 +8,10 @@
 //! | `NAME.free` | patterns that are freed from quarantine, one a line |
 //! | `NAME.budget` | `QUEUE OBJECTS BYTES`, one queue a line; `-1` is no limit |
 //!
-//! Owns when a file is complete, and what becomes of it: one that was carried out lies in `done` under the time at which it was; one
-//! that cannot be carried out lies there as well, with `.refused` behind its name and the reason in a file `.reason` beside it. It is
-//! moved once what it asks for is durable, so that the end of a process loses no request. Heritrix looks every 30 seconds; here it
-//! is a second.
+//! Owns when a file is complete, and what becomes of it: one that was carried out lies in `done` under the time at which it was;
+//! one that cannot be carried out lies there as well, with `.refused` behind its name and the reason in a file `.reason` beside
+//! it. It is moved once what it asks for is durable, so that the end of a process loses no request. Heritrix looks every 30
+//! seconds; here it is a second.
 
 mod parse;
 
@@ -23,21 +23,21 @@ use std::time::{Duration, Instant};
 use archive_daemon::clock::Clock;
 use archive_durable::directory::EntryKind;
 use archive_durable::{DiskError, directory, read_small, replace};
-use harvest_crawler::crawl::{Control, ControlRequest};
+use harvest_crawler::crawl::{ControlRequest, CrawlCommand};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use crate::directory::JobDirectory;
-use crate::job::{Notice, Notify};
+use crate::job::{JobNotice, NoticeHandler};
 
-/// How often it is looked.
+/// The interval at which the directory is looked at.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// How long a file without a line end at its end has to stay as it is: its writer may not be done.
+/// The time for which a file without a line end at its end has to stay as it is: its writer may not be done.
 const UNENDED: Duration = Duration::from_secs(5);
 
-/// The longest request.
-const MAX_REQUEST: u64 = 64 << 20;
+/// The longest request, in bytes.
+pub(crate) const MAX_REQUEST: u64 = 64 << 20;
 
 /// The most bytes that are kept of the name of a request.
 const LONGEST_NAME: usize = 200;
@@ -47,7 +47,7 @@ const LONGEST_NAME: usize = 200;
 struct SeenFile {
     size: u64,
     changed: i64,
-    /// Since when it has not changed.
+    /// The moment since which it has not changed.
     since: Instant,
 }
 
@@ -56,17 +56,17 @@ pub(crate) struct ActionWatch<'a> {
     job: &'a JobDirectory,
     clock: &'a Clock,
     requests: UnboundedSender<ControlRequest>,
-    notify: Notify<'a>,
+    notify: NoticeHandler<'a>,
     seen: HashMap<OsString, SeenFile>,
 }
 
 impl<'a> ActionWatch<'a> {
-    /// A watch that hands requests to a crawl.
+    /// Returns a watch that hands requests to a crawl.
     pub(crate) fn new(
         job: &'a JobDirectory,
         clock: &'a Clock,
         requests: UnboundedSender<ControlRequest>,
-        notify: Notify<'a>,
+        notify: NoticeHandler<'a>,
     ) -> Self {
         Self {
             job,
@@ -86,12 +86,12 @@ impl<'a> ActionWatch<'a> {
             self.seen
                 .retain(|name, _| names.binary_search(name).is_ok());
             for name in names {
-                self.look_at(&name).await?;
+                self.check_file(&name).await?;
             }
         }
     }
 
-    async fn look_at(&mut self, file: &OsString) -> Result<(), DiskError> {
+    async fn check_file(&mut self, file: &OsString) -> Result<(), DiskError> {
         let path = self.job.path("action").join(file);
         let name = file.to_string_lossy();
         if is_temporary(&name) {
@@ -100,7 +100,7 @@ impl<'a> ActionWatch<'a> {
         let Some(EntryKind::File { size, changed, .. }) = directory::kind(&path)? else {
             return Ok(());
         };
-        let request = if let Some(control) = parse::word(&name) {
+        let request = if let Some(control) = parse::parse_name(&name) {
             Ok(control)
         } else {
             let since = self.unchanged_since(file, size, changed);
@@ -111,8 +111,8 @@ impl<'a> ActionWatch<'a> {
             match read_small(&path, MAX_REQUEST) {
                 // It was taken away meanwhile.
                 Ok(None) => return Ok(()),
-                Ok(Some(bytes)) if !is_ended(&bytes) && quiet < UNENDED => return Ok(()),
-                Ok(Some(bytes)) => parse::lines(&name, &bytes),
+                Ok(Some(bytes)) if !ends_with_line(&bytes) && quiet < UNENDED => return Ok(()),
+                Ok(Some(bytes)) => parse::parse_lines(&name, &bytes),
                 Err(error) => Err(error.to_string()),
             }
         };
@@ -127,22 +127,22 @@ impl<'a> ActionWatch<'a> {
         self.seen.remove(file);
         match answer {
             Ok(done) => {
-                self.put_away(&path, &name, "")?;
+                self.move_to_done(&path, &name, "")?;
                 let (name, done) = (name.as_ref(), done.as_str());
-                (self.notify)(Notice::Action { name, done });
+                (self.notify)(JobNotice::Action { name, done });
             }
             Err(why) => {
-                let refused = self.put_away(&path, &name, ".refused")?;
+                let refused = self.move_to_done(&path, &name, ".refused")?;
                 let reason = refused.with_extension("reason");
                 replace(&reason, format!("{why}\n").as_bytes())?;
                 let (name, why) = (name.as_ref(), why.as_str());
-                (self.notify)(Notice::ActionRefused { name, why });
+                (self.notify)(JobNotice::ActionRefused { name, why });
             }
         }
         Ok(())
     }
 
-    /// Since when a file has been as it is.
+    /// Returns the moment since which a file has been as it is.
     fn unchanged_since(&mut self, file: &OsString, size: u64, changed: i64) -> Instant {
         let now = SeenFile {
             size,
@@ -156,16 +156,16 @@ impl<'a> ActionWatch<'a> {
         seen.since
     }
 
-    /// The answer of the crawl; `None` if it has ended.
-    async fn ask(&self, control: Control) -> Option<Result<String, String>> {
+    /// Returns the answer of the crawl; `None` if it has ended.
+    async fn ask(&self, control: CrawlCommand) -> Option<Result<String, String>> {
         let (answer, answered) = oneshot::channel();
         let request = ControlRequest { control, answer };
         self.requests.send(request).ok()?;
         answered.await.ok()
     }
 
-    /// Moves a file to `done`; gives its name there.
-    fn put_away(
+    /// Moves a file to `done`; returns its name there.
+    fn move_to_done(
         &self,
         path: &Path,
         name: &str,
@@ -187,7 +187,7 @@ impl<'a> ActionWatch<'a> {
     }
 }
 
-/// Whether a name is one of those that editors and copies give to files that they have not finished.
+/// Returns whether a name is one of those that editors and copies give to files that they have not finished.
 fn is_temporary(name: &str) -> bool {
     let extension = Path::new(name).extension();
     let extension = extension.and_then(|extension| extension.to_str());
@@ -196,6 +196,6 @@ fn is_temporary(name: &str) -> bool {
         || matches!(extension, Some("part" | "tmp" | "swp" | "new"))
 }
 
-fn is_ended(bytes: &[u8]) -> bool {
+fn ends_with_line(bytes: &[u8]) -> bool {
     bytes.is_empty() || bytes.ends_with(b"\n")
 }

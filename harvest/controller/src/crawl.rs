@@ -7,33 +7,38 @@ use std::sync::Arc;
 
 use archive_durable::DiskError;
 use harvest_crawler::crawl::{
-    Control, Crawl, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings, MIN_FREE,
+    Crawl, CrawlCommand, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings, MIN_FREE,
 };
 use harvest_crawler::process::KnownCaptures;
-use harvest_model::Order;
+use harvest_model::CrawlOrder;
 use harvest_reports::progress::{CrawlState, EndMessage, FILE_NAME as PROGRESS_LOG};
 use index_dedup::{DedupError, DedupIndex};
 use tokio::sync::{mpsc, watch};
 
 use crate::actions::ActionWatch;
-use crate::job::{JobError, Notice, Run};
+use crate::job::{JobError, JobNotice, JobRun};
 use crate::progress_log::ProgressLog;
 
-impl Run<'_> {
+impl JobRun<'_> {
     /// Crawls to the end, or until it is suspended.
     pub(crate) async fn crawl(
         &self,
-        mut requests: mpsc::UnboundedReceiver<Control>,
+        mut requests: mpsc::UnboundedReceiver<CrawlCommand>,
         progress: watch::Sender<CrawlProgress>,
     ) -> Result<CrawlOutcome, JobError> {
         let Self {
-            directory, parts, ..
+            directory,
+            environment,
+            ..
         } = self;
-        let (crawl, handle) =
-            Crawl::new(self.settings()?, parts.clock.clone(), parts.chance.clone());
+        let (crawl, handle) = Crawl::new(
+            self.settings()?,
+            environment.clock.clone(),
+            environment.chance.clone(),
+        );
         let log_path = directory.path("logs").join(PROGRESS_LOG);
-        let mut log = ProgressLog::open(&log_path, parts.clock.clone())?;
-        // Requests that were there before it count from its begin.
+        let mut log = ProgressLog::open(&log_path, environment.clock.clone())?;
+        // Requests that were there before it count from its start.
         while let Ok(request) = requests.try_recv() {
             drop(handle.control.send(request));
         }
@@ -54,10 +59,10 @@ impl Run<'_> {
         let mut notices = handle.notices;
         let tell_notices = async {
             while let Some(notice) = notices.recv().await {
-                (self.notify)(Notice::Crawl(&notice));
+                (self.notify)(JobNotice::Crawl(&notice));
             }
         };
-        let earlier = directory.closed_files(parts.clock.now())?;
+        let earlier = directory.closed_files(environment.clock.now())?;
         let (mut opened, mut closed) = (handle.opened, handle.closed);
         let closing = async {
             let mut first = Ok(());
@@ -66,7 +71,7 @@ impl Run<'_> {
                 first = self.close_all(earlier).await;
             }
             while let Some(file) = closed.recv().await {
-                first = first.and(self.close_or_tell(file).await);
+                first = first.and(self.close_or_notify(file).await);
             }
             first
         };
@@ -82,15 +87,16 @@ impl Run<'_> {
                 Err(error) => {
                     // A disk that takes no note is told by the error of the crawl, which came first.
                     drop(log.note(CrawlState::Ended(EndMessage::AbnormalExit)));
-                    Err(self.broken_off(error))
+                    Err(self.crawl_error(error))
                 }
             }
         };
-        let acting = ActionWatch::new(directory, &parts.clock, handle.requests, self.notify).run();
+        let acting =
+            ActionWatch::new(directory, &environment.clock, handle.requests, self.notify).run();
         let (outcome, closed) = tokio::select! {
             biased;
             // A request that was answered is put away first, also where it has ended the crawl.
-            stopped = acting => return Err(watch_ended(stopped)),
+            stopped = acting => return Err(watch_error(stopped)),
             ended = async { tokio::join!(crawling, closing) } => ended,
             never = pass_on => match never {},
         };
@@ -102,7 +108,7 @@ impl Run<'_> {
     /// Ends the log, and keeps the outcome: the crawl is over from now on, whatever happens to its files.
     fn keep_outcome(&self, log: &mut ProgressLog, outcome: &CrawlOutcome) -> Result<(), JobError> {
         if outcome.taken_back > 0 {
-            (self.notify)(Notice::TakenBack(outcome.taken_back));
+            (self.notify)(JobNotice::TakenBack(outcome.taken_back));
         }
         let state = end_message(outcome.end).map_or(CrawlState::Checkpointed, CrawlState::Ended);
         log.end(&outcome.progress, state)?;
@@ -112,8 +118,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The error of a crawl that has broken off. Where the frontier cannot be read, it says how the job can end without it.
-    fn broken_off(&self, source: CrawlError) -> JobError {
+    /// Returns the error of a crawl that has broken off. Where the frontier cannot be read, it says how the job can end without
+    /// it.
+    fn crawl_error(&self, source: CrawlError) -> JobError {
         if source.is_damage() {
             let state = self.directory.path("state");
             let source = Box::new(source);
@@ -133,7 +140,7 @@ impl Run<'_> {
         Ok(CrawlSettings {
             directory: self.directory.root().to_owned(),
             job: Arc::new(job.clone()),
-            host: self.parts.host.clone(),
+            host: self.environment.host.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             warcinfo: self.warcinfo.block(),
             known,
@@ -143,7 +150,7 @@ impl Run<'_> {
 }
 
 /// Opens the index of earlier captures that an order names, and reads all of it once: a changed byte would give a wrong place.
-fn known_captures(order: &Order) -> Result<Option<Arc<KnownCaptures>>, DedupError> {
+fn known_captures(order: &CrawlOrder) -> Result<Option<Arc<KnownCaptures>>, DedupError> {
     let Some(path) = &order.dedup.file else {
         return Ok(None);
     };
@@ -153,8 +160,8 @@ fn known_captures(order: &Order) -> Result<Option<Arc<KnownCaptures>>, DedupErro
     Ok(Some(Arc::new(KnownCaptures { index, with_text })))
 }
 
-/// The error of a watch that has ended though it goes on for as long as it is polled.
-fn watch_ended(ended: Result<(), DiskError>) -> JobError {
+/// Returns the error of a watch that has ended though it goes on for as long as it is polled.
+fn watch_error(ended: Result<(), DiskError>) -> JobError {
     let by_itself = || {
         let source = std::io::Error::other("the watch of requests has ended by itself");
         DiskError::new("watch", std::path::Path::new("action"), source)
@@ -162,7 +169,7 @@ fn watch_ended(ended: Result<(), DiskError>) -> JobError {
     JobError::Disk(ended.err().unwrap_or_else(by_itself))
 }
 
-/// The words of the end of a crawl; `None` of one that is to be gone on with.
+/// Returns the words of the end of a crawl; `None` of one that is to be resumed.
 pub(crate) const fn end_message(end: CrawlEnd) -> Option<EndMessage> {
     match end {
         CrawlEnd::Finished => Some(EndMessage::Finished),

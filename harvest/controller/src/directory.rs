@@ -26,19 +26,16 @@ use std::path::{Path, PathBuf};
 
 use archive_durable::directory::EntryKind;
 use archive_durable::{AppendFile, DiskError, directory, read_small, replace};
-use harvest_crawler::archive_files::ClosedFile;
+use harvest_crawler::archive_files::{ClosedFile, OPEN};
 use harvest_crawler::crawl::CrawlOutcome;
 use harvest_model::order::PrintError;
-use harvest_model::{InvalidOrder, Job};
+use harvest_model::{HarvestJob, InvalidOrder};
 use harvest_reports::index::{ArchiveIndex, IndexError, IndexLines, index_archive_file};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::report::JobStatus;
-
-/// The ending of an archive file that is being written.
-pub(crate) const OPEN: &str = ".open";
 
 /// The ending of an archive file that is damaged.
 pub(crate) const INVALID: &str = ".invalid";
@@ -54,10 +51,10 @@ const MAX_JOB: u64 = 256 << 20;
 /// The longest description of a file.
 const MAX_ENTRY: u64 = 64 << 10;
 
-/// How much is copied at a time.
+/// The bytes that are copied at a time.
 const PIECE: usize = 256 << 10;
 
-/// Why the directory of a job cannot be used.
+/// The reason why the directory of a job cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JobDirectoryError {
     /// The disk.
@@ -71,11 +68,11 @@ pub enum JobDirectoryError {
     Job {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: InvalidOrder,
     },
     /// The job cannot be written as TOML.
-    #[error("cannot write down the job: {0}")]
+    #[error("cannot write the job as TOML: {0}")]
     Print(#[from] PrintError),
     /// An archive file cannot be indexed.
     #[error(transparent)]
@@ -85,15 +82,15 @@ pub enum JobDirectoryError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The description of an archive file, or another fact of the job, is damaged.
-    #[error("cannot read {path}: {source}; look what it was, or begin another job")]
+    #[error("cannot read {path}: {source}; see what has damaged it, or begin another job")]
     Entry {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: serde_json::Error,
     },
 }
@@ -105,11 +102,11 @@ pub struct FileEntry {
     pub name: String,
     /// Its size in bytes.
     pub size: u64,
-    /// When it was closed.
+    /// The time at which it was closed.
     pub closed: Timestamp,
 }
 
-/// The choices of the person who began a job, which hold when it is gone on with.
+/// The choices of the person who began a job, which hold when it is resumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSettings {
     /// Whether nothing is stored.
@@ -124,7 +121,7 @@ pub struct RunSettings {
 #[derive(Clone, Debug)]
 pub struct JobDirectory {
     path: PathBuf,
-    job: Job,
+    job: HarvestJob,
 }
 
 impl JobDirectory {
@@ -138,7 +135,7 @@ impl JobDirectory {
         let Some(bytes) = read_small(&file, MAX_JOB)? else {
             return Err(JobDirectoryError::NoJob(path.to_owned()));
         };
-        let job = Job::parse(&String::from_utf8_lossy(&bytes));
+        let job = HarvestJob::parse(&String::from_utf8_lossy(&bytes));
         let job = job.map_err(|source| JobDirectoryError::Job { path: file, source })?;
         Ok(Self {
             path: path.to_owned(),
@@ -146,31 +143,31 @@ impl JobDirectory {
         })
     }
 
-    /// The choices of the person who began the job; those of a job that has none are the defaults.
+    /// Returns the choices of the person who began the job; those of a job that has none are the defaults.
     ///
     /// # Errors
     ///
     /// [`JobDirectoryError::Entry`] if they are damaged, [`JobDirectoryError::Disk`].
     pub fn run_settings(&self) -> Result<RunSettings, JobDirectoryError> {
-        Ok(self.kept(RUN_SETTINGS)?.unwrap_or_default())
+        Ok(self.read_json(RUN_SETTINGS)?.unwrap_or_default())
     }
 
-    /// Keeps the outcome of the crawl: it is over, and is not gone on with.
+    /// Keeps the outcome of the crawl: it is over, and is not resumed.
     ///
     /// # Errors
     ///
     /// [`JobDirectoryError::Disk`].
     pub fn keep_outcome(&self, outcome: &CrawlOutcome) -> Result<(), JobDirectoryError> {
-        self.keep("outcome.json", outcome)
+        self.write_json("outcome.json", outcome)
     }
 
-    /// The outcome of the crawl, once it is over.
+    /// Returns the outcome of the crawl, once it is over.
     ///
     /// # Errors
     ///
     /// [`JobDirectoryError::Entry`] if it is damaged, [`JobDirectoryError::Disk`].
     pub fn outcome(&self) -> Result<Option<CrawlOutcome>, JobDirectoryError> {
-        self.kept("outcome.json")
+        self.read_json("outcome.json")
     }
 
     /// Keeps the numbers of the jobs whose captures the crawl is compared with.
@@ -179,34 +176,34 @@ impl JobDirectory {
     ///
     /// [`JobDirectoryError::Disk`].
     pub fn keep_deduplicated_against(&self, jobs: &[u64]) -> Result<(), JobDirectoryError> {
-        self.keep("duplicatereductionjobs.json", &jobs)
+        self.write_json("duplicatereductionjobs.json", &jobs)
     }
 
-    /// The numbers of the jobs whose captures the crawl was compared with.
+    /// Returns the numbers of the jobs whose captures the crawl was compared with.
     ///
     /// # Errors
     ///
     /// [`JobDirectoryError::Entry`] if they are damaged, [`JobDirectoryError::Disk`].
     pub fn deduplicated_against(&self) -> Result<Vec<u64>, JobDirectoryError> {
         Ok(self
-            .kept("duplicatereductionjobs.json")?
+            .read_json("duplicatereductionjobs.json")?
             .unwrap_or_default())
     }
 
-    fn keep(&self, name: &str, value: &impl Serialize) -> Result<(), JobDirectoryError> {
-        let text = self.json(name, value)?;
+    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), JobDirectoryError> {
+        let text = self.to_json(name, value)?;
         Ok(replace(&self.path(name), &text)?)
     }
 
-    /// A value as the file of this name has it.
-    fn json(&self, name: &str, value: &impl Serialize) -> Result<Vec<u8>, JobDirectoryError> {
+    /// Returns a value as the file of this name has it.
+    fn to_json(&self, name: &str, value: &impl Serialize) -> Result<Vec<u8>, JobDirectoryError> {
         serde_json::to_vec(value).map_err(|source| JobDirectoryError::Entry {
             path: self.path(name),
             source,
         })
     }
 
-    fn kept<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, JobDirectoryError> {
+    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, JobDirectoryError> {
         let path = self.path(name);
         let Some(bytes) = read_small(&path, MAX_JOB)? else {
             return Ok(None);
@@ -215,22 +212,22 @@ impl JobDirectory {
         value.map_err(|source| JobDirectoryError::Entry { path, source })
     }
 
-    /// The job.
-    pub const fn job(&self) -> &Job {
+    /// Returns the job.
+    pub const fn job(&self) -> &HarvestJob {
         &self.job
     }
 
-    /// Where the directory is.
+    /// Returns the path of the directory.
     pub fn root(&self) -> &Path {
         &self.path
     }
 
-    /// Something in it.
+    /// Returns the path of something in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Indexes an archive file that was closed, and describes it. One that has an index keeps it. Gives the first damage of one
+    /// Indexes an archive file that was closed, and describes it. One that has an index keeps it. Returns the first damage of one
     /// that is damaged: it is not described then.
     ///
     /// # Errors
@@ -265,24 +262,24 @@ impl JobDirectory {
     ///
     /// [`JobDirectoryError::Disk`].
     pub fn keep_metadata_file(&self, entry: &FileEntry) -> Result<(), JobDirectoryError> {
-        self.keep("metadata.json", entry)
+        self.write_json("metadata.json", entry)
     }
 
-    /// The metadata file, once it is written, wherever it is now.
+    /// Returns the metadata file, once it is written, wherever it is now.
     ///
     /// # Errors
     ///
     /// [`JobDirectoryError::Entry`] if its description is damaged, [`JobDirectoryError::Disk`].
     pub fn metadata_file(&self) -> Result<Option<FileEntry>, JobDirectoryError> {
-        self.kept("metadata.json")
+        self.read_json("metadata.json")
     }
 
-    /// Takes away what nobody needs any more of a job that is done: its frontier.
+    /// Deletes what nobody needs any more of a job that is done: its frontier.
     ///
     /// # Errors
     ///
     /// [`DiskError`].
-    pub(crate) fn clear(&self, status: JobStatus) -> Result<(), DiskError> {
+    pub(crate) fn remove_frontier(&self, status: JobStatus) -> Result<(), DiskError> {
         if status != JobStatus::Done {
             return Ok(());
         }
@@ -319,7 +316,7 @@ impl JobDirectory {
         Ok(())
     }
 
-    /// The archive files that were indexed, in the order in which they were begun.
+    /// Returns the archive files that were indexed, in the order in which they were begun.
     ///
     /// # Errors
     ///
@@ -337,11 +334,11 @@ impl JobDirectory {
                 entry.map_err(|source| JobDirectoryError::Entry { path, source })?;
             entries.push(entry);
         }
-        entries.sort_by_cached_key(|entry| self.order_of(&entry.name));
+        entries.sort_by_cached_key(|entry| self.file_order(&entry.name));
         Ok(entries)
     }
 
-    /// The index of an archive file, as it was kept.
+    /// Returns the index of an archive file, as it was kept.
     ///
     /// # Errors
     ///
@@ -361,7 +358,7 @@ impl JobDirectory {
         })
     }
 
-    /// The archive files that lie in the directory under their final names, in the order in which they were begun.
+    /// Returns the archive files that lie in the directory under their final names, in the order in which they were begun.
     ///
     /// # Errors
     ///
@@ -383,19 +380,19 @@ impl JobDirectory {
                 closed: Timestamp::from_second(changed).unwrap_or(now),
             });
         }
-        files.sort_by_cached_key(|file| self.order_of(&file.name));
+        files.sort_by_cached_key(|file| self.file_order(&file.name));
         Ok(files)
     }
 
-    /// The place of an archive file among those of the job: by its number, because clocks are set back.
-    pub(crate) fn order_of(&self, name: &str) -> (u64, String) {
+    /// Returns the place of an archive file among those of the job: by its number, because clocks are set back.
+    pub(crate) fn file_order(&self, name: &str) -> (u64, String) {
         let rest = name.strip_prefix(&self.job.archive_prefix());
         let number = rest.and_then(|rest| rest.split('-').nth(2)?.parse().ok());
         (number.unwrap_or(0), name.to_owned())
     }
 }
 
-/// Takes a directory away, with all that is in it.
+/// Deletes a directory with all that is in it.
 fn remove_tree(path: &Path) -> Result<(), DiskError> {
     for entry in directory::list(path)? {
         let inner = path.join(&entry.name);

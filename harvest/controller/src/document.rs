@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use archive_durable::directory::EntryKind;
 use archive_durable::{AppendFile, DiskError, SmallFile, directory, replace, replace_all};
-use harvest_crawler::archive_files::ClosedFile;
+use harvest_crawler::archive_files::{ClosedFile, OPEN};
 use harvest_crawler::capture::record_id;
 use harvest_crawler::crawl::CrawlOutcome;
 use harvest_crawler::frontier::{Frontier, FrontierSettings, QueueSnapshot};
@@ -20,7 +20,8 @@ use harvest_reports::frontier::{QueueReport, ReportMoment};
 use harvest_reports::harvest::{HarvestReport, StopReason};
 use harvest_reports::log::{CrawlLogReader, LogEntry};
 use harvest_reports::metadata::{
-    Document, JobIdentity, MetadataError, MetadataFile, RecordStamp, Section,
+    JobIdentity, MetadataDocument, MetadataError, MetadataFile, MetadataHead, MetadataSection,
+    RecordStamp,
 };
 use harvest_reports::processors::processors_report;
 use harvest_reports::progress::{EndMessage, FILE_NAME as PROGRESS_LOG, last_line};
@@ -33,11 +34,11 @@ use harvest_reports::{archive_files, frontier, processors, threads};
 use crate::crawl::end_message;
 use crate::directory::{FileEntry, JobDirectory, JobDirectoryError, open};
 use crate::error_logs::ErrorLogs;
-use crate::job::JobParts;
+use crate::job::JobEnvironment;
 use crate::report::{DomainOutcome, stop_reason};
 use crate::requests_log::{self, requests_log};
 
-/// Why a crawl cannot be documented.
+/// The reason why a crawl cannot be documented.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// The directory of the job.
@@ -54,7 +55,7 @@ pub enum DocumentError {
     Log {
         /// The log.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The frontier.
@@ -68,11 +69,11 @@ pub enum DocumentError {
     Write(io::Error),
 }
 
-/// Writes the reports and the metadata file, unless it was written before. Gives the metadata file; `None`: it is in the archive, and no
-/// other one may have its name.
+/// Writes the reports and the metadata file, unless it was written before. Returns the metadata file; `None`: it is in the
+/// archive, and no other one may have its name.
 pub(crate) fn document(
     job: &JobDirectory,
-    parts: &JobParts,
+    environment: &JobEnvironment,
     warcinfo: &Warcinfo,
     outcome: &CrawlOutcome,
 ) -> Result<Option<ClosedFile>, DocumentError> {
@@ -83,8 +84,8 @@ pub(crate) fn document(
     } else if job.metadata_file()?.is_some() && job.has_receipt(&name)? {
         return Ok(None);
     } else {
-        let mut reports = crawl_reports(job, parts, outcome)?;
-        reports.extend(frontier_reports(job, parts, outcome)?);
+        let mut reports = crawl_reports(job, environment, outcome)?;
+        reports.extend(frontier_reports(job, environment, outcome)?);
         let reports = reports.iter();
         let files = reports.map(|(name, text)| SmallFile::new(name, text.as_bytes()));
         replace_all(&job.path("reports"), &files.collect::<Vec<_>>())?;
@@ -93,9 +94,9 @@ pub(crate) fn document(
             let path = job.path("logs").join(requests_log::FILE_NAME);
             replace(&path, requests.as_bytes())?;
         }
-        write_metadata(job, parts, warcinfo, &name)?
+        write_metadata(job, environment, warcinfo, &name)?
     };
-    let closed = parts.clock.now();
+    let closed = environment.clock.now();
     job.keep_metadata_file(&FileEntry {
         name: name.clone(),
         size,
@@ -109,7 +110,7 @@ pub(crate) fn document(
     }))
 }
 
-/// The name of the metadata file, as NetarchiveSuite has it: `12-metadata-1.warc.gz`, or with a collection
+/// Returns the name of the metadata file, as NetarchiveSuite has it: `12-metadata-1.warc.gz`, or with a collection
 /// `COLLECTION-12-34-metadata-1.warc.gz`.
 fn metadata_name(job: &JobDirectory) -> String {
     let job = job.job();
@@ -129,14 +130,14 @@ fn log_error(path: &Path) -> impl Fn(io::Error) -> DocumentError {
 }
 
 /// The name of a report, and its text.
-type Report = (&'static str, String);
+type NamedReport = (&'static str, String);
 
-/// The reports about what was fetched.
+/// Returns the reports about what was fetched.
 fn crawl_reports(
     job: &JobDirectory,
-    parts: &JobParts,
+    environment: &JobEnvironment,
     outcome: &CrawlOutcome,
-) -> Result<Vec<Report>, DocumentError> {
+) -> Result<Vec<NamedReport>, DocumentError> {
     let path = job.path("logs").join(CRAWL_LOG);
     let seeds = job.job().seeds.iter().map(ToString::to_string);
     let mut statistics = CrawlStatistics::new(seeds);
@@ -157,9 +158,9 @@ fn crawl_reports(
         end: end_message(outcome.end).unwrap_or(EndMessage::AbnormalExit),
         duration: outcome.duration,
     };
-    let mut reports: Vec<Report> = Vec::new();
+    let mut reports: Vec<NamedReport> = Vec::new();
     reports.extend(statistics.reports(&summary, outcome.remaining.clone()));
-    let now = parts.clock.now();
+    let now = environment.clock.now();
     let stages = processors_report(&name, now, &statistics.stages());
     reports.push((processors::FILE_NAME, stages));
     let files = job
@@ -175,18 +176,18 @@ fn crawl_reports(
     Ok(reports)
 }
 
-/// The reports about queues and connections at the end of a crawl; none without a frontier.
+/// Returns the reports about queues and connections at the end of a crawl; none without a frontier.
 fn frontier_reports(
     job: &JobDirectory,
-    parts: &JobParts,
+    environment: &JobEnvironment,
     outcome: &CrawlOutcome,
-) -> Result<Vec<Report>, DocumentError> {
+) -> Result<Vec<NamedReport>, DocumentError> {
     let state = job.path("state");
     if directory::kind(&state)?.is_none() {
         return Ok(Vec::new());
     }
     let order = &job.job().order;
-    let time = parts.clock.now();
+    let time = environment.clock.now();
     let settings = FrontierSettings {
         limits: order.queue_rules(),
         cost: order.queues.cost,
@@ -261,9 +262,9 @@ fn queue_report(queue: QueueSnapshot) -> QueueReport {
 }
 
 /// A file that is appended to, as a writer.
-struct Appending(AppendFile);
+struct AppendWriter(AppendFile);
 
-impl Write for Appending {
+impl Write for AppendWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.append(bytes).map_err(io::Error::other)?;
         Ok(bytes.len())
@@ -276,27 +277,33 @@ impl Write for Appending {
 
 fn write_metadata(
     job: &JobDirectory,
-    parts: &JobParts,
+    environment: &JobEnvironment,
     warcinfo: &Warcinfo,
     name: &str,
 ) -> Result<u64, DocumentError> {
-    let open_path = job.path("metadata").join(format!("{name}.open"));
+    let open_path = job.path("metadata").join(format!("{name}{OPEN}"));
     let mut file = AppendFile::open(&open_path)?;
     file.cut(0)?;
     let identity = JobIdentity {
-        organization: parts.organization.clone(),
+        organization: environment.organization.clone(),
         harvest_id: job.job().harvest_id,
         harvest_number: u64::from(job.job().harvest_number),
         job_id: job.job().id,
     };
-    let (clock, chance) = (&parts.clock, &parts.chance);
+    let (clock, chance) = (&environment.clock, &environment.chance);
     let stamps = || RecordStamp {
         // The system has randomness, or the crawl would not have begun.
         id: record_id(chance.bytes().unwrap_or_default()),
         time: clock.now(),
     };
-    let sink = io::BufWriter::new(Appending(file));
-    let mut metadata = MetadataFile::begin(sink, name, identity, parts.address, warcinfo, stamps)?;
+    let sink = io::BufWriter::new(AppendWriter(file));
+    let head = MetadataHead {
+        name,
+        job: &identity,
+        address: environment.address,
+        warcinfo,
+    };
+    let mut metadata = MetadataFile::begin(sink, head, stamps)?;
     metadata.duplicate_reduction_jobs(&job.deduplicated_against()?)?;
     metadata.documents(documents(job)?)?;
     for entry in job.indexed_files()? {
@@ -315,23 +322,26 @@ fn write_metadata(
     }
 }
 
-/// The files of the job that a later reader needs.
-fn documents(job: &JobDirectory) -> Result<Vec<Document<'static>>, DocumentError> {
+/// Returns the files of the job that a later reader needs.
+fn documents(job: &JobDirectory) -> Result<Vec<MetadataDocument<'static>>, DocumentError> {
     let mut documents = Vec::new();
     let mut add = |section, name: &str, file: File| {
-        documents.push(Document {
+        documents.push(MetadataDocument {
             section,
             name: name.to_owned(),
             content: Box::new(file),
         });
     };
     for name in ["order.toml", "seeds.txt", "harvestInfo.xml"] {
-        add(Section::Setup, name, open(&job.path(name))?);
+        add(MetadataSection::Setup, name, open(&job.path(name))?);
     }
-    for (folder, section) in [("reports", Section::Reports), ("logs", Section::Logs)] {
+    for (folder, section) in [
+        ("reports", MetadataSection::Reports),
+        ("logs", MetadataSection::Logs),
+    ] {
         for name in directory::names(&job.path(folder))? {
             let name = name.to_string_lossy().into_owned();
-            if Section::of_name(&name) == Some(section) {
+            if MetadataSection::from_file_name(&name) == Some(section) {
                 add(section, &name, open(&job.path(folder).join(&name))?);
             }
         }
@@ -339,7 +349,7 @@ fn documents(job: &JobDirectory) -> Result<Vec<Document<'static>>, DocumentError
     Ok(documents)
 }
 
-/// The harvest of each domain, as the logs tell it.
+/// Returns the harvest of each domain, as the logs tell it.
 pub(crate) fn domains(job: &JobDirectory) -> Result<Vec<DomainOutcome>, DocumentError> {
     let path = job.path("logs").join(PROGRESS_LOG);
     let last = match directory::kind(&path)? {

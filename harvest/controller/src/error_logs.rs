@@ -1,6 +1,7 @@
 //! `uri-errors.log` and `runtime-errors.log`: the URIs that are none that can be fetched, and those at which the crawler failed.
 //!
-//! Both are made from the crawl log once a crawl is over, as Heritrix has them; they are there also when there is nothing to tell.
+//! Both are made from the crawl log once a crawl is over, as Heritrix has them; they are there also when there is nothing to
+//! tell.
 
 use archive_durable::{AppendFile, DiskError};
 use archive_formats::crawl_log::CrawlLogLine;
@@ -39,7 +40,7 @@ impl ErrorLogs {
         })
     }
 
-    /// Takes a line of the crawl log that belongs into one of them.
+    /// Adds a line of the crawl log to the log that it belongs into, if any.
     ///
     /// # Errors
     ///
@@ -73,7 +74,7 @@ impl ErrorLogs {
 mod tests {
     use std::fs;
 
-    use harvest_model::{Job, Order};
+    use harvest_model::HarvestJob;
 
     use super::*;
 
@@ -83,7 +84,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let time = "2026-11-23T00:00:00Z".parse().unwrap();
         let seed = "http://a.dk/".parse().unwrap();
-        let job = Job::new(12, 34, time, vec![seed], Order::parse("").unwrap());
+        let job = HarvestJob::new(12, 34, time).with_seeds(vec![seed]);
         let job = JobDirectory::create(base.path(), job, time).unwrap();
         let line = |status: &str, uri: &str| -> CrawlLogLine {
             let text = format!("2026-11-23T00:00:01.000Z {status} - {uri} L - - #000 - - - x");

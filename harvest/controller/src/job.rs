@@ -1,8 +1,8 @@
 //! The life of a job, from its seeds to its receipts.
 //!
-//! Owns the order: salvage what a dead process left; crawl, and store each archive file as soon as it is closed; document; store the
-//! metadata file last; report. The outcome of a crawl is kept before any upload is waited for. Whatever fails, the job ends in
-//! a state that its directory shows, and can be gone on with from there.
+//! Owns the order: salvage what a dead process left; crawl, and store each archive file as soon as it is closed; document; store
+//! the metadata file last; report. The outcome of a crawl is kept before any upload is waited for. Whatever fails, the job ends
+//! in a state that its directory shows, and can be resumed from there.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -14,8 +14,8 @@ use archive_client::{ClientError, Ingest};
 use archive_daemon::clock::{Chance, Clock};
 use archive_durable::DiskError;
 use harvest_crawler::archive_files::ClosedFile;
-use harvest_crawler::crawl::{Control, CrawlEnd, CrawlError, CrawlNotice, CrawlProgress};
-use harvest_model::order::{Http2Use, RobotsPolicy};
+use harvest_crawler::crawl::{CrawlCommand, CrawlEnd, CrawlError, CrawlNotice, CrawlProgress};
+use harvest_model::order::Http2Use;
 use harvest_reports::warcinfo::{REWRITTEN_HEADS, Warcinfo};
 use index_dedup::DedupError;
 use tokio::sync::{mpsc, watch};
@@ -30,7 +30,7 @@ use crate::upload::Uploader;
 /// The program that writes archive files, in their `warcinfo`.
 const SOFTWARE: &str = concat!("Holdfast/", env!("CARGO_PKG_VERSION"));
 
-/// Why a job has broken off.
+/// The reason why a job has broken off.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     /// Its directory.
@@ -57,7 +57,7 @@ pub enum JobError {
     Frontier {
         /// Its directory.
         state: PathBuf,
-        /// Why it cannot be used.
+        /// The reason why it cannot be used.
         source: Box<CrawlError>,
     },
     /// The index of earlier captures.
@@ -71,21 +71,21 @@ pub enum JobError {
     Task {
         /// The work.
         what: &'static str,
-        /// Why not.
+        /// The reason.
         source: tokio::task::JoinError,
     },
 }
 
 /// The surroundings of a job.
 #[derive(Clone)]
-pub struct JobParts {
+pub struct JobEnvironment {
     /// The time.
     pub clock: Clock,
     /// Randomness.
     pub chance: Chance,
     /// The archive that takes the files; `None`: they stay in the directory.
     pub archive: Option<Arc<dyn Ingest>>,
-    /// How long an archive that takes no file is waited for.
+    /// The time for which an archive that takes no file is waited for.
     pub patience: Duration,
     /// Whether local files stay after they are stored.
     pub keeps_files: bool,
@@ -97,9 +97,9 @@ pub struct JobParts {
     pub organization: String,
 }
 
-impl std::fmt::Debug for JobParts {
+impl std::fmt::Debug for JobEnvironment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JobParts")
+        f.debug_struct("JobEnvironment")
             .field("host", &self.host)
             .finish_non_exhaustive()
     }
@@ -107,7 +107,7 @@ impl std::fmt::Debug for JobParts {
 
 /// An event of a job that people are told.
 #[derive(Clone, Copy, Debug)]
-pub enum Notice<'a> {
+pub enum JobNotice<'a> {
     /// A file is in the archive, and its receipt is kept.
     Stored(&'a str),
     /// The archive cannot take a file now.
@@ -116,14 +116,14 @@ pub enum Notice<'a> {
         name: &'a str,
         /// The answer of the archive.
         error: &'a ClientError,
-        /// How long until it is asked again.
+        /// The time until it is asked again.
         pause: Duration,
     },
     /// A file is not stored.
     NotStored {
         /// The name of the file.
         name: &'a str,
-        /// Why not.
+        /// The reason.
         why: &'a str,
     },
     /// A request was carried out.
@@ -133,13 +133,13 @@ pub enum Notice<'a> {
         /// The effect, in words.
         done: &'a str,
     },
-    /// Something that the crawl tells people.
+    /// A notice of the crawl.
     Crawl(&'a CrawlNotice),
     /// A request cannot be taken.
     ActionRefused {
         /// The name of its file.
         name: &'a str,
-        /// Why not.
+        /// The reason.
         why: &'a str,
     },
     /// Outcomes whose records had not reached the disk were taken back; their URIs are fetched again.
@@ -156,47 +156,48 @@ pub enum Notice<'a> {
 }
 
 /// The function that people are told by.
-pub(crate) type Notify<'a> = &'a (dyn Fn(Notice<'_>) + Send + Sync);
+pub(crate) type NoticeHandler<'a> = &'a (dyn Fn(JobNotice<'_>) + Send + Sync);
 
 /// A job that runs.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'a> {
+pub(crate) struct JobRun<'a> {
     pub(crate) directory: &'a JobDirectory,
-    pub(crate) parts: &'a JobParts,
+    pub(crate) environment: &'a JobEnvironment,
     pub(crate) warcinfo: &'a Warcinfo,
-    /// Takes each file that is whole, to be stored.
+    /// The way to the uploader, for each file that is whole.
     pub(crate) files: &'a mpsc::UnboundedSender<ClosedFile>,
-    pub(crate) notify: Notify<'a>,
+    pub(crate) notify: NoticeHandler<'a>,
 }
 
-/// Runs a job to its end, or goes on with it. `control` gives further requests; `progress` is told how far it is.
+/// Runs a job to its end, from its start or from where an earlier process has left it. `control` gives further requests;
+/// `progress` is told how far it is.
 ///
 /// # Errors
 ///
-/// [`JobError`]: the job can be gone on with.
+/// [`JobError`]: the job can be resumed.
 pub async fn run_job(
     directory: &JobDirectory,
-    parts: &JobParts,
-    control: mpsc::UnboundedReceiver<Control>,
+    environment: &JobEnvironment,
+    control: mpsc::UnboundedReceiver<CrawlCommand>,
     progress: watch::Sender<CrawlProgress>,
-    notify: &(dyn Fn(Notice<'_>) + Send + Sync),
+    notify: &(dyn Fn(JobNotice<'_>) + Send + Sync),
 ) -> Result<JobReport, JobError> {
-    let _lock = JobLock::take(directory)?;
-    let warcinfo = warcinfo(directory, parts);
+    let _lock = JobLock::acquire(directory)?;
+    let warcinfo = warcinfo(directory, environment);
     let (files, whole) = mpsc::unbounded_channel();
     let (to_crawl, requests) = mpsc::unbounded_channel();
     let (suspend, suspended) = watch::channel(false);
-    salvage(directory, parts, notify)?;
+    salvage(directory, environment, notify)?;
     let writing = Box::pin(async move {
-        let run = Run {
+        let run = JobRun {
             directory,
-            parts,
+            environment,
             warcinfo: &warcinfo,
             files: &files,
             notify,
         };
         let outcome = if let Some(outcome) = directory.outcome()? {
-            let files = directory.closed_files(parts.clock.now())?;
+            let files = directory.closed_files(environment.clock.now())?;
             run.close_all(files).await?;
             outcome
         } else {
@@ -208,33 +209,33 @@ pub async fn run_job(
         Ok::<_, JobError>(outcome)
     });
     let storing = Box::pin(async {
-        let uploader = Uploader::new(directory, parts, notify);
+        let uploader = Uploader::new(directory, environment, notify);
         Ok(uploader.upload_all(whole, suspended.clone()).await)
     });
     let (outcome, failures) = tokio::select! {
         biased;
-        never = pass_on(control, to_crawl, suspend) => match never {},
+        never = forward_commands(control, to_crawl, suspend) => match never {},
         ended = async { tokio::try_join!(writing, storing) } => ended?,
     };
     let end = JobEnd {
         outcome,
         failures,
         is_suspended: *suspended.borrow(),
-        stores_nothing: parts.archive.is_none(),
+        stores_nothing: environment.archive.is_none(),
     };
     let report = report(directory, &end)?;
-    directory.clear(report.status)?;
+    directory.remove_frontier(report.status)?;
     Ok(report)
 }
 
 /// Passes requests on to the crawl. One to suspend the job ends its uploads, too.
-async fn pass_on(
-    mut control: mpsc::UnboundedReceiver<Control>,
-    to_crawl: mpsc::UnboundedSender<Control>,
+async fn forward_commands(
+    mut control: mpsc::UnboundedReceiver<CrawlCommand>,
+    to_crawl: mpsc::UnboundedSender<CrawlCommand>,
     suspend: watch::Sender<bool>,
 ) -> Infallible {
     while let Some(request) = control.recv().await {
-        if request == Control::Suspend {
+        if request == CrawlCommand::Suspend {
             suspend.send_replace(true);
         }
         // The crawl may have ended.
@@ -243,24 +244,25 @@ async fn pass_on(
     std::future::pending().await
 }
 
-impl Run<'_> {
-    /// Takes archive files that an earlier process has closed. One that cannot be indexed does not hold up the others; the first such
-    /// error is given at the end.
+impl JobRun<'_> {
+    /// Closes archive files that an earlier process has left whole. One that cannot be indexed does not hold up the others; the
+    /// first such error is given at the end.
     pub(crate) async fn close_all(&self, files: Vec<ClosedFile>) -> Result<(), JobError> {
         let mut first = Ok(());
         for file in files {
-            first = first.and(self.close_or_tell(file).await);
+            first = first.and(self.close_or_notify(file).await);
         }
         first
     }
 
-    /// Takes an archive file as [`Run::close`] does, and tells people at once why it cannot be taken: it is taken when the job goes on.
-    pub(crate) async fn close_or_tell(&self, file: ClosedFile) -> Result<(), JobError> {
+    /// Closes an archive file as [`JobRun::close`] does, and tells people at once why it cannot: it is tried again when the job
+    /// goes on.
+    pub(crate) async fn close_or_notify(&self, file: ClosedFile) -> Result<(), JobError> {
         let name = file.name.clone();
         let closed = self.close(file).await;
         if let Err(error) = &closed {
             let why = format!("{error}; it is stored once the job is resumed");
-            (self.notify)(Notice::NotStored {
+            (self.notify)(JobNotice::NotStored {
                 name: &name,
                 why: &why,
             });
@@ -271,12 +273,12 @@ impl Run<'_> {
     /// Indexes an archive file that was closed, and hands it on to be stored. A damaged one stays, as `NAME.invalid`.
     async fn close(&self, file: ClosedFile) -> Result<(), JobError> {
         let (directory, indexed) = (self.directory.clone(), file.clone());
-        let damage = blocking("index an archive file", move || {
+        let damage = run_blocking("index an archive file", move || {
             directory.index_file(&indexed)
         });
         if let Some(damage) = damage.await? {
             self.directory.set_aside(&file.name)?;
-            (self.notify)(Notice::NotStored {
+            (self.notify)(JobNotice::NotStored {
                 name: &file.name,
                 why: &format!(
                     "it is damaged, and lies in `warcs` as {}.invalid: {damage}",
@@ -296,12 +298,12 @@ impl Run<'_> {
         outcome: &harvest_crawler::crawl::CrawlOutcome,
     ) -> Result<(), JobError> {
         if self.directory.indexed_files()?.is_empty() {
-            (self.notify)(Notice::NothingHarvested);
+            (self.notify)(JobNotice::NothingHarvested);
         }
-        let (directory, parts) = (self.directory.clone(), self.parts.clone());
+        let (directory, environment) = (self.directory.clone(), self.environment.clone());
         let (warcinfo, outcome) = (self.warcinfo.clone(), outcome.clone());
-        let written = blocking("write the metadata file", move || {
-            document(&directory, &parts, &warcinfo, &outcome)
+        let written = run_blocking("write the metadata file", move || {
+            document(&directory, &environment, &warcinfo, &outcome)
         });
         if let Some(metadata) = written.await? {
             drop(self.files.send(metadata));
@@ -311,7 +313,7 @@ impl Run<'_> {
 }
 
 /// Does work that blocks on a thread that may.
-async fn blocking<T: Send + 'static, E: Send + 'static>(
+async fn run_blocking<T: Send + 'static, E: Send + 'static>(
     what: &'static str,
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, JobError>
@@ -322,18 +324,14 @@ where
     Ok(done.map_err(|source| JobError::Task { what, source })??)
 }
 
-fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
+fn warcinfo(directory: &JobDirectory, environment: &JobEnvironment) -> Warcinfo {
     let job = directory.job();
     let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let word = |policy| match policy {
-        RobotsPolicy::Obey => "obey",
-        RobotsPolicy::Ignore => "ignore",
-    };
-    let mut robots = word(job.order.robots.policy).to_owned();
+    let mut robots = job.order.robots.policy.as_str().to_owned();
     for overlay in &job.order.overlays {
         if let Some(policy) = overlay.robots {
             robots.push_str("; ");
-            robots.push_str(word(policy));
+            robots.push_str(policy.as_str());
             robots.push_str(" for ");
             robots.push_str(overlay.surt.as_str());
         }
@@ -342,8 +340,8 @@ fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
     let may_rewrite = job.order.http.http2 != Http2Use::Never;
     Warcinfo {
         software: SOFTWARE.to_owned(),
-        ip: Some(parts.address),
-        hostname: Some(parts.host.clone()),
+        ip: Some(environment.address),
+        hostname: Some(environment.host.clone()),
         operator: given(&job.harvest.operator),
         publisher: None,
         audience: given(&job.harvest.audience),

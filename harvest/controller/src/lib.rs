@@ -1,8 +1,45 @@
 //! The life of one harvest job: a directory, a crawl, its documentation, and the archive.
 //!
 //! Owns the order of things: archive files are stored while the crawl goes on, the metadata file is stored last, and a local file
-//! goes only on a receipt that is kept. A job whose process has ended is gone on with from its directory; what such a process left
-//! is salvaged. Decides nothing about what is fetched, and nothing about where the archive keeps it.
+//! goes only on a receipt that is kept. A job whose process has ended is resumed from its directory; what such a process left is
+//! salvaged. Decides nothing about what is fetched, and nothing about where the archive keeps it.
+//!
+//! The rooms, in reading order:
+//! - [`job`]: a job from its seeds to its receipts; [`directory`]: all that it has on disk; [`lock`]: one process at a time;
+//! - `salvage`: what a dead process has left;
+//! - `crawl`: the crawl, with `progress_log` beside it; `actions`: the requests of people while it goes on;
+//! - `document`: reports and the metadata file, with `error_logs`, `requests_log` and `unanswered`;
+//! - `upload`: archive files on their way into the archive; `receipts`: which of them count as stored;
+//! - [`report`]: how the job ended.
+//!
+//! Promised: no file is deleted before the archive has proven with a receipt that it has these bytes.
+//!
+//! Not promised: that a job whose frontier is lost can go on. It ends with what it has recorded.
+//!
+//! ```no_run
+//! use archive_daemon::clock::{Chance, Clock};
+//! use harvest_controller::{JobDirectory, JobEnvironment, JobError, JobReport, run_job};
+//! use harvest_model::HarvestJob;
+//! use tokio::sync::{mpsc, watch};
+//!
+//! /// Runs a job whose files stay in its directory.
+//! async fn harvest(job: HarvestJob, base: &std::path::Path) -> Result<JobReport, JobError> {
+//!     let environment = JobEnvironment {
+//!         clock: Clock::system(),
+//!         chance: Chance::system(),
+//!         archive: None,
+//!         patience: std::time::Duration::from_hours(1),
+//!         keeps_files: true,
+//!         host: "crawler-1".to_owned(),
+//!         address: std::net::Ipv4Addr::LOCALHOST.into(),
+//!         organization: "example.dk".to_owned(),
+//!     };
+//!     let directory = JobDirectory::create(base, job, environment.clock.now())?;
+//!     let (_control, requests) = mpsc::unbounded_channel();
+//!     let (progress, _) = watch::channel(Default::default());
+//!     run_job(&directory, &environment, requests, progress, &|notice| println!("{notice:?}")).await
+//! }
+//! ```
 
 mod actions;
 mod crawl;
@@ -20,6 +57,6 @@ mod unanswered;
 mod upload;
 
 pub use directory::{JobDirectory, JobDirectoryError, RunSettings};
-pub use job::{JobError, JobParts, Notice, run_job};
+pub use job::{JobEnvironment, JobError, JobNotice, run_job};
 pub use report::{DomainOutcome, FileOutcome, JobReport, JobStatus, QuarantinedPattern};
 pub use unanswered::UnansweredSeed;

@@ -9,7 +9,7 @@ use archive_durable::DiskError;
 
 use crate::directory::JobDirectory;
 
-/// Why a job cannot be locked.
+/// The reason why a job cannot be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process works on it.
@@ -35,7 +35,7 @@ impl JobLock {
     /// # Errors
     ///
     /// [`LockError::Busy`] if somebody else has the lock.
-    pub fn take(job: &JobDirectory) -> Result<Self, LockError> {
+    pub fn acquire(job: &JobDirectory) -> Result<Self, LockError> {
         let path = job.root();
         let file = File::open(path).map_err(|error| DiskError::new("open", path, error))?;
         match file.try_lock() {

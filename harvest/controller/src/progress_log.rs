@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 use archive_daemon::clock::Clock;
 use archive_durable::{AppendFile, DiskError};
 use harvest_crawler::crawl::CrawlProgress;
-use harvest_reports::progress::{CrawlState, ProgressLine, Rate, StateNote, legend};
+use harvest_reports::progress::{CrawlState, ProgressLine, ProgressRate, StateNote, legend};
 use harvest_reports::text::Hundredths;
 use tokio::sync::watch;
 
-/// How often a line is written.
+/// The interval at which a line is written.
 const PERIOD: Duration = Duration::from_secs(20);
 
-/// How much of a log is read at a time to find the end of its last line.
+/// The bytes of a log that are read at a time to find the end of its last line.
 const PIECE: u64 = 64 << 10;
 
 /// The log of the progress of a crawl.
 pub(crate) struct ProgressLog {
     log: AppendFile,
     clock: Clock,
-    /// The moment and the progress of the first line: a crawl that is gone on with has fetched before.
+    /// The moment and the progress of the first line: a crawl that is resumed has fetched before.
     first: Option<(Instant, CrawlProgress)>,
     /// Those of the last line.
     last: Option<(Instant, CrawlProgress)>,
@@ -36,7 +36,7 @@ impl ProgressLog {
         let mut log = Self::reopen(path, clock)?;
         let time = log.clock.now();
         let state = CrawlState::Running;
-        // Durable with the next note: it says nothing that the begin of the crawl does not.
+        // Durable with the next note: it says nothing that the start of the crawl does not.
         log.write(&StateNote { time, state }.to_string())?;
         Ok(log)
     }
@@ -97,7 +97,7 @@ impl ProgressLog {
                 let more = value(progress).saturating_sub(value(before));
                 Hundredths::per_second(more, now.saturating_duration_since(*begin))
             };
-            Rate {
+            ProgressRate {
                 current: since(last),
                 average: since(first),
             }
@@ -155,7 +155,7 @@ impl ProgressLog {
     }
 }
 
-/// The state that a progress shows.
+/// Returns the state that a progress shows.
 const fn state(progress: &CrawlProgress) -> CrawlState {
     match (
         progress.is_paused || progress.lacks_space,
@@ -167,7 +167,7 @@ const fn state(progress: &CrawlProgress) -> CrawlState {
     }
 }
 
-/// The memory of this process in kilobytes, by its name in `/proc`; 0 where it is not known.
+/// Returns the memory of this process in kilobytes, by its name in `/proc`; 0 where it is not known.
 fn memory(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -175,7 +175,7 @@ fn memory(name: &str) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// Cuts a log behind its last whole line. Gives its length then.
+/// Cuts a log behind its last whole line. Returns its length then.
 pub(crate) fn cut_to_whole_lines(path: &Path) -> Result<u64, DiskError> {
     let failed = |error| DiskError::new("read", path, error);
     let mut file = File::open(path).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! The receipts of a job: `receipts/NAME.receipt.json`, each as the archive has signed it.
 //!
-//! Owns which files count as stored. `holdfast verify receipt` says who signed a receipt and what it promises; here a receipt that
-//! was verified when it came is only looked at for damage.
+//! Owns which files count as stored. `holdfast verify receipt` says who signed a receipt and what it promises; here a receipt
+//! that was verified when it came is only looked at for damage.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ const MAX_RECEIPT: u64 = 1 << 20;
 /// The form of a signed document (DSSE). A file that has not all of it was damaged.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Signed {
+struct SignedDocument {
     #[serde(rename = "payload")]
     _payload: IgnoredAny,
     #[serde(rename = "payloadType")]
@@ -40,7 +40,7 @@ impl JobDirectory {
         replace(&self.receipt_path(name), envelope.as_bytes())
     }
 
-    /// Whether a file has a receipt that can be read. One that cannot counts for nothing.
+    /// Returns whether a file has a receipt that can be read. One that cannot counts for nothing.
     ///
     /// # Errors
     ///
@@ -52,6 +52,6 @@ impl JobDirectory {
             Some(_) | None => return Ok(false),
         }
         let bytes = read_small(&path, MAX_RECEIPT)?.unwrap_or_default();
-        Ok(serde_json::from_slice::<Signed>(&bytes).is_ok())
+        Ok(serde_json::from_slice::<SignedDocument>(&bytes).is_ok())
     }
 }

@@ -24,7 +24,7 @@ pub enum JobStatus {
     Done,
     /// A file is not stored, or the crawl broke off.
     Failed,
-    /// To be gone on with.
+    /// It is to be resumed.
     Suspended,
 }
 
@@ -37,7 +37,7 @@ pub struct FileOutcome {
     pub size: u64,
     /// Whether the archive has it, and its receipt is kept.
     pub stored: bool,
-    /// Why it is not stored.
+    /// The reason why it is not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -51,7 +51,7 @@ pub struct DomainOutcome {
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Why it stopped, in the words of NetarchiveSuite.
+    /// The reason why it stopped, in the words of NetarchiveSuite.
     pub stop_reason: &'static str,
 }
 
@@ -62,9 +62,9 @@ pub struct JobReport {
     pub job: u64,
     /// Its directory.
     pub directory: String,
-    /// How it ended.
+    /// The way in which it ended.
     pub status: JobStatus,
-    /// Why the crawl ended, in Heritrix' words.
+    /// The reason why the crawl ended, in Heritrix' words.
     pub stop_reason: String,
     /// The URIs that were fetched.
     pub objects: u64,
@@ -94,7 +94,7 @@ pub struct QuarantinedPattern {
 #[derive(Debug)]
 pub(crate) struct JobEnd {
     pub(crate) outcome: CrawlOutcome,
-    /// Why files were not stored, by name.
+    /// The reasons why files were not stored, by name.
     pub(crate) failures: BTreeMap<String, String>,
     /// Whether a person has ended it, to go on later.
     pub(crate) is_suspended: bool,
@@ -150,7 +150,7 @@ fn files(
 ) -> Result<Vec<FileOutcome>, JobError> {
     let mut files = Vec::new();
     for entry in directory.indexed_files()? {
-        files.push(outcome_of(directory, entry.name, entry.size, failures)?);
+        files.push(file_outcome(directory, entry.name, entry.size, failures)?);
     }
     for (name, size) in directory.set_aside_files()? {
         files.push(FileOutcome {
@@ -160,14 +160,14 @@ fn files(
             stored: false,
         });
     }
-    files.sort_by_cached_key(|file| directory.order_of(&file.name));
+    files.sort_by_cached_key(|file| directory.file_order(&file.name));
     if let Some(entry) = directory.metadata_file()? {
-        files.push(outcome_of(directory, entry.name, entry.size, failures)?);
+        files.push(file_outcome(directory, entry.name, entry.size, failures)?);
     }
     Ok(files)
 }
 
-fn outcome_of(
+fn file_outcome(
     directory: &JobDirectory,
     name: String,
     size: u64,
@@ -182,7 +182,7 @@ fn outcome_of(
     })
 }
 
-/// The words of a stop reason.
+/// Returns the words of a stop reason.
 pub(crate) const fn stop_reason(reason: StopReason) -> &'static str {
     match reason {
         StopReason::DownloadComplete => "download complete",

@@ -1,20 +1,19 @@
 //! `requests.log`: the requests that people have made to a job while it ran.
 //!
-//! Owns the text, which is made of the directory `done`: for each request its time, the name of its file, and whether it was taken
-//! or refused; the reason for a refusal after a tab and `# `; then its lines, each after a tab. Users and passwords in URIs are left out.
+//! Owns the text, which is made of the directory `done`: for each request its time, the name of its file, and whether it was
+//! taken or refused; the reason for a refusal after a tab and `# `; then its lines, each after a tab. Users and passwords in URIs
+//! are left out.
 
 use std::path::Path;
 
 use archive_durable::{DiskError, directory, read_small};
 use jiff::Timestamp;
 
+use crate::actions::MAX_REQUEST;
 use crate::directory::JobDirectory;
 
 /// The name of the log.
 pub(crate) const FILE_NAME: &str = "requests.log";
-
-/// The longest request.
-const MAX_REQUEST: u64 = 64 << 20;
 
 /// Makes the text of the log; empty if nobody has asked for anything.
 pub(crate) fn requests_log(job: &JobDirectory) -> Result<String, DiskError> {
@@ -66,7 +65,7 @@ fn format_line(time: Timestamp, request: &str, state: &str) -> String {
     format!("{time:.3} {request} {state}\n")
 }
 
-/// A line without what stands between `//` and `@` in a URI.
+/// Returns a line without what stands between `//` and `@` in a URI.
 fn without_users(line: &str) -> String {
     let mut text = String::new();
     let mut rest = line;

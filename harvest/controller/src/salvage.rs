@@ -1,9 +1,10 @@
 //! The files that a dead process has left in the directory of a job.
 //!
-//! Owns what becomes of them before the job goes on. Where the frontier is there, the recorder of the crawl cuts its open file and log
-//! behind the last outcome that all have. Where it is lost, the crawl cannot go on: its open file is cut behind the last whole record
-//! and closed, one that is damaged before its end is set aside as `NAME.invalid`, and the job ends with what was recorded. Files that
-//! are not of this job are moved to `lost-files`. Nothing is deleted but an open file without a record of the crawl.
+//! Owns what becomes of them before the job goes on. Where the frontier is there, the recorder of the crawl cuts its open file
+//! and log behind the last outcome that all have. Where it is lost, the crawl cannot go on: its open file is cut behind the last
+//! whole record and closed, one that is damaged before its end is set aside as `NAME.invalid`, and the job ends with what was
+//! recorded. Files that are not of this job are moved to `lost-files`. Nothing is deleted but an open file without a record of
+//! the crawl.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,17 +15,18 @@ use std::time::Duration;
 use archive_durable::directory::EntryKind;
 use archive_durable::{AppendFile, DiskError, directory};
 use archive_formats::warc::{ReadError, Reader};
+use harvest_crawler::archive_files::OPEN;
 use harvest_crawler::crawl::{CrawlEnd, CrawlOutcome, CrawlProgress};
 use harvest_crawler::recorder::CRAWL_LOG;
 use harvest_policy::status::FetchStatus;
 use harvest_reports::log::{CrawlLogReader, LogEntry};
 use harvest_reports::progress::{CrawlState, EndMessage, FILE_NAME as PROGRESS_LOG};
 
-use crate::directory::{INVALID, JobDirectory, JobDirectoryError, OPEN};
-use crate::job::{JobParts, Notice, Notify};
+use crate::directory::{INVALID, JobDirectory, JobDirectoryError};
+use crate::job::{JobEnvironment, JobNotice, NoticeHandler};
 use crate::progress_log::{ProgressLog, cut_to_whole_lines};
 
-/// Why files cannot be salvaged.
+/// The reason why files cannot be salvaged.
 #[derive(Debug, thiserror::Error)]
 pub enum SalvageError {
     /// The disk.
@@ -38,7 +40,7 @@ pub enum SalvageError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// An archive file cannot be read.
@@ -46,7 +48,7 @@ pub enum SalvageError {
     Archive {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: ReadError,
     },
 }
@@ -62,7 +64,7 @@ impl JobDirectory {
         directory::move_new(&path, &self.path("warcs").join(format!("{name}{INVALID}")))
     }
 
-    /// The damaged archive files, as they are named now, with their sizes.
+    /// Returns the damaged archive files, as they are named now, with their sizes.
     ///
     /// # Errors
     ///
@@ -82,27 +84,27 @@ impl JobDirectory {
 /// Makes the files of a job such that it can go on.
 pub(crate) fn salvage(
     job: &JobDirectory,
-    parts: &JobParts,
-    notify: Notify<'_>,
+    environment: &JobEnvironment,
+    notify: NoticeHandler<'_>,
 ) -> Result<(), SalvageError> {
     move_lost_files(job, notify)?;
     let log = job.path("logs").join(CRAWL_LOG);
     let has_outcome = job.outcome()?.is_some();
-    if !has_outcome && (has_frontier(job)? || length(&log)? == 0) {
+    if !has_outcome && (has_frontier(job)? || file_length(&log)? == 0) {
         return Ok(());
     }
-    for name in names(&job.path("warcs"))? {
+    for name in file_names(&job.path("warcs"))? {
         if name.ends_with(OPEN) {
             let what = close_open_file(&job.path("warcs").join(&name))?;
-            notify(Notice::Salvaged { name: &name, what });
+            notify(JobNotice::Salvaged { name: &name, what });
         }
     }
     if !has_outcome {
         cut_to_whole_lines(&log)?;
-        let outcome = outcome_of(&log)?;
-        note_end(job, parts)?;
+        let outcome = outcome_from_log(&log)?;
+        note_end(job, environment)?;
         job.keep_outcome(&outcome)?;
-        notify(Notice::Salvaged {
+        notify(JobNotice::Salvaged {
             name: "state",
             what: "the frontier is lost: the crawl cannot go on, and what it has recorded is stored",
         });
@@ -111,16 +113,16 @@ pub(crate) fn salvage(
 }
 
 /// Moves files that are not of this job out of the way.
-fn move_lost_files(job: &JobDirectory, notify: Notify<'_>) -> Result<(), SalvageError> {
+fn move_lost_files(job: &JobDirectory, notify: NoticeHandler<'_>) -> Result<(), SalvageError> {
     let prefix = format!("{}-", job.job().archive_prefix());
-    for name in names(&job.path("warcs"))? {
+    for name in file_names(&job.path("warcs"))? {
         if name.starts_with(&prefix) {
             continue;
         }
         directory::make(&job.path("lost-files"))?;
         let lost = job.path("lost-files").join(&name);
         directory::move_new(&job.path("warcs").join(&name), &lost)?;
-        notify(Notice::Salvaged {
+        notify(JobNotice::Salvaged {
             name: &name,
             what: "is not of this job, and was moved to `lost-files`",
         });
@@ -128,7 +130,7 @@ fn move_lost_files(job: &JobDirectory, notify: Notify<'_>) -> Result<(), Salvage
     Ok(())
 }
 
-fn names(folder: &Path) -> Result<Vec<String>, DiskError> {
+fn file_names(folder: &Path) -> Result<Vec<String>, DiskError> {
     let names = directory::names(folder)?.into_iter();
     let mut names: Vec<String> = names
         .map(|name| name.to_string_lossy().into_owned())
@@ -145,7 +147,7 @@ fn has_frontier(job: &JobDirectory) -> Result<bool, DiskError> {
     })
 }
 
-fn length(path: &Path) -> Result<u64, DiskError> {
+fn file_length(path: &Path) -> Result<u64, DiskError> {
     Ok(match directory::kind(path)? {
         Some(EntryKind::File { size, .. }) => size,
         Some(EntryKind::Directory | EntryKind::Other) | None => 0,
@@ -156,13 +158,13 @@ fn length(path: &Path) -> Result<u64, DiskError> {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct WholeRecords {
     count: u64,
-    /// Where the last one before any damage ends.
+    /// The end of the last one before any damage.
     end: u64,
     /// Whether whole records follow damage.
     is_broken: bool,
 }
 
-/// Closes an archive file that was being written. Gives the words for what was done.
+/// Closes an archive file that was being written. Returns the words for what was done.
 fn close_open_file(path: &Path) -> Result<&'static str, SalvageError> {
     let unreadable = |source| SalvageError::Read {
         path: path.to_owned(),
@@ -176,7 +178,7 @@ fn close_open_file(path: &Path) -> Result<&'static str, SalvageError> {
     let closed = path.with_extension("");
     // The first record says what the file is, and no more.
     let has_crawl = records.count > 1;
-    if !has_crawl && records.end == length(path)? {
+    if !has_crawl && records.end == file_length(path)? {
         directory::remove_name(path)?;
         return Ok("has no record of the crawl, and was deleted");
     }
@@ -217,14 +219,14 @@ fn whole_records(file: File) -> Result<WholeRecords, ReadError> {
 }
 
 /// Notes the end of the crawl where the harvest report looks for it.
-fn note_end(job: &JobDirectory, parts: &JobParts) -> Result<(), DiskError> {
+fn note_end(job: &JobDirectory, environment: &JobEnvironment) -> Result<(), DiskError> {
     let path = job.path("logs").join(PROGRESS_LOG);
-    let mut log = ProgressLog::reopen(&path, parts.clock.clone())?;
+    let mut log = ProgressLog::reopen(&path, environment.clock.clone())?;
     log.note(CrawlState::Ended(EndMessage::AbnormalExit))
 }
 
-/// The outcome of a crawl of which nothing but its log is left.
-fn outcome_of(log: &Path) -> Result<CrawlOutcome, SalvageError> {
+/// Returns the outcome of a crawl of which nothing but its log is left.
+fn outcome_from_log(log: &Path) -> Result<CrawlOutcome, SalvageError> {
     let unreadable = |source| SalvageError::Read {
         path: log.to_owned(),
         source,

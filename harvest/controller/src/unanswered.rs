@@ -30,13 +30,13 @@ pub struct UnansweredSeed {
 }
 
 impl UnansweredSeed {
-    /// Whether it was tried, and its host could not be reached.
+    /// Returns whether it was tried, and its host could not be reached.
     pub const fn is_unreachable(&self) -> bool {
         FetchStatus::from_number(self.status).is_failure()
     }
 }
 
-/// The seeds of a crawl that has ended without a fetched URI; empty if it has fetched one, or is to be gone on with.
+/// Returns the seeds of a crawl that has ended without a fetched URI; empty if it has fetched one, or is to be resumed.
 pub(crate) fn unanswered_seeds(
     job: &JobDirectory,
     outcome: &CrawlOutcome,

@@ -1,7 +1,7 @@
 //! Archive files on their way into the archive.
 //!
-//! Owns that a local file goes only on a receipt of its own bytes that is kept beside it, and that an archive that is down is waited
-//! for. Hashes each file from the disk, and announces the hash.
+//! Owns that a local file goes only on a receipt of its own bytes that is kept beside it, and that an archive that is down is
+//! waited for. Hashes each file from the disk, and announces the hash.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use harvest_crawler::archive_files::ClosedFile;
 use tokio::sync::{mpsc, watch};
 
 use crate::directory::JobDirectory;
-use crate::job::{JobParts, Notice, Notify};
+use crate::job::{JobEnvironment, JobNotice, NoticeHandler};
 
 /// The first pause before an archive that cannot take a file is asked again; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
-/// Why a file is not in the archive.
+/// The reason why a file is not in the archive.
 #[derive(Debug, thiserror::Error)]
 enum UploadError {
     /// No file of the archive may have its name.
@@ -33,7 +33,7 @@ enum UploadError {
     Name {
         /// The name.
         name: String,
-        /// Why not.
+        /// The reason.
         source: InvalidFileName,
     },
     /// The local disk.
@@ -44,7 +44,7 @@ enum UploadError {
     Archive {
         /// The name.
         name: String,
-        /// Why.
+        /// The reason.
         source: ClientError,
     },
     /// The archive has taken no file for too long.
@@ -52,7 +52,7 @@ enum UploadError {
     Patience {
         /// The name.
         name: String,
-        /// How long.
+        /// The time that was waited.
         waited: Duration,
         /// The last answer.
         source: ClientError,
@@ -76,18 +76,18 @@ enum UploadError {
         name: String,
     },
     /// The task that reads the file.
-    #[error("{name}: reading it: {source}")]
+    #[error("cannot read {name}: {source}; the file stays where it is")]
     Task {
         /// The name.
         name: String,
-        /// Why.
+        /// The reason.
         source: tokio::task::JoinError,
     },
 }
 
 /// The end of an attempt to store a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attempt {
+enum UploadAttempt {
     /// It is stored.
     Stored,
     /// The archive takes no file for now.
@@ -96,95 +96,95 @@ enum Attempt {
     Refused,
 }
 
-/// Stores the files of a job.
+/// An uploader of the files of a job.
 pub(crate) struct Uploader<'a> {
     directory: &'a JobDirectory,
-    parts: &'a JobParts,
-    notify: Notify<'a>,
-    /// Since when the archive has taken nothing.
+    environment: &'a JobEnvironment,
+    notify: NoticeHandler<'a>,
+    /// The moment since which the archive has taken nothing.
     down_since: Cell<Option<Instant>>,
 }
 
 impl<'a> Uploader<'a> {
-    /// An uploader of the files of a job.
+    /// Returns an uploader of the files of a job.
     pub(crate) const fn new(
         directory: &'a JobDirectory,
-        parts: &'a JobParts,
-        notify: Notify<'a>,
+        environment: &'a JobEnvironment,
+        notify: NoticeHandler<'a>,
     ) -> Self {
         Self {
             directory,
-            parts,
+            environment,
             notify,
             down_since: Cell::new(None),
         }
     }
 
-    /// Stores files in the order in which they come, until there are no more or the job is suspended. Files that the archive could
-    /// not take are tried again once it takes another one, and at the end. Gives the reasons why files were not stored.
+    /// Stores files in the order in which they come, until there are no more or the job is suspended. Files that the archive
+    /// could not take are tried again once it takes another one, and at the end. Returns the reasons why files were not stored.
     pub(crate) async fn upload_all(
         &self,
         mut files: mpsc::UnboundedReceiver<ClosedFile>,
         suspended: watch::Receiver<bool>,
     ) -> BTreeMap<String, String> {
         let mut failures = BTreeMap::new();
-        let Some(archive) = self.parts.archive.as_deref() else {
+        let Some(archive) = self.environment.archive.as_deref() else {
             return failures;
         };
         let uploading = async {
             let mut given_up = Vec::new();
             while let Some(file) = files.recv().await {
-                match self.upload_or_tell(archive, &file, &mut failures).await {
-                    Attempt::Stored => {
+                match self.upload_or_notify(archive, &file, &mut failures).await {
+                    UploadAttempt::Stored => {
                         for file in std::mem::take(&mut given_up) {
-                            if self.upload_or_tell(archive, &file, &mut failures).await
-                                == Attempt::GivenUp
+                            if self.upload_or_notify(archive, &file, &mut failures).await
+                                == UploadAttempt::GivenUp
                             {
                                 given_up.push(file);
                             }
                         }
                     }
-                    Attempt::GivenUp => given_up.push(file),
-                    Attempt::Refused => {}
+                    UploadAttempt::GivenUp => given_up.push(file),
+                    UploadAttempt::Refused => {}
                 }
             }
             for file in given_up {
-                self.upload_or_tell(archive, &file, &mut failures).await;
+                self.upload_or_notify(archive, &file, &mut failures).await;
             }
         };
         tokio::select! {
-            // What is under way is given up: it is stored from its begin when the job goes on.
-            () = is_set(suspended) => {}
+            // What is under way is given up: it is stored from its start when the job goes on.
+            () = wait_until_set(suspended) => {}
             () = uploading => {}
         }
         failures
     }
 
     /// Stores a file, or tells people why it is not stored and notes that among the failures.
-    async fn upload_or_tell(
+    async fn upload_or_notify(
         &self,
         archive: &dyn Ingest,
         file: &ClosedFile,
         failures: &mut BTreeMap<String, String>,
-    ) -> Attempt {
+    ) -> UploadAttempt {
         let Err(error) = self.upload(archive, file).await else {
             failures.remove(&file.name);
-            return Attempt::Stored;
+            return UploadAttempt::Stored;
         };
         let why = error.to_string();
-        (self.notify)(Notice::NotStored {
+        (self.notify)(JobNotice::NotStored {
             name: &file.name,
             why: &why,
         });
         failures.insert(file.name.clone(), why);
         match error {
-            UploadError::Patience { .. } => Attempt::GivenUp,
+            UploadError::Patience { .. } => UploadAttempt::GivenUp,
             UploadError::Name { .. }
             | UploadError::Disk(_)
             | UploadError::Archive { .. }
             | UploadError::OtherReceipt { .. }
             | UploadError::Gone { .. }
-            | UploadError::Task { .. } => Attempt::Refused,
+            | UploadError::Task { .. } => UploadAttempt::Refused,
         }
     }
 
@@ -193,7 +193,7 @@ impl<'a> Uploader<'a> {
         let name = &file.name;
         let has_receipt = self.directory.has_receipt(name)?;
         let is_here = directory::kind(&file.path)?.is_some();
-        if has_receipt && (self.parts.keeps_files || !is_here) {
+        if has_receipt && (self.environment.keeps_files || !is_here) {
             return Ok(());
         }
         if !is_here {
@@ -202,14 +202,14 @@ impl<'a> Uploader<'a> {
         // A file that is to go is stored again also if it has a receipt: the archive says once more that it has these bytes.
         let envelope = self.store(archive, name, &file.path).await?;
         self.directory.keep_receipt(name, &envelope)?;
-        (self.notify)(Notice::Stored(name));
-        if !self.parts.keeps_files {
+        (self.notify)(JobNotice::Stored(name));
+        if !self.environment.keeps_files {
             directory::remove_name(&file.path)?;
         }
         Ok(())
     }
 
-    /// Gives the receipt of a file that the archive has stored.
+    /// Returns the receipt of a file that the archive has stored.
     async fn store(
         &self,
         archive: &dyn Ingest,
@@ -240,43 +240,43 @@ impl<'a> Uploader<'a> {
                 }
                 Err(error) => error,
             };
-            if !may_pass(&error) {
+            if !is_temporary(&error) {
                 self.down_since.set(None);
                 return Err(UploadError::Archive {
                     name: name.to_owned(),
                     source: error,
                 });
             }
-            let now = self.parts.clock.instant();
+            let now = self.environment.clock.instant();
             let since = self.down_since.get().unwrap_or(now);
             self.down_since.set(Some(since));
             let waited = now.saturating_duration_since(since);
-            if waited >= self.parts.patience {
+            if waited >= self.environment.patience {
                 return Err(UploadError::Patience {
                     name: name.to_owned(),
                     waited,
                     source: error,
                 });
             }
-            (self.notify)(Notice::Waiting {
+            (self.notify)(JobNotice::Waiting {
                 name,
                 error: &error,
                 pause,
             });
-            self.parts.clock.sleep(pause).await;
+            self.environment.clock.sleep(pause).await;
             pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
         }
     }
 }
 
 /// Waits until a value is set; forever if nobody is left to set it.
-async fn is_set(mut value: watch::Receiver<bool>) {
+async fn wait_until_set(mut value: watch::Receiver<bool>) {
     if value.wait_for(|is_set| *is_set).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// A file as it is announced to the archive.
+/// Returns a file as it is announced to the archive.
 async fn deposit(name: &str, path: &Path) -> Result<Deposit, UploadError> {
     let file_name = FileName::new(name).map_err(|source| UploadError::Name {
         name: name.to_owned(),
@@ -305,8 +305,8 @@ async fn deposit(name: &str, path: &Path) -> Result<Deposit, UploadError> {
     })
 }
 
-/// Whether an archive that has answered so may take the file later.
-fn may_pass(error: &ClientError) -> bool {
+/// Returns whether an archive that has answered so may take the file later.
+fn is_temporary(error: &ClientError) -> bool {
     match error {
         ClientError::Busy(_)
         | ClientError::Unavailable(_)

@@ -1,4 +1,5 @@
-//! Fills the frontier of a crawl, hands part of it out, closes it and opens it again; prints the time and the memory of each part.
+//! Fills the frontier of a crawl, hands part of it out, closes it and opens it again; prints the time and the memory of each
+//! part.
 //!
 //! `cargo run --release -p harvest-crawler --example frontier -- URIS QUEUES DIRECTORY`: a small number of queues has most of the
 //! URIs, as in the web, and each URI is found twice. Batches are as large as those of a crawl.
@@ -8,7 +9,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use harvest_crawler::frontier::{
-    Candidate, Frontier, FrontierSettings, FrontierUri, NextUri, Outcome, RecordedPlace, Urgency,
+    CandidateUri, Frontier, FrontierSettings, FrontierUri, LeaseOutcome, NextUri, RecordedPlace,
+    Urgency,
 };
 use harvest_policy::account::QueueLimits;
 use harvest_policy::status::FetchStatus;
@@ -35,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut frontier = open(directory)?;
     let mut new = 0;
     for first in (0..uris).step_by(usize::try_from(LINKS)?) {
-        let mut changes = frontier.changes();
+        let mut changes = frontier.begin_changes();
         for number in (first..uris.min(first + LINKS)).flat_map(|number| [number, number]) {
             let candidate = candidate(&frontier, number, queues);
             new += u64::from(frontier.schedule(&mut changes, candidate)?);
@@ -77,7 +79,7 @@ fn open(directory: &Path) -> Result<Frontier, Box<dyn std::error::Error>> {
 }
 
 /// The URI of a number. Half of all are in one queue of a thousand.
-fn candidate(frontier: &Frontier, number: u64, queues: u64) -> Candidate {
+fn candidate(frontier: &Frontier, number: u64, queues: u64) -> CandidateUri {
     let queue = if number.is_multiple_of(2) {
         number / 2 % queues.div_ceil(1000)
     } else {
@@ -87,7 +89,7 @@ fn candidate(frontier: &Frontier, number: u64, queues: u64) -> Candidate {
         "https://www.site-{queue}.example/section/{}/page-{number}.html",
         number % 97
     );
-    Candidate {
+    CandidateUri {
         key: frontier.hasher().key_of_text(&uri),
         queue: format!("site-{queue}.example"),
         cost: 1,
@@ -117,9 +119,9 @@ fn take(frontier: &mut Frontier, count: u64) -> Result<(), Box<dyn std::error::E
             return Err(format!("nothing is left to fetch; {left} are missing").into());
         }
         left -= u64::try_from(leases.len())?;
-        let mut changes = frontier.changes();
+        let mut changes = frontier.begin_changes();
         for lease in leases {
-            let outcome = Outcome {
+            let outcome = LeaseOutcome {
                 status: FetchStatus::from_http(200),
                 bytes: 10_000,
                 goes_back: false,

@@ -1,8 +1,9 @@
 //! The archive files of one job, on the disk of the crawler.
 //!
-//! Owns their names (`PREFIX-TIMESTAMP17-SERIAL-HOST.warc.gz`, as NetarchiveSuite has them, or `.warc`), when one is full, and that a file
-//! under its final name is whole and durable: until then it ends in `.open`. One file is open at a time. Groups of records are
-//! appended as they are; whether they are whole was decided where they were made. Does not upload and does not delete.
+//! Owns their names (`PREFIX-TIMESTAMP17-SERIAL-HOST.warc.gz`, as NetarchiveSuite has them, or `.warc`), when one is full, and
+//! that a file under its final name is whole and durable: until then it ends in `.open`. One file is open at a time. Groups of
+//! records are appended as they are; whether they are whole was decided where they were made. Does not upload and does not
+//! delete.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek as _, SeekFrom};
@@ -15,19 +16,16 @@ use archive_formats::digest::{Algorithm, digest};
 use archive_formats::warc::{BuildError, Builder, Kind, Reader, WriteError, Writer};
 use jiff::Timestamp;
 
-use crate::capture::{RecordGroup, record_id};
+use crate::capture::{LEVEL, RecordGroup, record_id};
 use crate::frontier::RecordedPlace;
 
 /// The ending of a file that is being written.
-pub(crate) const OPEN: &str = ".open";
+pub const OPEN: &str = ".open";
 
-/// How much of a group is copied at a time.
+/// The bytes of a group that are copied at a time.
 const PIECE: usize = 256 << 10;
 
-/// How hard `warcinfo` is deflated: zlib's own default.
-const LEVEL: u32 = 6;
-
-/// Why an archive file cannot be written.
+/// The reason why an archive file cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveFileError {
     /// The disk refuses.
@@ -41,7 +39,7 @@ pub enum ArchiveFileError {
     Warcinfo {
         /// The name of the file.
         file: String,
-        /// Why not.
+        /// The reason.
         source: BuildError,
     },
     /// The `warcinfo` record cannot be deflated.
@@ -74,11 +72,11 @@ pub struct ArchiveFileSettings {
 pub struct ClosedFile {
     /// Its name.
     pub name: String,
-    /// Where it lies.
+    /// The path at which it lies.
     pub path: PathBuf,
     /// Its length in bytes.
     pub size: u64,
-    /// When it was closed.
+    /// The time at which it was closed.
     pub closed: Timestamp,
 }
 
@@ -99,8 +97,8 @@ pub struct ArchiveFiles {
 }
 
 impl ArchiveFiles {
-    /// Goes on behind a place: what lies behind it in its file is cut off, and an open file that has nothing recorded is taken
-    /// away.
+    /// Opens the files behind a place: what lies behind it in its file is cut off, and an open file that has nothing recorded is
+    /// taken away.
     ///
     /// # Errors
     ///
@@ -135,13 +133,13 @@ impl ArchiveFiles {
         })
     }
 
-    /// Whether the next group belongs into another file than the last one.
+    /// Returns whether the next group belongs into another file than the last one.
     pub fn is_full(&self) -> bool {
         let length = self.open.as_ref().map_or(0, |file| file.length);
         length >= self.settings.max_size
     }
 
-    /// The place behind the last group, with this length of the crawl log.
+    /// Returns the place behind the last group, with this length of the crawl log.
     pub fn place(&self, log_length: u64) -> RecordedPlace {
         let open = self.open.as_ref();
         RecordedPlace {
@@ -239,7 +237,8 @@ impl ArchiveFiles {
         self.open.as_ref().map_or(Ok(()), |open| open.file.sync())
     }
 
-    /// Gives the file that is open its final name; `None`: none is open. The caller has made it durable, by [`ArchiveFiles::sync`].
+    /// Returns the file that is open its final name; `None`: none is open. The caller has made it durable, by
+    /// [`ArchiveFiles::sync`].
     ///
     /// # Errors
     ///
@@ -260,8 +259,8 @@ impl ArchiveFiles {
     }
 }
 
-/// Whether an archive file has all records between two places, from the first byte of the first one to the last byte of the
-/// last one.
+/// Returns whether an archive file has all records between two places, from the first byte of the first one to the last byte of
+/// the last one.
 pub fn has_records(directory: &Path, from: &RecordedPlace, to: &RecordedPlace) -> bool {
     if from.file == to.file && from.file_length == to.file_length {
         return true;
@@ -275,10 +274,10 @@ pub fn has_records(directory: &Path, from: &RecordedPlace, to: &RecordedPlace) -
     let Ok(file) = File::open(open).or_else(|_| File::open(directory.join(&to.file))) else {
         return false;
     };
-    are_whole(file, begin, to.file_length).unwrap_or(false)
+    has_whole_records(file, begin, to.file_length).unwrap_or(false)
 }
 
-fn are_whole(mut file: File, begin: u64, end: u64) -> io::Result<bool> {
+fn has_whole_records(mut file: File, begin: u64, end: u64) -> io::Result<bool> {
     if file.metadata()?.len() < end {
         return Ok(false);
     }

@@ -1,8 +1,8 @@
 //! The records of one exchange: response or revisit, request, metadata, each deflated into a gzip member of its own, unless the
 //! order wants them as they are.
 //!
-//! Owns which fields such records have (ISO 28500:2017 §5, §6; Heritrix' `metadata` fields). The members are made where the exchange
-//! was, so that the owner of the archive file only appends them. Knows no archive file and no clock.
+//! Owns which fields such records have (ISO 28500:2017 §5, §6; Heritrix' `metadata` fields). The members are made where the
+//! exchange was, so that the owner of the archive file only appends them. Knows no archive file and no clock.
 
 use std::io::{self, Cursor, Read, Seek as _, SeekFrom};
 use std::net::IpAddr;
@@ -15,20 +15,20 @@ use archive_formats::warc::{BuildError, Builder, Kind, WriteError, Writer};
 use jiff::Timestamp;
 use tempfile::SpooledTempFile;
 
-use crate::exchange::Protocol;
-use crate::exchange::receive::Response;
+use crate::exchange::HttpProtocol;
+use crate::exchange::receive::HttpResponse;
 
-/// How hard records are deflated: zlib's own default.
-const LEVEL: u32 = 6;
+/// The level at which records are deflated: zlib's own default.
+pub(crate) const LEVEL: u32 = 6;
 
 /// A larger group leaves memory.
 const IN_MEMORY: usize = 512 << 10;
 
-/// Why the records of an exchange cannot be made.
+/// The reason why the records of an exchange cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// A field of a header cannot be written.
-    #[error("a record of {uri}: {source}")]
+    #[error("cannot write a record of {uri}: {source}")]
     Header {
         /// The URI that was captured.
         uri: String,
@@ -45,7 +45,7 @@ pub enum CaptureError {
 pub struct EarlierCapture {
     /// Its URI.
     pub uri: String,
-    /// When it was made.
+    /// The time at which it was made.
     pub time: Timestamp,
     /// The id of its record, if it is known.
     pub record_id: Option<String>,
@@ -64,19 +64,19 @@ pub enum Novelty {
 
 /// The contents of the records of one exchange.
 #[derive(Debug)]
-pub struct Capture<'a> {
+pub struct CapturedExchange<'a> {
     /// The URI that was captured.
     pub uri: &'a str,
-    /// When the request began to go out.
+    /// The time at which the request began to go out.
     pub began: Timestamp,
     /// The address of the host.
     pub address: IpAddr,
     /// The request as it was sent.
     pub request: &'a [u8],
     /// The response as it came in.
-    pub response: &'a mut Response,
+    pub response: &'a mut HttpResponse,
     /// The protocol by which it came.
-    pub protocol: Protocol,
+    pub protocol: HttpProtocol,
     /// Whether it is new.
     pub novelty: Novelty,
     /// The lines of the `metadata` record, as name and value.
@@ -85,10 +85,10 @@ pub struct Capture<'a> {
     pub record_ids: [String; 3],
 }
 
-/// Where a record lies among the members of its group.
+/// The place of a record among the members of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// The first byte, from the begin of the group.
+pub struct MemberPlace {
+    /// The first byte, from the start of the group.
     pub offset: u64,
     /// The number of bytes.
     pub length: u64,
@@ -101,20 +101,20 @@ pub struct RecordGroup {
     pub bytes: SpooledTempFile,
     /// Their length.
     pub length: u64,
-    /// Where the response or revisit lies.
-    pub response: Member,
+    /// The place of the response or revisit.
+    pub response: MemberPlace,
 }
 
 /// The means to make records: deflating memory, used again and again, and a directory for large groups.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct RecordWriterPool {
     directory: PathBuf,
     compresses: bool,
     idle: Mutex<Vec<Writer<SpooledTempFile>>>,
 }
 
-impl Scratch {
-    /// Large groups go to temporary files in `directory`. `compresses`: whether each record is a gzip member.
+impl RecordWriterPool {
+    /// Makes a pool. Large groups go to temporary files in `directory`. `compresses`: whether each record is a gzip member.
     pub const fn new(directory: PathBuf, compresses: bool) -> Self {
         Self {
             directory,
@@ -123,7 +123,7 @@ impl Scratch {
         }
     }
 
-    /// A writer that nobody else uses now.
+    /// Returns a writer that nobody else uses now.
     fn take(&self) -> Writer<SpooledTempFile> {
         let sink = tempfile::spooled_tempfile_in(IN_MEMORY, self.directory.clone());
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,8 +140,8 @@ impl Scratch {
         }
     }
 
-    /// Takes a writer back; gives what it has written.
-    fn give_back(&self, mut writer: Writer<SpooledTempFile>) -> SpooledTempFile {
+    /// Puts a writer back into the pool; returns what it has written.
+    fn recycle(&self, mut writer: Writer<SpooledTempFile>) -> SpooledTempFile {
         let bytes = writer.begin_again(SpooledTempFile::new(0));
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.push(writer);
@@ -149,7 +149,7 @@ impl Scratch {
     }
 }
 
-/// The id of a record, made of 16 random bytes: a UUID of version 4 (RFC 9562).
+/// Returns the id of a record, made of 16 random bytes: a UUID of version 4 (RFC 9562).
 pub fn record_id(mut random: [u8; 16]) -> String {
     let [_, _, _, _, _, _, version, _, variant, ..] = &mut random;
     *version = (*version & 0x0f) | 0x40;
@@ -162,10 +162,10 @@ pub fn record_id(mut random: [u8; 16]) -> String {
 
 /// A block that no message has brought: an answer of a name server.
 #[derive(Clone, Copy, Debug)]
-pub struct Resource<'a> {
+pub struct ResourceBlock<'a> {
     /// Its URI.
     pub uri: &'a str,
-    /// When it was made.
+    /// The time at which it was made.
     pub time: Timestamp,
     /// The address that it came from.
     pub address: Option<IpAddr>,
@@ -177,13 +177,13 @@ pub struct Resource<'a> {
     pub block: &'a [u8],
 }
 
-impl Resource<'_> {
+impl ResourceBlock<'_> {
     /// Makes its `resource` record.
     ///
     /// # Errors
     ///
-    /// As [`Capture::into_records`].
-    pub fn into_records(self, scratch: &Scratch) -> Result<RecordGroup, CaptureError> {
+    /// As [`CapturedExchange::into_records`].
+    pub fn into_records(self, scratch: &RecordWriterPool) -> Result<RecordGroup, CaptureError> {
         let date = WarcDate::from_time(self.time, Precision::Second);
         let block_digest = digest(Algorithm::Sha1, self.block).to_string();
         let mut builder = Builder::new(Kind::Resource, self.record_id, date.as_str())
@@ -201,12 +201,12 @@ impl Resource<'_> {
         })?;
         let mut writer = scratch.take();
         let written = writer.write(&head, length, &mut Cursor::new(self.block))?;
-        let mut bytes = scratch.give_back(writer);
-        bytes.seek(SeekFrom::Start(0)).map_err(storage)?;
+        let mut bytes = scratch.recycle(writer);
+        bytes.seek(SeekFrom::Start(0)).map_err(storage_error)?;
         Ok(RecordGroup {
             bytes,
             length: written.length,
-            response: Member {
+            response: MemberPlace {
                 offset: written.offset,
                 length: written.length,
             },
@@ -214,13 +214,13 @@ impl Resource<'_> {
     }
 }
 
-impl Capture<'_> {
+impl CapturedExchange<'_> {
     /// Makes the records.
     ///
     /// # Errors
     ///
     /// [`CaptureError::Header`] if a field has control characters, [`CaptureError::Storage`] if the disk fails.
-    pub fn into_records(mut self, scratch: &Scratch) -> Result<RecordGroup, CaptureError> {
+    pub fn into_records(mut self, scratch: &RecordWriterPool) -> Result<RecordGroup, CaptureError> {
         let mut writer = scratch.take();
         let response = self.write_response(&mut writer)?;
         let [response_id, request_id, metadata_id] = self.record_ids.clone();
@@ -246,8 +246,8 @@ impl Capture<'_> {
         let metadata = digested(metadata, lines.as_bytes());
         self.write(&mut writer, &metadata, lines.as_bytes())?;
         let length = writer.position();
-        let mut bytes = scratch.give_back(writer);
-        bytes.seek(SeekFrom::Start(0)).map_err(storage)?;
+        let mut bytes = scratch.recycle(writer);
+        bytes.seek(SeekFrom::Start(0)).map_err(storage_error)?;
         Ok(RecordGroup {
             bytes,
             length,
@@ -255,19 +255,20 @@ impl Capture<'_> {
         })
     }
 
-    /// A record beside the response, which names the address for all of them (ISO 28500:2017 §5.11 leaves that open). Nor have
-    /// they a digest of their block where they are compressed: each gzip member has a checksum, and small records would be digests
-    /// for the most part.
+    /// Returns a record beside the response, which names the address for all of them (ISO 28500:2017 §5.11 leaves that open). Nor
+    /// have they a digest of their block where they are compressed: each gzip member has a checksum, and small records would be
+    /// digests for the most part.
     fn builder(&self, kind: Kind, id: &str) -> Builder {
         let builder = Builder::new(kind, id, self.date().as_str());
         self.with_protocol(builder).target_uri(self.uri)
     }
 
-    /// Says of an exchange over HTTP/2 that its messages were not sent as their records have them, in the form of HTTP/1.1.
+    /// Adds a note to an exchange over HTTP/2 that its messages were not sent as their records have them, in the form of
+    /// HTTP/1.1.
     fn with_protocol(&self, builder: Builder) -> Builder {
         match self.protocol {
-            Protocol::Http1 => builder,
-            Protocol::Http2 => builder.field("WARC-Protocol", "h2"),
+            HttpProtocol::Http1 => builder,
+            HttpProtocol::Http2 => builder.field("WARC-Protocol", "h2"),
         }
     }
 
@@ -278,7 +279,7 @@ impl Capture<'_> {
     fn write_response(
         &mut self,
         writer: &mut Writer<SpooledTempFile>,
-    ) -> Result<Member, CaptureError> {
+    ) -> Result<MemberPlace, CaptureError> {
         let id = self.record_ids.first().cloned().unwrap_or_default();
         let date = self.date();
         let payload_digest = self.response.payload_digest.to_string();
@@ -324,9 +325,9 @@ impl Capture<'_> {
         self.response
             .block
             .seek(SeekFrom::Start(0))
-            .map_err(storage)?;
+            .map_err(storage_error)?;
         let written = writer.write(&head, length, &mut self.response.block)?;
-        Ok(Member {
+        Ok(MemberPlace {
             offset: written.offset,
             length: written.length,
         })
@@ -346,18 +347,18 @@ impl Capture<'_> {
         writer: &mut Writer<SpooledTempFile>,
         builder: &Builder,
         block: &[u8],
-    ) -> Result<Member, CaptureError> {
+    ) -> Result<MemberPlace, CaptureError> {
         let length = u64::try_from(block.len()).unwrap_or(u64::MAX);
         let head = self.head(builder, length)?;
         let written = writer.write(&head, length, &mut Cursor::new(block) as &mut dyn Read)?;
-        Ok(Member {
+        Ok(MemberPlace {
             offset: written.offset,
             length: written.length,
         })
     }
 }
 
-fn storage(error: io::Error) -> CaptureError {
+fn storage_error(error: io::Error) -> CaptureError {
     CaptureError::Storage(WriteError::Io(error))
 }
 

@@ -1,8 +1,8 @@
 //! The cookies of a crawl that runs.
 //!
 //! Owns that every request gets the cookies that its host has set, and no other ones, unless the order wants none. They are in
-//! memory as long as the crawl runs: one that is gone on with begins without cookies, and logs in again. They are bytes of the
-//! wire, so that records have them.
+//! memory as long as the crawl runs: one that is resumed begins without cookies, and logs in again. They are bytes of the wire,
+//! so that records have them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,14 +14,14 @@ use url::Url;
 
 /// The cookies of a crawl, by the clock.
 #[derive(Debug)]
-pub struct Cookies {
+pub struct CrawlCookies {
     /// `None`: the order wants no cookies.
     jar: Option<Mutex<CookieJar>>,
     clock: Clock,
 }
 
-impl Cookies {
-    /// No cookies yet.
+impl CrawlCookies {
+    /// Makes a store without cookies.
     pub fn new(settings: &HttpSettings, clock: Clock) -> Self {
         Self {
             jar: settings.cookies.then(Mutex::default),
@@ -29,7 +29,7 @@ impl Cookies {
         }
     }
 
-    /// The value of `Cookie` for a request.
+    /// Returns the value of `Cookie` for a request.
     pub fn field(&self, url: &Url) -> Option<String> {
         let jar = self.jar.as_ref()?;
         let mut jar = jar.lock().unwrap_or_else(PoisonError::into_inner);

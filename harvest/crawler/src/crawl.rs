@@ -7,31 +7,31 @@ mod control;
 mod hosts;
 mod outcome;
 mod owner;
-mod side;
+mod workers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use archive_daemon::clock::{Chance, Clock, NoChance};
 use archive_daemon::thread::{OwnThread, ThreadError};
-use harvest_model::Job;
+use harvest_model::HarvestJob;
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
 use tokio::sync::{Semaphore, mpsc, watch};
 
-pub use self::control::{Control, ControlAnswer, ControlRequest, CrawlNotice};
+pub use self::control::{ControlAnswer, ControlRequest, CrawlCommand, CrawlNotice};
 pub use self::outcome::{ConnectionSnapshot, CrawlEnd, CrawlOutcome, CrawlProgress};
-use self::owner::Owner;
-use self::side::Side;
+use self::owner::{CrawlOwner, OwnerChannels, OwnerSetup};
+use self::workers::CrawlWorkers;
 use crate::archive_files::{ArchiveFileSettings, ClosedFile};
-use crate::cookies::Cookies;
-use crate::dns::Dns;
+use crate::cookies::CrawlCookies;
+use crate::dns::DnsResolver;
 use crate::exchange::tls::{TlsClient, system_authorities};
-use crate::fetch::Fetcher;
+use crate::fetch::{Fetcher, FetcherSettings};
 use crate::frontier::FrontierSettings;
-use crate::login::Logins;
-use crate::process::{KnownCaptures, ProcessError, Processor};
-use crate::recorder::{Recorder, RecorderError, RecorderSettings};
+use crate::login::CrawlLogins;
+use crate::process::{FetchProcessor, FetchProcessorSettings, KnownCaptures, ProcessError};
+use crate::recorder::{CrawlRecorder, RecorderError, RecorderSettings};
 use crate::suffixes::{SuffixListError, suffix_list};
 
 /// The bytes that have to be free on the disk of a crawl for a fetch to begin (NetarchiveSuite's `minSpaceLeft`).
@@ -46,7 +46,7 @@ pub struct CrawlSettings {
     /// The directory of the crawl: `state`, `logs`, `warcs` and `scratch` lie in it.
     pub directory: PathBuf,
     /// The seeds, and the order that says how they are crawled.
-    pub job: Arc<Job>,
+    pub job: Arc<HarvestJob>,
     /// The name of this machine, in the names of archive files.
     pub host: String,
     /// The version of the crawler, for its user agent.
@@ -59,18 +59,18 @@ pub struct CrawlSettings {
     pub min_free: u64,
 }
 
-/// Why a crawl cannot begin, or cannot go on.
+/// The reason why a crawl cannot begin, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum CrawlError {
     /// The recorder: the disk, the frontier, an archive file.
     #[error(transparent)]
     Recorder(#[from] RecorderError),
-    /// A fetched URI cannot be worked up.
-    #[error("cannot work up {uri}: {source}")]
+    /// A fetched URI cannot be processed.
+    #[error("cannot process the response of {uri}: {source}")]
     Process {
         /// The URI.
         uri: String,
-        /// Why not.
+        /// The reason.
         source: ProcessError,
     },
     /// The settings of name servers.
@@ -83,7 +83,7 @@ pub enum CrawlError {
     #[error(transparent)]
     Thread(#[from] ThreadError),
     /// The runtime of the recorder.
-    #[error("cannot begin the recorder of the crawl: {0}")]
+    #[error("cannot start the recorder of the crawl: {0}")]
     Runtime(std::io::Error),
     /// No randomness.
     #[error(transparent)]
@@ -92,12 +92,12 @@ pub enum CrawlError {
     #[error(transparent)]
     Suffixes(#[from] SuffixListError),
     /// The crawler traps of the order.
-    #[error("the crawler traps of the order: {0}")]
+    #[error("cannot use the crawler traps of the order: {0}")]
     Traps(#[from] InvalidTrap),
 }
 
 impl CrawlError {
-    /// Whether what a crawl has kept is damaged: it cannot be gone on with, and nothing was changed.
+    /// Returns whether what a crawl has kept is damaged: it cannot be resumed, and nothing was changed.
     pub const fn is_damage(&self) -> bool {
         match self {
             Self::Recorder(error) => error.is_damage(),
@@ -119,7 +119,7 @@ pub struct Crawl {
     settings: CrawlSettings,
     clock: Clock,
     chance: Chance,
-    control: mpsc::UnboundedReceiver<Control>,
+    control: mpsc::UnboundedReceiver<CrawlCommand>,
     requests: mpsc::UnboundedReceiver<ControlRequest>,
     open: watch::Sender<bool>,
     closed: mpsc::UnboundedSender<ClosedFile>,
@@ -130,22 +130,23 @@ pub struct Crawl {
 /// The ends of a crawl that its job holds.
 #[derive(Debug)]
 pub struct CrawlHandle {
-    /// Takes requests that nobody waits for.
-    pub control: mpsc::UnboundedSender<Control>,
-    /// Takes requests, and answers each once it is durable.
+    /// The way for requests whose answer nobody waits for.
+    pub control: mpsc::UnboundedSender<CrawlCommand>,
+    /// The way for requests that are answered once they are durable.
     pub requests: mpsc::UnboundedSender<ControlRequest>,
-    /// Gives what people should know while it goes on.
+    /// The notices for people while it goes on.
     pub notices: mpsc::UnboundedReceiver<CrawlNotice>,
-    /// Says that the crawl has opened what an earlier process has left of it; it ends without a word if that is not possible.
+    /// Becomes `true` once the crawl has opened what an earlier process has left of it; the channel closes before if that is not
+    /// possible.
     pub opened: watch::Receiver<bool>,
-    /// Gives archive files as they are closed.
+    /// The archive files, each as soon as it is closed.
     pub closed: mpsc::UnboundedReceiver<ClosedFile>,
-    /// Gives progress.
+    /// The progress.
     pub progress: watch::Receiver<CrawlProgress>,
 }
 
 impl Crawl {
-    /// A crawl with its handle.
+    /// Returns a crawl with its handle.
     pub fn new(settings: CrawlSettings, clock: Clock, chance: Chance) -> (Self, CrawlHandle) {
         let (control, to_owner) = mpsc::unbounded_channel();
         let (requests, asked) = mpsc::unbounded_channel();
@@ -180,7 +181,7 @@ impl Crawl {
     ///
     /// # Errors
     ///
-    /// [`CrawlError`]: what is recorded is whole, and the crawl can be gone on with.
+    /// [`CrawlError`]: what is recorded is whole, and the crawl can be resumed.
     pub async fn run(self) -> Result<CrawlOutcome, CrawlError> {
         let Self {
             settings,
@@ -200,15 +201,14 @@ impl Crawl {
         archive_durable::directory::make_unsynced(&scratch).map_err(RecorderError::from)?;
         let tls = TlsClient::new(system_authorities())?;
         let order = &settings.job.order;
-        let fetcher = Fetcher::new(
+        let fetcher_settings = FetcherSettings {
             order,
-            &settings.version,
-            tls,
-            scratch.clone(),
-            clock.clone(),
-        );
+            version: &settings.version,
+            scratch: scratch.clone(),
+        };
+        let fetcher = Fetcher::new(fetcher_settings, tls, clock.clone());
         let servers: Vec<_> = order.dns.servers.iter().map(|server| server.0).collect();
-        let dns = Dns::new(&servers)?;
+        let dns = DnsResolver::new(&servers)?;
         let suffixes = suffix_list(order)?;
         let scope = order.scope_for(&settings.job.seeds, &suffixes)?;
         let queues = order.queue_names(Arc::new(suffixes));
@@ -240,51 +240,58 @@ impl Crawl {
         let thread = OwnThread::new("crawl-recorder");
         let (opening_clock, opening_chance) = (clock.clone(), chance.clone());
         let opened = thread
-            .run(move || Recorder::open(recorder_settings, opening_clock, opening_chance))
+            .run(move || CrawlRecorder::open(recorder_settings, opening_clock, opening_chance))
             .await?;
         let (recorder, taken_back) = opened?;
         open.send_replace(true);
         let hasher = recorder.frontier().hasher();
-        let mut processor = Processor::new(order, scope, queues, hasher, scratch, chance.clone());
-        processor.known.clone_from(&settings.known);
-        let processor = Arc::new(processor);
-        let (orders, taken) = mpsc::unbounded_channel();
+        let processor = Arc::new(FetchProcessor::new(FetchProcessorSettings {
+            order,
+            scope,
+            queues,
+            hasher,
+            scratch,
+            chance: chance.clone(),
+            known: settings.known.clone(),
+        }));
+        let (commands, taken) = mpsc::unbounded_channel();
         let (events, happened) = mpsc::unbounded_channel();
-        let side = Side {
+        let workers = CrawlWorkers {
             fetcher,
             dns,
             questions: Semaphore::new(MOST_QUESTIONS),
             processor: Arc::clone(&processor),
             clock: clock.clone(),
-            cookies: Cookies::new(&order.http, clock.clone()),
-            logins: Logins::new(Arc::clone(&settings.job), chance.clone()),
+            cookies: CrawlCookies::new(&order.http, clock.clone()),
+            logins: CrawlLogins::new(Arc::clone(&settings.job), chance.clone()),
             job: Arc::clone(&settings.job),
             chance,
             events,
         };
-        let owner = Owner::new(
+        let channels = OwnerChannels {
+            commands,
+            events: happened,
+            control,
+            requests,
+            closed,
+            notices,
+            progress,
+        };
+        let owner = OwnerSetup {
             recorder,
-            &settings,
             processor,
             clock,
-            owner::Channels {
-                orders,
-                events: happened,
-                control,
-                requests,
-                closed,
-                notices,
-                progress,
-            },
+            channels,
             begin,
-        );
+        };
+        let owner = CrawlOwner::new(&settings, owner);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .map_err(CrawlError::Runtime)?;
         let recording = thread.run(move || runtime.block_on(owner.run()));
-        let side = Arc::new(side).serve(taken);
-        let (ended, ()) = tokio::join!(recording, side);
+        let workers = Arc::new(workers).serve(taken);
+        let (ended, ()) = tokio::join!(recording, workers);
         let outcome = ended??;
         Ok(CrawlOutcome {
             taken_back,

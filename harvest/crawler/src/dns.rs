@@ -32,11 +32,11 @@ pub struct DnsAnswer {
     pub addresses: Vec<IpAddr>,
     /// The block of the `dns:` record.
     pub text: String,
-    /// How long the answer holds.
+    /// The time for which the answer holds.
     pub holds: Duration,
 }
 
-/// Why there is no address.
+/// The reason why there is no address.
 #[derive(Debug, thiserror::Error)]
 pub enum DnsError {
     /// The name server knows no address of the host.
@@ -47,28 +47,28 @@ pub enum DnsError {
     Failed {
         /// The host.
         host: String,
-        /// Why not.
+        /// The reason.
         source: NetError,
     },
 }
 
-/// Asks name servers.
+/// A client of name servers.
 #[derive(Clone)]
-pub struct Dns {
-    /// For the addresses of version 4, and those of version 6.
+pub struct DnsResolver {
+    /// The resolvers for the addresses of version 4, and for those of version 6.
     resolvers: [TokioResolver; 2],
     server: Option<IpAddr>,
 }
 
-impl std::fmt::Debug for Dns {
+impl std::fmt::Debug for DnsResolver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dns")
+        f.debug_struct("DnsResolver")
             .field("server", &self.server)
             .finish_non_exhaustive()
     }
 }
 
-impl Dns {
+impl DnsResolver {
     /// Asks these name servers, by UDP and TCP; without any those of the machine (`/etc/resolv.conf`, `/etc/hosts`).
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Dns {
         })
     }
 
-    /// The only name server that is asked; `None`: several, or those of the machine.
+    /// Returns the only name server that is asked; `None`: several, or those of the machine.
     pub const fn server(&self) -> Option<IpAddr> {
         self.server
     }
@@ -125,7 +125,7 @@ impl Dns {
     }
 }
 
-/// The code with which a name server says that there is no address; `None` if it says something else, or nothing.
+/// Returns the code with which a name server says that there is no address; `None` if it says something else, or nothing.
 fn absence(error: &NetError) -> Option<ResponseCode> {
     let NetError::Dns(NameError::NoRecordsFound(said)) = error else {
         return None;
@@ -155,7 +155,7 @@ fn resolver(servers: &[SocketAddr], strategy: LookupIpStrategy) -> Result<TokioR
     builder.build()
 }
 
-/// The addresses that a name server has named, with the text of its answer.
+/// Returns the addresses that a name server has named, with the text of its answer.
 fn answer(found: &LookupIp, now: Timestamp) -> DnsAnswer {
     let mut lines = vec![Stamp::from_time(now).to_string()];
     let mut seconds = u32::MAX;

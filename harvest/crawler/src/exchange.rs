@@ -2,8 +2,8 @@
 //!
 //! Owns when an exchange has taken too long, and when a connection can be used again. Does not know why something is fetched.
 
-mod arrival;
 mod http2;
+mod incoming;
 pub mod receive;
 pub mod request;
 pub mod tls;
@@ -22,17 +22,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use self::arrival::{Arrival, Timer};
-use self::http2::Frames;
-use self::receive::{ReceiveLimits, Response, ResponseReceiver, Truncation};
-use self::request::Request;
-use self::tls::{Offer, TlsClient, TlsSession};
-use self::wire::Wire;
+use self::http2::FrameConnection;
+use self::incoming::{ExchangeTimer, IncomingResponse};
+use self::receive::{HttpResponse, ReceiveLimits, ResponseReceiver, Truncation};
+use self::request::HttpRequest;
+use self::tls::{ProtocolOffer, TlsClient, TlsSession};
+use self::wire::WireStream;
 
-/// How many bytes are read at a time.
+/// The bytes that are read at a time.
 const READ: usize = 64 << 10;
 
-/// How long an exchange may take, and how much of a response is taken.
+/// The limits of an exchange: its times, and the size of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExchangeLimits {
     /// The longest wait for a connection and for its TLS handshake, each.
@@ -41,12 +41,12 @@ pub struct ExchangeLimits {
     pub stall: Duration,
     /// The longest time from the first byte out to the last byte in.
     pub total: Duration,
-    /// How much of the response is taken.
+    /// The limits of the size of the response.
     pub receive: ReceiveLimits,
 }
 
 impl Default for ExchangeLimits {
-    /// 20 seconds for a connection and for a byte, 20 minutes for all, as in Heritrix.
+    /// Returns 20 seconds for a connection and for a byte, 20 minutes for all, as in Heritrix.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(20),
@@ -57,7 +57,7 @@ impl Default for ExchangeLimits {
     }
 }
 
-/// Why there is no response at all.
+/// The reason why there is no response at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
     /// No connection could be made.
@@ -65,7 +65,7 @@ pub enum ExchangeError {
     Connect {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The connection was made, but no TLS session on it.
@@ -73,7 +73,7 @@ pub enum ExchangeError {
     Tls {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// HTTP/2 cannot be spoken on the connection.
@@ -81,7 +81,7 @@ pub enum ExchangeError {
     Http2 {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The reason.
         source: h2::Error,
     },
     /// A URI or a header field that HTTP/2 has no form for.
@@ -100,7 +100,7 @@ pub enum ExchangeError {
     Timeout {
         /// The address.
         address: SocketAddr,
-        /// How long was waited.
+        /// The time that was waited.
         limit: Duration,
     },
     /// The response cannot be kept: the disk of this machine is full, or fails.
@@ -109,7 +109,7 @@ pub enum ExchangeError {
 }
 
 impl ExchangeError {
-    /// The error of the TLS library, if it is one.
+    /// Returns the error of the TLS library, if it is one.
     fn tls(&self) -> Option<&rustls::Error> {
         let Self::Tls { source, .. } = self else {
             return None;
@@ -117,13 +117,13 @@ impl ExchangeError {
         source.get_ref()?.downcast_ref()
     }
 
-    /// Whether the host has refused the protocol that was offered on TLS (RFC 7301 §3.2).
+    /// Returns whether the host has refused the protocol that was offered on TLS (RFC 7301 §3.2).
     pub fn refuses_protocol(&self) -> bool {
         let refusal = rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol);
         self.tls() == Some(&refusal)
     }
 
-    /// Whether the host speaks only versions of TLS that are too old.
+    /// Returns whether the host speaks only versions of TLS that are too old.
     pub fn has_old_tls(&self) -> bool {
         use rustls::Error as E;
         let old = [
@@ -137,7 +137,7 @@ impl ExchangeError {
 
 /// The protocol of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum HttpProtocol {
     /// HTTP/1, and what is older: what is recorded are the bytes of the wire.
     Http1,
     /// HTTP/2: heads are recorded in the text of HTTP/1.1.
@@ -145,21 +145,21 @@ pub enum Protocol {
 }
 
 /// The way in which messages go over a connection.
-enum Messages {
-    Text(Box<dyn Wire>, Vec<u8>),
-    Frames(Box<Frames>),
+enum MessageTransport {
+    Text(Box<dyn WireStream>, Vec<u8>),
+    Frames(Box<FrameConnection>),
 }
 
 /// A connection to one host.
-pub struct Connection {
-    messages: Messages,
+pub struct HostConnection {
+    messages: MessageTransport,
     address: SocketAddr,
     tls: Option<TlsSession>,
 }
 
-impl std::fmt::Debug for Connection {
+impl std::fmt::Debug for HostConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection")
+        f.debug_struct("HostConnection")
             .field("address", &self.address)
             .field("tls", &self.tls)
             .finish_non_exhaustive()
@@ -169,26 +169,26 @@ impl std::fmt::Debug for Connection {
 /// A finished exchange.
 #[derive(Debug)]
 pub struct Exchange {
-    /// When the request began to go out.
+    /// The time at which the request began to go out.
     pub began: Timestamp,
     /// The time to the last byte that came in.
     pub duration: Duration,
     /// The address that was connected to.
     pub address: SocketAddr,
     /// The protocol.
-    pub protocol: Protocol,
+    pub protocol: HttpProtocol,
     /// The response as it came in.
-    pub response: Response,
+    pub response: HttpResponse,
 }
 
 impl Exchange {
-    /// Whether the host has answered with a frame of HTTP/2 that nobody asked for.
+    /// Returns whether the host has answered with a frame of HTTP/2 that nobody asked for.
     ///
     /// # Errors
     ///
     /// If the temporary file cannot be read.
     pub fn is_http2_unasked(&mut self) -> io::Result<bool> {
-        if self.response.head.is_some() || self.protocol == Protocol::Http2 {
+        if self.response.head.is_some() || self.protocol == HttpProtocol::Http2 {
             return Ok(false);
         }
         let mut begin = Vec::new();
@@ -200,7 +200,7 @@ impl Exchange {
     }
 }
 
-impl Connection {
+impl HostConnection {
     /// Connects to a host. `tls`: the client, the name of the host, and the protocols that it is offered, for `https`.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl Connection {
     /// [`ExchangeError::Connect`], also where the host takes too long, [`ExchangeError::Tls`] and [`ExchangeError::Http2`].
     pub async fn open(
         address: SocketAddr,
-        tls: Option<(&TlsClient, ServerName<'static>, Offer)>,
+        tls: Option<(&TlsClient, ServerName<'static>, ProtocolOffer)>,
         limits: &ExchangeLimits,
         clock: &Clock,
     ) -> Result<Self, ExchangeError> {
@@ -228,7 +228,7 @@ impl Connection {
         let stream = stream.map_err(|source| ExchangeError::Connect { address, source })?;
         let Some((client, name, offer)) = tls else {
             return Ok(Self {
-                messages: Messages::Text(Box::new(stream), vec![0; READ]),
+                messages: MessageTransport::Text(Box::new(stream), vec![0; READ]),
                 address,
                 tls: None,
             });
@@ -241,15 +241,15 @@ impl Connection {
         let seconds = u64::try_from(clock.now().as_second()).unwrap_or(0);
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let session = attempt.session(stream.get_ref().1, &name, now);
-        let wire: Box<dyn Wire> = Box::new(stream);
+        let wire: Box<dyn WireStream> = Box::new(stream);
         let messages = if session.protocol.as_deref() == Some(tls::HTTP2) {
-            let frames = Box::pin(Frames::begin(wire, limits.receive.head));
+            let frames = Box::pin(FrameConnection::begin(wire, limits.receive.head));
             let frames = clock.timeout(limits.connect, frames).await;
             let frames = frames.map_err(late)?;
             let frames = frames.map_err(|source| ExchangeError::Http2 { address, source })?;
-            Messages::Frames(Box::new(frames))
+            MessageTransport::Frames(Box::new(frames))
         } else {
-            Messages::Text(wire, vec![0; READ])
+            MessageTransport::Text(wire, vec![0; READ])
         };
         Ok(Self {
             messages,
@@ -258,29 +258,29 @@ impl Connection {
         })
     }
 
-    /// The terms of the TLS session; `None` without TLS.
+    /// Returns the terms of the TLS session; `None` without TLS.
     pub fn tls(&self) -> Option<&TlsSession> {
         self.tls.as_ref()
     }
 
-    /// The protocol that is spoken.
-    pub const fn protocol(&self) -> Protocol {
+    /// Returns the protocol that is spoken.
+    pub const fn protocol(&self) -> HttpProtocol {
         match self.messages {
-            Messages::Text(..) => Protocol::Http1,
-            Messages::Frames(_) => Protocol::Http2,
+            MessageTransport::Text(..) => HttpProtocol::Http1,
+            MessageTransport::Frames(_) => HttpProtocol::Http2,
         }
     }
 
-    /// Whether a connection that has waited can carry another request: the host has neither closed it nor sent anything since. Bytes
-    /// that it sends unasked, such as a late 408, would be taken for the next response.
+    /// Returns whether a connection that has waited can carry another request: the host has neither closed it nor sent anything
+    /// since. Bytes that it sends unasked, such as a late 408, would be taken for the next response.
     pub async fn is_quiet(&mut self) -> bool {
         match &mut self.messages {
-            Messages::Text(wire, _) => wire::is_quiet(wire.as_mut()).await,
-            Messages::Frames(frames) => frames.is_open().await,
+            MessageTransport::Text(wire, _) => wire::is_quiet(wire.as_mut()).await,
+            MessageTransport::Frames(frames) => frames.is_open().await,
         }
     }
 
-    /// Sends a request and takes its response. A large response goes to a temporary file in `directory`. Whether the
+    /// Sends a request and takes its response. A large response goes to a temporary file in `directory`. Returns whether the
     /// connection may be used again, the response says.
     ///
     /// # Errors
@@ -290,29 +290,29 @@ impl Connection {
     /// response of which some bytes have come is no error, but says why it is cut.
     pub async fn exchange(
         &mut self,
-        request: &Request,
+        request: &HttpRequest,
         limits: &ExchangeLimits,
         directory: &Path,
         clock: &Clock,
     ) -> Result<Exchange, ExchangeError> {
         let (address, began) = (self.address, clock.now());
         let start = clock.instant();
-        let timer = Timer {
+        let timer = ExchangeTimer {
             limits,
             clock,
             start,
         };
         let receiver =
             ResponseReceiver::new(request.is_head(), limits.receive, directory.to_owned());
-        let arrival = match &mut self.messages {
-            Messages::Text(wire, buffer) => {
+        let incoming = match &mut self.messages {
+            MessageTransport::Text(wire, buffer) => {
                 exchange_text(wire.as_mut(), buffer, request, receiver, &timer).await?
             }
-            Messages::Frames(frames) => {
+            MessageTransport::Frames(frames) => {
                 Box::pin(frames.exchange(request, receiver, &timer)).await?
             }
         };
-        let (receiver, cut) = (arrival.receiver, arrival.cut);
+        let (receiver, cut) = (incoming.receiver, incoming.cut);
         if receiver.is_empty() {
             return Err(if cut == Some(Truncation::Time) {
                 ExchangeError::Timeout {
@@ -325,14 +325,14 @@ impl Connection {
         }
         let protocol = self.protocol();
         let mut response = receiver.finish(cut).map_err(ExchangeError::Storage)?;
-        response.is_reusable = arrival.has_ended
+        response.is_reusable = incoming.has_ended
             && match protocol {
-                Protocol::Http1 => response.is_reusable,
-                Protocol::Http2 => response.truncation.is_none(),
+                HttpProtocol::Http1 => response.is_reusable,
+                HttpProtocol::Http2 => response.truncation.is_none(),
             };
         Ok(Exchange {
             began,
-            duration: arrival.last.saturating_duration_since(start),
+            duration: incoming.last.saturating_duration_since(start),
             address,
             protocol,
             response,
@@ -342,29 +342,29 @@ impl Connection {
 
 /// Sends a request as text, and takes its response.
 async fn exchange_text(
-    wire: &mut dyn Wire,
+    wire: &mut dyn WireStream,
     buffer: &mut [u8],
-    request: &Request,
+    request: &HttpRequest,
     receiver: ResponseReceiver,
-    timer: &Timer<'_>,
-) -> Result<Arrival, ExchangeError> {
-    let mut arrival = Arrival::new(receiver, timer);
+    timer: &ExchangeTimer<'_>,
+) -> Result<IncomingResponse, ExchangeError> {
+    let mut incoming = IncomingResponse::new(receiver, timer);
     if !send(wire, request, timer).await {
-        return Ok(arrival.timed_out());
+        return Ok(incoming.end_by_timeout());
     }
-    while !arrival.is_done() {
+    while !incoming.is_done() {
         match timer.limit(wire.read(buffer)).await {
             // A reset ends a response as the end of the connection does: what has come stays.
             Some(Ok(0) | Err(_)) => break,
-            Some(Ok(count)) => arrival.take(buffer.get(..count).unwrap_or_default(), timer)?,
-            None => return Ok(arrival.timed_out()),
+            Some(Ok(count)) => incoming.take(buffer.get(..count).unwrap_or_default(), timer)?,
+            None => return Ok(incoming.end_by_timeout()),
         }
     }
-    Ok(arrival)
+    Ok(incoming)
 }
 
-/// Sends the request; whether the host has taken it in time. One that closes early may still have answered.
-async fn send(wire: &mut dyn Wire, request: &Request, timer: &Timer<'_>) -> bool {
+/// Sends the request; returns whether the host has taken it in time. One that closes early may still have answered.
+async fn send(wire: &mut dyn WireStream, request: &HttpRequest, timer: &ExchangeTimer<'_>) -> bool {
     let mut rest = request.bytes();
     while !rest.is_empty() {
         match timer.limit(wire.write(rest)).await {

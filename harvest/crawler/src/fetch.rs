@@ -1,8 +1,8 @@
 //! Fetching one URI from one address: a connection, a request, a response.
 //!
-//! Owns the connections that wait for their next request, and which header fields a request has. Decides neither what is
-//! fetched nor when. A connection that a host has closed meanwhile is replaced once by a fresh one, unseen by the caller; so is one
-//! to a host that does not speak HTTP/1.1, if the order allows HTTP/2.
+//! Owns the connections that wait for their next request, and which header fields a request has. Decides neither what is fetched
+//! nor when. A connection that a host has closed meanwhile is replaced once by a fresh one, unseen by the caller; so is one to a
+//! host that does not speak HTTP/1.1, if the order allows HTTP/2.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -13,14 +13,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use archive_daemon::clock::{Clock, NoChance};
-use harvest_model::Order;
+use harvest_model::CrawlOrder;
 use harvest_model::order::Http2Use;
 use rustls::pki_types::ServerName;
 use url::Url;
 
-use crate::exchange::request::{InvalidHeaderField, Request, referer};
-use crate::exchange::tls::{Offer, TlsClient, TlsSession};
-use crate::exchange::{Connection, Exchange, ExchangeError, ExchangeLimits, Protocol};
+use crate::exchange::request::{HttpRequest, InvalidHeaderField, referer};
+use crate::exchange::tls::{ProtocolOffer, TlsClient, TlsSession};
+use crate::exchange::{Exchange, ExchangeError, ExchangeLimits, HostConnection, HttpProtocol};
 
 /// The longest time that a connection waits for its next request: servers close it about then.
 const LONGEST_IDLE: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ const MOST_IDLE: usize = 256;
 /// The most hosts that are remembered to speak HTTP/2 alone.
 const MOST_HTTP2: usize = 4096;
 
-/// Why there is no response.
+/// The reason why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The URI names no host that can be connected to.
@@ -50,7 +50,7 @@ pub enum FetchError {
 
 /// A request to be sent.
 #[derive(Clone, Debug)]
-pub struct Fetch {
+pub struct FetchRequest {
     /// The URI.
     pub url: Url,
     /// The address of its host.
@@ -63,7 +63,7 @@ pub struct Fetch {
     pub authorization: Option<String>,
     /// A form to be sent once, with POST; `None`: the URI is asked for.
     pub form: Option<FilledForm>,
-    /// How long the exchange may take, and how large it may be.
+    /// The limits of the exchange.
     pub limits: ExchangeLimits,
 }
 
@@ -84,9 +84,9 @@ impl fmt::Debug for FilledForm {
 
 /// A finished fetch.
 #[derive(Debug)]
-pub struct Fetched {
+pub struct FetchExchange {
     /// The request as it was sent.
-    pub request: Request,
+    pub request: HttpRequest,
     /// The exchange.
     pub exchange: Exchange,
     /// The terms of the TLS session, with `https`.
@@ -97,12 +97,12 @@ pub struct Fetched {
 type Endpoint = (String, SocketAddr);
 
 #[derive(Debug, Default)]
-struct Idle {
-    connections: HashMap<Endpoint, Vec<(Connection, Instant)>>,
+struct IdleConnection {
+    connections: HashMap<Endpoint, Vec<(HostConnection, Instant)>>,
     count: usize,
 }
 
-/// Fetches URIs.
+/// A fetcher of URIs, with the connections that wait for their next request.
 #[derive(Debug)]
 pub struct Fetcher {
     fields: Vec<(&'static str, String)>,
@@ -110,20 +110,30 @@ pub struct Fetcher {
     scratch: PathBuf,
     clock: Clock,
     http2: Http2Use,
-    idle: Mutex<Idle>,
+    idle: Mutex<IdleConnection>,
     /// The hosts that do not speak HTTP/1.1.
     http2_alone: Mutex<HashSet<Endpoint>>,
 }
 
+/// The settings of a fetcher.
+#[derive(Debug)]
+pub struct FetcherSettings<'a> {
+    /// The order whose header fields are sent.
+    pub order: &'a CrawlOrder,
+    /// The version of the crawler, for its user agent.
+    pub version: &'a str,
+    /// The directory for large responses.
+    pub scratch: PathBuf,
+}
+
 impl Fetcher {
-    /// A fetcher that sends the fields of an order, for a crawler of this version. `scratch`: where large responses go.
-    pub fn new(
-        order: &Order,
-        version: &str,
-        tls: TlsClient,
-        scratch: PathBuf,
-        clock: Clock,
-    ) -> Self {
+    /// Makes a fetcher that has no connection yet.
+    pub fn new(settings: FetcherSettings<'_>, tls: TlsClient, clock: Clock) -> Self {
+        let FetcherSettings {
+            order,
+            version,
+            scratch,
+        } = settings;
         let mut fields = vec![
             ("User-Agent", order.user_agent(version)),
             ("Accept", "*/*".to_owned()),
@@ -148,12 +158,12 @@ impl Fetcher {
     /// # Errors
     ///
     /// [`FetchError`]: no byte of a response has come, or this machine cannot keep it.
-    pub async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, FetchError> {
+    pub async fn fetch(&self, fetch: &FetchRequest) -> Result<FetchExchange, FetchError> {
         let request = self.request(fetch)?;
         let endpoint = endpoint(fetch)?;
         while let Some(mut connection) = self.take_idle(&endpoint) {
-            // A form is sent once: on a connection that its host may have closed nobody would know. The host has closed it while it
-            // waited, which is its right, or has said something that nobody asked for.
+            // A form is sent once: on a connection that its host may have closed nobody would know. The host has closed it while
+            // it waited, which is its right, or has said something that nobody asked for.
             if fetch.form.is_some() || !connection.is_quiet().await {
                 continue;
             }
@@ -172,12 +182,12 @@ impl Fetcher {
     /// Fetches by a new connection, and by a second one if the host turns out to speak HTTP/2 alone.
     async fn fetch_afresh(
         &self,
-        fetch: &Fetch,
+        fetch: &FetchRequest,
         endpoint: Endpoint,
-        request: Request,
-    ) -> Result<Fetched, FetchError> {
+        request: HttpRequest,
+    ) -> Result<FetchExchange, FetchError> {
         let offer = self.offer(&endpoint);
-        let may_change = offer == Offer::Http1 && self.http2 != Http2Use::Never;
+        let may_change = offer == ProtocolOffer::Http1 && self.http2 != Http2Use::Never;
         let first = match self.open(fetch, endpoint.1, offer).await {
             Ok(mut connection) => {
                 let mut outcome = self.exchange(&mut connection, &request, fetch).await;
@@ -200,8 +210,8 @@ impl Fetcher {
             }
             Err(error) => return Err(error),
         };
-        if let Ok(mut connection) = self.open(fetch, endpoint.1, Offer::Http2).await
-            && connection.protocol() == Protocol::Http2
+        if let Ok(mut connection) = self.open(fetch, endpoint.1, ProtocolOffer::Http2).await
+            && connection.protocol() == HttpProtocol::Http2
         {
             self.remember_http2(&endpoint);
             let exchange = self.exchange(&mut connection, &request, fetch).await?;
@@ -211,15 +221,15 @@ impl Fetcher {
         Ok(self.finish(connection, endpoint, request, exchange))
     }
 
-    /// The protocols that a host is offered.
-    fn offer(&self, endpoint: &Endpoint) -> Offer {
+    /// Returns the protocols that a host is offered.
+    fn offer(&self, endpoint: &Endpoint) -> ProtocolOffer {
         let known = self.http2_alone.lock();
         let known = known.unwrap_or_else(PoisonError::into_inner);
         // A host that spoke HTTP/2 alone may have learned HTTP/1.1 meanwhile.
         match self.http2 {
-            Http2Use::WhenNeeded if !known.contains(endpoint) => Offer::Http1,
-            Http2Use::WhenNeeded | Http2Use::Always => Offer::Both,
-            Http2Use::Never => Offer::Http1,
+            Http2Use::WhenNeeded if !known.contains(endpoint) => ProtocolOffer::Http1,
+            Http2Use::WhenNeeded | Http2Use::Always => ProtocolOffer::Both,
+            Http2Use::Never => ProtocolOffer::Http1,
         }
     }
 
@@ -234,9 +244,9 @@ impl Fetcher {
 
     async fn exchange(
         &self,
-        connection: &mut Connection,
-        request: &Request,
-        fetch: &Fetch,
+        connection: &mut HostConnection,
+        request: &HttpRequest,
+        fetch: &FetchRequest,
     ) -> Result<Exchange, ExchangeError> {
         connection
             .exchange(request, &fetch.limits, &self.scratch, &self.clock)
@@ -245,10 +255,10 @@ impl Fetcher {
 
     async fn open(
         &self,
-        fetch: &Fetch,
+        fetch: &FetchRequest,
         address: SocketAddr,
-        offer: Offer,
-    ) -> Result<Connection, FetchError> {
+        offer: ProtocolOffer,
+    ) -> Result<HostConnection, FetchError> {
         let tls = if fetch.url.scheme() == "https" {
             let host = fetch.url.host_str().unwrap_or_default();
             let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -258,28 +268,28 @@ impl Fetcher {
         } else {
             None
         };
-        Ok(Connection::open(address, tls, &fetch.limits, &self.clock).await?)
+        Ok(HostConnection::open(address, tls, &fetch.limits, &self.clock).await?)
     }
 
     fn finish(
         &self,
-        connection: Connection,
+        connection: HostConnection,
         endpoint: Endpoint,
-        request: Request,
+        request: HttpRequest,
         exchange: Exchange,
-    ) -> Fetched {
+    ) -> FetchExchange {
         let tls = connection.tls().cloned();
         if exchange.response.is_reusable {
             self.keep_idle(endpoint, connection);
         }
-        Fetched {
+        FetchExchange {
             request,
             exchange,
             tls,
         }
     }
 
-    fn request(&self, fetch: &Fetch) -> Result<Request, InvalidHeaderField> {
+    fn request(&self, fetch: &FetchRequest) -> Result<HttpRequest, InvalidHeaderField> {
         let own = self.fields.iter();
         let mut fields: Vec<(&str, &str)> =
             own.map(|(name, value)| (*name, value.as_str())).collect();
@@ -292,10 +302,10 @@ impl Fetcher {
             fields.push((name, value));
         }
         let request = match &fetch.form {
-            None => Request::get(&fetch.url, &fields)?,
+            None => HttpRequest::get(&fetch.url, &fields)?,
             Some(form) => {
                 fields.push(("Content-Type", "application/x-www-form-urlencoded"));
-                let request = Request::post(&fetch.url, &fields, &form.body)?;
+                let request = HttpRequest::post(&fetch.url, &fields, &form.body)?;
                 request.with_secret_in_body(form.secret.clone())
             }
         };
@@ -305,7 +315,7 @@ impl Fetcher {
         }
     }
 
-    fn take_idle(&self, endpoint: &Endpoint) -> Option<Connection> {
+    fn take_idle(&self, endpoint: &Endpoint) -> Option<HostConnection> {
         let now = self.clock.instant();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = idle.connections.get_mut(endpoint)?;
@@ -325,7 +335,7 @@ impl Fetcher {
         taken
     }
 
-    fn keep_idle(&self, endpoint: Endpoint, connection: Connection) {
+    fn keep_idle(&self, endpoint: Endpoint, connection: HostConnection) {
         let now = self.clock.instant();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.count >= MOST_IDLE {
@@ -343,13 +353,13 @@ impl Fetcher {
     }
 }
 
-/// Whether a host says that it has got no request in time (RFC 9110 §15.5.9).
+/// Returns whether a host says that it has got no request in time (RFC 9110 §15.5.9).
 fn is_request_timeout(exchange: &Exchange) -> bool {
     let head = exchange.response.head.as_ref();
     head.is_some_and(|head| head.status() == Some(408))
 }
 
-fn endpoint(fetch: &Fetch) -> Result<Endpoint, FetchError> {
+fn endpoint(fetch: &FetchRequest) -> Result<Endpoint, FetchError> {
     let url = &fetch.url;
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
         return Err(FetchError::NoHost(url.to_string()));

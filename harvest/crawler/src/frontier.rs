@@ -1,9 +1,10 @@
 //! The URIs that a crawl has still to fetch, on disk.
 //!
-//! Owns which URI comes next and which were seen. A URI that is handed out stays in its queue until its outcome is committed, so that
-//! after the end of the process each of them is fetched again and none is lost. Changes are collected and committed in one
-//! batch, logged and not synced: [`Frontier::sync`] is its owner's business, and what was not synced can be taken back. Each queue is read from a remembered place, never
-//! over the rows that were deleted. Does not know how a URI is fetched, and decides neither scope nor politeness.
+//! Owns which URI comes next and which were seen. A URI that is leased stays in its queue until its outcome is committed, so that
+//! after the end of the process each of them is fetched again and none is lost. Changes are collected and committed in one batch,
+//! logged and not synced: [`Frontier::sync`] is its owner's business, and what was not synced can be taken back. Each queue is
+//! read from a remembered place, never over the rows that were deleted. Does not know how a URI is fetched, and decides neither
+//! scope nor politeness.
 //!
 //! In memory: a few dozen bytes for each queue and for each URI under way, at any number of URIs.
 
@@ -16,16 +17,16 @@ use harvest_policy::canonical::canonical;
 use harvest_policy::cost::CostPolicy;
 use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::status::FetchStatus;
-use harvest_policy::turns::{Moment, QueueNumber, Turn, Turns};
+use harvest_policy::turns::{Moment, QueueNumber, QueueTurn, QueueTurns};
 use jiff::Timestamp;
 use url::Url;
 
-pub use self::changes::Changes;
+pub use self::changes::FrontierChanges;
 pub(crate) use self::changes::RecentKeys;
-pub use self::open::{FoundFrontier, FrontierSettings, ResumePoint};
+pub use self::open::{ExistingFrontier, FrontierSettings, ResumePoint};
 pub use self::queues::{QueueLengths, QueueSnapshot};
-pub use self::requests::WantedState;
-use self::rows::{BudgetRow, HeldRow, PendingRow, QueueRow, RestRow, SeenRow};
+pub use self::requests::DesiredState;
+use self::rows::{BudgetRow, HeldUriRow, PendingOutcomeRow, QueueRestRow, QueueRow, SeenUriRow};
 pub use self::rows::{FrontierUri, PrerequisiteRow, RecordedPlace, Urgency};
 use self::stamp::FrontierStamp;
 
@@ -44,7 +45,7 @@ const VERSION: u32 = 1;
 const PLACE: u8 = 0;
 
 /// The key of the state that a person wants, in the table `running`.
-const WANTED_STATE: u8 = 1;
+const DESIRED_STATE: u8 = 1;
 
 /// The place of a URI: queue, urgency, cost, number.
 type UriKey = (u32, u8, u8, u64);
@@ -57,7 +58,7 @@ pub type SeenKey = [u8; 16];
 
 /// A URI that was found and belongs to the crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct CandidateUri {
     /// The URI.
     pub uri: FrontierUri,
     /// Its canonical form, hashed.
@@ -68,9 +69,9 @@ pub struct Candidate {
     pub cost: u8,
 }
 
-/// A URI that was handed out.
+/// A URI that was leased.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lease {
+pub struct UriLease {
     /// Its queue.
     pub queue: QueueNumber,
     /// The URI.
@@ -82,7 +83,7 @@ pub struct Lease {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextUri {
     /// This URI.
-    Fetch(Box<Lease>),
+    Fetch(Box<UriLease>),
     /// None before this moment, unless a fetch ends first.
     Later(Moment),
     /// None before a fetch ends.
@@ -93,14 +94,14 @@ pub enum NextUri {
 
 /// The outcome of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// How the try ended.
+pub struct LeaseOutcome {
+    /// The status with which the try ended.
     pub status: FetchStatus,
     /// The bytes of its records.
     pub bytes: u64,
     /// Whether the URI goes back to its queue.
     pub goes_back: bool,
-    /// Until when its queue rests.
+    /// The moment until which its queue rests.
     pub rests_until: Moment,
 }
 
@@ -112,41 +113,88 @@ struct Queue {
     limits: QueueLimits,
     account: QueueAccount,
     is_retired: bool,
-    /// Of each lane that has URIs which nobody fetches: how many, and the number from which they are read.
+    /// The lanes that have URIs which nobody fetches: their count, and the number from which they are read.
     lanes: BTreeMap<Lane, (u64, u64)>,
     in_flight: u64,
     /// The URIs that were ever put there.
     enqueued: u64,
     /// Whether its last try failed, and is repeated after a rest.
     waits_for_retry: bool,
-    /// When a URI was last taken out by this process.
+    /// The moment at which this process last took a URI out.
     last_taken: Option<Moment>,
 }
 
 /// The frontier of one crawl.
+///
+/// ```
+/// use harvest_crawler::frontier::{
+///     CandidateUri, Frontier, FrontierSettings, FrontierUri, LeaseOutcome, NextUri, RecordedPlace, Urgency,
+/// };
+/// use harvest_policy::account::QueueLimits;
+/// use harvest_policy::cost::CostPolicy;
+/// use harvest_policy::status::FetchStatus;
+/// use harvest_policy::turns::Moment;
+///
+/// let directory = tempfile::tempdir()?;
+/// let settings = FrontierSettings {
+///     limits: QueueLimits::default().into(),
+///     cost: CostPolicy::Unit,
+///     connections: 1,
+///     fresh_key: [7; 32],
+///     begin: "2026-01-02T03:04:05Z".parse()?,
+/// };
+/// let (mut frontier, _) = Frontier::open(directory.path(), &settings, |_, _| true)?;
+/// let uri = FrontierUri {
+///     uri: "http://example.dk/".to_owned(),
+///     hops: String::new(),
+///     via: None,
+///     source: None,
+///     urgency: Urgency::Normal,
+///     tries: 0,
+/// };
+/// let key = frontier.hasher().key_of_text(&uri.uri);
+/// let candidate = CandidateUri { uri, key, queue: "example.dk".to_owned(), cost: 1 };
+/// let mut changes = frontier.begin_changes();
+/// assert!(frontier.schedule(&mut changes, candidate)?);
+/// frontier.commit(changes)?;
+///
+/// let NextUri::Fetch(lease) = frontier.next(Moment::ZERO)? else { panic!("the URI is leased") };
+/// let outcome = LeaseOutcome {
+///     status: FetchStatus::from_http(200),
+///     bytes: 99,
+///     goes_back: false,
+///     rests_until: Moment::ZERO,
+/// };
+/// let place = RecordedPlace { serial: 1, file: "f".to_owned(), file_length: 99, log_length: 9 };
+/// let mut changes = frontier.begin_changes();
+/// frontier.finish(&mut changes, *lease, outcome, place)?;
+/// frontier.commit(changes)?;
+/// assert!(matches!(frontier.next(Moment::ZERO)?, NextUri::Over));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Frontier {
     database: Database,
     uris: Table<UriKey, FrontierUri>,
     rows: Table<String, QueueRow>,
-    seen: Table<SeenKey, SeenRow>,
+    seen: Table<SeenKey, SeenUriRow>,
     hosts: Table<String, PrerequisiteRow>,
-    pending: Table<u64, PendingRow>,
+    pending: Table<u64, PendingOutcomeRow>,
     place: Table<u8, RecordedPlace>,
-    accepted: Table<String, SeenRow>,
-    /// By pattern and URI.
-    held: Table<(String, String), HeldRow>,
-    /// By whether it is under quarantine, and its name.
-    patterns: Table<(u8, String), SeenRow>,
+    accepted: Table<String, SeenUriRow>,
+    /// The URIs that are held back, by pattern and URI.
+    held: Table<(String, String), HeldUriRow>,
+    /// The patterns, by whether each is under quarantine, and its name.
+    patterns: Table<(u8, String), SeenUriRow>,
     /// The seeds that a person has added.
-    added: Table<String, SeenRow>,
+    added: Table<String, SeenUriRow>,
     /// The rules by which a person rejects URIs.
-    rejected: Table<String, SeenRow>,
-    /// By the name of a queue.
+    rejected: Table<String, SeenUriRow>,
+    /// The budgets that people have given, by the name of a queue.
     budget_rows: Table<String, BudgetRow>,
-    /// By the number of a queue.
-    rests: Table<u32, RestRow>,
-    /// For how long the crawl has run, in milliseconds.
+    /// The rests that outlive a process, by the number of a queue.
+    rests: Table<u32, QueueRestRow>,
+    /// The time for which the crawl has run, in milliseconds.
     running: Table<u8, u64>,
     rules: QueueRules,
     cost: CostPolicy,
@@ -156,12 +204,12 @@ pub struct Frontier {
     /// The time of day at the first moment of this process.
     begin: Timestamp,
     running_time: Duration,
-    /// The URIs that were handed out.
+    /// The URIs that were leased.
     leased: HashSet<UriKey>,
     seen_key: [u8; 32],
     names: HashMap<String, QueueNumber>,
     queues: Vec<Queue>,
-    turns: Turns,
+    turns: QueueTurns,
     next_number: u64,
     next_pending: u64,
     waiting: u64,
@@ -177,29 +225,28 @@ impl Frontier {
         self.queues.get_mut(usize::try_from(number.0).ok()?)
     }
 
-    /// Hands out the next URI.
+    /// Leases the next URI.
     ///
     /// # Errors
     ///
     /// [`DbError`] if a queue cannot be read.
     pub fn next(&mut self, now: Moment) -> Result<NextUri, DbError> {
         let number = match self.turns.next(now) {
-            Turn::Of(number) => number,
-            Turn::Later(moment) => return Ok(NextUri::Later(moment)),
-            Turn::Waiting => return Ok(NextUri::Waiting),
-            Turn::Over => return Ok(NextUri::Over),
+            QueueTurn::Of(number) => number,
+            QueueTurn::Later(moment) => return Ok(NextUri::Later(moment)),
+            QueueTurn::Waiting => return Ok(NextUri::Waiting),
+            QueueTurn::Over => return Ok(NextUri::Over),
         };
         let (lease, has_more) = self.take_first(number)?;
         if let Some(queue) = self.queue_mut(number) {
             queue.last_taken = Some(now);
         }
-        self.turns.took_uri(number, has_more);
+        self.turns.take_uri(number, has_more);
         Ok(NextUri::Fetch(Box::new(lease)))
     }
 
-    /// Takes back a URI that was handed out and not fetched: it comes again where it was, once its queue has rested until a
-    /// moment.
-    pub fn put_back(&mut self, lease: &Lease, until: Moment) {
+    /// Puts a URI back that was leased and not fetched: it comes again where it was, once its queue has rested until a moment.
+    pub fn put_back(&mut self, lease: &UriLease, until: Moment) {
         if !self.leased.remove(&lease.key) {
             return;
         }
@@ -212,16 +259,16 @@ impl Frontier {
         self.waiting = self.waiting.saturating_add(1);
         self.turns.put_off(lease.queue, until);
         let precedence = self.precedence(lease.queue);
-        self.turns.has_uri(lease.queue, precedence);
+        self.turns.add_uri(lease.queue, precedence);
     }
 
-    /// Takes the first URI out of a queue that has one; whether the queue has more.
-    fn take_first(&mut self, number: QueueNumber) -> Result<(Lease, bool), DbError> {
+    /// Takes the first URI out of a queue that has one; returns whether the queue has more.
+    fn take_first(&mut self, number: QueueNumber) -> Result<(UriLease, bool), DbError> {
         let lane = self
             .queue(number)
             .and_then(|queue| queue.lanes.first_key_value());
         let Some((&(urgency, cost), &(count, from))) = lane else {
-            return Err(self.damaged(number));
+            return Err(self.damage_error(number));
         };
         let lane_of = |from| (number.0, urgency, cost, from);
         let mut rows = self.uris.range(lane_of(from)..=lane_of(u64::MAX))?;
@@ -230,7 +277,7 @@ impl Frontier {
                 // It stands there until its outcome is committed.
                 Some((key, _)) if self.leased.contains(&key) => {}
                 Some(row) => break row,
-                None => return Err(self.damaged(number)),
+                None => return Err(self.damage_error(number)),
             }
         };
         drop(rows);
@@ -248,7 +295,7 @@ impl Frontier {
             has_more = !queue.lanes.is_empty();
         }
         self.waiting = self.waiting.saturating_sub(1);
-        let lease = Lease {
+        let lease = UriLease {
             queue: number,
             uri,
             key,
@@ -256,17 +303,18 @@ impl Frontier {
         Ok((lease, has_more))
     }
 
-    /// The number of URIs that wait, those under way not counted.
+    /// Returns the number of URIs that wait, those under way not counted.
     pub const fn waiting(&self) -> u64 {
         self.waiting
     }
 
-    /// Gives the first URI of each queue that a quota has retired, with the quota: the crawl log says by it why the queue ended.
+    /// Returns the first URI of each queue that a quota has retired, with the quota: the crawl log says by it why the queue
+    /// ended.
     ///
     /// # Errors
     ///
     /// [`DbError`] if a queue cannot be read.
-    pub fn retired_heads(&mut self) -> Result<Vec<(Lease, Quota)>, DbError> {
+    pub fn retired_heads(&mut self) -> Result<Vec<(UriLease, Quota)>, DbError> {
         let mut heads = Vec::new();
         for (number, queue) in (0..).map(QueueNumber).zip(&self.queues) {
             let limits = self.limits_of(queue);
@@ -285,8 +333,8 @@ impl Frontier {
         leases.collect()
     }
 
-    /// A queue that has fewer URIs than were counted when it was opened and since.
-    fn damaged(&self, number: QueueNumber) -> DbError {
+    /// Returns the error of a queue that has fewer URIs than were counted when it was opened and since.
+    fn damage_error(&self, number: QueueNumber) -> DbError {
         let name = self.queue(number).map_or("", |queue| queue.name.as_str());
         DbError::Damaged {
             path: self.database.path().to_path_buf(),
@@ -294,13 +342,13 @@ impl Frontier {
         }
     }
 
-    /// The hasher of URIs.
+    /// Returns the hasher of URIs.
     pub const fn hasher(&self) -> UriHasher {
         UriHasher { key: self.seen_key }
     }
 }
 
-/// Hashes URIs as a frontier remembers them.
+/// A hasher of URIs as a frontier remembers them.
 #[derive(Clone, Copy)]
 pub struct UriHasher {
     key: [u8; 32],

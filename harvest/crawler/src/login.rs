@@ -1,7 +1,7 @@
 //! Users and passwords for hosts that ask for them.
 //!
-//! Owns which challenge is answered, and with which credential of the order: a password goes to the host that it is for, and to no
-//! other one. A host that has asked once is told at once with the next requests. When a form is sent is not decided here.
+//! Owns which challenge is answered, and with which credential of the order: a password goes to the host that it is for, and to
+//! no other one. A host that has asked once is told at once with the next requests. When a form is sent is not decided here.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_daemon::clock::{Chance, NoChance};
 use archive_formats::http::Head;
-use harvest_model::Job;
+use harvest_model::HarvestJob;
 use harvest_model::order::Credential;
 use harvest_policy::credential::{Challenge, Login, SignedRequest, parse_challenges, strongest};
 use url::{Url, form_urlencoded};
@@ -38,8 +38,8 @@ struct KnownDemands {
 }
 
 impl KnownDemands {
-    /// The demand that a request for a URI has to expect.
-    fn expected(&mut self, url: &Url) -> Option<&mut AnsweredChallenge> {
+    /// Returns the demand that a request for a URI has to expect.
+    fn challenge_for(&mut self, url: &Url) -> Option<&mut AnsweredChallenge> {
         let mut places = places(url).into_iter();
         let realm = places.find_map(|place| self.realms.get(&place))?;
         self.by_realm.get_mut(realm)
@@ -60,7 +60,7 @@ impl KnownDemands {
     }
 }
 
-/// A URI, its directory and its host: the first one of which a realm is known says which one it is.
+/// Returns a URI, its directory and its host: the first one of which a realm is known says which one it is.
 fn places(url: &Url) -> [String; 3] {
     let origin = url.origin().ascii_serialization();
     let directory = url.path().rsplit_once('/').map_or("", |(before, _)| before);
@@ -70,15 +70,15 @@ fn places(url: &Url) -> [String; 3] {
 
 /// The credentials of a crawl.
 #[derive(Debug)]
-pub struct Logins {
-    job: Arc<Job>,
+pub struct CrawlLogins {
+    job: Arc<HarvestJob>,
     chance: Chance,
     answered: Mutex<KnownDemands>,
 }
 
-impl Logins {
-    /// The credentials of a job's order.
-    pub fn new(job: Arc<Job>, chance: Chance) -> Self {
+impl CrawlLogins {
+    /// Returns the credentials of a job's order.
+    pub fn new(job: Arc<HarvestJob>, chance: Chance) -> Self {
         Self {
             job,
             chance,
@@ -86,14 +86,14 @@ impl Logins {
         }
     }
 
-    /// The value of `Authorization` for a host that has asked before.
+    /// Returns the value of `Authorization` for a host that has asked before.
     ///
     /// # Errors
     ///
     /// [`NoChance`] if there is no randomness for a nonce.
     pub fn authorization(&self, url: &Url) -> Result<Option<String>, NoChance> {
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(known) = answered.expected(url) else {
+        let Some(known) = answered.challenge_for(url) else {
             return Ok(None);
         };
         known.count = known.count.saturating_add(1);
@@ -102,8 +102,8 @@ impl Logins {
         self.sign(&challenge, count, url)
     }
 
-    /// Whether the next request for a URI can answer a response with status 401, which is remembered. Not if no credential of the
-    /// order does, or the one that was sent was refused.
+    /// Returns whether the next request for a URI can answer a response with status 401, which is remembered. Not if no
+    /// credential of the order does, or the one that was sent was refused.
     ///
     /// # Errors
     ///
@@ -123,8 +123,9 @@ impl Logins {
         }
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         // What was sent may have been for another realm of the host.
-        let expected = answered.expected(url);
-        let was_expected = expected.is_some_and(|known| is_same(&known.challenge, &challenge));
+        let expected = answered.challenge_for(url);
+        let was_expected =
+            expected.is_some_and(|known| is_same_challenge(&known.challenge, &challenge));
         if was_sent && was_expected && !is_stale {
             return Ok(false);
         }
@@ -132,7 +133,7 @@ impl Logins {
         Ok(true)
     }
 
-    /// The login form of a credential of the order, by its number. The password stands at its end.
+    /// Returns the login form of a credential of the order, by its number. The password stands at its end.
     pub fn form(&self, number: usize) -> Option<FilledForm> {
         let credential = self.job.order.credentials.get(number)?;
         let form = credential.form.as_ref()?;
@@ -182,7 +183,7 @@ impl Logins {
     }
 }
 
-/// Whether two challenges ask for the same password in the same way.
-fn is_same(one: &Challenge, other: &Challenge) -> bool {
+/// Returns whether two challenges ask for the same password in the same way.
+fn is_same_challenge(one: &Challenge, other: &Challenge) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other) && one.realm() == other.realm()
 }

@@ -12,29 +12,31 @@ use archive_daemon::clock::{Chance, NoChance};
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::http::{Body, Ending, Limits as BodyLimits, MediaType};
 use archive_formats::warc::WriteError;
-use harvest_extraction::{Document, Extraction, Limits as ExtractionLimits, extract};
-use harvest_model::Order;
+use harvest_extraction::{Extraction, ExtractionLimits, FetchedDocument, extract};
+use harvest_model::CrawlOrder;
 use harvest_policy::cost::{CostPolicy, UriOrder};
 use harvest_policy::hops::{Hop, HopPath, InvalidHop};
-use harvest_policy::quarantine::{Content, MAX_BYTES, words};
-use harvest_policy::queue_name::QueueNames;
+use harvest_policy::quarantine::{MAX_BYTES, ResponseContent, words};
+use harvest_policy::queue_name::QueueNaming;
 use harvest_policy::scope::Scope;
-use harvest_policy::status::{AfterTry, FetchStatus, RetryRules};
+use harvest_policy::status::{FetchStatus, RetryRules, TryDecision};
 use index_dedup::{DedupError, EarlierCapture};
 use url::Url;
 
 use self::describe::{line, metadata, retry_after, robots_file, status_of};
 pub use self::novelty::KnownCaptures;
 
-use crate::capture::{Capture, CaptureError, Novelty, RecordGroup, Scratch, record_id};
-use crate::fetch::Fetched;
-use crate::frontier::{Candidate, FrontierUri, RecentKeys, UriHasher};
+use crate::capture::{
+    CaptureError, CapturedExchange, Novelty, RecordGroup, RecordWriterPool, record_id,
+};
+use crate::fetch::FetchExchange;
+use crate::frontier::{CandidateUri, FrontierUri, RecentKeys, UriHasher};
 
 mod candidates;
 mod describe;
 mod novelty;
 
-/// Why a fetch cannot be worked up.
+/// The reason why a fetch cannot be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The records.
@@ -44,7 +46,7 @@ pub enum ProcessError {
     #[error("cannot read a response from its temporary file: {0}; see to the disk of this machine")]
     Spool(#[from] io::Error),
     /// The hops that led to the URI, as the frontier has them.
-    #[error("the hops in the frontier of the crawl: {0}")]
+    #[error("cannot read the hops in the frontier of the crawl: {0}")]
     Hops(#[from] InvalidHop),
     /// No randomness for the ids of records.
     #[error(transparent)]
@@ -55,7 +57,7 @@ pub enum ProcessError {
 }
 
 impl ProcessError {
-    /// Whether the disk of this machine has no room: with room the fetch can be made again.
+    /// Returns whether the disk of this machine has no room: with room the fetch can be made again.
     pub fn is_no_space(&self) -> bool {
         let error = match self {
             Self::Capture(CaptureError::Storage(WriteError::Io(error))) | Self::Spool(error) => {
@@ -91,8 +93,8 @@ pub struct FetchedUri {
     /// The number of the connection, for the crawl log.
     pub connection: u32,
     /// The exchange.
-    pub fetched: Fetched,
-    /// When it ended.
+    pub fetched: FetchExchange,
+    /// The moment at which it ended.
     pub ended: Instant,
     /// The capture that the request was conditional on.
     pub condition: Option<EarlierCapture>,
@@ -100,13 +102,13 @@ pub struct FetchedUri {
     pub is_answerable: bool,
 }
 
-/// A URI that was worked up.
+/// A URI that was processed.
 #[derive(Debug)]
 pub struct ProcessedUri {
     /// The status of the try.
     pub status: FetchStatus,
     /// Whether it is tried again, and when.
-    pub after: AfterTry,
+    pub after: TryDecision,
     /// Whether another try would end as this one, because the host cannot be asked in any way that this crawl has.
     pub is_lasting: bool,
     /// Its records; none if it is tried again because it has failed.
@@ -114,18 +116,18 @@ pub struct ProcessedUri {
     /// Its lines in the crawl log; none if it is tried again because it has failed.
     pub lines: Vec<CrawlLogLine>,
     /// The URIs that it leads to and that belong to the crawl.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateUri>,
     /// A URI that counts as a seed from now on, because a seed leads to it by redirects.
     pub seed: Option<Url>,
     /// The content of a page that was fetched well.
-    pub content: Option<Content>,
-    /// How long the exchange took.
+    pub content: Option<ResponseContent>,
+    /// The duration of the exchange.
     pub duration: Duration,
-    /// When it ended.
+    /// The moment at which it ended.
     pub ended: Instant,
     /// The bytes of the response as it is recorded.
     pub bytes: u64,
-    /// Of robots.txt and its redirects: the answer.
+    /// The answer to the question for robots.txt, of such a fetch and its redirects.
     pub robots: Option<RobotsFile>,
 }
 
@@ -134,32 +136,32 @@ pub struct ProcessedUri {
 pub struct RobotsFile {
     /// The status of the response.
     pub status: u16,
-    /// As much of the file as is read.
+    /// The file, as much of it as is read.
     pub file: Vec<u8>,
-    /// Where the host says that it is, with a redirect.
+    /// The place to which the host redirects.
     pub location: Option<Url>,
 }
 
-/// Works up fetched URIs.
-pub struct Processor {
-    /// Which URIs belong to the crawl.
+/// A processor of fetched URIs.
+pub struct FetchProcessor {
+    /// The rules by which URIs belong to the crawl.
     pub scope: RwLock<Scope>,
-    /// How queues get their names.
-    pub queues: QueueNames,
+    /// The rule by which queues get their names.
+    pub queues: QueueNaming,
     /// The cost of a URI for its queue.
     pub costs: CostPolicy,
-    /// Which URIs of a queue come first.
+    /// The order of the URIs of a queue.
     pub first: UriOrder,
     /// Whether texts in scripts are taken for links.
     pub reads_scripts: bool,
     /// The hasher of the frontier.
     pub hasher: UriHasher,
-    /// When a try is repeated.
+    /// The rules by which a try is repeated.
     pub retry: RetryRules,
-    /// How much is read of a document for its links.
+    /// The limits of what is read of a document for its links.
     pub limits: ExtractionLimits,
     /// The means to make records.
-    pub scratch: Scratch,
+    pub scratch: RecordWriterPool,
     /// Randomness for the ids of records.
     pub chance: Chance,
     /// The captures of earlier jobs.
@@ -167,24 +169,45 @@ pub struct Processor {
     recent: Mutex<RecentKeys>,
 }
 
-impl std::fmt::Debug for Processor {
+impl std::fmt::Debug for FetchProcessor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Processor")
+        f.debug_struct("FetchProcessor")
             .field("retry", &self.retry)
             .finish_non_exhaustive()
     }
 }
 
-impl Processor {
-    /// A processor for an order. `scratch`: where large record groups go.
-    pub fn new(
-        order: &Order,
-        scope: Scope,
-        queues: QueueNames,
-        hasher: UriHasher,
-        scratch: PathBuf,
-        chance: Chance,
-    ) -> Self {
+/// The settings of a processor.
+#[derive(Debug)]
+pub struct FetchProcessorSettings<'a> {
+    /// The order of the crawl.
+    pub order: &'a CrawlOrder,
+    /// The rules by which URIs belong to the crawl.
+    pub scope: Scope,
+    /// The rule by which queues get their names.
+    pub queues: QueueNaming,
+    /// The hasher of the frontier.
+    pub hasher: UriHasher,
+    /// The directory for large groups of records.
+    pub scratch: PathBuf,
+    /// Randomness for the ids of records.
+    pub chance: Chance,
+    /// The captures of earlier jobs.
+    pub known: Option<Arc<KnownCaptures>>,
+}
+
+impl FetchProcessor {
+    /// Makes a processor that has found no link yet.
+    pub fn new(settings: FetchProcessorSettings<'_>) -> Self {
+        let FetchProcessorSettings {
+            order,
+            scope,
+            queues,
+            hasher,
+            scratch,
+            chance,
+            known,
+        } = settings;
         Self {
             scope: RwLock::new(scope),
             queues,
@@ -197,14 +220,14 @@ impl Processor {
                 max_links: order.extraction.max_links,
                 ..ExtractionLimits::default()
             },
-            scratch: Scratch::new(scratch, order.files.compress),
+            scratch: RecordWriterPool::new(scratch, order.files.compress),
             chance,
-            known: None,
+            known,
             recent: Mutex::default(),
         }
     }
 
-    /// Works up a fetched URI.
+    /// Processes a fetched URI.
     ///
     /// # Errors
     ///
@@ -221,9 +244,9 @@ impl Processor {
         // A login takes two requests, however few tries the order leaves.
         let is_answered = fetched.is_answerable && tries < self.retry.max_tries.max(2);
         let after = match purpose {
-            FetchPurpose::Page if is_answered => AfterTry::Deferred,
+            FetchPurpose::Page if is_answered => TryDecision::Deferred,
             FetchPurpose::Page => self.retry.after_try(status, tries, retry_after),
-            FetchPurpose::Robots | FetchPurpose::Login(_) => AfterTry::Finished(status),
+            FetchPurpose::Robots | FetchPurpose::Login(_) => TryDecision::Finished(status),
         };
         let mut processed = ProcessedUri {
             status,
@@ -240,9 +263,9 @@ impl Processor {
             robots: None,
         };
         let status = match after {
-            AfterTry::Finished(status) => status,
-            AfterTry::Deferred => status,
-            AfterTry::RetryAfter(_) => return Ok(processed),
+            TryDecision::Finished(status) => status,
+            TryDecision::Deferred => status,
+            TryDecision::RetryAfter(_) => return Ok(processed),
         };
         let hops: HopPath = fetched.uri.hops.parse()?;
         // A demand for a user is recorded, and leads nowhere.
@@ -275,12 +298,12 @@ impl Processor {
         Ok(processed)
     }
 
-    /// The place of a URI among those of its queue that are as urgent.
+    /// Returns the place of a URI among those of its queue that are as urgent.
     pub fn place(&self, uri: &str, via: Option<&str>, path: &HopPath) -> u8 {
         self.first.place(self.costs.cost(uri, via), path)
     }
 
-    /// Finds the links of a response, and keeps the begin of its text.
+    /// Finds the links of a response, and keeps the start of its text.
     fn extract(
         &self,
         fetched: &mut FetchedUri,
@@ -298,13 +321,13 @@ impl Processor {
         let body = Body::decoded(head, input, BodyLimits::default());
         let via = fetched.uri.via.as_ref();
         let via = via.and_then(|via| Url::parse(via).ok());
-        let document = Document {
+        let document = FetchedDocument {
             url: &fetched.url,
             head: Some(head),
             via: via.as_ref(),
             is_manifest: hops.last() == Some(Hop::Manifest),
         };
-        let mut kept = KeptBegin {
+        let mut kept = PrefixReader {
             source: body,
             begin: Vec::new(),
         };
@@ -325,7 +348,7 @@ impl Processor {
             record_id(self.chance.bytes()?),
             record_id(self.chance.bytes()?),
         ];
-        let capture = Capture {
+        let capture = CapturedExchange {
             uri: &fetched.uri.uri,
             began: exchange.began,
             address: exchange.address.ip(),
@@ -340,19 +363,19 @@ impl Processor {
     }
 }
 
-/// The name of the queue of a URI, given the seed that all began with.
-pub fn queue_name(names: &QueueNames, url: &Url, source: Option<&str>) -> String {
+/// Returns the name of the queue of a URI, given the seed that all began with.
+pub fn queue_name(names: &QueueNaming, url: &Url, source: Option<&str>) -> String {
     let seed = source.and_then(|source| Url::parse(source).ok());
     names.name(url, seed.as_ref().unwrap_or(url))
 }
 
-/// A reader that keeps the begin of what is read.
-struct KeptBegin<R> {
+/// A reader that keeps the start of what is read.
+struct PrefixReader<R> {
     source: R,
     begin: Vec<u8>,
 }
 
-impl<R: io::Read> io::Read for KeptBegin<R> {
+impl<R: io::Read> io::Read for PrefixReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.source.read(buffer)?;
         let room = MAX_BYTES.saturating_sub(self.begin.len()).min(count);
@@ -362,18 +385,18 @@ impl<R: io::Read> io::Read for KeptBegin<R> {
     }
 }
 
-/// The content of a page, by its words if it is a text.
+/// Returns the content of a page, by its words if it is a text.
 fn content(
     fetched: &FetchedUri,
     status: FetchStatus,
     hops: &HopPath,
     text: &[u8],
-) -> Option<Content> {
+) -> Option<ResponseContent> {
     if status.number() != 200 {
         return None;
     }
     if hops.last() == Some(Hop::Manifest) {
-        return Some(Content::Manifest);
+        return Some(ResponseContent::Manifest);
     }
     let response = &fetched.fetched.exchange.response;
     let media_type = response.head.as_ref();
@@ -383,8 +406,8 @@ fn content(
         essence.starts_with("text/") || essence.contains("xml") || essence.contains("json")
     });
     if is_text {
-        return Some(Content::Words(words(text)));
+        return Some(ResponseContent::Words(words(text)));
     }
     let digest = response.payload_digest.to_string();
-    Some(Content::Digest(words(digest.as_bytes())))
+    Some(ResponseContent::Digest(words(digest.as_bytes())))
 }

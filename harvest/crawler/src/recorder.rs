@@ -14,7 +14,7 @@ use archive_db::DbError;
 use archive_durable::{AppendFile, DiskError, directory};
 use archive_formats::crawl_log::CrawlLogLine;
 use harvest_policy::account::Quota;
-use harvest_policy::quarantine::{Content, Quarantine};
+use harvest_policy::quarantine::{Quarantine, ResponseContent};
 use harvest_policy::rejections::Rejections;
 use harvest_policy::traps::InvalidTrap;
 use harvest_policy::turns::Moment;
@@ -25,8 +25,8 @@ use crate::archive_files::{
 };
 use crate::capture::RecordGroup;
 use crate::frontier::{
-    Candidate, Changes, FoundFrontier, Frontier, FrontierSettings, Lease, NextUri, Outcome,
-    PrerequisiteRow, RecordedPlace,
+    CandidateUri, ExistingFrontier, Frontier, FrontierChanges, FrontierSettings, LeaseOutcome,
+    NextUri, PrerequisiteRow, RecordedPlace, UriLease,
 };
 
 mod damage;
@@ -41,14 +41,14 @@ const MOST_BYTES: usize = 8 << 20;
 /// The name of the crawl log.
 pub const CRAWL_LOG: &str = "crawl.log";
 
-/// Why a crawl cannot be recorded.
+/// The reason why a crawl cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderError {
     /// The frontier.
-    #[error("the frontier of the crawl: {0}")]
+    #[error("cannot use the frontier of the crawl: {0}")]
     Frontier(#[from] DbError),
     /// The archive files.
-    #[error("an archive file of the crawl: {0}")]
+    #[error("cannot record the crawl in an archive file: {0}")]
     ArchiveFile(#[from] ArchiveFileError),
     /// The crawl log, or a directory.
     #[error(transparent)]
@@ -62,19 +62,19 @@ pub enum RecorderError {
         what: String,
     },
     /// The rules by which URIs are rejected.
-    #[error("the rules by which URIs are rejected: {0}")]
+    #[error("cannot use the rules by which URIs are rejected: {0}")]
     Rejections(#[from] InvalidTrap),
 }
 
 /// The subject of a try.
 #[derive(Clone, Debug)]
-pub enum Subject {
+pub enum TrySubject {
     /// A URI of the frontier.
     Uri {
         /// The URI.
-        lease: Lease,
-        /// How its try ended for its queue.
-        outcome: Outcome,
+        lease: UriLease,
+        /// The outcome of its try for its queue.
+        outcome: LeaseOutcome,
     },
     /// A question to a host that goes before its URIs.
     Prerequisite {
@@ -89,23 +89,23 @@ pub enum Subject {
 #[derive(Debug)]
 pub struct FinishedTry {
     /// Its URI.
-    pub subject: Subject,
+    pub subject: TrySubject,
     /// Its records, if there was an exchange.
     pub records: Vec<RecordGroup>,
     /// Its lines in the crawl log; the time of each is that of writing.
     pub lines: Vec<CrawlLogLine>,
     /// The URIs that it led to.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateUri>,
     /// The content of a page, as far as it says whether its pattern makes more of itself.
-    pub content: Option<(Url, Content)>,
+    pub content: Option<(Url, ResponseContent)>,
 }
 
 /// The settings of a recorder.
 #[derive(Debug)]
 pub struct RecorderSettings {
-    /// Where the frontier lies.
+    /// The directory of the frontier.
     pub state: PathBuf,
-    /// Where the logs lie.
+    /// The directory of the logs.
     pub logs: PathBuf,
     /// The archive files.
     pub files: ArchiveFileSettings,
@@ -117,7 +117,7 @@ pub struct RecorderSettings {
 
 /// The files of a crawl, and its frontier.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct CrawlRecorder {
     frontier: Frontier,
     files: ArchiveFiles,
     log: AppendFile,
@@ -130,8 +130,8 @@ pub struct Recorder {
     clock: Clock,
 }
 
-impl Recorder {
-    /// Begins a crawl in its directories, or goes on with it. Gives the number of outcomes that were taken back, too.
+impl CrawlRecorder {
+    /// Begins a crawl in its directories, or resumes it. Returns the number of outcomes that were taken back, too.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Recorder {
         let is_whole = |from: &RecordedPlace, to: &RecordedPlace| {
             has_records(files, from, to) && has_lines(path, from.log_length, to.log_length)
         };
-        let accept = |found: &FoundFrontier| damage::check(found, &settings.state, path, files);
+        let accept = |found: &ExistingFrontier| damage::check(found, &settings.state, path, files);
         let (frontier, resume) =
             Frontier::open_accepted(&settings.state, &settings.frontier, accept, is_whole)?;
         let mut log = AppendFile::open(&log_path)?;
@@ -160,9 +160,9 @@ impl Recorder {
         let mut quarantine = settings.quarantine;
         for (is_held, pattern) in frontier.patterns()? {
             if is_held {
-                quarantine.hold(&pattern);
+                quarantine.hold_pattern(&pattern);
             } else {
-                quarantine.free(&pattern);
+                quarantine.free_pattern(&pattern);
             }
         }
         let mut rejections = Rejections::default();
@@ -189,17 +189,17 @@ impl Recorder {
         let current = self.files.place(self.log_length);
         if place.file != current.file {
             self.frontier.sync(&current)?;
-            self.frontier.flush()?;
+            self.frontier.sync_log()?;
         }
         Ok(())
     }
 
-    /// The frontier, for what is only read.
+    /// Returns the frontier, for what is only read.
     pub const fn frontier(&self) -> &Frontier {
         &self.frontier
     }
 
-    /// Hands out the next URI.
+    /// Leases the next URI.
     ///
     /// # Errors
     ///
@@ -208,12 +208,12 @@ impl Recorder {
         Ok(self.frontier.next(now)?)
     }
 
-    /// Gives the first URI of each queue that a quota has retired.
+    /// Returns the first URI of each queue that a quota has retired.
     ///
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
-    pub fn retired_heads(&mut self) -> Result<Vec<(Lease, Quota)>, RecorderError> {
+    pub fn retired_heads(&mut self) -> Result<Vec<(UriLease, Quota)>, RecorderError> {
         Ok(self.frontier.retired_heads()?)
     }
 
@@ -222,19 +222,19 @@ impl Recorder {
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
-    pub fn schedule(&mut self, candidates: Vec<Candidate>) -> Result<usize, RecorderError> {
-        let mut changes = self.frontier.changes();
+    pub fn schedule(&mut self, candidates: Vec<CandidateUri>) -> Result<usize, RecorderError> {
+        let mut changes = self.frontier.begin_changes();
         let new = self.add(&mut changes, candidates)?;
         self.frontier.commit(changes)?;
         self.is_synced = false;
         Ok(new.len())
     }
 
-    /// Adds URIs to their queues, or to those that are held back; gives the new ones.
+    /// Adds URIs to their queues, or to those that are held back; returns the new ones.
     fn add(
         &mut self,
-        changes: &mut Changes,
-        candidates: Vec<Candidate>,
+        changes: &mut FrontierChanges,
+        candidates: Vec<CandidateUri>,
     ) -> Result<Vec<Url>, DbError> {
         let mut new = Vec::new();
         for candidate in candidates {
@@ -244,7 +244,7 @@ impl Recorder {
             if self.rejections.covers(&url) {
                 continue;
             }
-            let is_new = match self.quarantine.holds(&url) {
+            let is_new = match self.quarantine.holding_pattern(&url) {
                 Some(pattern) => self.frontier.hold_back(changes, pattern, candidate)?,
                 None => self.frontier.schedule(changes, candidate)?,
             };
@@ -255,12 +255,12 @@ impl Recorder {
         Ok(new)
     }
 
-    /// The pattern under quarantine that holds a URI back.
-    pub fn holds(&self, url: &Url) -> Option<&str> {
-        self.quarantine.holds(url)
+    /// Returns the pattern under quarantine that holds a URI back.
+    pub fn holding_pattern(&self, url: &Url) -> Option<&str> {
+        self.quarantine.holding_pattern(url)
     }
 
-    /// Holds back a URI that was handed out and whose pattern is under quarantine.
+    /// Holds back a URI that was leased and whose pattern is under quarantine.
     ///
     /// # Errors
     ///
@@ -268,10 +268,10 @@ impl Recorder {
     pub fn hold_back(
         &mut self,
         pattern: &str,
-        lease: Lease,
-        outcome: Outcome,
+        lease: UriLease,
+        outcome: LeaseOutcome,
     ) -> Result<(), RecorderError> {
-        let mut changes = self.frontier.changes();
+        let mut changes = self.frontier.begin_changes();
         self.frontier
             .hold_back_lease(&mut changes, pattern, &lease)?;
         let place = self.files.place(self.log_length);
@@ -281,38 +281,38 @@ impl Recorder {
         Ok(())
     }
 
-    /// The patterns under quarantine, each with the number of its URIs that are held back.
+    /// Returns the patterns under quarantine, each with the number of its URIs that are held back.
     ///
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
     pub fn quarantined(&self) -> Result<Vec<(String, u64)>, RecorderError> {
-        let patterns = self.quarantine.held();
+        let patterns = self.quarantine.held_patterns();
         let counted = patterns.map(|pattern| {
-            let count = self.frontier.held_back(pattern)?;
+            let count = self.frontier.count_held_back(pattern)?;
             Ok((pattern.to_owned(), count))
         });
         counted.collect()
     }
 
-    /// Writes down a batch of tries. Gives the archive files that were closed meanwhile.
+    /// Writes down a batch of tries. Returns the archive files that were closed meanwhile.
     ///
     /// # Errors
     ///
-    /// [`RecorderError`]: the crawl has to end, and can be gone on with.
+    /// [`RecorderError`]: the crawl has to end, and can be resumed.
     pub fn record(&mut self, batch: Vec<FinishedTry>) -> Result<Vec<ClosedFile>, RecorderError> {
         let mut closed = Vec::new();
-        let mut changes = self.frontier.changes();
+        let mut changes = self.frontier.begin_changes();
         let mut lines = Vec::new();
         for finished in batch {
             if self.files.is_full() && !finished.records.is_empty() {
-                let full = std::mem::replace(&mut changes, self.frontier.changes());
+                let full = std::mem::replace(&mut changes, self.frontier.begin_changes());
                 self.commit(full, &mut lines)?;
                 closed.extend(self.close_file()?);
             }
             self.write(finished, &mut changes, &mut lines)?;
             if changes.size() > MOST_BYTES {
-                let large = std::mem::replace(&mut changes, self.frontier.changes());
+                let large = std::mem::replace(&mut changes, self.frontier.begin_changes());
                 self.commit(large, &mut lines)?;
             }
         }
@@ -323,7 +323,7 @@ impl Recorder {
     fn write(
         &mut self,
         finished: FinishedTry,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         lines: &mut Vec<u8>,
     ) -> Result<(), RecorderError> {
         let now = self.clock.now();
@@ -336,20 +336,20 @@ impl Recorder {
         }
         let place = self.files.place(self.log_length + length(lines));
         match finished.subject {
-            Subject::Uri { lease, outcome } => {
+            TrySubject::Uri { lease, outcome } => {
                 self.frontier.finish(changes, lease, outcome, place)?;
             }
-            Subject::Prerequisite { uri, answer } => {
+            TrySubject::Prerequisite { uri, answer } => {
                 if let Some(answer) = answer {
                     let key = self.frontier.hasher().key_of_text(&uri);
-                    self.frontier.see(changes, key)?;
-                    self.frontier.answer(changes, &uri, &answer, place)?;
+                    self.frontier.mark_seen(changes, key)?;
+                    self.frontier.put_answer(changes, &uri, &answer, place)?;
                 }
             }
         }
         let new = self.add(changes, finished.candidates)?;
         if let Some((url, content)) = finished.content
-            && let Some(pattern) = self.quarantine.fetched(&url, content, &new)
+            && let Some(pattern) = self.quarantine.note_response(&url, content, &new)
         {
             self.frontier.put_pattern(changes, pattern, true)?;
             self.newly_held.push(pattern.to_owned());
@@ -357,7 +357,11 @@ impl Recorder {
         Ok(())
     }
 
-    fn commit(&mut self, changes: Changes, lines: &mut Vec<u8>) -> Result<(), RecorderError> {
+    fn commit(
+        &mut self,
+        changes: FrontierChanges,
+        lines: &mut Vec<u8>,
+    ) -> Result<(), RecorderError> {
         self.log.append(lines)?;
         self.log_length += length(lines);
         lines.clear();
@@ -390,11 +394,12 @@ impl Recorder {
     pub fn close_file(&mut self) -> Result<Option<ClosedFile>, RecorderError> {
         self.sync()?;
         // Nothing may be taken back any more of a file that has its final name.
-        self.frontier.flush()?;
+        self.frontier.sync_log()?;
         let closed = self.files.close(self.clock.now())?;
-        self.frontier.settle(&self.files.place(self.log_length))?;
+        self.frontier
+            .confirm_durable(&self.files.place(self.log_length))?;
         // The file may be stored and deleted from now on: a frontier that still names it would pass for damaged.
-        self.frontier.flush()?;
+        self.frontier.sync_log()?;
         Ok(closed)
     }
 }
@@ -403,7 +408,7 @@ fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
-/// Whether a log has whole lines between two lengths.
+/// Returns whether a log has whole lines between two lengths.
 fn has_lines(path: &Path, from: u64, to: u64) -> bool {
     if from == to {
         return true;

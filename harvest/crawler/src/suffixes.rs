@@ -5,13 +5,13 @@
 use std::path::PathBuf;
 
 use archive_durable::{DiskError, read_small};
-use harvest_model::Order;
+use harvest_model::CrawlOrder;
 use harvest_policy::suffixes::{InvalidSuffixList, SuffixList};
 
 /// The longest list that is read, in bytes: Mozilla's has a third of a megabyte.
 const MAX_LIST: u64 = 16 << 20;
 
-/// Why a list of public suffixes cannot be used.
+/// The reason why a list of public suffixes cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SuffixListError {
     /// It is not there.
@@ -37,7 +37,7 @@ pub enum SuffixListError {
 /// # Errors
 ///
 /// [`SuffixListError`] if the file cannot be read, or is no such list.
-pub fn suffix_list(order: &Order) -> Result<SuffixList, SuffixListError> {
+pub fn suffix_list(order: &CrawlOrder) -> Result<SuffixList, SuffixListError> {
     let Some(path) = &order.queues.public_suffixes else {
         return Ok(SuffixList::default());
     };

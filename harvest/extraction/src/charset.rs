@@ -10,11 +10,11 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use url::{Host, Url};
 
-use crate::kind::Kind;
+use crate::kind::DocumentKind;
 use crate::source::read_buffered;
-use crate::{Document, annotation};
+use crate::{FetchedDocument, annotation};
 
-/// How far into a document its own declaration may stand (HTML Standard, "prescan a byte stream").
+/// The bytes of a document within which its own declaration may stand (HTML Standard, "prescan a byte stream").
 const PRESCAN: usize = 1024;
 
 /// The size of a piece of decoded text.
@@ -22,25 +22,29 @@ const PIECE: usize = 32 << 10;
 
 /// The charset of a document, and what the crawl log says of it.
 #[derive(Debug)]
-pub(crate) struct Charset {
+pub(crate) struct DocumentCharset {
     pub(crate) encoding: &'static Encoding,
     pub(crate) annotations: Vec<String>,
 }
 
-impl Charset {
-    pub(crate) fn of(document: &Document<'_>, kind: Kind, start: &[u8]) -> Self {
+impl DocumentCharset {
+    pub(crate) fn detect(document: &FetchedDocument<'_>, kind: DocumentKind, start: &[u8]) -> Self {
         let mut annotations = Vec::new();
         let head = document.field("content-type").and_then(MediaType::read);
         let label = head.and_then(|media| media.charset);
-        let head = label.as_deref().and_then(named);
+        let head = label.as_deref().and_then(encoding_for_label);
         if let (Some(label), None) = (&label, head) {
             annotations.push(annotation("unsatisfiableCharsetInHeader", label.as_bytes()));
         }
         let place = match kind {
-            Kind::Html => "HTML",
-            Kind::Css => "CSS",
-            Kind::Xml => "XML",
-            Kind::Script | Kind::Json | Kind::UrlList | Kind::Pdf | Kind::Other => "",
+            DocumentKind::Html => "HTML",
+            DocumentKind::Css => "CSS",
+            DocumentKind::Xml => "XML",
+            DocumentKind::Script
+            | DocumentKind::Json
+            | DocumentKind::UrlList
+            | DocumentKind::Pdf
+            | DocumentKind::Other => "",
         };
         let start_text = String::from_utf8_lossy(start.get(..PRESCAN).unwrap_or(start));
         let label = declared_label(kind, &start_text);
@@ -75,27 +79,31 @@ impl Charset {
     }
 }
 
-/// The encoding of a label; of those that are dangerous to decode, none.
-fn named(label: &str) -> Option<&'static Encoding> {
+/// Returns the encoding of a label; of those that are dangerous to decode, none.
+fn encoding_for_label(label: &str) -> Option<&'static Encoding> {
     Encoding::for_label_no_replacement(label.trim().as_bytes())
 }
 
-/// The label of the charset that a document says it is in.
-fn declared_label(kind: Kind, start: &str) -> Option<&str> {
+/// Returns the label of the charset that a document says it is in.
+fn declared_label(kind: DocumentKind, start: &str) -> Option<&str> {
     match kind {
-        Kind::Css => {
+        DocumentKind::Css => {
             let rest = start.strip_prefix("@charset \"")?;
             rest.split_once("\";").map(|(label, _)| label)
         }
-        Kind::Html => xml_label(start).or_else(|| meta_label(start)),
-        Kind::Xml => xml_label(start),
-        Kind::Script | Kind::Json | Kind::UrlList | Kind::Pdf | Kind::Other => None,
+        DocumentKind::Html => xml_label(start).or_else(|| meta_label(start)),
+        DocumentKind::Xml => xml_label(start),
+        DocumentKind::Script
+        | DocumentKind::Json
+        | DocumentKind::UrlList
+        | DocumentKind::Pdf
+        | DocumentKind::Other => None,
     }
 }
 
-/// The encoding of a label within a document. One whose label can be read in ASCII is not in UTF-16.
+/// Returns the encoding of a label within a document. One whose label can be read in ASCII is not in UTF-16.
 fn own_encoding(label: &str) -> Option<&'static Encoding> {
-    let found = named(label)?;
+    let found = encoding_for_label(label)?;
     Some(if found == UTF_16BE || found == UTF_16LE {
         UTF_8
     } else if found == X_USER_DEFINED {
@@ -105,7 +113,7 @@ fn own_encoding(label: &str) -> Option<&'static Encoding> {
     })
 }
 
-/// The label in `<?xml version="1.0" encoding="…"?>`.
+/// Returns the label in `<?xml version="1.0" encoding="…"?>`.
 fn xml_label(start: &str) -> Option<&str> {
     let (declaration, _) = start.trim_start().strip_prefix("<?xml")?.split_once("?>")?;
     let (_, value) = declaration.split_once("encoding")?;
@@ -114,7 +122,7 @@ fn xml_label(start: &str) -> Option<&str> {
     value.get(1..)?.split(quote).next()
 }
 
-/// The label of the first `meta` element that has one, outside of comments.
+/// Returns the label of the first `meta` element that has one, outside of comments.
 fn meta_label(start: &str) -> Option<&str> {
     let mut rest = start;
     loop {
@@ -136,7 +144,7 @@ fn meta_label(start: &str) -> Option<&str> {
     }
 }
 
-/// The label behind `charset=` in a tag.
+/// Returns the label behind `charset=` in a tag.
 fn charset_in(tag: &str) -> Option<&str> {
     const NAME: &str = "charset";
     let at = tag
@@ -150,7 +158,7 @@ fn charset_in(tag: &str) -> Option<&str> {
     value.split(is_end).next().filter(|label| !label.is_empty())
 }
 
-/// The charset that fits the bytes: UTF-8 if they can be that, or else what a detector makes of them and of the country.
+/// Returns the charset that fits the bytes: UTF-8 if they can be that, or else what a detector makes of them and of the country.
 fn guess(url: &Url, start: &[u8]) -> &'static Encoding {
     match str::from_utf8(start) {
         Ok(_) => return UTF_8,
@@ -172,8 +180,8 @@ fn guess(url: &Url, start: &[u8]) -> &'static Encoding {
     )
 }
 
-/// Reads bytes of a charset as UTF-8, without their byte order mark. What cannot be decoded is read as U+FFFD.
-pub(crate) struct Decoded<R> {
+/// A reader of the bytes of a charset as UTF-8, without their byte order mark. What cannot be decoded is read as U+FFFD.
+pub(crate) struct Utf8Reader<R> {
     inner: R,
     decoder: Decoder,
     text: Box<[u8]>,
@@ -183,7 +191,7 @@ pub(crate) struct Decoded<R> {
     is_done: bool,
 }
 
-impl<R: BufRead> Decoded<R> {
+impl<R: BufRead> Utf8Reader<R> {
     pub(crate) fn new(inner: R, encoding: &'static Encoding) -> Self {
         Self {
             inner,
@@ -196,13 +204,13 @@ impl<R: BufRead> Decoded<R> {
     }
 }
 
-impl<R: BufRead> Read for Decoded<R> {
+impl<R: BufRead> Read for Utf8Reader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         read_buffered(self, out)
     }
 }
 
-impl<R: BufRead> BufRead for Decoded<R> {
+impl<R: BufRead> BufRead for Utf8Reader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         while self.from == self.to && !self.is_done {
             let bytes = self.inner.fill_buf()?;

@@ -8,9 +8,9 @@ use crate::outlinks::{MAX_REFERENCE, Outlinks};
 
 /// Adds the links of a style sheet, or of a `style` attribute. A URL without an end is left out: its text may be cut.
 pub(crate) fn links(text: &str, outlinks: &mut Outlinks<'_>) {
-    let mut scanner = Scanner {
+    let mut scanner = CssScanner {
         rest: text,
-        rule: Rule::Other,
+        rule: CssRule::Other,
         depth: 0,
         image_set: None,
     };
@@ -21,7 +21,7 @@ pub(crate) fn links(text: &str, outlinks: &mut Outlinks<'_>) {
 
 /// The rule that a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
+enum CssRule {
     /// Its string is a URL.
     Import,
     /// Its URL is a name, and nothing is there.
@@ -29,9 +29,9 @@ enum Rule {
     Other,
 }
 
-impl Rule {
-    /// The rule that begins behind an `@`.
-    fn beginning(text: &str) -> Self {
+impl CssRule {
+    /// Returns the rule that begins behind an `@`.
+    fn at_rule(text: &str) -> Self {
         let is = |name: &str| starts_with(text, name);
         if is("import") {
             Self::Import
@@ -43,16 +43,16 @@ impl Rule {
     }
 }
 
-struct Scanner<'a> {
+struct CssScanner<'a> {
     rest: &'a str,
-    rule: Rule,
+    rule: CssRule,
     depth: usize,
     /// The depth of the parentheses of an `image-set`, where strings are URLs.
     image_set: Option<usize>,
 }
 
-impl<'a> Scanner<'a> {
-    /// Goes on to the next token of interest: its URL, still with its escapes, or an empty text. `None` at the end.
+impl<'a> CssScanner<'a> {
+    /// Moves on to the next token of interest, and returns its URL, still with its escapes, or an empty text. `None` at the end.
     fn next_reference(&mut self) -> Option<&'a str> {
         let stops = |byte: u8| {
             matches!(
@@ -77,15 +77,15 @@ impl<'a> Scanner<'a> {
                 self.rest = rest.as_str();
             }
             b'"' | b'\'' => {
-                let is_url = self.rule == Rule::Import || self.image_set == Some(self.depth);
+                let is_url = self.rule == CssRule::Import || self.image_set == Some(self.depth);
                 let string = self.string(byte)?;
-                self.rule = Rule::Other;
+                self.rule = CssRule::Other;
                 return Some(if is_url { string } else { "" });
             }
             b'(' if ends_with_name(before, "url") => {
                 let url = self.url()?;
-                let is_name = self.rule == Rule::Namespace;
-                self.rule = Rule::Other;
+                let is_name = self.rule == CssRule::Namespace;
+                self.rule = CssRule::Other;
                 return Some(if is_name { "" } else { url });
             }
             b'(' => {
@@ -98,9 +98,9 @@ impl<'a> Scanner<'a> {
                 self.image_set = self.image_set.filter(|depth| *depth != self.depth);
                 self.depth = self.depth.saturating_sub(1);
             }
-            b'@' => self.rule = Rule::beginning(self.rest),
+            b'@' => self.rule = CssRule::at_rule(self.rest),
             _ => {
-                self.rule = Rule::Other;
+                self.rule = CssRule::Other;
                 self.depth = 0;
                 self.image_set = None;
             }
@@ -108,7 +108,7 @@ impl<'a> Scanner<'a> {
         Some("")
     }
 
-    /// The string that ends with this quote; empty if a line ends it, `None` if nothing does.
+    /// Returns the string that ends with this quote; empty if a line ends it, `None` if nothing does.
     fn string(&mut self, quote: u8) -> Option<&'a str> {
         let text = self.rest;
         let mut is_escaped = false;
@@ -130,14 +130,14 @@ impl<'a> Scanner<'a> {
         None
     }
 
-    /// The URL behind `url(`, with quotation marks or without; empty if it is bad, `None` if nothing ends it.
+    /// Returns the URL behind `url(`, with quotation marks or without; empty if it is bad, `None` if nothing ends it.
     fn url(&mut self) -> Option<&'a str> {
         self.rest = self.rest.trim_ascii_start();
         let url = if let quote @ (b'"' | b'\'') = self.rest.as_bytes().first()? {
             self.rest = self.rest.get(1..)?;
             self.string(*quote)?
         } else {
-            let end = unescaped(self.rest, |byte| byte == b')')?;
+            let end = find_unescaped(self.rest, |byte| byte == b')')?;
             let (url, rest) = self.rest.split_at(end);
             self.rest = rest;
             let url = url.trim_ascii_end();
@@ -149,8 +149,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Where the first byte stands that is wanted and not escaped.
-fn unescaped(text: &str, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
+/// Returns the place of the first byte that is wanted and not escaped.
+fn find_unescaped(text: &str, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|byte| {
         let is_found = !is_escaped && is_wanted(byte);
@@ -159,8 +159,8 @@ fn unescaped(text: &str, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     })
 }
 
-/// Whether a URL without quotation marks has a character in it that it must not have. The blank that ends the digits of an
-/// escape may be there.
+/// Returns whether a URL without quotation marks has a character in it that it must not have. The blank that ends the digits of
+/// an escape may be there.
 fn is_bad(url: &str) -> bool {
     let mut rest = url;
     while let Some((before, behind)) = rest.split_once('\\') {
@@ -182,7 +182,7 @@ fn starts_with(text: &str, name: &str) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(name))
 }
 
-/// Whether a text ends with the name of a function, in any case; a vendor's prefix may stand before it.
+/// Returns whether a text ends with the name of a function, in any case; a vendor's prefix may stand before it.
 fn ends_with_name(text: &str, name: &str) -> bool {
     let Some(start) = text.len().checked_sub(name.len()) else {
         return false;
@@ -194,7 +194,7 @@ fn ends_with_name(text: &str, name: &str) -> bool {
     is_it && before.is_none_or(|c| !c.is_alphanumeric() && c != '_')
 }
 
-/// The character that is escaped at the begin of a text, if one is, and what follows it.
+/// Returns the character that is escaped at the start of a text, if one is, and what follows it.
 fn unescape_one(text: &str) -> (Option<char>, &str) {
     let digits = text.bytes().take(6).take_while(u8::is_ascii_hexdigit);
     let (number, next) = text.split_at(digits.count());
@@ -213,7 +213,7 @@ fn unescape_one(text: &str) -> (Option<char>, &str) {
     }
 }
 
-/// The text without its escapes: `\` with up to six hexadecimal digits, with a line end, or with any character.
+/// Returns the text without its escapes: `\` with up to six hexadecimal digits, with a line end, or with any character.
 fn unescape(text: &str) -> Cow<'_, str> {
     if text.len() > MAX_REFERENCE || !text.contains('\\') {
         return Cow::Borrowed(text);

@@ -23,8 +23,8 @@ const BARE: [&str; 106] = [
     "yacute", "yen", "yuml",
 ];
 
-/// The value with its references replaced, as they are read in attributes: one without a semicolon is left where a letter, a
-/// digit or `=` follows, so that `?a=1&copy=2` stays what it is.
+/// Returns the value with its references replaced, as they are read in attributes: one without a semicolon is left where a
+/// letter, a digit or `=` follows, so that `?a=1&copy=2` stays what it is.
 pub(crate) fn decode(value: &str) -> Cow<'_, str> {
     let Some(first) = value.find('&') else {
         return Cow::Borrowed(value);
@@ -56,7 +56,7 @@ pub(crate) fn decode(value: &str) -> Cow<'_, str> {
     Cow::Owned(decoded)
 }
 
-/// The characters of a reference, which is named without `&` and `;`.
+/// Returns the characters of a reference, which is named without `&` and `;`.
 pub(crate) fn resolve(name: &str) -> Option<Cow<'static, str>> {
     let Some(number) = name.strip_prefix('#') else {
         return (name.len() <= MAX_NAME)

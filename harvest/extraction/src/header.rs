@@ -33,7 +33,7 @@ pub(crate) fn links(head: &Head, outlinks: &mut Outlinks<'_>) {
     }
 }
 
-/// The text of a value: UTF-8, or else the Latin letters that old servers send.
+/// Returns the text of a value: UTF-8, or else the Latin letters that old servers send.
 fn text(value: &[u8]) -> Cow<'_, str> {
     match str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),
@@ -41,7 +41,7 @@ fn text(value: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// The targets of a `Link` field with their relations: `<x>; rel="a b", <y>`.
+/// Returns the targets of a `Link` field with their relations: `<x>; rel="a b", <y>`.
 fn web_links(value: &str) -> impl Iterator<Item = (&str, String)> {
     let mut rest = value;
     std::iter::from_fn(move || {
@@ -53,7 +53,7 @@ fn web_links(value: &str) -> impl Iterator<Item = (&str, String)> {
     })
 }
 
-/// Where the comma stands that ends the parameters, or the end: commas in quotation marks do not.
+/// Returns the place of the comma that ends the parameters, or of the end: commas in quotation marks do not.
 fn end_of_parameters(text: &str) -> usize {
     let (mut is_quoted, mut is_escaped) = (false, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -68,7 +68,7 @@ fn end_of_parameters(text: &str) -> usize {
     text.len()
 }
 
-/// The relations of a link; of several `rel` parameters, the first (RFC 8288 §3.3).
+/// Returns the relations of a link; of several `rel` parameters, the first (RFC 8288 §3.3).
 fn relation(parameters: &str) -> String {
     let mut named = parameters.split(';').filter_map(|it| it.split_once('='));
     let rel = named.find(|(name, _)| name.trim().eq_ignore_ascii_case("rel"));

@@ -14,10 +14,10 @@ use lol_html::html_content::Element;
 use lol_html::{ElementContentHandlers, HtmlRewriter, MemorySettings, Selector, Settings};
 
 use crate::outlinks::Outlinks;
-use crate::source::Ending;
+use crate::source::ReadEnd;
 use crate::speculation::{looks_like_url, may_be_reference};
 use crate::{css, entities, references, script};
-use roles::{Form, Role};
+use roles::{AttributeRole, ValueForm};
 
 /// The elements whose text is a script, a style sheet, or a page for browsers without scripts or frames.
 const RAW: &str = "script, style, noscript, noframes, noembed";
@@ -27,13 +27,13 @@ pub(crate) fn links(
     input: &mut impl BufRead,
     outlinks: &mut Outlinks<'_>,
     memory: usize,
-) -> Result<(), Ending> {
-    Page::new(outlinks, memory, false).read(input)
+) -> Result<(), ReadEnd> {
+    PageParser::new(outlinks, memory, false).read(input)
 }
 
 /// Adds the links of a piece of a page. A page within it is not read, which bounds the depth.
 pub(crate) fn fragment_links(text: &str, outlinks: &mut Outlinks<'_>, memory: usize) {
-    match Page::new(outlinks, memory, true).read(&mut text.as_bytes()) {
+    match PageParser::new(outlinks, memory, true).read(&mut text.as_bytes()) {
         // The document around it goes on.
         Ok(()) | Err(_) => {}
     }
@@ -41,7 +41,7 @@ pub(crate) fn fragment_links(text: &str, outlinks: &mut Outlinks<'_>, memory: us
 
 /// The text of an element that is no text of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RawText {
+enum RawTextKind {
     /// A script, or JSON.
     Script,
     Style,
@@ -49,17 +49,17 @@ enum RawText {
 }
 
 /// A page as it is read.
-struct Page<'p, 'd> {
+struct PageParser<'p, 'd> {
     outlinks: &'p mut Outlinks<'d>,
     memory: usize,
     is_fragment: bool,
     has_base: bool,
-    raw: Option<RawText>,
+    raw: Option<RawTextKind>,
     text: String,
     is_over: bool,
 }
 
-impl<'p, 'd> Page<'p, 'd> {
+impl<'p, 'd> PageParser<'p, 'd> {
     const fn new(outlinks: &'p mut Outlinks<'d>, memory: usize, is_fragment: bool) -> Self {
         Self {
             outlinks,
@@ -73,20 +73,20 @@ impl<'p, 'd> Page<'p, 'd> {
         }
     }
 
-    fn read(mut self, input: &mut dyn BufRead) -> Result<(), Ending> {
+    fn read(mut self, input: &mut dyn BufRead) -> Result<(), ReadEnd> {
         let result = self.parse(input);
         self.finish_text();
         if self.is_over {
-            Err(Ending::Memory)
+            Err(ReadEnd::Memory)
         } else {
             result
         }
     }
 
     /// Reads the tags and texts of a page up to its end, or to where memory ends.
-    fn parse(&mut self, input: &mut dyn BufRead) -> Result<(), Ending> {
+    fn parse(&mut self, input: &mut dyn BufRead) -> Result<(), ReadEnd> {
         let (Ok(any), Ok(raw)) = ("*".parse::<Selector>(), RAW.parse::<Selector>()) else {
-            return Err(Ending::Syntax);
+            return Err(ReadEnd::Syntax);
         };
         let memory = MemorySettings::new().with_max_allowed_memory_usage(self.memory.max(4096));
         let page = RefCell::new(&mut *self);
@@ -113,9 +113,9 @@ impl<'p, 'd> Page<'p, 'd> {
             let length = match input.fill_buf() {
                 Ok(bytes @ [_, ..]) => match rewriter.write(bytes) {
                     Ok(()) => bytes.len(),
-                    Err(_) => return Err(Ending::Memory),
+                    Err(_) => return Err(ReadEnd::Memory),
                 },
-                Ok([]) | Err(_) => return rewriter.end().map_err(|_error| Ending::Memory),
+                Ok([]) | Err(_) => return rewriter.end().map_err(|_error| ReadEnd::Memory),
             };
             input.consume(length);
         }
@@ -154,17 +154,17 @@ impl<'p, 'd> Page<'p, 'd> {
             }
             "script" => {
                 let media = value(element, "type").unwrap_or_default();
-                self.raw = is_script(&media).then_some(RawText::Script);
+                self.raw = is_script(&media).then_some(RawTextKind::Script);
             }
-            "style" => self.raw = Some(RawText::Style),
+            "style" => self.raw = Some(RawTextKind::Style),
             "noscript" | "noframes" | "noembed" => {
-                self.raw = Some(RawText::Html).filter(|_| !self.is_fragment);
+                self.raw = Some(RawTextKind::Html).filter(|_| !self.is_fragment);
             }
             _ => {}
         }
         for attribute in element.attributes() {
             let key = attribute.name();
-            if let Some(role) = roles::of(&name, &key) {
+            if let Some(role) = roles::role_of(&name, &key) {
                 let value = attribute.value();
                 self.attribute(role, &entities::decode(&value));
             } else if roles::is_handler(&key) {
@@ -180,36 +180,36 @@ impl<'p, 'd> Page<'p, 'd> {
         }
     }
 
-    fn attribute(&mut self, role: Role, value: &str) {
-        let Role { context, form } = role;
+    fn attribute(&mut self, role: AttributeRole, value: &str) {
+        let AttributeRole { context, form } = role;
         match form {
-            Form::Reference(hop) => match code_of(value) {
+            ValueForm::Reference(hop) => match javascript_code(value) {
                 Some(code) => script::links(code, self.outlinks),
                 None => self.outlinks.add(value, hop, context),
             },
-            Form::References(hop) => {
+            ValueForm::References(hop) => {
                 for reference in value.split_ascii_whitespace() {
                     self.outlinks.add(reference, hop, context);
                 }
             }
-            Form::Candidates => {
+            ValueForm::Candidates => {
                 for reference in references::candidates(value) {
                     self.outlinks.add(reference, Hop::Embed, context);
                 }
             }
-            Form::Lazy => {
+            ValueForm::Lazy => {
                 if may_be_reference(value) {
                     self.outlinks.add(value, Hop::Embed, context);
                 }
             }
-            Form::Guess => {
+            ValueForm::Guess => {
                 let value = value.trim();
                 if looks_like_url(value) {
                     self.outlinks.add(value, Hop::Speculative, context);
                 }
             }
-            Form::Style => css::links(value, self.outlinks),
-            Form::Html => {
+            ValueForm::Style => css::links(value, self.outlinks),
+            ValueForm::Html => {
                 if !self.is_fragment {
                     fragment_links(value, self.outlinks, self.memory);
                 }
@@ -272,15 +272,15 @@ impl<'p, 'd> Page<'p, 'd> {
     fn finish_text(&mut self) {
         let text = std::mem::take(&mut self.text);
         match self.raw.take() {
-            Some(RawText::Script) => script::links(&text, self.outlinks),
-            Some(RawText::Style) => css::links(&text, self.outlinks),
-            Some(RawText::Html) => fragment_links(&text, self.outlinks, self.memory),
+            Some(RawTextKind::Script) => script::links(&text, self.outlinks),
+            Some(RawTextKind::Style) => css::links(&text, self.outlinks),
+            Some(RawTextKind::Html) => fragment_links(&text, self.outlinks, self.memory),
             None => {}
         }
     }
 }
 
-/// The value of an attribute with its character references replaced.
+/// Returns the value of an attribute with its character references replaced.
 fn value(element: &Element<'_, '_>, name: &str) -> Option<String> {
     let value = element.get_attribute(name)?;
     Some(match entities::decode(&value) {
@@ -289,8 +289,8 @@ fn value(element: &Element<'_, '_>, name: &str) -> Option<String> {
     })
 }
 
-/// The script of a `javascript:` URL.
-fn code_of(reference: &str) -> Option<&str> {
+/// Returns the script of a `javascript:` URL.
+fn javascript_code(reference: &str) -> Option<&str> {
     const SCHEME: &str = "javascript:";
     let reference = reference.trim_start();
     let start = reference.get(..SCHEME.len())?;
@@ -299,7 +299,7 @@ fn code_of(reference: &str) -> Option<&str> {
         .then(|| reference.get(SCHEME.len()..))?
 }
 
-/// Whether the text of a `script` element of a type is a script or JSON; templates are neither.
+/// Returns whether the text of a `script` element of a type is a script or JSON; templates are neither.
 fn is_script(media: &str) -> bool {
     let media = media.split(';').next().unwrap_or_default().trim();
     let media = media.to_ascii_lowercase();

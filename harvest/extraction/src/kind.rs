@@ -3,11 +3,11 @@
 use archive_formats::http::MediaType;
 use url::Url;
 
-use crate::Document;
+use crate::FetchedDocument;
 
-/// How a document is read for its links.
+/// The kind of a document: it decides how the document is read for its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DocumentKind {
     Html,
     Css,
     Script,
@@ -20,12 +20,12 @@ pub(crate) enum Kind {
     Other,
 }
 
-impl Kind {
-    /// The kind of a document that begins with these bytes.
+impl DocumentKind {
+    /// Returns the kind of a document that begins with these bytes.
     ///
     /// Servers send feeds as HTML and pages as plain text, so the bytes decide where they are plain; but a script or a style
     /// sheet is what the server says, or else its name.
-    pub(crate) fn of(document: &Document<'_>, start: &[u8]) -> Self {
+    pub(crate) fn detect(document: &FetchedDocument<'_>, start: &[u8]) -> Self {
         let media = document.field("content-type").and_then(MediaType::read);
         let named = media.and_then(|media| Self::from_essence(&media.essence));
         let begins = Self::from_start(start);
@@ -37,12 +37,12 @@ impl Kind {
         }
     }
 
-    /// Whether it has characters.
+    /// Returns whether it has characters.
     pub(crate) const fn is_text(self) -> bool {
         !matches!(self, Self::Pdf | Self::Other)
     }
 
-    /// The kind of a media type; `None` of one that servers send for anything.
+    /// Returns the kind of a media type; `None` of one that servers send for anything.
     fn from_essence(essence: &str) -> Option<Self> {
         let (class, name) = essence.split_once('/')?;
         Some(match (class, name) {
@@ -62,7 +62,7 @@ impl Kind {
         })
     }
 
-    /// The kind of a document that shows by its first bytes what it is.
+    /// Returns the kind of a document that shows by its first bytes what it is.
     fn from_start(start: &[u8]) -> Option<Self> {
         // The tags by which a page is known (MIME Sniffing Standard §7.1), and `frameset`.
         const PAGES: [&[u8]; 16] = [
@@ -129,13 +129,14 @@ impl Kind {
     }
 }
 
-/// Whether a document is gzip that a sitemap is in: its bytes are gzip, and it was reached as a sitemap or is named like one.
-pub(crate) fn is_packed_sitemap(document: &Document<'_>, start: &[u8]) -> bool {
+/// Returns whether a document is gzip that a sitemap is in: its bytes are gzip, and it was reached as a sitemap or is named like
+/// one.
+pub(crate) fn is_packed_sitemap(document: &FetchedDocument<'_>, start: &[u8]) -> bool {
     start.starts_with(&[0x1f, 0x8b])
         && (document.is_manifest || document.url.path().ends_with(".xml.gz"))
 }
 
-/// Whether this is the name, in any case, and ends there.
+/// Returns whether this is the name, in any case, and ends there.
 fn is_named(markup: &[u8], name: &[u8]) -> bool {
     let behind = markup.get(name.len());
     markup

@@ -5,17 +5,21 @@
 //! URLs, PDF, and the head of the response. Knows no socket, no file and no clock, and does not decide what is fetched: the
 //! scope judges the links later.
 //!
+//! The rooms, in reading order: `kind` says what a document is and `charset` how its text is encoded; `source` bounds what is
+//! read; `header`, `html`, `css`, `script`, `xml`, `url_list` and `pdf` find references in one kind each, with `references`,
+//! `entities` and `speculation`; `outlinks` makes links of them.
+//!
 //! All bytes are hostile. Reading ends where memory or bytes run out; it takes time linear in what is read, and what was
 //! found before the end stays.
 //!
 //! ```
-//! use harvest_extraction::{Document, Limits, extract};
+//! use harvest_extraction::{FetchedDocument, ExtractionLimits, extract};
 //! use url::Url;
 //!
 //! let url = Url::parse("http://a.dk/news/")?;
 //! let page = b"<html><body><img src=logo.png><a href='/x?a=1&amp;b=2#top'>next</a>";
-//! let document = Document::new(&url);
-//! let extraction = extract(&document, &page[..], &Limits::default());
+//! let document = FetchedDocument::new(&url);
+//! let extraction = extract(&document, &page[..], &ExtractionLimits::default());
 //! let links = extraction.links.iter().map(|link| (link.hop.letter(), link.url.as_str(), link.context));
 //! assert!(links.eq([
 //!     ('E', "http://a.dk/news/logo.png", "img/@src"),
@@ -49,14 +53,14 @@ use url::Url;
 
 pub use outlinks::as_link;
 
-use charset::{Charset, Decoded};
-use kind::Kind;
+use charset::{DocumentCharset, Utf8Reader};
+use kind::DocumentKind;
 use outlinks::Outlinks;
-use source::{Ending, Source};
+use source::{BoundedReader, ReadEnd};
 
 /// A document that was fetched.
 #[derive(Clone, Copy, Debug)]
-pub struct Document<'a> {
+pub struct FetchedDocument<'a> {
     /// Its own URL: links are relative to it, unless the document says otherwise.
     pub url: &'a Url,
     /// The head of the response, if there was one.
@@ -67,8 +71,8 @@ pub struct Document<'a> {
     pub is_manifest: bool,
 }
 
-impl<'a> Document<'a> {
-    /// The document at a URL of which nothing else is known.
+impl<'a> FetchedDocument<'a> {
+    /// Returns the document at a URL of which nothing else is known.
     pub const fn new(url: &'a Url) -> Self {
         Self {
             url,
@@ -78,15 +82,15 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The value of a header field, where it is text.
+    /// Returns the value of a header field, where it is text.
     fn field(&self, name: &'static str) -> Option<&'a [u8]> {
         self.head?.all(name).next()
     }
 }
 
-/// How much of a document is read, and how much is kept.
+/// The limits of what is read of a document, and of what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ExtractionLimits {
     /// The most links of one document (Heritrix' `maxOutlinks`). The others are counted.
     pub max_links: usize,
     /// The most links of one sitemap, instead: the protocol allows this many (sitemaps.org, "Sitemap file").
@@ -97,8 +101,8 @@ pub struct Limits {
     pub memory: usize,
 }
 
-impl Default for Limits {
-    /// 6000 links, 50 000 of a sitemap, 64 MiB, 8 MiB at once.
+impl Default for ExtractionLimits {
+    /// Returns 6000 links, 50 000 of a sitemap, 64 MiB, 8 MiB at once.
     fn default() -> Self {
         Self {
             max_links: 6000,
@@ -114,9 +118,9 @@ impl Default for Limits {
 pub struct Link {
     /// The URL, absolute and without a fragment; its scheme is `http`, `https` or `ftp`.
     pub url: Url,
-    /// How the document leads to it.
+    /// The hop by which the document leads to it.
     pub hop: Hop,
-    /// Where it stands, as Heritrix writes it into `outlink` fields: `a/@href`, `=JS_MISC`, `Location:`.
+    /// The place where it stands, as Heritrix writes it into `outlink` fields: `a/@href`, `=JS_MISC`, `Location:`.
     pub context: &'static str,
 }
 
@@ -138,7 +142,11 @@ pub struct Extraction {
 /// Finds the links of a document: those of its head, then those of its body, which is given with content encodings undone.
 ///
 /// Never fails: damage ends a document early, and an annotation says so.
-pub fn extract(document: &Document<'_>, body: impl BufRead, limits: &Limits) -> Extraction {
+pub fn extract(
+    document: &FetchedDocument<'_>,
+    body: impl BufRead,
+    limits: &ExtractionLimits,
+) -> Extraction {
     let max_links = if document.is_manifest {
         limits.max_manifest_links
     } else {
@@ -154,21 +162,21 @@ pub fn extract(document: &Document<'_>, body: impl BufRead, limits: &Limits) -> 
         annotations.push(annotation("unsatisfiableContentEncoding", coding));
     } else {
         let ending = Cell::new(None);
-        let body = Body::open(document, body, limits, &ending);
+        let body = SniffedBody::open(document, body, limits, &ending);
         let kind = body.kind;
         let result = if kind.is_text() {
-            let Charset {
+            let DocumentCharset {
                 encoding,
                 annotations: told,
-            } = Charset::of(document, kind, &body.start);
+            } = DocumentCharset::detect(document, kind, &body.start);
             annotations.extend(told);
             charset = Some(encoding.name().to_owned());
-            if kind == Kind::Html {
+            if kind == DocumentKind::Html {
                 outlinks.set_encoding(encoding);
             }
-            let mut text = Decoded::new(body.bytes(), encoding);
+            let mut text = Utf8Reader::new(body.bytes(), encoding);
             text_links(document, kind, &mut text, &mut outlinks, limits.memory)
-        } else if kind == Kind::Pdf {
+        } else if kind == DocumentKind::Pdf {
             pdf::links(&mut body.bytes(), &mut outlinks, limits)
         } else {
             Ok(())
@@ -190,70 +198,75 @@ pub fn extract(document: &Document<'_>, body: impl BufRead, limits: &Limits) -> 
 
 /// Adds the links of a document that is text, which is given in UTF-8.
 fn text_links(
-    document: &Document<'_>,
-    kind: Kind,
+    document: &FetchedDocument<'_>,
+    kind: DocumentKind,
     text: &mut impl BufRead,
     outlinks: &mut Outlinks<'_>,
     memory: usize,
-) -> Result<(), Ending> {
+) -> Result<(), ReadEnd> {
     match kind {
-        Kind::Html => html::links(text, outlinks, memory),
-        Kind::Xml => xml::links(text, outlinks, memory),
-        Kind::UrlList => {
+        DocumentKind::Html => html::links(text, outlinks, memory),
+        DocumentKind::Xml => xml::links(text, outlinks, memory),
+        DocumentKind::UrlList => {
             url_list::links(text, outlinks);
             Ok(())
         }
-        Kind::Css | Kind::Script | Kind::Json => {
-            let (text, result) = source::whole(text, memory);
-            if kind == Kind::Css {
+        DocumentKind::Css | DocumentKind::Script | DocumentKind::Json => {
+            let (text, result) = source::read_text(text, memory);
+            if kind == DocumentKind::Css {
                 css::links(&text, outlinks);
             } else {
-                if let Some(via) = document.via.filter(|_| kind == Kind::Script) {
+                if let Some(via) = document.via.filter(|_| kind == DocumentKind::Script) {
                     outlinks.set_base(via.clone());
                 }
                 script::links(&text, outlinks);
             }
             result
         }
-        Kind::Pdf | Kind::Other => Ok(()),
+        DocumentKind::Pdf | DocumentKind::Other => Ok(()),
     }
 }
 
 /// A body whose first bytes were read, to see what it is.
-struct Body<'a> {
-    kind: Kind,
+struct SniffedBody<'a> {
+    kind: DocumentKind,
     start: Vec<u8>,
     rest: Box<dyn BufRead + 'a>,
 }
 
-impl<'a> Body<'a> {
+impl<'a> SniffedBody<'a> {
     fn open(
-        document: &Document<'_>,
+        document: &FetchedDocument<'_>,
         body: impl BufRead + 'a,
-        limits: &Limits,
-        ending: &'a Cell<Option<Ending>>,
+        limits: &ExtractionLimits,
+        ending: &'a Cell<Option<ReadEnd>>,
     ) -> Self {
-        let mut rest: Box<dyn BufRead + 'a> = Box::new(Source::new(body, limits.bytes, ending));
-        let mut start = source::start(&mut rest);
+        let mut rest: Box<dyn BufRead + 'a> =
+            Box::new(BoundedReader::new(body, limits.bytes, ending));
+        let mut start = source::read_start(&mut rest);
         if kind::is_packed_sitemap(document, &start) {
             let inflated = MultiGzDecoder::new(Cursor::new(start).chain(rest));
-            rest = Box::new(Source::new(BufReader::new(inflated), limits.bytes, ending));
-            start = source::start(&mut rest);
+            rest = Box::new(BoundedReader::new(
+                BufReader::new(inflated),
+                limits.bytes,
+                ending,
+            ));
+            start = source::read_start(&mut rest);
         }
         Self {
-            kind: Kind::of(document, &start),
+            kind: DocumentKind::detect(document, &start),
             start,
             rest,
         }
     }
 
-    /// All bytes, the first ones again.
+    /// Returns all bytes, the first ones again.
     fn bytes(self) -> impl BufRead + use<'a> {
         Cursor::new(self.start).chain(self.rest)
     }
 }
 
-/// The first content encoding that cannot be undone.
+/// Returns the first content encoding that cannot be undone.
 fn unknown_coding(head: &Head) -> Option<&[u8]> {
     let is_plain =
         |name: &[u8]| name.eq_ignore_ascii_case(b"identity") || name.eq_ignore_ascii_case(b"none");
@@ -261,7 +274,7 @@ fn unknown_coding(head: &Head) -> Option<&[u8]> {
         .find(|name| !is_plain(name) && Coding::from_name(name).is_none())
 }
 
-/// An annotation with a name that a document gave: at most 40 bytes, nothing that the crawl log could take for its own.
+/// Returns an annotation with a name that a document gave: at most 40 bytes, nothing that the crawl log could take for its own.
 fn annotation(name: &str, value: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:+".contains(byte);
     let value = value.iter().copied().filter(is_plain).take(40);

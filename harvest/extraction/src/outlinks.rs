@@ -99,14 +99,14 @@ impl<'a> Outlinks<'a> {
         self.links.push(Link { url, hop, context });
     }
 
-    /// The links, and the number of those that were beyond the limit; one that stands there twice counts twice.
+    /// Returns the links, and the number of those that were beyond the limit; one that stands there twice counts twice.
     pub(crate) fn finish(self) -> (Vec<Link>, u64) {
         (self.links, self.discarded)
     }
 }
 
-/// A URL as a link: without a fragment, which no host sees, and without a user or password, which logs and records would show.
-/// `None` if it is of another scheme than those that are fetched, or too long.
+/// Returns a URL as a link: without a fragment, which no host sees, and without a user or password, which logs and records would
+/// show. `None` if it is of another scheme than those that are fetched, or too long.
 pub fn as_link(mut url: Url) -> Option<Url> {
     if !matches!(url.scheme(), "http" | "https" | "ftp") {
         return None;
@@ -139,7 +139,7 @@ fn encode_as(encoding: &'static Encoding) -> impl Fn(&str) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether two URLs differ in nothing but the fragment.
+/// Returns whether two URLs differ in nothing but the fragment.
 fn is_same_document(url: &Url, own: &Url) -> bool {
     own.as_str().split('#').next() == Some(url.as_str())
 }

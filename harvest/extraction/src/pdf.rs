@@ -10,21 +10,21 @@ use flate2::read::ZlibDecoder;
 use harvest_policy::hops::Hop;
 use memchr::memmem;
 
-use crate::Limits;
+use crate::ExtractionLimits;
 use crate::outlinks::{MAX_REFERENCE, Outlinks};
-use crate::source::{Ending, collect};
+use crate::source::{ReadEnd, read_up_to};
 
-/// How far before a stream its dictionary is looked for.
+/// The bytes before a stream in which its dictionary is looked for.
 const DICTIONARY: usize = 2048;
 
 /// Adds the links of a file: those of plain objects first.
 pub(crate) fn links(
     input: &mut impl BufRead,
     outlinks: &mut Outlinks<'_>,
-    limits: &Limits,
-) -> Result<(), Ending> {
+    limits: &ExtractionLimits,
+) -> Result<(), ReadEnd> {
     let memory = u64::try_from(limits.memory).unwrap_or(u64::MAX);
-    let bytes = collect(input, memory);
+    let bytes = read_up_to(input, memory);
     uris(&bytes, outlinks);
     let mut budget = limits.bytes;
     let mut at = 0;
@@ -35,22 +35,22 @@ pub(crate) fn links(
             continue;
         };
         let mut inflater = ZlibDecoder::new(data);
-        let objects = collect(&mut inflater, memory.min(budget));
+        let objects = read_up_to(&mut inflater, memory.min(budget));
         uris(&objects, outlinks);
         budget = budget.saturating_sub(u64::try_from(objects.len()).unwrap_or(u64::MAX));
         // Bytes that were inflated are no place for another stream.
         at += usize::try_from(inflater.total_in()).unwrap_or(0);
         if budget == 0 {
-            return Err(Ending::Length);
+            return Err(ReadEnd::Length);
         }
     }
     match input.fill_buf() {
-        Ok([_, ..]) => Err(Ending::Memory),
+        Ok([_, ..]) => Err(ReadEnd::Memory),
         Ok([]) | Err(_) => Ok(()),
     }
 }
 
-/// The bytes behind the keyword `stream`, if they are a compressed object stream.
+/// Returns the bytes behind the keyword `stream`, if they are a compressed object stream.
 fn object_stream(bytes: &[u8], keyword: usize) -> Option<&[u8]> {
     let before = bytes.get(keyword.saturating_sub(DICTIONARY)..keyword)?;
     let begins = memmem::rfind(before, b"obj")?;
@@ -95,7 +95,7 @@ fn uris(bytes: &[u8], outlinks: &mut Outlinks<'_>) {
     }
 }
 
-/// A string in parentheses, which may nest, with its escapes undone, and the bytes behind it; `None` if it is cut.
+/// Returns a string in parentheses, which may nest, with its escapes undone, and the bytes behind it; `None` if it is cut.
 fn literal(text: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
     let mut string = Vec::new();
     let mut depth = 0_usize;
@@ -131,7 +131,7 @@ fn literal(text: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
     (None, rest)
 }
 
-/// A string of hexadecimal digits, among blanks, and the bytes behind it; `None` if it is cut or has anything else.
+/// Returns a string of hexadecimal digits, among blanks, and the bytes behind it; `None` if it is cut or has anything else.
 fn hexadecimal(text: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
     let Some(end) = memchr::memchr(b'>', text) else {
         return (None, &[]);

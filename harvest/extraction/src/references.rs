@@ -2,7 +2,7 @@
 
 use harvest_policy::hops::Hop;
 
-/// The URLs of a `srcset` without their descriptors (HTML Standard, "parse a srcset attribute").
+/// Returns the URLs of a `srcset` without their descriptors (HTML Standard, "parse a srcset attribute").
 pub(crate) fn candidates(set: &str) -> impl Iterator<Item = &str> {
     let mut rest = set;
     std::iter::from_fn(move || {
@@ -23,7 +23,7 @@ pub(crate) fn candidates(set: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The text behind the comma that ends descriptors; commas in parentheses do not.
+/// Returns the text behind the comma that ends descriptors; commas in parentheses do not.
 fn after_descriptors(text: &str) -> &str {
     let mut is_inside = false;
     for (at, c) in text.char_indices() {
@@ -37,7 +37,7 @@ fn after_descriptors(text: &str) -> &str {
     ""
 }
 
-/// The target of `5; url=…` (HTML Standard, "shared declarative refresh steps").
+/// Returns the target of `5; url=…` (HTML Standard, "shared declarative refresh steps").
 pub(crate) fn refresh_target(value: &str) -> Option<&str> {
     let is_time = |c: char| c.is_ascii_digit() || c == '.';
     let rest = value.trim_start().trim_start_matches(is_time);
@@ -57,7 +57,7 @@ pub(crate) fn refresh_target(value: &str) -> Option<&str> {
     Some(target.trim()).filter(|target| !target.is_empty())
 }
 
-/// The hop of a link relation; `None` if it names a host and no document.
+/// Returns the hop of a link relation; `None` if it names a host and no document.
 pub(crate) fn relation_hop(relations: &str) -> Option<Hop> {
     const EMBEDS: [&str; 12] = [
         "stylesheet",

@@ -24,13 +24,13 @@ pub(crate) fn links(text: &str, outlinks: &mut Outlinks<'_>) {
     });
 }
 
-/// Gives the string literals of a text with their escapes; those that are too long for a URL, that are templates with
+/// Returns the string literals of a text with their escapes; those that are too long for a URL, that are templates with
 /// expressions, or that the text cuts, are left out.
 fn literals<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
     let bytes = text.as_bytes();
     // The number of open braces within each expression of a template.
     let mut templates: Vec<usize> = Vec::new();
-    let mut slashes = Slashes {
+    let mut slashes = SlashScanner {
         bytes,
         plain_until: 0,
     };
@@ -74,7 +74,7 @@ fn literals<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
     }
 }
 
-/// The position behind the end of a literal; an expression of a template is entered.
+/// Returns the position behind the end of a literal; an expression of a template is entered.
 fn enter(bytes: &[u8], end: usize, templates: &mut Vec<usize>) -> usize {
     if bytes.get(end) != Some(&b'$') {
         return end + 1;
@@ -85,7 +85,7 @@ fn enter(bytes: &[u8], end: usize, templates: &mut Vec<usize>) -> usize {
     end + 2
 }
 
-/// Where the string ends that began before `from`: at its quote, or at the line end that breaks it. `None` if it is cut.
+/// Returns the end of the string that began before `from`: at its quote, or at the line end that breaks it. `None` if it is cut.
 fn string_end(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
     let mut at = from;
     loop {
@@ -97,7 +97,7 @@ fn string_end(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
     }
 }
 
-/// Where the template ends, or the part of it before an expression: at its quote, or at `${`. `None` if it is cut.
+/// Returns the end of the template, or of the part of it before an expression: at its quote, or at `${`. `None` if it is cut.
 fn template_end(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
@@ -111,14 +111,14 @@ fn template_end(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 /// The slashes of a script.
-struct Slashes<'a> {
+struct SlashScanner<'a> {
     bytes: &'a [u8],
-    /// Where the line ends in which no regular expression was found to end: its slashes are not tried again.
+    /// The end of the line in which no regular expression was found to end: its slashes are not tried again.
     plain_until: usize,
 }
 
-impl Slashes<'_> {
-    /// The position behind a comment, a regular expression or a division that begins with the slash at a position.
+impl SlashScanner<'_> {
+    /// Returns the position behind a comment, a regular expression or a division that begins with the slash at a position.
     fn end(&mut self, slash: usize) -> usize {
         let bytes = self.bytes;
         let rest = bytes.get(slash + 1..).unwrap_or_default();
@@ -146,10 +146,11 @@ impl Slashes<'_> {
     }
 }
 
-/// Whether a slash behind these bytes divides: behind a value it does, behind an operator or `return` an expression begins.
+/// Returns whether a slash behind these bytes divides: behind a value it does, behind an operator or `return` an expression
+/// begins.
 fn is_division(before: &[u8]) -> bool {
     const KEYWORDS: [&[u8]; 4] = [b"return", b"typeof", b"case", b"in"];
-    /// How far is looked back, so that many slashes behind many blanks take no longer than the text.
+    /// The bytes that are looked back, so that many slashes behind many blanks take no longer than the text.
     const FAR: usize = 64;
     let near = before.get(before.len().saturating_sub(FAR)..);
     let near = near.unwrap_or_default().trim_ascii_end();
@@ -165,7 +166,7 @@ fn is_division(before: &[u8]) -> bool {
     }
 }
 
-/// The length of a regular expression, and whether a slash ends it within its line.
+/// Returns the length of a regular expression, and whether a slash ends it within its line.
 fn expression(bytes: &[u8]) -> (usize, bool) {
     let (mut is_escaped, mut is_class) = (false, false);
     for (at, byte) in bytes.iter().enumerate() {
@@ -182,7 +183,7 @@ fn expression(bytes: &[u8]) -> (usize, bool) {
     (bytes.len(), false)
 }
 
-/// The literal without its escapes.
+/// Returns the literal without its escapes.
 fn unescape(literal: &str) -> Cow<'_, str> {
     if !literal.contains('\\') {
         return Cow::Borrowed(literal);

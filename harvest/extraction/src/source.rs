@@ -5,12 +5,12 @@
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 
-/// How many bytes are looked at before it is decided what a document is.
+/// The bytes that are looked at before the kind of a document is decided.
 const START: u64 = 16 << 10;
 
-/// Why a document was not read to its end.
+/// The reason why a document was not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum ReadEnd {
     /// It has more bytes than are read.
     Length,
     /// A part of it is larger than may be held.
@@ -21,8 +21,8 @@ pub(crate) enum Ending {
     Syntax,
 }
 
-impl Ending {
-    /// The word of it in an annotation.
+impl ReadEnd {
+    /// Returns the word of it in an annotation.
     pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::Length => "length",
@@ -33,16 +33,16 @@ impl Ending {
     }
 }
 
-/// Reads up to a number of bytes, and ends where the reader fails.
+/// A reader of up to a number of bytes, which ends where the reader below it fails.
 #[derive(Debug)]
-pub(crate) struct Source<'a, R> {
+pub(crate) struct BoundedReader<'a, R> {
     inner: R,
     left: u64,
-    ending: &'a Cell<Option<Ending>>,
+    ending: &'a Cell<Option<ReadEnd>>,
 }
 
-impl<'a, R: BufRead> Source<'a, R> {
-    pub(crate) const fn new(inner: R, limit: u64, ending: &'a Cell<Option<Ending>>) -> Self {
+impl<'a, R: BufRead> BoundedReader<'a, R> {
+    pub(crate) const fn new(inner: R, limit: u64, ending: &'a Cell<Option<ReadEnd>>) -> Self {
         Self {
             inner,
             left: limit,
@@ -50,20 +50,20 @@ impl<'a, R: BufRead> Source<'a, R> {
         }
     }
 
-    fn end(&mut self, ending: Ending) -> &[u8] {
+    fn end(&mut self, ending: ReadEnd) -> &[u8] {
         self.left = 0;
         self.ending.set(self.ending.get().or(Some(ending)));
         &[]
     }
 }
 
-impl<R: BufRead> Read for Source<'_, R> {
+impl<R: BufRead> Read for BoundedReader<'_, R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         read_buffered(self, out)
     }
 }
 
-impl<R: BufRead> BufRead for Source<'_, R> {
+impl<R: BufRead> BufRead for BoundedReader<'_, R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.ending.get().is_some() {
             return Ok(&[]);
@@ -72,12 +72,12 @@ impl<R: BufRead> BufRead for Source<'_, R> {
             match self.inner.fill_buf() {
                 Ok(bytes) => {
                     if self.left == 0 && !bytes.is_empty() {
-                        return Ok(self.end(Ending::Length));
+                        return Ok(self.end(ReadEnd::Length));
                     }
                     break;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Ok(self.end(Ending::Body)),
+                Err(_) => return Ok(self.end(ReadEnd::Body)),
             }
         }
         let bytes = self.inner.fill_buf()?;
@@ -101,23 +101,23 @@ pub(crate) fn read_buffered(input: &mut impl BufRead, out: &mut [u8]) -> io::Res
     Ok(read)
 }
 
-/// The first bytes of a document, read from it.
-pub(crate) fn start(input: &mut impl BufRead) -> Vec<u8> {
-    collect(input, START)
+/// Returns the first bytes of a document, read from it.
+pub(crate) fn read_start(input: &mut impl BufRead) -> Vec<u8> {
+    read_up_to(input, START)
 }
 
-/// The text of a document of at most `memory` bytes; of a longer one, its beginning.
-pub(crate) fn whole(input: &mut impl BufRead, memory: usize) -> (String, Result<(), Ending>) {
-    let bytes = collect(input, u64::try_from(memory).unwrap_or(u64::MAX));
+/// Returns the text of a document of at most `memory` bytes; of a longer one, its startning.
+pub(crate) fn read_text(input: &mut impl BufRead, memory: usize) -> (String, Result<(), ReadEnd>) {
+    let bytes = read_up_to(input, u64::try_from(memory).unwrap_or(u64::MAX));
     let result = match input.fill_buf() {
-        Ok([_, ..]) => Err(Ending::Memory),
+        Ok([_, ..]) => Err(ReadEnd::Memory),
         Ok([]) | Err(_) => Ok(()),
     };
     (String::from_utf8_lossy(&bytes).into_owned(), result)
 }
 
-/// At most `limit` bytes, fewer where the input ends or fails.
-pub(crate) fn collect(input: &mut impl Read, limit: u64) -> Vec<u8> {
+/// Reads at most `limit` bytes, fewer where the input ends or fails.
+pub(crate) fn read_up_to(input: &mut impl Read, limit: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     match input.take(limit).read_to_end(&mut bytes) {
         // What was read before the error is as good as all else.

@@ -26,8 +26,8 @@ const VOCABULARIES: [&str; 5] = [
     "schema.org",
 ];
 
-/// Whether a string is most likely a URL: absolute, of a host (`//a.dk/x`), of a path (`/x/y`), or relative with an extension
-/// of a file. Its escapes are undone.
+/// Returns whether a string is most likely a URL: absolute, of a host (`//a.dk/x`), of a path (`/x/y`), or relative with an
+/// extension of a file. Its escapes are undone.
 pub(crate) fn looks_like_url(text: &str) -> bool {
     if !(4..=MAX_REFERENCE).contains(&text.len())
         || !text.chars().all(is_url_character)
@@ -57,7 +57,8 @@ pub(crate) fn looks_like_url(text: &str) -> bool {
     }
 }
 
-/// Whether it may stand in a lazy attribute in place of a URL: such a value is one, unless it is a word, a number or a template.
+/// Returns whether it may stand in a lazy attribute in place of a URL: such a value is one, unless it is a word, a number or a
+/// template.
 pub(crate) fn may_be_reference(text: &str) -> bool {
     let text = text.trim();
     text.contains(['.', '/'])
@@ -71,7 +72,7 @@ fn is_url_character(c: char) -> bool {
     c.is_alphanumeric() || "-._~%/?#&=+:@,;!".contains(c)
 }
 
-/// Whether each `%` begins an escape: `%s` is a template.
+/// Returns whether each `%` begins an escape: `%s` is a template.
 fn has_whole_escapes(text: &str) -> bool {
     let is_whole = |escape: &str| {
         let digits = escape.as_bytes().get(..2);
@@ -80,7 +81,7 @@ fn has_whole_escapes(text: &str) -> bool {
     text.split('%').skip(1).all(is_whole)
 }
 
-/// Whether a text begins with the name of a host in some domain.
+/// Returns whether a text begins with the name of a host in some domain.
 fn begins_with_host(text: &str) -> bool {
     let host = text.split(['/', '?', '#', ':']).next().unwrap_or_default();
     let is_label = |label: &str| {
@@ -96,7 +97,7 @@ fn begins_with_host(text: &str) -> bool {
     host.split('.').all(is_label) && (is_name || host.parse::<Ipv4Addr>().is_ok())
 }
 
-/// Whether the text behind the first slash is a path: `news/` and `a/b` are, `g` without a query and `.+` are not.
+/// Returns whether the text behind the first slash is a path: `news/` and `a/b` are, `g` without a query and `.+` are not.
 fn is_absolute_path(path: &str, has_query: bool) -> bool {
     let first = path.split('/').next().unwrap_or_default();
     let begins = path.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '~' | '%'));
@@ -106,7 +107,7 @@ fn is_absolute_path(path: &str, has_query: bool) -> bool {
         && !path.contains(['!', ',', ';'])
 }
 
-/// Whether it is a path to a file of a known extension.
+/// Returns whether it is a path to a file of a known extension.
 fn is_relative_path(path: &str) -> bool {
     let mut rest = path.strip_prefix("./").unwrap_or(path);
     while let Some(above) = rest.strip_prefix("../") {

@@ -10,7 +10,8 @@ mod styles;
 
 use super::*;
 
-/// The links of a document of a media type at `http://a.dk/d/p.html`, each as its letter and its URL without `http://a.dk`.
+/// Returns the links of a document of a media type at `http://a.dk/d/p.html`, each as its letter and its URL without
+/// `http://a.dk`.
 fn links_of(media: &str, body: &[u8]) -> Vec<String> {
     extraction_of(media, body).links.iter().map(shown).collect()
 }
@@ -29,11 +30,11 @@ fn head_of(media: &str) -> Head {
 fn extraction_of(media: &str, body: &[u8]) -> Extraction {
     let url = Url::parse("http://a.dk/d/p.html").unwrap();
     let head = head_of(media);
-    let document = Document {
+    let document = FetchedDocument {
         head: Some(&head),
-        ..Document::new(&url)
+        ..FetchedDocument::new(&url)
     };
-    extract(&document, body, &Limits::default())
+    extract(&document, body, &ExtractionLimits::default())
 }
 
 fn check(media: &str, body: &str, expected: &[&str]) {

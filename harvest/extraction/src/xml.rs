@@ -10,7 +10,7 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
 use crate::outlinks::Outlinks;
-use crate::source::{Ending, read_buffered};
+use crate::source::{ReadEnd, read_buffered};
 use crate::speculation::looks_like_url;
 use crate::{css, entities, html, references, script};
 
@@ -22,8 +22,8 @@ pub(crate) fn links(
     input: &mut impl BufRead,
     outlinks: &mut Outlinks<'_>,
     memory: usize,
-) -> Result<(), Ending> {
-    let mut reader = Reader::from_reader(Metered {
+) -> Result<(), ReadEnd> {
+    let mut reader = Reader::from_reader(MeteredReader {
         inner: input,
         left: memory,
         is_over: false,
@@ -32,7 +32,7 @@ pub(crate) fn links(
     config.check_end_names = false;
     config.allow_unmatched_ends = true;
     config.allow_dangling_amp = true;
-    let mut xml = Xml {
+    let mut xml = XmlScanner {
         outlinks,
         memory,
         text: String::new(),
@@ -68,15 +68,15 @@ pub(crate) fn links(
                 }
             }
             Ok(Event::Comment(_) | Event::Decl(_) | Event::DocType(_)) => {}
-            _ if reader.get_ref().is_over => return Err(Ending::Memory),
+            _ if reader.get_ref().is_over => return Err(ReadEnd::Memory),
             Ok(Event::Eof) => return Ok(()),
-            Err(_) => return Err(Ending::Syntax),
+            Err(_) => return Err(ReadEnd::Syntax),
         }
     }
 }
 
 /// A document as it is read.
-struct Xml<'p, 'd> {
+struct XmlScanner<'p, 'd> {
     outlinks: &'p mut Outlinks<'d>,
     memory: usize,
     /// The text since the last tag.
@@ -87,7 +87,7 @@ struct Xml<'p, 'd> {
     is_permalink: bool,
 }
 
-impl Xml<'_, '_> {
+impl XmlScanner<'_, '_> {
     fn push(&mut self, text: &str) {
         if self.text.len().saturating_add(text.len()) <= self.memory {
             self.text.push_str(text);
@@ -171,26 +171,26 @@ impl Xml<'_, '_> {
     }
 }
 
-/// The prefix of a name, which may be empty, and its rest.
+/// Returns the prefix of a name, which may be empty, and its rest.
 fn parts(name: &str) -> (&str, &str) {
     name.split_once(':').unwrap_or(("", name))
 }
 
-/// Reads some bytes for each event: a larger one looks cut.
+/// A reader of some bytes for each event: a larger one looks cut.
 #[derive(Debug)]
-struct Metered<R> {
+struct MeteredReader<R> {
     inner: R,
     left: usize,
     is_over: bool,
 }
 
-impl<R: BufRead> Read for Metered<R> {
+impl<R: BufRead> Read for MeteredReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         read_buffered(self, out)
     }
 }
 
-impl<R: BufRead> BufRead for Metered<R> {
+impl<R: BufRead> BufRead for MeteredReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let bytes = self.inner.fill_buf()?;
         self.is_over |= self.left == 0 && !bytes.is_empty();

@@ -14,17 +14,17 @@ use url::Url;
 
 use crate::order::PrintError;
 use crate::text;
-use crate::{InvalidOrder, Order};
+use crate::{CrawlOrder, InvalidOrder};
 
 /// A harvest job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Job {
+pub struct HarvestJob {
     /// Its number, which no other job of the institution has.
     pub id: u64,
     /// The number of the harvest definition that it belongs to.
     pub harvest_id: u64,
-    /// Which run of that harvest it belongs to, from 0.
+    /// The number of the run of that harvest that it belongs to, from 0.
     #[serde(default)]
     pub harvest_number: u32,
     /// The collection that its archive files are named after.
@@ -33,19 +33,19 @@ pub struct Job {
     /// The kind of harvester that it is for.
     #[serde(default = "default_channel")]
     pub channel: String,
-    /// When it was submitted.
+    /// The time at which it was submitted.
     pub submitted: Timestamp,
     /// The words of people about the harvest.
     #[serde(default)]
     pub harvest: HarvestDescription,
     /// The URIs that it begins with, each once.
     pub seeds: Vec<Url>,
-    /// How it is harvested.
+    /// The order by which it is harvested.
     #[serde(default)]
-    pub order: Order,
+    pub order: CrawlOrder,
 }
 
-/// The channel of selective harvests, as NetarchiveSuite names it.
+/// Returns the channel of selective harvests, as NetarchiveSuite names it.
 fn default_channel() -> String {
     "FOCUSED".to_owned()
 }
@@ -62,7 +62,7 @@ pub struct HarvestDescription {
     pub schedule: String,
     /// The name of the template of the order.
     pub template: String,
-    /// When the template was changed last, as text.
+    /// The time at which the template was changed last, as text.
     pub template_updated: String,
     /// The description of the template.
     pub template_description: String,
@@ -74,15 +74,9 @@ pub struct HarvestDescription {
     pub audience: String,
 }
 
-impl Job {
-    /// Makes a job of the FOCUSED channel, without a collection and a description.
-    pub fn new(
-        id: u64,
-        harvest_id: u64,
-        submitted: Timestamp,
-        seeds: Vec<Url>,
-        order: Order,
-    ) -> Self {
+impl HarvestJob {
+    /// Makes a job of the FOCUSED channel: without seeds, a collection and a description, by an order of defaults.
+    pub fn new(id: u64, harvest_id: u64, submitted: Timestamp) -> Self {
         Self {
             id,
             harvest_id,
@@ -91,17 +85,31 @@ impl Job {
             channel: default_channel(),
             submitted,
             harvest: HarvestDescription::default(),
-            seeds,
-            order,
+            seeds: Vec::new(),
+            order: CrawlOrder::default(),
         }
     }
 
-    /// Reads a job from the file that [`Job::to_toml`] prints.
+    /// Replaces the seeds.
+    #[must_use]
+    pub fn with_seeds(mut self, seeds: Vec<Url>) -> Self {
+        self.seeds = seeds;
+        self
+    }
+
+    /// Replaces the order.
+    #[must_use]
+    pub fn with_order(mut self, order: CrawlOrder) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Reads a job from the file that [`HarvestJob::to_toml`] prints.
     ///
     /// # Errors
     ///
-    /// [`InvalidOrder`] names the line and the key of the first mistake. Mistakes that [`Order::check`] finds are named by their
-    /// key.
+    /// [`InvalidOrder`] names the line and the key of the first mistake. Mistakes that [`CrawlOrder::check`] finds are named by
+    /// their key.
     pub fn parse(text: &str) -> Result<Self, InvalidOrder> {
         let job: Self =
             toml::from_str(text).map_err(|error| InvalidOrder::from_toml(&error, text))?;
@@ -122,13 +130,13 @@ impl Job {
         Ok(toml::to_string(&table)?)
     }
 
-    /// The beginning of the names of its archive files: `<collection>-<job>-<harvest>`, or `<job>-<harvest>` without a
+    /// Returns the beginning of the names of its archive files: `<collection>-<job>-<harvest>`, or `<job>-<harvest>` without a
     /// collection.
     ///
     /// ```
-    /// use harvest_model::{Job, Order};
+    /// use harvest_model::HarvestJob;
     ///
-    /// let mut job = Job::new(7, 3, "2026-01-02T03:04:05Z".parse()?, Vec::new(), Order::default());
+    /// let mut job = HarvestJob::new(7, 3, "2026-01-02T03:04:05Z".parse()?);
     /// assert_eq!(job.archive_prefix(), "7-3");
     /// job.collection = Some("national".parse()?);
     /// assert_eq!(job.archive_prefix(), "national-7-3");

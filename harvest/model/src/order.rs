@@ -32,7 +32,7 @@ pub const MAX_ORDER: usize = 64 << 20;
 /// The settings of one crawl.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Order {
+pub struct CrawlOrder {
     /// The URIs that belong to the crawl.
     pub scope: ScopeSettings,
     /// The pause of a host after each fetch.
@@ -67,7 +67,7 @@ pub struct Order {
     pub overlays: Vec<Overlay>,
 }
 
-impl Order {
+impl CrawlOrder {
     /// Reads an order. Keys that are not given have their default.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Order {
         }
         let order: Self =
             toml::from_str(text).map_err(|error| InvalidOrder::from_toml(&error, text))?;
-        order.check().map_err(|error| error.in_text(text))?;
+        order.check().map_err(|error| error.with_line(text))?;
         Ok(order)
     }
 }

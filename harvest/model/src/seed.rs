@@ -14,7 +14,7 @@ pub enum InvalidSeed {
     Syntax {
         /// The text.
         text: String,
-        /// How it breaks the syntax.
+        /// The mistake in the syntax.
         why: url::ParseError,
     },
     /// It is a URI that is not fetched by HTTP.
@@ -74,7 +74,7 @@ pub fn parse_seed(text: &str) -> Result<Url, InvalidSeed> {
     Ok(url)
 }
 
-/// Whether a text begins with a scheme. `localhost:8080` does not: what follows the colon is a port.
+/// Returns whether a text begins with a scheme. `localhost:8080` does not: what follows the colon is a port.
 fn has_scheme(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else {
         return false;

@@ -8,9 +8,9 @@ use std::str::FromStr;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-struct Text<T>(T);
+struct TextValue<T>(T);
 
-impl<'de, T> Deserialize<'de> for Text<T>
+impl<'de, T> Deserialize<'de> for TextValue<T>
 where
     T: FromStr,
     T::Err: Display,
@@ -23,14 +23,14 @@ where
             T: FromStr,
             T::Err: Display,
         {
-            type Value = Text<T>;
+            type Value = TextValue<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("text between quotation marks")
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Text<T>, E> {
-                text.parse().map(Text).map_err(E::custom)
+            fn visit_str<E: Error>(self, text: &str) -> Result<TextValue<T>, E> {
+                text.parse().map(TextValue).map_err(E::custom)
             }
         }
 
@@ -38,9 +38,9 @@ where
     }
 }
 
-/// For a value by itself: `#[serde(with = "text::one")]`.
+/// Reads and writes a value by itself: `#[serde(with = "text::one")]`.
 pub(crate) mod one {
-    use super::{Deserialize as _, Deserializer, Display, FromStr, Text};
+    use super::{Deserialize as _, Deserializer, Display, FromStr, TextValue};
     use serde::Serializer;
 
     pub(crate) fn serialize<T: Display, S: Serializer>(
@@ -56,13 +56,13 @@ pub(crate) mod one {
         T::Err: Display,
         D: Deserializer<'de>,
     {
-        Text::deserialize(deserializer).map(|Text(value)| value)
+        TextValue::deserialize(deserializer).map(|TextValue(value)| value)
     }
 }
 
-/// For a list: `#[serde(with = "text::list")]`.
+/// Reads and writes a list: `#[serde(with = "text::list")]`.
 pub(crate) mod list {
-    use super::{Deserialize as _, Deserializer, Display, FromStr, Text};
+    use super::{Deserialize as _, Deserializer, Display, FromStr, TextValue};
     use serde::Serializer;
 
     pub(crate) fn serialize<T: Display, S: Serializer>(
@@ -78,7 +78,7 @@ pub(crate) mod list {
         T::Err: Display,
         D: Deserializer<'de>,
     {
-        let values = Vec::<Text<T>>::deserialize(deserializer)?;
-        Ok(values.into_iter().map(|Text(value)| value).collect())
+        let values = Vec::<TextValue<T>>::deserialize(deserializer)?;
+        Ok(values.into_iter().map(|TextValue(value)| value).collect())
     }
 }

@@ -23,7 +23,7 @@ pub struct QueueLimits {
 }
 
 impl Default for QueueLimits {
-    /// Heritrix' sessions of 3,000 with a penalty of 100, and no other limit; all of one precedence.
+    /// Returns Heritrix' sessions of 3,000 with a penalty of 100, and no other limit; all of one precedence.
     fn default() -> Self {
         Self {
             precedence: 1,
@@ -46,7 +46,7 @@ pub struct QueueBudget {
 }
 
 impl QueueLimits {
-    /// These limits with those of a person in place of the total ones. Sessions stay as they are.
+    /// Returns these limits with those of a person in place of the total ones. Sessions stay as they are.
     #[must_use]
     pub const fn with_budget(self, budget: QueueBudget) -> Self {
         Self {
@@ -83,7 +83,7 @@ pub enum Quota {
 }
 
 impl Quota {
-    /// The annotation of a URI that it keeps out: the harvest report takes its stop reason from it.
+    /// Returns the annotation of a URI that it keeps out: the harvest report takes its stop reason from it.
     pub const fn annotation(self) -> &'static str {
         match self {
             Self::Successes => "Q:groupMaxFetchSuccesses",
@@ -92,7 +92,7 @@ impl Quota {
     }
 }
 
-/// Whether a queue may go on.
+/// The answer to the question whether a queue may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueStanding {
     /// Its next URI may be fetched.
@@ -106,7 +106,7 @@ pub enum QueueStanding {
 }
 
 impl QueueStanding {
-    /// Whether the queue has used up what it may have at all.
+    /// Returns whether the queue has used up what it may have at all.
     pub const fn is_spent(self) -> bool {
         matches!(self, Self::BudgetSpent | Self::QuotaReached(_))
     }
@@ -135,8 +135,8 @@ impl QueueAccount {
         self.session = 0;
     }
 
-    /// Whether the queue may go on. `in_flight` of its URIs are being fetched, and count as fetched, so that a quota is kept
-    /// within one object for each connection.
+    /// Returns whether the queue may go on. `in_flight` of its URIs are being fetched, and count as fetched, so that a quota is
+    /// kept within one object for each connection.
     pub fn standing(&self, limits: &QueueLimits, in_flight: u64) -> QueueStanding {
         let reached = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value >= limit);
         if reached(limits.successes, self.successes.saturating_add(in_flight)) {

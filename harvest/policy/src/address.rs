@@ -43,7 +43,7 @@ pub enum SpecialPurpose {
 }
 
 impl SpecialPurpose {
-    /// The adjective for it in a sentence.
+    /// Returns the adjective for it in a sentence.
     const fn adjective(self) -> &'static str {
         match self {
             Self::Unspecified => "an unspecified",
@@ -81,7 +81,7 @@ pub struct ForbiddenAddress {
 ///
 /// [`ForbiddenAddress`] says what kind of address it is.
 pub fn decide(address: IpAddr, allowed: &[Network]) -> Result<(), ForbiddenAddress> {
-    let reached = embedded(address).map_or(address, IpAddr::V4);
+    let reached = embedded_ipv4(address).map_or(address, IpAddr::V4);
     let is_allowed = |network: &Network| network.contains(address) || network.contains(reached);
     match special_purpose(reached) {
         Some(purpose) if !allowed.iter().any(is_allowed) => {
@@ -91,8 +91,8 @@ pub fn decide(address: IpAddr, allowed: &[Network]) -> Result<(), ForbiddenAddre
     }
 }
 
-/// The IPv4 address that an IPv6 address stands for: IPv4-mapped (RFC 4291 §2.5.5.2), 6to4 (RFC 3056), NAT64 (RFC 6052).
-fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
+/// Returns the IPv4 address that an IPv6 address stands for: IPv4-mapped (RFC 4291 §2.5.5.2), 6to4 (RFC 3056), NAT64 (RFC 6052).
+fn embedded_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else {
         return None;
     };
@@ -148,7 +148,7 @@ const SPECIAL_V6: [(Network, SpecialPurpose); 10] = [
 /// All addresses of IPv6 that are given to hosts (RFC 4291 §2.4). The rest is special or has no use yet.
 const GLOBAL_UNICAST: Network = v6(0x2000_0000 << 96, 3);
 
-/// The special purpose of an address that stands for itself.
+/// Returns the special purpose of an address that stands for itself.
 fn special_purpose(address: IpAddr) -> Option<SpecialPurpose> {
     let special: &[_] = match address {
         IpAddr::V4(_) => &SPECIAL_V4,
@@ -184,7 +184,7 @@ pub struct Network {
     length: u8,
 }
 
-/// Why a text is no network.
+/// The reason why a text is no network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidNetwork {
     /// The text in front of the slash is no address.
@@ -209,7 +209,7 @@ pub enum InvalidNetwork {
 }
 
 impl Network {
-    /// The network of one address.
+    /// Returns the network of one address.
     pub const fn of_one(address: IpAddr) -> Self {
         Self {
             address,
@@ -217,20 +217,20 @@ impl Network {
         }
     }
 
-    /// Whether an address is in the network. An IPv4 address is in no IPv6 network.
+    /// Returns whether an address is in the network. An IPv4 address is in no IPv6 network.
     pub fn contains(&self, address: IpAddr) -> bool {
         bits(self.address) == bits(address)
             && number(self.address) & self.mask() == number(address) & self.mask()
     }
 
-    /// The bits of the prefix, at the low end of the number for IPv4.
+    /// Returns the bits of the prefix, at the low end of the number for IPv4.
     fn mask(&self) -> u128 {
         let host_bits = u32::from(bits(self.address).saturating_sub(self.length));
         u128::MAX.checked_shl(host_bits).unwrap_or(0)
     }
 }
 
-/// The number of bits of an address.
+/// Returns the number of bits of an address.
 const fn bits(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(_) => 32,

@@ -9,13 +9,13 @@ use std::net::IpAddr;
 use crate::turns::Moment;
 
 /// The number by which a request is known.
-pub type Ticket = u64;
+pub type RequestTicket = u64;
 
 #[derive(Debug, Default)]
-struct Address {
+struct AddressState {
     in_process: u32,
     rests_until: Moment,
-    waiting: VecDeque<Ticket>,
+    waiting: VecDeque<RequestTicket>,
 }
 
 /// The addresses of a crawl that have requests under way, waiting ones, or rest.
@@ -23,13 +23,13 @@ struct Address {
 pub struct AddressTurns {
     /// The most requests at an address at a time.
     connections: u32,
-    addresses: HashMap<IpAddr, Address>,
+    addresses: HashMap<IpAddr, AddressState>,
     /// The addresses that rest, by the end of their rest.
     resting: BTreeSet<(Moment, IpAddr)>,
 }
 
 impl AddressTurns {
-    /// No requests yet; each address will have at most `connections` of them at a time.
+    /// Makes turns without requests; each address will have at most `connections` of them at a time.
     pub fn new(connections: u32) -> Self {
         Self {
             connections: connections.max(1),
@@ -38,8 +38,8 @@ impl AddressTurns {
         }
     }
 
-    /// Asks for a request to an address. Whether it may go now, and counts as under way; else its ticket comes up later.
-    pub fn ask(&mut self, address: IpAddr, ticket: Ticket, now: Moment) -> bool {
+    /// Asks for a request to an address. Returns whether it may go now, and counts as under way; else its ticket comes up later.
+    pub fn ask(&mut self, address: IpAddr, ticket: RequestTicket, now: Moment) -> bool {
         let connections = self.connections;
         let state = self.addresses.entry(address).or_default();
         let is_free =
@@ -54,8 +54,8 @@ impl AddressTurns {
         is_free
     }
 
-    /// A request to an address has ended; the address rests until a moment.
-    pub fn ended(&mut self, address: IpAddr, rests_until: Moment) {
+    /// Takes note that a request to an address has ended; the address rests until a moment.
+    pub fn end_request(&mut self, address: IpAddr, rests_until: Moment) {
         let Some(state) = self.addresses.get_mut(&address) else {
             return;
         };
@@ -65,8 +65,8 @@ impl AddressTurns {
         self.resting.insert((state.rests_until, address));
     }
 
-    /// Gives the tickets that may go now; they count as under way.
-    pub fn due(&mut self, now: Moment) -> Vec<(Ticket, IpAddr)> {
+    /// Returns the tickets that may go now; they count as under way.
+    pub fn take_due(&mut self, now: Moment) -> Vec<(RequestTicket, IpAddr)> {
         let mut due = Vec::new();
         while let Some((moment, address)) = self.resting.first().copied() {
             if moment > now {
@@ -90,18 +90,18 @@ impl AddressTurns {
         due
     }
 
-    /// The moment at which tickets may come up; `None` before a request ends.
+    /// Returns the moment at which tickets may come up; `None` before a request ends.
     pub fn next_due(&self) -> Option<Moment> {
         self.resting.first().map(|(moment, _)| *moment)
     }
 
-    /// The number of tickets that wait for one address.
+    /// Returns the number of tickets that wait for one address.
     pub fn waiting_at(&self, address: IpAddr) -> usize {
         let state = self.addresses.get(&address);
         state.map_or(0, |state| state.waiting.len())
     }
 
-    /// The number of tickets that wait.
+    /// Returns the number of tickets that wait.
     pub fn waiting(&self) -> usize {
         self.addresses
             .values()
@@ -133,14 +133,14 @@ mod tests {
             [1, 0]
         );
         assert!(turns.ask(address(2), 3, second(0)));
-        assert_eq!(turns.due(second(9)), []);
-        turns.ended(address(1), second(12));
+        assert_eq!(turns.take_due(second(9)), []);
+        turns.end_request(address(1), second(12));
         assert_eq!(turns.next_due(), Some(second(12)));
-        assert_eq!(turns.due(second(11)), []);
-        assert_eq!(turns.due(second(12)), [(2, address(1))]);
-        turns.ended(address(1), second(20));
+        assert_eq!(turns.take_due(second(11)), []);
+        assert_eq!(turns.take_due(second(12)), [(2, address(1))]);
+        turns.end_request(address(1), second(20));
         assert!(!turns.ask(address(1), 4, second(19)));
-        assert_eq!(turns.due(second(20)), [(4, address(1))]);
+        assert_eq!(turns.take_due(second(20)), [(4, address(1))]);
     }
 
     /// Fails if a ticket is lost, comes up twice or out of its order, or an idle address stays in memory.
@@ -160,9 +160,9 @@ mod tests {
                 assert!(under_way.len() < usize::try_from(connections).unwrap());
                 went.push(ticket);
                 now += 1;
-                turns.ended(address(1), second(now + 3));
+                turns.end_request(address(1), second(now + 3));
                 now += 3;
-                let due = turns.due(second(now));
+                let due = turns.take_due(second(now));
                 under_way.extend(due.into_iter().map(|(ticket, _)| ticket));
             }
             assert_eq!(went, (0..50).collect::<Vec<_>>(), "{connections}");

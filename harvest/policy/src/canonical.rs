@@ -1,8 +1,8 @@
 //! The form in which a crawl tells whether it has seen a URI.
 //!
-//! Two URIs of one form are fetched once. In order: no user, no fragment, no `www.` or `www12.` in front of a host and no dot at its end, no session
-//! id in path or query, no `?` without a query. Hosts are in small letters already; paths keep their case, because most hosts
-//! of today do tell cases apart. The URI itself is what is fetched and archived, never this form.
+//! Two URIs of one form are fetched once. In order: no user, no fragment, no `www.` or `www12.` in front of a host and no dot at
+//! its end, no session id in path or query, no `?` without a query. Hosts are in small letters already; paths keep their case,
+//! because most hosts of today do tell cases apart. The URI itself is what is fetched and archived, never this form.
 
 use url::Url;
 
@@ -16,7 +16,7 @@ const SESSION_PARAMETERS: [(&str, usize); 6] = [
     ("cftoken", 1),
 ];
 
-/// The form of a URI in which it is remembered as seen.
+/// Returns the form of a URI in which it is remembered as seen.
 ///
 /// ```
 /// use harvest_policy::canonical::canonical;
@@ -45,7 +45,7 @@ pub fn canonical(url: &Url) -> String {
     form
 }
 
-/// The host without `www.`, `www1.` and the like; a host of which nothing but a suffix would be left keeps it.
+/// Returns the host without `www.`, `www1.` and the like; a host of which nothing but a suffix would be left keeps it.
 fn without_www(host: &str) -> &str {
     let short = host.strip_prefix("www").and_then(|rest| {
         let rest = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
@@ -54,7 +54,7 @@ fn without_www(host: &str) -> &str {
     short.filter(|short| short.contains('.')).unwrap_or(host)
 }
 
-/// The path without `;jsessionid=…` in any of its segments.
+/// Returns the path without `;jsessionid=…` in any of its segments.
 fn without_session(path: &str) -> String {
     let segments: Vec<String> = path
         .split('/')
@@ -71,7 +71,7 @@ fn without_session(path: &str) -> String {
     segments.join("/")
 }
 
-/// Whether `name=value` is a session of a name that is known.
+/// Returns whether `name=value` is a session of a name that is known.
 fn is_session(parameter: &str) -> bool {
     let Some((name, value)) = parameter.split_once('=') else {
         return false;

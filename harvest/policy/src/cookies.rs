@@ -2,8 +2,8 @@
 //!
 //! Owns the rules for hosts, domains, paths, secure connections and times, and the bounds: a site that sets cookies without an
 //! end pushes out its own, and sites that were not asked for long are forgotten. A cookie is never shared with a host of another
-//! registrable domain, whatever it says. Has no clock; a jar is in memory only, and a crawl that is gone on with begins with an
-//! empty one.
+//! registrable domain, whatever it says. Has no clock; a jar is in memory only, and a crawl that is resumed begins with an empty
+//! one.
 //!
 //! ```
 //! use harvest_policy::cookies::CookieJar;
@@ -71,7 +71,7 @@ impl StoredCookie {
         (&self.name, &self.domain, &self.path) == (&other.name, &other.domain, &other.path)
     }
 
-    /// Whether it goes with a request (RFC 6265 §5.4).
+    /// Returns whether it goes with a request (RFC 6265 §5.4).
     fn goes_to(&self, host: &str, url: &Url) -> bool {
         let is_host = if self.is_host_only {
             host == self.domain
@@ -86,11 +86,11 @@ impl StoredCookie {
 
 /// The cookies of one registrable domain.
 #[derive(Clone, Debug, Default)]
-struct Site {
+struct SiteCookies {
     cookies: Vec<StoredCookie>,
 }
 
-impl Site {
+impl SiteCookies {
     fn bytes(&self) -> usize {
         self.cookies.iter().map(StoredCookie::bytes).sum()
     }
@@ -113,8 +113,8 @@ impl Site {
 #[derive(Clone, Debug, Default)]
 pub struct CookieJar {
     /// The sites that were asked lately, by registrable domain.
-    young: HashMap<String, Site>,
-    old: HashMap<String, Site>,
+    young: HashMap<String, SiteCookies>,
+    old: HashMap<String, SiteCookies>,
     young_bytes: usize,
     next_number: u64,
     /// The list that is compiled in, whatever names the queues of the crawl: hosts rely on it.
@@ -147,7 +147,7 @@ impl CookieJar {
         }
     }
 
-    /// The value of the field `Cookie` for a request; `None` if there is nothing to say.
+    /// Returns the value of the field `Cookie` for a request; `None` if there is nothing to say.
     pub fn field(&mut self, url: &Url, now: i64) -> Option<String> {
         let host = host(url)?;
         let site = self.suffixes.domain(host).to_owned();
@@ -167,10 +167,10 @@ impl CookieJar {
         (!pairs.is_empty()).then(|| pairs.join("; "))
     }
 
-    /// The cookies of a site, which is used lately from now on.
-    fn site(&mut self, site: &str) -> &mut Site {
+    /// Returns the cookies of a site, which is used lately from now on.
+    fn site(&mut self, site: &str) -> &mut SiteCookies {
         let renewed = self.old.remove(site);
-        self.young_bytes += renewed.as_ref().map_or(0, Site::bytes);
+        self.young_bytes += renewed.as_ref().map_or(0, SiteCookies::bytes);
         let entry = self.young.entry(site.to_owned());
         entry.or_insert_with(|| renewed.unwrap_or_default())
     }
@@ -211,8 +211,8 @@ impl CookieJar {
         })
     }
 
-    /// The domain of a cookie that a host wants to set for a domain, and whether only the host itself gets it; `None` if it has
-    /// no say there.
+    /// Returns the domain of a cookie that a host wants to set for a domain, and whether only the host itself gets it; `None` if
+    /// it has no say there.
     fn domain_for(&self, host: &str, named: &str) -> Option<(String, bool)> {
         let named = named.strip_prefix('.').unwrap_or(named);
         let named = Host::parse(named).ok()?.to_string();
@@ -226,7 +226,7 @@ impl CookieJar {
     }
 }
 
-/// The host of a URI as cookies name it.
+/// Returns the host of a URI as cookies name it.
 fn host(url: &Url) -> Option<&str> {
     Some(url.host_str()?.trim_end_matches('.'))
 }
@@ -235,19 +235,19 @@ fn is_address(host: &str) -> bool {
     !matches!(Host::parse(host), Ok(Host::Domain(_)))
 }
 
-/// Whether a host is a domain or lies below it (RFC 6265 §5.1.3).
+/// Returns whether a host is a domain or lies below it (RFC 6265 §5.1.3).
 fn is_within(host: &str, domain: &str) -> bool {
     let before = host.strip_suffix(domain);
     before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
-/// The directory of a URI (RFC 6265 §5.1.4).
+/// Returns the directory of a URI (RFC 6265 §5.1.4).
 fn default_path(url: &Url) -> &str {
     let directory = url.path().rsplit_once('/').map_or("", |(before, _)| before);
     if directory.is_empty() { "/" } else { directory }
 }
 
-/// Whether a path lies at or below another one (RFC 6265 §5.1.4).
+/// Returns whether a path lies at or below another one (RFC 6265 §5.1.4).
 fn path_matches(path: &str, parent: &str) -> bool {
     let below = path.strip_prefix(parent);
     below.is_some_and(|below| below.is_empty() || parent.ends_with('/') || below.starts_with('/'))

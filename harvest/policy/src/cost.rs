@@ -17,7 +17,7 @@ pub enum CostPolicy {
 }
 
 impl CostPolicy {
-    /// The cost of a URI that another one led to.
+    /// Returns the cost of a URI that another one led to.
     pub fn cost(self, uri: &str, via: Option<&str>) -> u64 {
         match (self, uri.split_once('?')) {
             (Self::Unit, _) | (Self::Surplus, None) => 1,
@@ -29,7 +29,7 @@ impl CostPolicy {
     }
 }
 
-/// Which of the URIs of a queue that are equally urgent come first. Equal ones come in the order in which they were found.
+/// The order of the URIs of a queue that are equally urgent. Equal ones come in the order in which they were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UriOrder {
     /// The cheap ones (Heritrix' `CostUriPrecedencePolicy`).
@@ -40,7 +40,7 @@ pub enum UriOrder {
 }
 
 impl UriOrder {
-    /// The place of a URI among those of its queue: the smaller, the sooner. Beyond 255 there is no difference.
+    /// Returns the place of a URI among those of its queue: the smaller, the sooner. Beyond 255 there is no difference.
     pub fn place(self, cost: u64, hops: &HopPath) -> u8 {
         match self {
             Self::Cost => u8::try_from(cost).unwrap_or(u8::MAX),

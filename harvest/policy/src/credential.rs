@@ -36,8 +36,8 @@ pub enum DigestHash {
 }
 
 impl DigestHash {
-    /// The hash of texts with colons between them, in hexadecimal digits.
-    fn of(self, texts: &[&str]) -> String {
+    /// Returns the hash of texts with colons between them, in hexadecimal digits.
+    fn hash(self, texts: &[&str]) -> String {
         let text = texts.join(":");
         match self {
             Self::Md5 => hex::encode(Md5::digest(text)),
@@ -49,12 +49,12 @@ impl DigestHash {
 /// A demand for a user and a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Challenge {
-    /// In the clear.
+    /// The password is sent in the clear.
     Basic {
         /// The part of the host that the password is for.
         realm: String,
     },
-    /// By a hash.
+    /// The password is proven by a hash.
     Digest(DigestChallenge),
 }
 
@@ -78,7 +78,7 @@ pub struct DigestChallenge {
     pub nonce: String,
     /// A text that the host wants back.
     pub opaque: Option<String>,
-    /// How it is hashed.
+    /// The algorithm of the hash.
     pub algorithm: DigestAlgorithm,
     /// Whether the host counts the uses of its nonce (`qop=auth`). Hosts of RFC 2069 do not.
     pub has_quality: bool,
@@ -89,7 +89,7 @@ pub struct DigestChallenge {
 }
 
 impl Challenge {
-    /// The part of the host that the password is for.
+    /// Returns the part of the host that the password is for.
     pub fn realm(&self) -> &str {
         match self {
             Self::Basic { realm } => realm,
@@ -97,7 +97,7 @@ impl Challenge {
         }
     }
 
-    /// How much it tells about the password: less is more.
+    /// Returns the hash that protects the password; `None` sends it in the clear, which is the weakest.
     fn strength(&self) -> Option<DigestHash> {
         match self {
             Self::Basic { .. } => None,
@@ -106,7 +106,7 @@ impl Challenge {
     }
 }
 
-/// The challenge that gives the least away, the first of several equal ones (RFC 7616 §5.1).
+/// Returns the challenge that gives the least away, the first of several equal ones (RFC 7616 §5.1).
 pub fn strongest(challenges: Vec<Challenge>) -> Option<Challenge> {
     // The last one of equal ones is the maximum, so that the first one has to come last.
     challenges.into_iter().rev().max_by_key(Challenge::strength)
@@ -139,11 +139,11 @@ pub struct SignedRequest<'a> {
     pub target: &'a str,
     /// A nonce of the crawler's own: visible ASCII characters.
     pub client_nonce: &'a str,
-    /// How many requests have used the nonce of the host, this one included.
+    /// The number of requests that have used the nonce of the host, this one included.
     pub nonce_count: u32,
 }
 
-/// Why a login cannot be sent.
+/// The reason why a login cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLogin {
     /// Control characters cannot be sent in a field (RFC 7617 §2).
@@ -157,7 +157,7 @@ pub enum InvalidLogin {
 }
 
 impl Challenge {
-    /// The value of the field `Authorization` that answers it.
+    /// Returns the value of the field `Authorization` that answers it.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl DigestChallenge {
         let response = self.response(login, request, &count);
         let mut value = format!("Digest {}", self.user_parameter(login.user));
         let mut add_quoted = |name: &str, text: &str| {
-            value.extend([", ", name, "=", &quoted(text)]);
+            value.extend([", ", name, "=", &quote(text)]);
         };
         add_quoted("realm", &self.realm);
         add_quoted("nonce", &self.nonce);
@@ -214,16 +214,16 @@ impl DigestChallenge {
         value
     }
 
-    /// The user as a parameter (RFC 7616 §3.4, §3.4.4): hashed, or escaped if it is not ASCII.
+    /// Returns the user as a parameter (RFC 7616 §3.4, §3.4.4): hashed, or escaped if it is not ASCII.
     fn user_parameter(&self, user: &str) -> String {
         if self.hides_user {
             return format!(
                 "username={}",
-                quoted(&self.algorithm.hash.of(&[user, &self.realm]))
+                quote(&self.algorithm.hash.hash(&[user, &self.realm]))
             );
         }
         if user.is_ascii() {
-            return format!("username={}", quoted(user));
+            return format!("username={}", quote(user));
         }
         let mut escaped = "username*=UTF-8''".to_owned();
         for byte in user.bytes() {
@@ -236,9 +236,9 @@ impl DigestChallenge {
         escaped
     }
 
-    /// The proof that the password is known (RFC 7616 §3.4.1 to §3.4.3).
+    /// Returns the proof that the password is known (RFC 7616 §3.4.1 to §3.4.3).
     fn response(&self, login: &Login<'_>, request: &SignedRequest<'_>, count: &str) -> String {
-        let hash = |texts: &[&str]| self.algorithm.hash.of(texts);
+        let hash = |texts: &[&str]| self.algorithm.hash.hash(texts);
         let mut secret = hash(&[login.user, &self.realm, login.password]);
         if self.algorithm.is_session {
             secret = hash(&[&secret, &self.nonce, request.client_nonce]);
@@ -259,8 +259,8 @@ impl DigestChallenge {
     }
 }
 
-/// A text as a quoted string (RFC 9110 §5.6.4).
-fn quoted(text: &str) -> String {
+/// Returns a text as a quoted string (RFC 9110 §5.6.4).
+fn quote(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{escaped}\"")
 }

@@ -1,4 +1,4 @@
-//! How a crawl came to a URI: the hops from its seed, a letter each, as Heritrix writes them into its crawl log.
+//! The way by which a crawl came to a URI: the hops from its seed, a letter each, as Heritrix writes them into its crawl log.
 //!
 //! ```
 //! use harvest_policy::hops::{Hop, HopPath};
@@ -12,7 +12,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How one URI led to another.
+/// The way in which one URI led to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hop {
     /// A link that a person would follow.
@@ -45,7 +45,7 @@ impl Hop {
         Self::Submit,
     ];
 
-    /// Its letter in the crawl log.
+    /// Returns its letter in the crawl log.
     pub const fn letter(self) -> char {
         match self {
             Self::Link => 'L',
@@ -59,12 +59,12 @@ impl Hop {
         }
     }
 
-    /// The hop of a letter of the crawl log.
+    /// Returns the hop of a letter of the crawl log.
     pub fn from_letter(letter: char) -> Option<Self> {
         Self::ALL.into_iter().find(|hop| hop.letter() == letter)
     }
 
-    /// Whether a person goes this way to another page.
+    /// Returns whether a person goes this way to another page.
     const fn is_navigation(self) -> bool {
         matches!(self, Self::Link | Self::Submit)
     }
@@ -80,43 +80,43 @@ pub struct InvalidHop(char);
 pub struct HopPath(Vec<Hop>);
 
 impl HopPath {
-    /// The path to a seed: no hop at all.
+    /// Returns the path to a seed: no hop at all.
     pub const fn seed() -> Self {
         Self(Vec::new())
     }
 
-    /// The path one hop further.
+    /// Returns the path one hop further.
     #[must_use]
     pub fn then(&self, hop: Hop) -> Self {
         Self(self.0.iter().copied().chain([hop]).collect())
     }
 
-    /// Whether it is the path to a seed.
+    /// Returns whether it is the path to a seed.
     pub fn is_seed(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The number of hops.
+    /// Returns the number of hops.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no hop.
+    /// Returns whether there is no hop.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The hop that led to the URI; `None` of a seed.
+    /// Returns the hop that led to the URI; `None` of a seed.
     pub fn last(&self) -> Option<Hop> {
         self.0.last().copied()
     }
 
-    /// Whether it is a seed or was reached from one by redirects alone.
+    /// Returns whether it is a seed or was reached from one by redirects alone.
     pub fn is_redirected_seed(&self) -> bool {
         self.0.iter().all(|hop| *hop == Hop::Redirect)
     }
 
-    /// The hops behind the last one that a person would follow: how deep within one page the URI is.
+    /// Returns the hops behind the last one that a person would follow: how deep within one page the URI is.
     pub fn within_page(&self) -> &[Hop] {
         let page = self.0.iter().rposition(|hop| hop.is_navigation());
         self.0
@@ -126,7 +126,7 @@ impl HopPath {
 }
 
 impl fmt::Display for HopPath {
-    /// All letters, or `-` of a seed. (Heritrix leaves out the first ones of a long path.)
+    /// Writes all letters, or `-` of a seed. (Heritrix leaves out the first ones of a long path.)
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str("-");

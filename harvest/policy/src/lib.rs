@@ -2,6 +2,37 @@
 //!
 //! Owns the decisions of the harvester that need no socket, no disk and no clock: they are functions of what was seen, so
 //! that each of them is tested by itself and exhaustively. Does not fetch, remember or wait: `harvest-crawler` does.
+//!
+//! | Module | Decides |
+//! |---|---|
+//! | [`hops`] | how a URI was reached |
+//! | [`scope`], with [`surt`] and [`traps`] | whether a URI belongs to the crawl |
+//! | [`rejections`], [`quarantine`] | whether a person, or a pattern that only makes more of itself, keeps it out |
+//! | [`canonical`] | whether it was seen before |
+//! | [`queue_name`], with [`suffixes`] | the queue that it waits in |
+//! | [`cost`], [`account`], [`queue_rules`] | its place in the queue, and what the queue may still fetch |
+//! | [`turns`], [`address_turns`] | which queue and which address may have the next request |
+//! | [`robots`], [`address`] | whether its host and its address may be asked |
+//! | [`credential`], [`cookies`] | what the request says of the visitor |
+//! | [`status`] | what a try was worth, and whether it is tried again |
+//! | [`politeness`] | how long the host rests then |
+//!
+//! ```
+//! use harvest_policy::hops::{Hop, HopPath};
+//! use harvest_policy::politeness::{FinishedFetch, Politeness};
+//! use harvest_policy::scope::Scope;
+//! use std::time::Duration;
+//! use url::Url;
+//!
+//! let mut scope = Scope::default();
+//! scope.accepted.add_host(&Url::parse("http://example.dk/")?);
+//! let page = HopPath::seed().then(Hop::Link);
+//! assert!(scope.decide(&Url::parse("http://example.dk/news")?, &page).is_accepted());
+//! assert!(!scope.decide(&Url::parse("http://example.com/")?, &page).is_accepted());
+//! let fetch = FinishedFetch { duration: Duration::from_secs(1), bytes: 9_000, crawl_delay: None };
+//! assert_eq!(Politeness::default().pause_after(fetch), Duration::from_secs(5));
+//! # Ok::<(), url::ParseError>(())
+//! ```
 
 pub mod account;
 pub mod address;

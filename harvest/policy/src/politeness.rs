@@ -1,10 +1,10 @@
-//! How long a queue rests after a fetch (the politeness rules of Heritrix).
+//! The rest of a queue after a fetch (the politeness rules of Heritrix).
 //!
 //! Owns the length of the pause. The pause itself is kept by the part that fetches, by host and by address.
 
 use std::time::Duration;
 
-/// How a crawl treats the hosts that it visits.
+/// The pauses that a crawl leaves the hosts that it visits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Politeness {
     /// The pause as a multiple of the time that the fetch took: a slow host rests longer.
@@ -20,7 +20,7 @@ pub struct Politeness {
 }
 
 impl Default for Politeness {
-    /// Heritrix' own: five times the fetch, between 3 and 30 seconds, `Crawl-delay` up to five minutes.
+    /// Returns Heritrix' own: five times the fetch, between 3 and 30 seconds, `Crawl-delay` up to five minutes.
     fn default() -> Self {
         Self {
             delay_factor: 5.0,
@@ -44,7 +44,7 @@ pub struct FinishedFetch {
 }
 
 impl Politeness {
-    /// The pause from the end of a fetch to the begin of the next one from the same host.
+    /// Returns the pause from the end of a fetch to the start of the next one from the same host.
     ///
     /// ```
     /// use std::time::Duration;
@@ -76,7 +76,7 @@ impl Politeness {
     }
 }
 
-/// The time in which a number of bytes comes in at a number of bytes a second.
+/// Returns the time in which a number of bytes comes in at a number of bytes a second.
 fn time_for(bytes: u64, rate: u64) -> Duration {
     let milliseconds = u128::from(bytes) * 1000 / u128::from(rate.max(1));
     Duration::from_millis(u64::try_from(milliseconds).unwrap_or(u64::MAX))

@@ -2,7 +2,7 @@
 //!
 //! Owns when a pattern is put under quarantine: its URIs are rejected by its name until a person frees it. Bounded in memory:
 //! what it forgets counts as never seen, which only keeps a trap open for longer. Holds no queue: the caller asks
-//! [`Quarantine::holds`] when it takes a URI in and before it fetches one.
+//! [`Quarantine::holding_pattern`] when it takes a URI in and before it fetches one.
 //!
 //! # The signal
 //!
@@ -33,7 +33,7 @@ use std::collections::BTreeSet;
 
 use url::Url;
 
-use self::recent::Recent;
+use self::recent::RecentMap;
 use self::words::hash;
 
 pub use self::pattern::{LONGEST, pattern};
@@ -87,15 +87,15 @@ impl PatternCounts {
 #[derive(Clone, Debug)]
 pub struct Quarantine {
     after_pages: u32,
-    patterns: Recent<PatternCounts>,
-    contents: Recent<()>,
+    patterns: RecentMap<PatternCounts>,
+    contents: RecentMap<()>,
     held: BTreeSet<String>,
     freed: BTreeSet<String>,
 }
 
 /// The content of a response, as far as it says whether it is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum ResponseContent {
     /// A text, by its [`words`].
     Words(u64),
     /// Anything else, by a part of its digest.
@@ -105,19 +105,20 @@ pub enum Content {
 }
 
 impl Quarantine {
-    /// No patterns. `after_pages`: the pages that repeat themselves until a pattern is put under quarantine, 0 for never.
+    /// Makes a quarantine without patterns. `after_pages`: the pages that repeat themselves until a pattern is put under
+    /// quarantine, 0 for never.
     pub fn new(after_pages: u32) -> Self {
         Self {
             after_pages,
-            patterns: Recent::new(PATTERNS),
-            contents: Recent::new(CONTENTS),
+            patterns: RecentMap::new(PATTERNS),
+            contents: RecentMap::new(CONTENTS),
             held: BTreeSet::new(),
             freed: BTreeSet::new(),
         }
     }
 
-    /// The name of the pattern under quarantine that holds a URI back.
-    pub fn holds(&self, url: &Url) -> Option<&str> {
+    /// Returns the name of the pattern under quarantine that holds a URI back.
+    pub fn holding_pattern(&self, url: &Url) -> Option<&str> {
         if self.held.is_empty() {
             return None;
         }
@@ -126,19 +127,19 @@ impl Quarantine {
 
     /// Takes note of a response with status 200: its content, and the URIs it led to that belong to the crawl and were never
     /// seen before. Returns the name of its pattern if that is put under quarantine now.
-    pub fn fetched<'u>(
+    pub fn note_response<'u>(
         &mut self,
         url: &Url,
-        content: Content,
+        content: ResponseContent,
         new_links: impl IntoIterator<Item = &'u Url>,
     ) -> Option<&str> {
         let name = pattern(url);
         let key = hash(&name);
         let is_new = match content {
-            Content::Words(number) | Content::Digest(number) => {
+            ResponseContent::Words(number) | ResponseContent::Digest(number) => {
                 self.contents.insert(hash(&(key, number)))
             }
-            Content::Manifest => true,
+            ResponseContent::Manifest => true,
         };
         let (mut has_fruit, mut has_own) = (false, false);
         for link in new_links {
@@ -176,30 +177,30 @@ impl Quarantine {
 
     /// Takes note of a URI that came to nothing: robots.txt excludes it, its host says 404, or does not answer. Links to such
     /// URIs are no fruit.
-    pub fn failed(&mut self, url: &Url) {
+    pub fn note_failure(&mut self, url: &Url) {
         self.patterns
             .entry(hash(&pattern(url)))
             .take_response(false);
     }
 
     /// Frees a pattern, and never holds it again. Returns whether it was under quarantine.
-    pub fn free(&mut self, name: &str) -> bool {
+    pub fn free_pattern(&mut self, name: &str) -> bool {
         self.freed.insert(name.to_owned());
         self.held.remove(name)
     }
 
     /// Puts a pattern under quarantine: what an interrupted crawl had found, or what a person says.
-    pub fn hold(&mut self, name: &str) {
+    pub fn hold_pattern(&mut self, name: &str) {
         self.held.insert(name.to_owned());
     }
 
-    /// The patterns under quarantine, sorted.
-    pub fn held(&self) -> impl Iterator<Item = &str> {
+    /// Returns the patterns under quarantine, sorted.
+    pub fn held_patterns(&self) -> impl Iterator<Item = &str> {
         self.held.iter().map(String::as_str)
     }
 
-    /// The patterns that were freed, sorted.
-    pub fn freed(&self) -> impl Iterator<Item = &str> {
+    /// Returns the patterns that were freed, sorted.
+    pub fn freed_patterns(&self) -> impl Iterator<Item = &str> {
         self.freed.iter().map(String::as_str)
     }
 }

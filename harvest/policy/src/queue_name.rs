@@ -4,12 +4,12 @@
 //! `url` gives them: lower case, international ones as `xn--`.
 //!
 //! ```
-//! use harvest_policy::queue_name::{QueueKind, QueueNames};
+//! use harvest_policy::queue_name::{QueueKind, QueueNaming};
 //! use url::Url;
 //!
 //! let image = Url::parse("https://images.example.co.uk/a.png")?;
 //! let seed = Url::parse("https://www.example.dk/")?;
-//! let name = |kind| QueueNames { kind, ..QueueNames::default() }.name(&image, &seed);
+//! let name = |kind| QueueNaming { kind, ..QueueNaming::default() }.name(&image, &seed);
 //! assert_eq!(name(QueueKind::Domain), "example.co.uk");
 //! assert_eq!(name(QueueKind::Seed), "example.dk");
 //! assert_eq!(name(QueueKind::Host), "images.example.co.uk");
@@ -34,17 +34,17 @@ pub enum QueueKind {
     Host,
 }
 
-/// How queues get their names.
+/// The rule by which queues get their names.
 #[derive(Clone, Debug, Default)]
-pub struct QueueNames {
+pub struct QueueNaming {
     /// The part that names a queue.
     pub kind: QueueKind,
     /// The public suffixes, under which domains are.
     pub suffixes: Arc<SuffixList>,
 }
 
-impl QueueNames {
-    /// The name of the queue of a URI that was found from `seed`: the scheme, if it has no host.
+impl QueueNaming {
+    /// Returns the name of the queue of a URI that was found from `seed`: the scheme, if it has no host.
     pub fn name(&self, url: &Url, seed: &Url) -> String {
         let name = match self.kind {
             QueueKind::Domain => host(url).map(|host| self.suffixes.domain(host)),
@@ -55,7 +55,7 @@ impl QueueNames {
     }
 }
 
-/// The host of a URI without the dot of the root at its end; of a `dns:` URI (RFC 4501) the name that is asked for.
+/// Returns the host of a URI without the dot of the root at its end; of a `dns:` URI (RFC 4501) the name that is asked for.
 fn host(url: &Url) -> Option<&str> {
     let host = match url.scheme() {
         "dns" => url.path().rsplit('/').next()?,
@@ -74,9 +74,9 @@ mod tests {
     fn each_kind_names_its_own_part() {
         let name = |kind: QueueKind, url: &str| {
             let seed = Url::parse("https://www.seed.dk./x").unwrap();
-            let names = QueueNames {
+            let names = QueueNaming {
                 kind,
-                ..QueueNames::default()
+                ..QueueNaming::default()
             };
             names.name(&Url::parse(url).unwrap(), &seed)
         };

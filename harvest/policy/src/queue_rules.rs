@@ -8,11 +8,11 @@ use std::sync::Arc;
 use crate::account::QueueLimits;
 
 /// The answer to the question what a queue may fetch.
-type LimitsOf = dyn Fn(&str) -> QueueLimits + Send + Sync;
+type LimitLookup = dyn Fn(&str) -> QueueLimits + Send + Sync;
 
 /// The limits of queues.
 #[derive(Clone)]
-pub struct QueueRules(Arc<LimitsOf>);
+pub struct QueueRules(Arc<LimitLookup>);
 
 impl fmt::Debug for QueueRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,19 +21,19 @@ impl fmt::Debug for QueueRules {
 }
 
 impl QueueRules {
-    /// Rules that a function of the name of a queue makes.
+    /// Makes rules of a function of the name of a queue.
     pub fn new(limits: impl Fn(&str) -> QueueLimits + Send + Sync + 'static) -> Self {
         Self(Arc::new(limits))
     }
 
-    /// The limits of the queue of a name.
+    /// Returns the limits of the queue of a name.
     pub fn limits_of(&self, queue: &str) -> QueueLimits {
         (self.0)(queue)
     }
 }
 
 impl From<QueueLimits> for QueueRules {
-    /// The same limits for all queues.
+    /// Returns the same limits for all queues.
     fn from(limits: QueueLimits) -> Self {
         Self::new(move |_| limits)
     }

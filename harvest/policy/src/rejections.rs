@@ -20,7 +20,7 @@ use std::str::FromStr;
 use url::Url;
 
 use crate::surt::{SurtPrefix, SurtPrefixes, surt};
-use crate::traps::{InvalidExpression, InvalidTrap, TrapExpression, Traps};
+use crate::traps::{InvalidTrap, InvalidTrapExpression, TrapExpression, TrapList};
 
 /// The characters that make a text with a scheme an expression and no URI.
 const EXPRESSION: [char; 11] = ['*', '\\', '[', ']', '{', '}', '|', '^', '$', '(', ')'];
@@ -30,19 +30,19 @@ const WILD: [char; 5] = ['*', '+', '?', '[', '\\'];
 
 /// A rule by which URIs are rejected. Its text can be read again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rejection {
+pub enum RejectionRule {
     /// All URIs that begin so.
     Prefix(SurtPrefix),
     /// All URIs that match as a whole.
     Expression(TrapExpression),
 }
 
-/// Why a text is no rule.
+/// The reason why a text is no rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRejection {
     /// It is no expression either.
     #[error(transparent)]
-    Expression(#[from] InvalidExpression),
+    Expression(#[from] InvalidTrapExpression),
     /// It is neither a URI nor a prefix, and as an expression it would match nothing.
     #[error(
         "`{0}` would match no URI; write a URI with `http://` or `https://`, a prefix in SURT form such as \
@@ -51,7 +51,7 @@ pub enum InvalidRejection {
     Nothing(String),
 }
 
-impl FromStr for Rejection {
+impl FromStr for RejectionRule {
     type Err = InvalidRejection;
 
     fn from_str(text: &str) -> Result<Self, InvalidRejection> {
@@ -79,7 +79,7 @@ impl FromStr for Rejection {
     }
 }
 
-impl fmt::Display for Rejection {
+impl fmt::Display for RejectionRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Prefix(prefix) => prefix.fmt(f),
@@ -94,7 +94,7 @@ pub struct Rejections {
     prefixes: SurtPrefixes,
     has_prefix: bool,
     expressions: Vec<TrapExpression>,
-    compiled: Traps,
+    compiled: TrapList,
 }
 
 impl Rejections {
@@ -103,17 +103,22 @@ impl Rejections {
     /// # Errors
     ///
     /// [`InvalidTrap::Large`] if all expressions together need too much memory; then nothing is added.
-    pub fn add(&mut self, rules: impl IntoIterator<Item = Rejection>) -> Result<(), InvalidTrap> {
+    pub fn add(
+        &mut self,
+        rules: impl IntoIterator<Item = RejectionRule>,
+    ) -> Result<(), InvalidTrap> {
         let (mut prefixes, mut expressions) = (Vec::new(), self.expressions.clone());
         for rule in rules {
             match rule {
-                Rejection::Prefix(prefix) => prefixes.push(prefix),
-                Rejection::Expression(new) if !expressions.contains(&new) => expressions.push(new),
-                Rejection::Expression(_) => {}
+                RejectionRule::Prefix(prefix) => prefixes.push(prefix),
+                RejectionRule::Expression(new) if !expressions.contains(&new) => {
+                    expressions.push(new)
+                }
+                RejectionRule::Expression(_) => {}
             }
         }
         if expressions.len() > self.expressions.len() {
-            self.compiled = Traps::new(&expressions)?;
+            self.compiled = TrapList::new(&expressions)?;
             self.expressions = expressions;
         }
         for prefix in prefixes {
@@ -123,10 +128,10 @@ impl Rejections {
         Ok(())
     }
 
-    /// Whether a rule covers a URI.
+    /// Returns whether a rule covers a URI.
     pub fn covers(&self, url: &Url) -> bool {
         (self.has_prefix && self.prefixes.covers(url))
-            || (!self.compiled.is_empty() && self.compiled.catch(url.as_str()))
+            || (!self.compiled.is_empty() && self.compiled.catches(url.as_str()))
     }
 }
 
@@ -172,9 +177,13 @@ mod tests {
                 false,
             ),
         ] {
-            let rule: Rejection = text.parse().unwrap();
+            let rule: RejectionRule = text.parse().unwrap();
             assert_eq!(rule.to_string(), written);
-            assert_eq!(written.parse::<Rejection>().as_ref(), Ok(&rule), "{text}");
+            assert_eq!(
+                written.parse::<RejectionRule>().as_ref(),
+                Ok(&rule),
+                "{text}"
+            );
             let mut rules = Rejections::default();
             rules.add([rule.clone(), rule]).unwrap();
             let url = Url::parse(url).unwrap();
@@ -187,10 +196,13 @@ mod tests {
     #[test]
     fn rule_without_effect_is_refused() {
         for text in ["example.dk/calendar", "a.dk", "", "(open", "http://"] {
-            let refused = text.parse::<Rejection>();
+            let refused = text.parse::<RejectionRule>();
             assert!(refused.is_err(), "{text}: {refused:?}");
         }
-        let why = "example.dk".parse::<Rejection>().unwrap_err().to_string();
+        let why = "example.dk"
+            .parse::<RejectionRule>()
+            .unwrap_err()
+            .to_string();
         assert!(why.contains("https://"), "{why}");
     }
 }

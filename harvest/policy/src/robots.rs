@@ -9,8 +9,8 @@
 //!
 //! let file = b"User-agent: *\nDisallow: /search\nAllow: /search/about\n\nUser-agent: other\nDisallow: /\n";
 //! let rules = RobotsRules::parse(file, "holdfast");
-//! assert!(rules.allow("/search/about.html"));
-//! assert!(!rules.allow("/search?q=x"));
+//! assert!(rules.allows("/search/about.html"));
+//! assert!(!rules.allows("/search?q=x"));
 //! ```
 
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub enum RobotsAnswer {
 }
 
 impl RobotsAnswer {
-    /// The meaning of a status, or of no answer at all. Redirects are followed before it is asked.
+    /// Returns the meaning of a status, or of no answer at all. Redirects are followed before it is asked.
     ///
     /// 429 says "later" and not "there is no file", which is how large crawlers read it as well.
     pub fn from_status(status: Option<u16>) -> Self {
@@ -50,13 +50,13 @@ impl RobotsAnswer {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RobotsRules {
     /// The longest pattern first, and of two equal ones the one that allows: the first that matches decides.
-    rules: Vec<Rule>,
+    rules: Vec<RobotsRule>,
     crawl_delay: Option<Duration>,
     sitemaps: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
+struct RobotsRule {
     allows: bool,
     pattern: PathPattern,
 }
@@ -73,14 +73,14 @@ struct PathPattern {
 
 /// The groups of a file that a crawler may have to obey.
 #[derive(Debug, Default)]
-struct Group {
+struct RobotsGroup {
     is_present: bool,
-    rules: Vec<Rule>,
+    rules: Vec<RobotsRule>,
     crawl_delay: Option<Duration>,
 }
 
 impl RobotsRules {
-    /// The rules for the crawler whose product token is `product`: those of all groups that name it in any case, or else
+    /// Returns the rules for the crawler whose product token is `product`: those of all groups that name it in any case, or else
     /// those of all groups for `*` (RFC 9309 §2.2.1).
     pub fn parse(file: &[u8], product: &str) -> Self {
         let (file, cut) = match file.get(..MAX_BYTES) {
@@ -93,7 +93,7 @@ impl RobotsRules {
             // A rule that is cut would say more than its author did.
             lines.pop();
         }
-        let (mut named, mut any) = (Group::default(), Group::default());
+        let (mut named, mut any) = (RobotsGroup::default(), RobotsGroup::default());
         let mut sitemaps = Vec::new();
         let (mut is_for_us, mut is_for_any, mut in_agents) = (false, false, false);
         for (field, value) in lines.into_iter().filter_map(field) {
@@ -125,7 +125,7 @@ impl RobotsRules {
                 if is_delay {
                     group.crawl_delay = delay(value).or(group.crawl_delay);
                 } else if let Some(pattern) = PathPattern::parse(value) {
-                    group.rules.push(Rule { allows, pattern });
+                    group.rules.push(RobotsRule { allows, pattern });
                 }
             }
         }
@@ -140,10 +140,10 @@ impl RobotsRules {
         }
     }
 
-    /// The rules that forbid everything: those of a host that cannot say.
+    /// Returns the rules that forbid everything: those of a host that cannot say.
     pub fn forbid_all() -> Self {
         let pattern = PathPattern::parse(b"/");
-        let rule = |pattern| Rule {
+        let rule = |pattern| RobotsRule {
             allows: false,
             pattern,
         };
@@ -153,9 +153,9 @@ impl RobotsRules {
         }
     }
 
-    /// Whether a path with its query may be fetched. The rule with the longest pattern decides; the one that allows, of two of
-    /// the same length; what no rule matches may be fetched (RFC 9309 §2.2.2).
-    pub fn allow(&self, path_and_query: &str) -> bool {
+    /// Returns whether a path with its query may be fetched. The rule with the longest pattern decides; the one that allows, of
+    /// two of the same length; what no rule matches may be fetched (RFC 9309 §2.2.2).
+    pub fn allows(&self, path_and_query: &str) -> bool {
         let path = normal_path(path_and_query.as_bytes());
         if path == b"/robots.txt" {
             return true;
@@ -164,12 +164,12 @@ impl RobotsRules {
         deciding.is_none_or(|rule| rule.allows)
     }
 
-    /// The pause between two requests that the file asks for: no part of RFC 9309, but widely written. At most a day.
+    /// Returns the pause between two requests that the file asks for: no part of RFC 9309, but widely written. At most a day.
     pub fn crawl_delay(&self) -> Option<Duration> {
         self.crawl_delay
     }
 
-    /// The sitemaps that the file names for all crawlers, as they stand there.
+    /// Returns the sitemaps that the file names for all crawlers, as they stand there.
     pub fn sitemaps(&self) -> &[String] {
         &self.sitemaps
     }
@@ -197,8 +197,8 @@ impl PathPattern {
         })
     }
 
-    /// Whether it matches a path in the form of [`normal_path`]. Each piece is taken where it first occurs, which leaves the
-    /// most bytes to the others; so no place is looked at twice.
+    /// Returns whether it matches a path in the form of [`normal_path`]. Each piece is taken where it first occurs, which leaves
+    /// the most bytes to the others; so no place is looked at twice.
     fn matches(&self, path: &[u8]) -> bool {
         let Some((first, others)) = self.pieces.split_first() else {
             return false;
@@ -223,7 +223,7 @@ impl PathPattern {
     }
 }
 
-/// The name and the value of a line, without its comment; `None` of a line that has none.
+/// Returns the name and the value of a line, without its comment; `None` of a line that has none.
 fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.split(|byte| *byte == b'#').next().unwrap_or_default();
     let colon = memchr::memchr(b':', line)?;
@@ -232,14 +232,15 @@ fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name.trim_ascii(), value.trim_ascii()))
 }
 
-/// The product token at the beginning of a `User-agent` value: letters, `_` and `-` (RFC 9309 §2.2.1). Versions are left out.
+/// Returns the product token at the beginning of a `User-agent` value: letters, `_` and `-` (RFC 9309 §2.2.1). Versions are left
+/// out.
 fn product_token(value: &[u8]) -> &[u8] {
     let is_token = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-');
     let length = value.iter().take_while(|byte| is_token(byte)).count();
     value.get(..length).unwrap_or_default()
 }
 
-/// A number of seconds, with a fraction or without.
+/// Returns a number of seconds, with a fraction or without.
 fn delay(value: &[u8]) -> Option<Duration> {
     let seconds: f64 = str::from_utf8(value).ok()?.parse().ok()?;
     (seconds >= 0.0)
@@ -247,8 +248,8 @@ fn delay(value: &[u8]) -> Option<Duration> {
         .flatten()
 }
 
-/// A path in the form in which paths are compared (RFC 9309 §2.2.2): an escape of an unreserved character is undone, other
-/// escapes are in capital letters, and bytes beyond printable ASCII are escaped.
+/// Returns a path in the form in which paths are compared (RFC 9309 §2.2.2): an escape of an unreserved character is undone,
+/// other escapes are in capital letters, and bytes beyond printable ASCII are escaped.
 fn normal_path(path: &[u8]) -> Vec<u8> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut normal = Vec::with_capacity(path.len());

@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::hops::{Hop, HopPath};
 use crate::surt::{SurtPrefix, SurtPrefixes, surt};
-use crate::traps::Traps;
+use crate::traps::TrapList;
 
 /// The schemes that are crawled at all.
 const SCHEMES: [&str; 6] = ["http", "https", "ftp", "sftp", "dns", "whois"];
@@ -59,7 +59,7 @@ pub struct ScopeDecision {
 }
 
 impl ScopeDecision {
-    /// Whether the URI belongs to the crawl.
+    /// Returns whether the URI belongs to the crawl.
     pub const fn is_accepted(self) -> bool {
         match self.rule {
             ScopeRule::AcceptedPrefix | ScopeRule::PartOfPage | ScopeRule::Prerequisite => true,
@@ -82,7 +82,7 @@ pub struct Scope {
     /// The prefixes of what is left out.
     pub rejected: SurtPrefixes,
     /// The crawler traps.
-    pub traps: Traps,
+    pub traps: TrapList,
     /// The most hops from a seed.
     pub max_hops: usize,
     /// The most hops from a page to its parts, redirects not counted.
@@ -104,7 +104,7 @@ pub struct ScopeOverlay {
     /// The prefix.
     pub prefix: SurtPrefix,
     /// Further crawler traps.
-    pub traps: Traps,
+    pub traps: TrapList,
     /// As [`Scope::max_hops`].
     pub max_hops: Option<usize>,
     /// As [`Scope::max_hops_in_page`].
@@ -118,12 +118,12 @@ pub struct ScopeOverlay {
 }
 
 impl Default for Scope {
-    /// No prefixes, and the limits of Heritrix.
+    /// Returns a scope without prefixes, with the limits of Heritrix.
     fn default() -> Self {
         Self {
             accepted: SurtPrefixes::default(),
             rejected: SurtPrefixes::default(),
-            traps: Traps::default(),
+            traps: TrapList::default(),
             max_hops: 20,
             max_hops_in_page: 2,
             max_speculative_hops: 1,
@@ -145,7 +145,7 @@ impl Scope {
         let traps = || {
             let own = overlays.iter().map(|overlay| &overlay.traps);
             let mut all = own.chain([&self.traps]);
-            all.any(|traps| traps.catch(url.as_str()))
+            all.any(|traps| traps.catches(url.as_str()))
         };
         let max_hops = limit(|overlay| overlay.max_hops, self.max_hops);
         let max_hops_in_page = limit(|overlay| overlay.max_hops_in_page, self.max_hops_in_page);
@@ -165,7 +165,7 @@ impl Scope {
             (ScopeRule::Trap, traps()),
             (
                 ScopeRule::RepeatedSegment,
-                repeats(url.path()) > max_repeats,
+                repeat_count(url.path()) > max_repeats,
             ),
             (
                 ScopeRule::DeepPath,
@@ -182,7 +182,7 @@ impl Scope {
         ScopeDecision { rule }
     }
 
-    /// The overlays that cover a URI, in their order.
+    /// Returns the overlays that cover a URI, in their order.
     fn overlays_for(&self, url: &Url) -> Vec<&ScopeOverlay> {
         if self.overlays.is_empty() {
             return Vec::new();
@@ -196,7 +196,7 @@ impl Scope {
     }
 }
 
-/// Whether the hops behind the last page are few enough for a URI to be a part of it.
+/// Returns whether the hops behind the last page are few enough for a URI to be a part of it.
 fn is_part_of_page(hops: &HopPath, most: usize, most_speculative: usize) -> bool {
     let within = hops.within_page();
     let count = |counts: fn(&Hop) -> bool| within.iter().filter(|hop| counts(hop)).count();
@@ -205,14 +205,14 @@ fn is_part_of_page(hops: &HopPath, most: usize, most_speculative: usize) -> bool
         && count(|hop| *hop == Hop::Speculative) <= most_speculative
 }
 
-/// The segments of a path that say something: empty ones at its ends are left out.
+/// Returns the segments of a path that say something: empty ones at its ends are left out.
 fn segments(path: &str) -> impl Iterator<Item = &str> {
     path.trim_matches('/').split('/')
 }
 
-/// How often the same segments stand behind each other at most: 3 in `/a/x/y/x/y/x/y`. The last segment is a file and does
-/// not count, as in Heritrix' `.*?/(.*?/)\1{2,}.*`.
-fn repeats(path: &str) -> usize {
+/// Returns how often the same segments stand behind each other at most: 3 in `/a/x/y/x/y/x/y`. The last segment is a file and
+/// does not count, as in Heritrix' `.*?/(.*?/)\1{2,}.*`.
+fn repeat_count(path: &str) -> usize {
     let Some((directories, _)) = path.rsplit_once('/') else {
         return 0;
     };
@@ -241,7 +241,7 @@ mod tests {
 
     fn example() -> Scope {
         let mut scope = Scope {
-            traps: Traps::parse(".*trap.*").unwrap(),
+            traps: TrapList::parse(".*trap.*").unwrap(),
             ..Scope::default()
         };
         scope
@@ -327,7 +327,7 @@ mod tests {
     fn overlays_change_limits_of_their_prefix() {
         let overlay = |prefix: &str| ScopeOverlay {
             prefix: prefix.parse().unwrap(),
-            traps: Traps::default(),
+            traps: TrapList::default(),
             max_hops: None,
             max_hops_in_page: None,
             max_speculative_hops: None,
@@ -340,7 +340,7 @@ mod tests {
                 max_hops: Some(1),
                 max_segments: Some(1),
                 max_repeats: Some(9),
-                traps: Traps::parse(".*pit.*").unwrap(),
+                traps: TrapList::parse(".*pit.*").unwrap(),
                 ..overlay("http://(dk,a,")
             },
             ScopeOverlay {
@@ -410,7 +410,7 @@ mod tests {
             ("/x/a/b/a/b/a/b/", 3),
             ("/a/b/c/", 1),
         ] {
-            assert_eq!(repeats(path), expected, "{path}");
+            assert_eq!(repeat_count(path), expected, "{path}");
         }
         for code in 0..3_usize.pow(7) {
             let letters: Vec<&str> = (0..7)
@@ -428,7 +428,7 @@ mod tests {
                 }
             }
             assert_eq!(
-                repeats(&format!("/{}/", letters.join("/"))),
+                repeat_count(&format!("/{}/", letters.join("/"))),
                 most,
                 "{letters:?}"
             );

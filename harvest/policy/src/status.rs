@@ -52,27 +52,27 @@ impl FetchStatus {
     /// The rules of the host's robots.txt exclude it.
     pub const ROBOTS_PRECLUDED: Self = Self(-9998);
 
-    /// The status of an HTTP response.
+    /// Returns the status of an HTTP response.
     pub const fn from_http(status: u16) -> Self {
         Self(status as i32)
     }
 
-    /// The status that a crawl log names by this number.
+    /// Returns the status that a crawl log names by this number.
     pub const fn from_number(number: i32) -> Self {
         Self(number)
     }
 
-    /// The number in the crawl log.
+    /// Returns the number in the crawl log.
     pub const fn number(self) -> i32 {
         self.0
     }
 
-    /// Whether something was fetched: any response of the host, a 404 as well.
+    /// Returns whether something was fetched: any response of the host, a 404 as well.
     pub const fn is_success(self) -> bool {
         self.0 > 0
     }
 
-    /// Whether the URI was left out before a connection was thought of: out of scope, a quota, a trap, robots.txt.
+    /// Returns whether the URI was left out before a connection was thought of: out of scope, a quota, a trap, robots.txt.
     pub const fn is_disregarded(self) -> bool {
         matches!(
             self,
@@ -88,7 +88,7 @@ impl FetchStatus {
         )
     }
 
-    /// The status in words, as a clause that follows the name of a URI and a colon.
+    /// Returns the status in words, as a clause that follows the name of a URI and a colon.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::DNS_FAILED => "no name server answers for its host",
@@ -116,7 +116,7 @@ impl FetchStatus {
         }
     }
 
-    /// Whether it counts as a failure of the URI.
+    /// Returns whether it counts as a failure of the URI.
     pub const fn is_failure(self) -> bool {
         self.0 < 0 && !self.is_disregarded() && !matches!(self, Self::DEFERRED)
     }
@@ -128,7 +128,7 @@ impl fmt::Display for FetchStatus {
     }
 }
 
-/// When a URI is tried again after it failed.
+/// The rules by which a URI is tried again after it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryRules {
     /// The most tries of one URI, the first one included.
@@ -140,7 +140,7 @@ pub struct RetryRules {
 }
 
 impl Default for RetryRules {
-    /// 30 tries, 15 minutes apart, as in Heritrix; up to a day where the host says so itself.
+    /// Returns 30 tries, 15 minutes apart, as in Heritrix; up to a day where the host says so itself.
     fn default() -> Self {
         Self {
             max_tries: 30,
@@ -152,7 +152,7 @@ impl Default for RetryRules {
 
 /// The way of a URI after a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterTry {
+pub enum TryDecision {
     /// It is finished with this status.
     Finished(FetchStatus),
     /// It goes back to its queue at once, because something else has to be fetched first. That is no try.
@@ -169,10 +169,10 @@ impl RetryRules {
         status: FetchStatus,
         tries: u32,
         retry_after: Option<Duration>,
-    ) -> AfterTry {
+    ) -> TryDecision {
         let asked = retry_after.filter(|_| matches!(status.number(), 429 | 503));
         let delay = match status {
-            FetchStatus::DEFERRED => return AfterTry::Deferred,
+            FetchStatus::DEFERRED => return TryDecision::Deferred,
             FetchStatus::DNS_FAILED
             | FetchStatus::CONNECT_FAILED
             | FetchStatus::CONNECT_LOST
@@ -181,16 +181,16 @@ impl RetryRules {
             _ if status.number() == 429 && asked.is_none() => self.delay,
             _ => match asked {
                 Some(asked) => asked.min(self.max_retry_after),
-                None => return AfterTry::Finished(status),
+                None => return TryDecision::Finished(status),
             },
         };
         if tries < self.max_tries {
-            AfterTry::RetryAfter(delay)
+            TryDecision::RetryAfter(delay)
         } else if status.is_success() {
             // The host has answered: its last word is what is archived.
-            AfterTry::Finished(status)
+            TryDecision::Finished(status)
         } else {
-            AfterTry::Finished(FetchStatus::TOO_MANY_RETRIES)
+            TryDecision::Finished(FetchStatus::TOO_MANY_RETRIES)
         }
     }
 }
@@ -213,45 +213,45 @@ mod tests {
                 FetchStatus::CONNECT_FAILED,
                 1,
                 None,
-                AfterTry::RetryAfter(rules.delay),
+                TryDecision::RetryAfter(rules.delay),
             ),
             (
                 FetchStatus::DNS_FAILED,
                 2,
                 None,
-                AfterTry::RetryAfter(rules.delay),
+                TryDecision::RetryAfter(rules.delay),
             ),
             (
                 FetchStatus::DNS_FAILED,
                 3,
                 None,
-                AfterTry::Finished(FetchStatus::TOO_MANY_RETRIES),
+                TryDecision::Finished(FetchStatus::TOO_MANY_RETRIES),
             ),
-            (FetchStatus::DEFERRED, 99, None, AfterTry::Deferred),
+            (FetchStatus::DEFERRED, 99, None, TryDecision::Deferred),
             (
                 FetchStatus::TIMEOUT,
                 1,
                 None,
-                AfterTry::Finished(FetchStatus::TIMEOUT),
+                TryDecision::Finished(FetchStatus::TIMEOUT),
             ),
             (
                 FetchStatus::ROBOTS_PRECLUDED,
                 1,
                 None,
-                AfterTry::Finished(FetchStatus::ROBOTS_PRECLUDED),
+                TryDecision::Finished(FetchStatus::ROBOTS_PRECLUDED),
             ),
-            (http(200), 1, Some(minute), AfterTry::Finished(http(200))),
-            (http(503), 1, None, AfterTry::Finished(http(503))),
-            (http(429), 1, None, AfterTry::RetryAfter(rules.delay)),
-            (http(429), 3, None, AfterTry::Finished(http(429))),
-            (http(503), 1, Some(minute), AfterTry::RetryAfter(minute)),
+            (http(200), 1, Some(minute), TryDecision::Finished(http(200))),
+            (http(503), 1, None, TryDecision::Finished(http(503))),
+            (http(429), 1, None, TryDecision::RetryAfter(rules.delay)),
+            (http(429), 3, None, TryDecision::Finished(http(429))),
+            (http(503), 1, Some(minute), TryDecision::RetryAfter(minute)),
             (
                 http(429),
                 1,
                 Some(minute * 10_000),
-                AfterTry::RetryAfter(rules.max_retry_after),
+                TryDecision::RetryAfter(rules.max_retry_after),
             ),
-            (http(429), 3, Some(minute), AfterTry::Finished(http(429))),
+            (http(429), 3, Some(minute), TryDecision::Finished(http(429))),
         ] {
             assert_eq!(
                 rules.after_try(status, tries, retry_after),

@@ -18,7 +18,8 @@ use publicsuffix::{List, Psl};
 use sha2::{Digest as _, Sha256};
 use url::Host;
 
-/// The list that is compiled in, for documentation: the crate, and its version, which is published anew whenever the list changes.
+/// The list that is compiled in, for documentation: the crate, and its version, which is published anew whenever the list
+/// changes.
 pub const COMPILED_LIST: &str = "psl 2.1.247";
 
 /// The line of a list from which on its rules count.
@@ -27,7 +28,7 @@ const BEGIN: &str = "// ===BEGIN ICANN DOMAINS===";
 /// The word before the version in the comments of a list.
 const VERSION: &str = "VERSION:";
 
-/// Why a file is no list of public suffixes.
+/// The reason why a file is no list of public suffixes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSuffixList {
     /// It is no text.
@@ -61,7 +62,7 @@ pub struct SuffixList {
 }
 
 impl Default for SuffixList {
-    /// The list that is compiled in.
+    /// Returns the list that is compiled in.
     fn default() -> Self {
         Self {
             list: None,
@@ -106,13 +107,13 @@ impl SuffixList {
         })
     }
 
-    /// The version, for the documentation of a crawl.
+    /// Returns the version, for the documentation of a crawl.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The domain of a host: `example.co.uk` of `www.example.co.uk`. The host itself if it is an address, a public suffix, or
-    /// under none.
+    /// Returns the domain of a host: `example.co.uk` of `www.example.co.uk`. The host itself if it is an address, a public
+    /// suffix, or under none.
     pub fn domain<'h>(&self, host: &'h str) -> &'h str {
         let is_address = host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok();
         if is_address {
@@ -127,7 +128,7 @@ impl SuffixList {
         domain.unwrap_or(host)
     }
 
-    /// Whether a host is a public suffix itself: everything below it belongs to others.
+    /// Returns whether a host is a public suffix itself: everything below it belongs to others.
     pub fn is_suffix(&self, host: &str) -> bool {
         let suffix = match &self.list {
             None => psl::List.suffix(host.as_bytes()),
@@ -138,7 +139,7 @@ impl SuffixList {
     }
 }
 
-/// A rule with its name in ASCII; `None` for a line without a rule.
+/// Returns a rule with its name in ASCII; `None` for a line without a rule.
 fn ascii_rule(rule: &str) -> Option<String> {
     let marks = ["!", "*."];
     let mark = marks.into_iter().find(|mark| rule.starts_with(mark));

@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use url::{Host, Url};
 
-/// The SURT form of a URI. `None` if it has no host.
+/// Returns the SURT form of a URI. `None` if it has no host.
 pub fn surt(url: &Url) -> Option<String> {
     let mut surt = host_part(url)?;
     surt.push(')');
@@ -24,7 +24,7 @@ pub fn surt(url: &Url) -> Option<String> {
     Some(surt)
 }
 
-/// The SURT form up to the host and its port, without what ends it: `http://(dk,example,www,`.
+/// Returns the SURT form up to the host and its port, without what ends it: `http://(dk,example,www,`.
 fn host_part(url: &Url) -> Option<String> {
     let scheme = match url.scheme() {
         "https" => "http",
@@ -49,7 +49,7 @@ fn host_part(url: &Url) -> Option<String> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SurtPrefix(String);
 
-/// Why a text is no prefix in SURT form.
+/// The reason why a text is no prefix in SURT form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no prefix in SURT form; write {suggestion}")]
 pub struct InvalidSurtPrefix {
@@ -60,12 +60,12 @@ pub struct InvalidSurtPrefix {
 }
 
 impl SurtPrefix {
-    /// Whether it covers a URI in SURT form, as [`surt`] makes it.
+    /// Returns whether it covers a URI in SURT form, as [`surt`] makes it.
     pub fn covers(&self, surt: &str) -> bool {
         surt.starts_with(&self.0)
     }
 
-    /// The prefix as text.
+    /// Returns the prefix as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -111,14 +111,14 @@ impl fmt::Display for SurtPrefix {
     }
 }
 
-/// Whether what stands before a closing parenthesis is a host as SURT forms have it: labels with a comma behind each, or an
-/// address.
+/// Returns whether what stands before a closing parenthesis is a host as SURT forms have it: labels with a comma behind each, or
+/// an address.
 fn is_whole(host: &str) -> bool {
     let name = host.split(':').next().unwrap_or_default();
     host.starts_with('[') || name.ends_with(',') || name.parse::<Ipv4Addr>().is_ok()
 }
 
-/// A prefix that lacks nothing but the comma before its closing parenthesis, with it.
+/// Returns a prefix that lacks nothing but the comma before its closing parenthesis, with it.
 fn with_comma(text: &str) -> Option<String> {
     let (before, path) = text.split_once(')')?;
     let (scheme, host) = before.split_once("://(")?;
@@ -130,7 +130,7 @@ fn with_comma(text: &str) -> Option<String> {
     Some(format!("`{whole}`"))
 }
 
-/// The form in which a URI or the name of a host would be a prefix.
+/// Returns the form in which a URI or the name of a host would be a prefix.
 fn suggestion(text: &str) -> String {
     let text = if text.contains('(') { "" } else { text };
     let url = Url::parse(text).ok().filter(Url::has_host);
@@ -198,7 +198,7 @@ impl SurtPrefixes {
         }
     }
 
-    /// Whether it covers a URI.
+    /// Returns whether it covers a URI.
     pub fn covers(&self, url: &Url) -> bool {
         surt(url).is_some_and(|surt| self.covers_surt(&surt))
     }
@@ -209,7 +209,7 @@ impl SurtPrefixes {
         before.is_some_and(|prefix| surt.starts_with(prefix.as_str()))
     }
 
-    /// The prefixes, sorted; without those that others cover.
+    /// Returns the prefixes, sorted; without those that others cover.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.prefixes.iter().map(String::as_str)
     }

@@ -19,15 +19,15 @@ const LONGEST: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrapExpression(String);
 
-/// Why an expression is refused.
+/// The reason why an expression is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidExpression {
+pub enum InvalidTrapExpression {
     /// It breaks the syntax.
     #[error("`{text}` is no regular expression that can be matched in linear time: {why}")]
     Syntax {
         /// The text.
         text: String,
-        /// How it breaks the syntax.
+        /// The mistake in the syntax.
         why: String,
     },
     /// It is longer than an expression may be.
@@ -39,21 +39,21 @@ pub enum InvalidExpression {
 }
 
 impl FromStr for TrapExpression {
-    type Err = InvalidExpression;
+    type Err = InvalidTrapExpression;
 
-    fn from_str(text: &str) -> Result<Self, InvalidExpression> {
+    fn from_str(text: &str) -> Result<Self, InvalidTrapExpression> {
         let text = text.trim();
         let length = text.chars().count();
         if length > LONGEST {
-            return Err(InvalidExpression::Long(length));
+            return Err(InvalidTrapExpression::Long(length));
         }
         if text.is_empty() || text.contains(['\n', '\r']) {
-            return Err(InvalidExpression::Lines);
+            return Err(InvalidTrapExpression::Lines);
         }
         // By itself: between brackets `a)|(b` would be an expression too.
         match regex_syntax::parse(text) {
             Ok(_) => Ok(Self(text.to_owned())),
-            Err(error) => Err(InvalidExpression::Syntax {
+            Err(error) => Err(InvalidTrapExpression::Syntax {
                 text: text.to_owned(),
                 why: reason(&error),
             }),
@@ -69,11 +69,11 @@ impl fmt::Display for TrapExpression {
 
 /// A list of crawler traps.
 #[derive(Clone, Debug, Default)]
-pub struct Traps {
+pub struct TrapList {
     set: RegexSet,
 }
 
-/// Why a list of crawler traps is refused.
+/// The reason why a list of crawler traps is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTrap {
     /// A line is no expression.
@@ -82,14 +82,14 @@ pub enum InvalidTrap {
         /// The number of the line, from 1.
         line: usize,
         /// The mistake in it.
-        why: InvalidExpression,
+        why: InvalidTrapExpression,
     },
     /// All of them together need too much memory.
     #[error("the expressions need more than {} MiB when they are compiled; repeat less in them", LARGEST >> 20)]
     Large,
 }
 
-impl Traps {
+impl TrapList {
     /// Reads expressions, one a line. Blanks around them and empty lines are left out.
     ///
     /// # Errors
@@ -120,23 +120,23 @@ impl Traps {
         set.map_or(Err(InvalidTrap::Large), |set| Ok(Self { set }))
     }
 
-    /// Whether a URI is a trap.
-    pub fn catch(&self, uri: &str) -> bool {
+    /// Returns whether a URI is a trap.
+    pub fn catches(&self, uri: &str) -> bool {
         self.set.is_match(uri)
     }
 
-    /// The number of expressions.
+    /// Returns the number of expressions.
     pub fn len(&self) -> usize {
         self.set.len()
     }
 
-    /// Whether there is no expression.
+    /// Returns whether there is no expression.
     pub fn is_empty(&self) -> bool {
         self.set.is_empty()
     }
 }
 
-/// The reason without the picture of the expression, in one line.
+/// Returns the reason without the picture of the expression, in one line.
 fn reason(error: &regex_syntax::Error) -> String {
     match error {
         regex_syntax::Error::Parse(error) => error.kind().to_string(),
@@ -152,7 +152,7 @@ mod tests {
     /// Fails if a part of a URI is enough, or an expression is matched with its neighbour.
     #[test]
     fn whole_uri_has_to_match() {
-        let traps = Traps::parse("http://a\\.dk/cal.*\n\n  .*\\?sid=\\d+  \nx|y\n").unwrap();
+        let traps = TrapList::parse("http://a\\.dk/cal.*\n\n  .*\\?sid=\\d+  \nx|y\n").unwrap();
         assert_eq!(traps.len(), 3);
         for (uri, caught) in [
             ("http://a.dk/calendar/2030", true),
@@ -162,15 +162,15 @@ mod tests {
             ("x", true),
             ("xy", false),
         ] {
-            assert_eq!(traps.catch(uri), caught, "{uri}");
+            assert_eq!(traps.catches(uri), caught, "{uri}");
         }
-        assert!(!Traps::default().catch(""));
+        assert!(!TrapList::default().catches(""));
     }
 
     /// Fails if a bad line is passed by, or its number is wrong.
     #[test]
     fn bad_expression_is_refused_by_its_line() {
-        let error = |text: &str| Traps::parse(text).unwrap_err();
+        let error = |text: &str| TrapList::parse(text).unwrap_err();
         assert_eq!(
             error("fine\n\n(open").to_string(),
             "line 3: `(open` is no regular expression that can be matched in linear time: unclosed group"
@@ -188,7 +188,7 @@ mod tests {
                     error(bad),
                     InvalidTrap::Expression {
                         line: 1,
-                        why: InvalidExpression::Syntax { .. }
+                        why: InvalidTrapExpression::Syntax { .. }
                     }
                 ),
                 "{bad}"
@@ -199,7 +199,7 @@ mod tests {
             error(&long),
             InvalidTrap::Expression {
                 line: 1,
-                why: InvalidExpression::Long(1001)
+                why: InvalidTrapExpression::Long(1001)
             }
         );
         let large = "\\w{400}{400}\n".repeat(3);
@@ -215,7 +215,7 @@ mod tests {
         for text in ["", "  ", "a\nb", "a\rb"] {
             assert_eq!(
                 text.parse::<TrapExpression>(),
-                Err(InvalidExpression::Lines)
+                Err(InvalidTrapExpression::Lines)
             );
         }
         assert_eq!(

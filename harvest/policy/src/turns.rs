@@ -1,7 +1,7 @@
 //! Turns of queues: which of many may send the next request.
 //!
-//! Owns the states of queues: ready, in process, snoozed, inactive, retired, exhausted (those of Heritrix' frontier). Active queues
-//! rest between requests; one that has spent its session makes way for those that wait; a lower precedence waits until no
+//! Owns the states of queues: ready, in process, snoozed, inactive, retired, exhausted (those of Heritrix' frontier). Active
+//! queues rest between requests; one that has spent its session makes way for those that wait; a lower precedence waits until no
 //! higher one can go. Takes time as a value, and holds a few bytes for each queue.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -13,7 +13,7 @@ use crate::account::QueueStanding;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueNumber(pub u32);
 
-/// A moment of a crawl: the time since its begin.
+/// A moment of a crawl: the time since its start.
 pub type Moment = Duration;
 
 /// The state of a queue.
@@ -35,7 +35,7 @@ pub enum QueueState {
 
 /// The answer to the question whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum QueueTurn {
     /// This queue's. It counts as in process.
     Of(QueueNumber),
     /// Nobody's before this moment, unless a fetch ends or a URI comes first.
@@ -59,7 +59,7 @@ struct Queue {
 
 /// The queues of a crawl and their turns.
 #[derive(Debug, Default)]
-pub struct Turns {
+pub struct QueueTurns {
     queues: BTreeMap<QueueNumber, Queue>,
     ready: VecDeque<QueueNumber>,
     snoozed: BTreeSet<(Moment, QueueNumber)>,
@@ -69,8 +69,8 @@ pub struct Turns {
     connections: u32,
 }
 
-impl Turns {
-    /// No queues yet; each will have at most `connections` requests at a time.
+impl QueueTurns {
+    /// Makes turns without queues; each will have at most `connections` requests at a time.
     pub fn new(connections: u32) -> Self {
         Self {
             connections: connections.max(1),
@@ -78,9 +78,9 @@ impl Turns {
         }
     }
 
-    /// A queue has a URI that nobody fetches yet. It waits for its turn if it is new or was exhausted; the smaller its
-    /// `precedence`, the sooner.
-    pub fn has_uri(&mut self, number: QueueNumber, precedence: u8) {
+    /// Notes that a queue has a URI that nobody fetches yet. The queue waits for its turn if it is new or was exhausted; the
+    /// smaller its `precedence`, the sooner.
+    pub fn add_uri(&mut self, number: QueueNumber, precedence: u8) {
         let queue = self.queues.entry(number).or_insert(Queue {
             state: QueueState::Exhausted,
             precedence,
@@ -93,9 +93,9 @@ impl Turns {
             return;
         }
         match queue.state {
-            QueueState::Exhausted if queue.in_process == 0 => self.wait(number),
+            QueueState::Exhausted if queue.in_process == 0 => self.wait_behind(number),
             // It is active still: its last URIs are being fetched.
-            QueueState::Exhausted | QueueState::InProcess => self.settle(number),
+            QueueState::Exhausted | QueueState::InProcess => self.update_state(number),
             QueueState::Ready
             | QueueState::Snoozed(_)
             | QueueState::Inactive
@@ -103,8 +103,8 @@ impl Turns {
         }
     }
 
-    /// Gives the queue whose turn it is.
-    pub fn next(&mut self, now: Moment) -> Turn {
+    /// Returns the queue whose turn it is.
+    pub fn next(&mut self, now: Moment) -> QueueTurn {
         self.wake(now);
         if self.ready.is_empty() {
             self.activate(now);
@@ -115,77 +115,71 @@ impl Turns {
                 queue.state = QueueState::InProcess;
             }
             self.in_process += 1;
-            return Turn::Of(number);
+            return QueueTurn::Of(number);
         }
         match self.snoozed.first() {
-            Some((moment, _)) => Turn::Later(*moment),
-            None if self.in_process > 0 => Turn::Waiting,
-            None => Turn::Over,
+            Some((moment, _)) => QueueTurn::Later(*moment),
+            None if self.in_process > 0 => QueueTurn::Waiting,
+            None => QueueTurn::Over,
         }
     }
 
-    /// The URI of a turn was taken out of its queue. `has_more`: the queue has others, of which one may go over another
-    /// connection.
-    pub fn took_uri(&mut self, number: QueueNumber, has_more: bool) {
+    /// Notes that the URI of a turn was taken out of its queue. `has_more`: the queue has others, of which one may go over
+    /// another connection.
+    pub fn take_uri(&mut self, number: QueueNumber, has_more: bool) {
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.has_more = has_more;
         }
-        self.settle(number);
+        self.update_state(number);
     }
 
-    /// A fetch of a turn has ended. The queue rests until `rests_until`; `standing` says whether it may go on.
+    /// Takes note that a fetch of a turn has ended. The queue rests until `rests_until`; `standing` says whether it may go on.
     /// `has_more`: it has URIs that nobody fetches yet.
-    pub fn fetched(
+    pub fn end_fetch(
         &mut self,
         number: QueueNumber,
         rests_until: Moment,
         standing: QueueStanding,
         has_more: bool,
     ) {
-        let Some(queue) = self
-            .queues
-            .get_mut(&number)
-            .filter(|queue| queue.in_process > 0)
-        else {
+        let Some(queue) = self.end_turn(number, rests_until) else {
             return;
         };
-        queue.in_process -= 1;
         queue.has_more = has_more;
-        queue.rests_until = queue.rests_until.max(rests_until);
-        self.in_process -= 1;
         match standing {
-            QueueStanding::Open => self.settle(number),
+            QueueStanding::Open => self.update_state(number),
             QueueStanding::SessionSpent => {
-                self.leave(number);
-                self.wait(number);
+                self.stop_waiting(number);
+                self.wait_behind(number);
             }
             QueueStanding::BudgetSpent | QueueStanding::QuotaReached(_) => self.retire(number),
         }
     }
 
-    /// The turn of a queue is put off: its host or its address rests until this moment, for another queue's sake.
+    /// Puts off the turn of a queue: its host or its address rests until this moment, for another queue's sake.
     pub fn put_off(&mut self, number: QueueNumber, until: Moment) {
-        let Some(queue) = self
-            .queues
-            .get_mut(&number)
-            .filter(|queue| queue.in_process > 0)
-        else {
-            return;
-        };
-        queue.in_process -= 1;
-        queue.rests_until = queue.rests_until.max(until);
-        self.in_process -= 1;
-        self.settle(number);
+        if self.end_turn(number, until).is_some() {
+            self.update_state(number);
+        }
     }
 
-    /// A queue that is not in process rests until a moment: it was put off before the crawl was gone on with.
-    pub fn rest(&mut self, number: QueueNumber, until: Moment) {
+    /// Ends a turn of a queue, which rests until a moment at least. Returns the queue; `None` if it has no turn.
+    fn end_turn(&mut self, number: QueueNumber, rests_until: Moment) -> Option<&mut Queue> {
+        let queue = self.queues.get_mut(&number)?;
+        queue.in_process = queue.in_process.checked_sub(1)?;
+        queue.rests_until = queue.rests_until.max(rests_until);
+        self.in_process -= 1;
+        Some(queue)
+    }
+
+    /// Lets a queue that is not in process rest until a moment: it was put off before the crawl was resumed.
+    pub fn set_rest(&mut self, number: QueueNumber, until: Moment) {
         let Some(queue) = self.queues.get_mut(&number) else {
             return;
         };
         queue.rests_until = queue.rests_until.max(until);
         match queue.state {
-            QueueState::Ready | QueueState::Snoozed(_) => self.settle(number),
+            QueueState::Ready | QueueState::Snoozed(_) => self.update_state(number),
             // The rest is looked at when the queue becomes active or is in process no more.
             QueueState::InProcess
             | QueueState::Inactive
@@ -194,42 +188,42 @@ impl Turns {
         }
     }
 
-    /// A queue may fetch nothing more, until [`Turns::revive`].
+    /// Retires a queue: it may fetch nothing more, until [`QueueTurns::revive`].
     pub fn retire(&mut self, number: QueueNumber) {
-        self.leave(number);
+        self.stop_waiting(number);
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.state = QueueState::Retired;
         }
     }
 
-    /// A retired queue may go on: its budget was raised.
+    /// Lets a retired queue go on: its budget was raised.
     pub fn revive(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(&number) else {
             return;
         };
         if queue.state == QueueState::Retired {
             queue.state = QueueState::Exhausted;
-            self.wait(number);
+            self.wait_behind(number);
         }
     }
 
-    /// The state of a queue; `None` of one that never had a URI.
+    /// Returns the state of a queue; `None` of one that never had a URI.
     pub fn state(&self, number: QueueNumber) -> Option<QueueState> {
         self.queues.get(&number).map(|queue| queue.state)
     }
 
-    /// The moment until which a queue rests, whatever its state is.
+    /// Returns the moment until which a queue rests, whatever its state is.
     pub fn rests_until(&self, number: QueueNumber) -> Moment {
         let queue = self.queues.get(&number);
         queue.map_or(Moment::ZERO, |queue| queue.rests_until)
     }
 
-    /// The number of fetches under way.
+    /// Returns the number of fetches under way.
     pub fn in_process(&self) -> usize {
         self.in_process
     }
 
-    /// The number of queues that have their turns: those that are ready or rest, and those with a fetch under way.
+    /// Returns the number of queues that have their turns: those that are ready or rest, and those with a fetch under way.
     pub fn active(&self) -> usize {
         self.ready.len() + self.snoozed.len() + self.in_process
     }
@@ -249,14 +243,14 @@ impl Turns {
     }
 
     /// Brings an active queue into the state that follows from what it has.
-    fn settle(&mut self, number: QueueNumber) {
+    fn update_state(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get(&number).copied() else {
             return;
         };
         if queue.state == QueueState::Retired {
             return;
         }
-        self.leave(number);
+        self.stop_waiting(number);
         let state = if !queue.has_more {
             QueueState::Exhausted
         } else if queue.in_process >= self.connections {
@@ -272,8 +266,8 @@ impl Turns {
         self.set(number, state);
     }
 
-    /// Lets a queue wait behind the others of its precedence.
-    fn wait(&mut self, number: QueueNumber) {
+    /// Puts a queue behind the others of its precedence.
+    fn wait_behind(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get(&number).copied() else {
             return;
         };
@@ -289,7 +283,7 @@ impl Turns {
     }
 
     /// Takes a queue out of whatever it waits in.
-    fn leave(&mut self, number: QueueNumber) {
+    fn stop_waiting(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get(&number).copied() else {
             return;
         };

@@ -15,7 +15,7 @@ pub const FILE_NAME: &str = "archivefiles-report.txt";
 pub struct ArchiveFileReport {
     /// Its name, without folders.
     pub name: String,
-    /// When it was closed, written to the millisecond.
+    /// The time at which it was closed, written to the millisecond.
     pub closed: Timestamp,
     /// Its size in bytes.
     pub size: u64,

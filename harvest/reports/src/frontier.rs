@@ -9,7 +9,7 @@ use archive_formats::date::Stamp;
 use harvest_policy::turns::{Moment, QueueState};
 use jiff::Timestamp;
 
-use crate::text::{Elapsed, Hundredths, ReportText};
+use crate::text::{DurationText, Hundredths, ReportText};
 
 /// The name of the report with a few queues of each state.
 pub const SUMMARY_FILE_NAME: &str = "frontier-summary-report.txt";
@@ -43,7 +43,7 @@ pub struct QueueReport {
     pub last_cost: u64,
     /// The average cost of its URIs.
     pub average_cost: Hundredths,
-    /// When a URI was last taken out of it.
+    /// The time at which a URI was last taken out of it.
     pub last_dequeue: Option<Timestamp>,
     /// The cost of all its URIs.
     pub total_spend: u64,
@@ -62,21 +62,21 @@ pub struct QueueReport {
 pub struct ReportMoment {
     /// The time of day.
     pub time: Timestamp,
-    /// The time since the begin of the crawl, by which queues are snoozed.
+    /// The time since the start of the crawl, by which queues are snoozed.
     pub since_begin: Moment,
 }
 
 /// A part of a report: the queues of one state, under a title.
-const SECTIONS: [(Section, &str); 5] = [
-    (Section::InProcess, "IN-PROCESS QUEUES"),
-    (Section::Ready, "READY QUEUES"),
-    (Section::Snoozed, "SNOOZED QUEUES"),
-    (Section::Inactive, "INACTIVE QUEUES"),
-    (Section::Retired, "RETIRED QUEUES"),
+const SECTIONS: [(QueueSection, &str); 5] = [
+    (QueueSection::InProcess, "IN-PROCESS QUEUES"),
+    (QueueSection::Ready, "READY QUEUES"),
+    (QueueSection::Snoozed, "SNOOZED QUEUES"),
+    (QueueSection::Inactive, "INACTIVE QUEUES"),
+    (QueueSection::Retired, "RETIRED QUEUES"),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Section {
+enum QueueSection {
     InProcess,
     Ready,
     Snoozed,
@@ -87,14 +87,14 @@ enum Section {
 }
 
 impl QueueReport {
-    fn section(&self) -> Section {
+    fn section(&self) -> QueueSection {
         match self.state {
-            QueueState::InProcess => Section::InProcess,
-            QueueState::Ready => Section::Ready,
-            QueueState::Snoozed(_) => Section::Snoozed,
-            QueueState::Inactive => Section::Inactive,
-            QueueState::Retired => Section::Retired,
-            QueueState::Exhausted => Section::Exhausted,
+            QueueState::InProcess => QueueSection::InProcess,
+            QueueState::Ready => QueueSection::Ready,
+            QueueState::Snoozed(_) => QueueSection::Snoozed,
+            QueueState::Inactive => QueueSection::Inactive,
+            QueueState::Retired => QueueSection::Retired,
+            QueueState::Exhausted => QueueSection::Exhausted,
         }
     }
 
@@ -105,7 +105,7 @@ impl QueueReport {
         let uri = |uri: &Option<String>| uri.as_deref().map_or("-".to_owned(), escaped);
         let dequeue = self.last_dequeue;
         let wake = match self.state {
-            QueueState::Snoozed(until) => Some(Elapsed(until.saturating_sub(now))),
+            QueueState::Snoozed(until) => Some(DurationText(until.saturating_sub(now))),
             QueueState::Ready
             | QueueState::InProcess
             | QueueState::Inactive
@@ -154,7 +154,7 @@ pub fn frontier_summary_report(job: &str, now: ReportMoment, queues: &[QueueRepo
     }
     text.line(format_args!(
         "   exhausted queues: {}",
-        count(Section::Exhausted)
+        count(QueueSection::Exhausted)
     ));
     sections(&mut text, now.since_begin, queues, MAX_SUMMARY_ROWS);
     text.into_string()

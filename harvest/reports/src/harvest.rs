@@ -11,7 +11,7 @@ use harvest_policy::status::FetchStatus;
 
 use crate::statistics::host_of;
 
-/// Why the harvest of a domain stopped. The numbers are those of NetarchiveSuite's table `historyinfo`.
+/// The reason why the harvest of a domain stopped. The numbers are those of NetarchiveSuite's table `historyinfo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StopReason {
     /// Everything was fetched that was found.
@@ -42,7 +42,7 @@ impl StopReason {
         Self::TimeLimit,
     ];
 
-    /// The number in `historyinfo.stopreason`.
+    /// Returns the number in `historyinfo.stopreason`.
     pub const fn number(self) -> u8 {
         match self {
             Self::DownloadComplete => 0,
@@ -55,12 +55,12 @@ impl StopReason {
         }
     }
 
-    /// The reason with a number.
+    /// Returns the reason with a number.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// The reason for domains of which the crawl log says nothing else, by the last line of `progress-statistics.log`
+    /// Returns the reason for domains of which the crawl log says nothing else, by the last line of `progress-statistics.log`
     /// ([`last_line`](crate::progress::last_line)); `None` if there is no such line.
     ///
     /// By parts of the line, as NetarchiveSuite reads it. A crawl that did not end, or that an operator has ended, is
@@ -88,7 +88,7 @@ pub struct DomainReport {
     pub objects: u64,
     /// The bytes of their records (annotation `content-size:N`).
     pub bytes: u64,
-    /// Why it stopped.
+    /// The reason why it stopped.
     pub stop_reason: StopReason,
 }
 
@@ -141,19 +141,19 @@ impl HarvestReport {
         }
     }
 
-    /// The domains in Unicode, in their order, and their reports.
+    /// Returns the domains in Unicode, in their order, and their reports.
     pub fn domains(&self) -> impl Iterator<Item = (&str, &DomainReport)> {
         let domains = self.domains.iter();
         domains.map(|(domain, report)| (domain.as_str(), report))
     }
 
-    /// The number of lines that count for no domain.
-    pub fn without_domain(&self) -> u64 {
+    /// Returns the number of lines that count for no domain.
+    pub fn lines_without_domain(&self) -> u64 {
         self.without_domain
     }
 }
 
-/// The quota that has blocked a URI.
+/// Returns the quota that has blocked a URI.
 fn quota_reason(line: &CrawlLogLine) -> Option<StopReason> {
     if FetchStatus::from_number(line.status) != FetchStatus::BLOCKED_BY_QUOTA {
         return None;
@@ -169,7 +169,7 @@ fn quota_reason(line: &CrawlLogLine) -> Option<StopReason> {
     })
 }
 
-/// A domain in Unicode (UTS #46), as NetarchiveSuite stores it. One that is not valid stays as it is.
+/// Returns a domain in Unicode (UTS #46), as NetarchiveSuite stores it. One that is not valid stays as it is.
 fn in_unicode(domain: &str) -> String {
     match idna::domain_to_unicode(domain) {
         (unicode, Ok(())) => unicode,

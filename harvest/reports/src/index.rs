@@ -3,15 +3,15 @@
 //! Owns which records have a line, and what is in it. Both lists are made in one reading of the file, sorted bytewise with
 //! bounded memory, and lie in temporary files without a name. Does not resolve revisits.
 //!
-//! NetarchiveSuite's lines are of `response` records only (in ARC files: of all records but the version block):
-//! `url ip date14 mimetype length filename offset md5`, where the length is that of the block, and the MD5 that of the bytes after
-//! the HTTP header.
+//! NetarchiveSuite's lines are of `response` records only (in ARC files: of all records but the version block): `url ip date14
+//! mimetype length filename offset md5`, where the length is that of the block, and the MD5 that of the bytes after the HTTP
+//! header.
 //!
-//! The captures are CDXJ lines of HTTP responses and revisits that are whole. They are what later jobs are deduplicated against, so that nobody
-//! has to join a crawl log with CDX lines by URL (the join takes the last of two captures of one URL). Beside the usual members
-//! they have, where it is known: `recordId`, `etag`, `lastModified`; of a revisit `refersTo`, `refersToTargetUri` and
-//! `refersToDate`, so that the first capture is found and no revisit refers to a revisit. A response that was truncated has no
-//! `etag` and no `lastModified`: "not modified" would be said of a whole one.
+//! The captures are CDXJ lines of HTTP responses and revisits that are whole. They are what later jobs are deduplicated against,
+//! so that nobody has to join a crawl log with CDX lines by URL (the join takes the last of two captures of one URL). Beside the
+//! usual members they have, where it is known: `recordId`, `etag`, `lastModified`; of a revisit `refersTo`, `refersToTargetUri`
+//! and `refersToDate`, so that the first capture is found and no revisit refers to a revisit. A response that was truncated has
+//! no `etag` and no `lastModified`: "not modified" would be said of a whole one.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, Write as _};
@@ -33,7 +33,7 @@ const LONGEST_VALIDATOR: usize = 1024;
 /// The most problems of a file that are named.
 const MAX_NAMED: usize = 100;
 
-/// Why an archive file has no index.
+/// The reason why an archive file has no index.
 #[derive(Debug, Error)]
 pub enum IndexError {
     /// The archive file.
@@ -91,7 +91,7 @@ pub fn index_archive_file(
     file: &str,
     directory: &Path,
 ) -> Result<ArchiveIndex, IndexError> {
-    let mut index = Indexing {
+    let mut index = IndexBuilder {
         file,
         directory: directory.to_owned(),
         cdx: Sorter::new(directory, MEMORY),
@@ -123,7 +123,7 @@ pub fn index_archive_file(
     index.finish()
 }
 
-struct Indexing<'a> {
+struct IndexBuilder<'a> {
     file: &'a str,
     directory: PathBuf,
     cdx: Sorter,
@@ -133,7 +133,7 @@ struct Indexing<'a> {
     damage: Option<String>,
 }
 
-impl Indexing<'_> {
+impl IndexBuilder<'_> {
     fn add(
         &mut self,
         is_response: bool,
@@ -153,7 +153,7 @@ impl Indexing<'_> {
             let line = Format::netarchive_suite(true).write(&line);
             self.cdx
                 .push(line.as_bytes())
-                .map_err(sort_failed(self.file))?;
+                .map_err(sort_error(self.file))?;
         }
         if let Some(head) = head.filter(|_| end.complete) {
             capture.digest = header
@@ -169,7 +169,7 @@ impl Indexing<'_> {
             let line = Format::Cdxj.write(&capture);
             self.captures
                 .push(line.as_bytes())
-                .map_err(sort_failed(self.file))?;
+                .map_err(sort_error(self.file))?;
         }
         Ok(())
     }
@@ -203,11 +203,11 @@ impl Indexing<'_> {
     }
 
     fn finish(self) -> Result<ArchiveIndex, IndexError> {
-        let sorted = |sorter| sorted(sorter, &self.directory).map_err(sort_failed(self.file));
+        let sort = |sorter| write_sorted(sorter, &self.directory).map_err(sort_error(self.file));
         Ok(ArchiveIndex {
             file: self.file.to_owned(),
-            cdx: sorted(self.cdx)?,
-            captures: sorted(self.captures)?,
+            cdx: sort(self.cdx)?,
+            captures: sort(self.captures)?,
             problem_count: self.problem_count,
             problems: self.problems,
             damage: self.damage,
@@ -254,15 +254,15 @@ fn add_text(capture: &mut Capture, name: &str, header: &Header, field: &str) {
     capture.extra.extend(text);
 }
 
-fn sort_failed(file: &str) -> impl Fn(SortError) -> IndexError {
+fn sort_error(file: &str) -> impl Fn(SortError) -> IndexError {
     move |source| IndexError::Sort {
         file: file.to_owned(),
         source,
     }
 }
 
-/// The lines of a sorter in a temporary file, at its first byte.
-fn sorted(sorter: Sorter, directory: &Path) -> Result<IndexLines, SortError> {
+/// Returns the lines of a sorter in a temporary file, at its first byte.
+fn write_sorted(sorter: Sorter, directory: &Path) -> Result<IndexLines, SortError> {
     let temporary = |source: io::Error| SortError::Temporary {
         directory: directory.to_owned(),
         source,

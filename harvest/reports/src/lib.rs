@@ -4,6 +4,13 @@
 //! NetarchiveSuite and the metadata WARC file of a job. All of them are functions of the crawl log and of rows that the crawler
 //! hands over. Knows no clock and no network, and writes temporary files only.
 //!
+//! The rooms, in reading order:
+//! - [`log`]: the lines of a crawl log; [`statistics`]: their sums, and the reports that are made of them alone;
+//! - [`harvest`]: the harvest of each domain; [`processors`]: the counters of the stages;
+//! - [`frontier`], [`threads`], [`archive_files`]: reports of rows that the crawler hands over; [`progress`]: lines while it runs;
+//! - [`index`]: the index of an archive file; [`warcinfo`]: the block that begins it; [`metadata`]: the metadata file;
+//! - [`text`]: numbers as Heritrix writes them.
+//!
 //! A line of the crawl log that cannot be read is counted and named in `crawl-report.txt`.
 //!
 //! ```

@@ -32,9 +32,9 @@ pub enum LogEntry {
 pub struct UnreadableLine {
     /// Its number, counted from 1.
     pub number: u64,
-    /// Where it begins in the log, in bytes.
+    /// The place where it begins in the log, in bytes.
     pub offset: u64,
-    /// Why it cannot be read, in one line.
+    /// The reason why it cannot be read, in one line.
     pub reason: String,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for UnreadableLine {
     }
 }
 
-/// Reads the entries of a crawl log. Ends after the first I/O error, and goes on after a line that cannot be read.
+/// A reader of the entries of a crawl log. It ends after the first I/O error, and goes on after a line that cannot be read.
 #[derive(Debug)]
 pub struct CrawlLogReader<R> {
     lines: Lines<R>,
@@ -104,7 +104,7 @@ fn parse(line: Line<'_>) -> Result<CrawlLogLine, String> {
         .map_err(|error: archive_formats::crawl_log::InvalidCrawlLogLine| error.to_string())
 }
 
-/// The beginning of a text, without anything that would end a line of a report.
+/// Returns the beginning of a text, without anything that would end a line of a report.
 fn one_line(text: &str) -> String {
     let letters = text.chars().take(LONGEST_REASON);
     letters
@@ -128,12 +128,12 @@ impl UnreadableLines {
         }
     }
 
-    /// The number of lines.
+    /// Returns the number of lines.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The first lines, in their order.
+    /// Returns the first lines, in their order.
     pub fn named(&self) -> &[UnreadableLine] {
         &self.named
     }

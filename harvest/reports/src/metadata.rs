@@ -25,19 +25,19 @@ use crate::warcinfo::{self, Warcinfo};
 
 mod uri;
 
-pub use uri::{JobIdentity, Section};
+pub use uri::{JobIdentity, MetadataSection};
 
 /// The value of `heritrixVersion`: the name and version of this crawler.
 pub const CRAWLER_VERSION: &str = concat!("holdfast-", env!("CARGO_PKG_VERSION"));
 
-/// How hard records are deflated: zlib's own default.
+/// The level at which records are deflated: zlib's own default.
 const LEVEL: u32 = 6;
 
-/// Why a metadata file cannot be written. It is of no use then.
+/// The reason why a metadata file cannot be written. The file is of no use then.
 #[derive(Debug, Error)]
 pub enum MetadataError {
     /// A field of a header cannot be written.
-    #[error("the record {uri} of the metadata file: {source}")]
+    #[error("cannot write the header of the record {uri} of the metadata file: {source}")]
     Header {
         /// The URI of the record.
         uri: String,
@@ -80,23 +80,23 @@ pub struct RecordStamp {
 }
 
 /// The content of a record. It is read twice: for its digest, and to be written.
-pub trait Content: Read + Seek {}
+pub trait RecordContent: Read + Seek {}
 
-impl<T: Read + Seek> Content for T {}
+impl<T: Read + Seek> RecordContent for T {}
 
 /// A file of the crawl.
-pub struct Document<'a> {
+pub struct MetadataDocument<'a> {
     /// The section that it belongs to.
-    pub section: Section,
+    pub section: MetadataSection,
     /// Its name, without folders.
     pub name: String,
     /// Its bytes, from the first one.
-    pub content: Box<dyn Content + 'a>,
+    pub content: Box<dyn RecordContent + 'a>,
 }
 
-impl std::fmt::Debug for Document<'_> {
+impl std::fmt::Debug for MetadataDocument<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut debug = f.debug_struct("Document");
+        let mut debug = f.debug_struct("MetadataDocument");
         let debug = debug.field("section", &self.section);
         debug.field("name", &self.name).finish_non_exhaustive()
     }
@@ -104,14 +104,14 @@ impl std::fmt::Debug for Document<'_> {
 
 /// The parts of a metadata file, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum MetadataPart {
     Aliases,
     DuplicateReductionJobs,
     Documents,
     Indexes,
 }
 
-/// Writes a metadata file. `stamps` gives each record its id and time.
+/// A metadata file that is written. `stamps` gives each record its id and time.
 #[derive(Debug)]
 pub struct MetadataFile<W, S> {
     writer: Writer<W>,
@@ -119,31 +119,43 @@ pub struct MetadataFile<W, S> {
     job: JobIdentity,
     address: IpAddr,
     warcinfo_id: String,
-    reached: Part,
+    reached: MetadataPart,
+}
+
+/// The facts that the `warcinfo` record of a metadata file is made of, and the URIs of the others.
+#[derive(Clone, Copy, Debug)]
+pub struct MetadataHead<'a> {
+    /// The name of the file.
+    pub name: &'a str,
+    /// The job that is documented.
+    pub job: &'a JobIdentity,
+    /// The address of this machine.
+    pub address: IpAddr,
+    /// The block of the record.
+    pub warcinfo: &'a Warcinfo,
 }
 
 impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
-    /// Begins a file of this name: writes its `warcinfo` record. `address` is that of this machine.
+    /// Begins a file: writes its `warcinfo` record.
     ///
     /// # Errors
     ///
     /// [`MetadataError::Header`] if `name` has control characters, [`MetadataError::Write`] if the file cannot be written.
-    pub fn begin(
-        output: W,
-        name: &str,
-        job: JobIdentity,
-        address: IpAddr,
-        warcinfo: &Warcinfo,
-        mut stamps: S,
-    ) -> Result<Self, MetadataError> {
+    pub fn begin(output: W, head: MetadataHead<'_>, mut stamps: S) -> Result<Self, MetadataError> {
+        let MetadataHead {
+            name,
+            job,
+            address,
+            warcinfo,
+        } = head;
         let stamp = stamps();
         let mut file = Self {
             writer: Writer::gzip(output, LEVEL),
             stamps,
-            job,
+            job: job.clone(),
             address,
             warcinfo_id: stamp.id.clone(),
-            reached: Part::Aliases,
+            reached: MetadataPart::Aliases,
         };
         let builder = builder(Kind::Warcinfo, &stamp)
             .field("WARC-Filename", name)
@@ -168,7 +180,7 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
         });
         let text = lines.collect::<String>();
         let uri = self.job.aliases_uri();
-        self.text(Part::Aliases, &uri, &text)
+        self.text(MetadataPart::Aliases, &uri, &text)
     }
 
     /// Writes which jobs the crawl was deduplicated against, also if there are no such jobs.
@@ -179,7 +191,7 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
     pub fn duplicate_reduction_jobs(&mut self, jobs: &[u64]) -> Result<(), MetadataError> {
         let jobs: Vec<String> = jobs.iter().map(ToString::to_string).collect();
         let uri = self.job.duplicate_reduction_jobs_uri();
-        self.text(Part::DuplicateReductionJobs, &uri, &jobs.join(","))
+        self.text(MetadataPart::DuplicateReductionJobs, &uri, &jobs.join(","))
     }
 
     /// Writes the files of the crawl: setup, reports, logs, and in each section by URI.
@@ -188,7 +200,7 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
     ///
     /// [`MetadataError::Content`] if a file cannot be read, [`MetadataError::Write`] if the metadata file cannot be written or a
     /// file grows or shrinks meanwhile, [`MetadataError::Order`] if indexes were written before.
-    pub fn documents(&mut self, documents: Vec<Document<'_>>) -> Result<(), MetadataError> {
+    pub fn documents(&mut self, documents: Vec<MetadataDocument<'_>>) -> Result<(), MetadataError> {
         let mut documents: Vec<_> = documents
             .into_iter()
             .map(|document| {
@@ -199,7 +211,12 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
         documents.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
         for (section, uri, mut document) in documents {
             let media_type = section.media_type(&document.name);
-            self.resource(Part::Documents, &uri, media_type, &mut document.content)?;
+            self.resource(
+                MetadataPart::Documents,
+                &uri,
+                media_type,
+                &mut document.content,
+            )?;
         }
         Ok(())
     }
@@ -212,14 +229,14 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
     pub fn index(&mut self, index: &mut ArchiveIndex) -> Result<(), MetadataError> {
         let uri = self.job.cdx_uri(&index.file);
         self.resource(
-            Part::Indexes,
+            MetadataPart::Indexes,
             &uri,
             "application/x-cdx",
             &mut index.cdx.lines,
         )?;
         let uri = self.job.captures_uri(&index.file);
         let captures = &mut index.captures.lines;
-        self.resource(Part::Indexes, &uri, "application/x-cdxj", captures)
+        self.resource(MetadataPart::Indexes, &uri, "application/x-cdxj", captures)
     }
 
     /// Flushes, and gives the output back.
@@ -233,7 +250,7 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
         Ok(output)
     }
 
-    fn text(&mut self, part: Part, uri: &str, text: &str) -> Result<(), MetadataError> {
+    fn text(&mut self, part: MetadataPart, uri: &str, text: &str) -> Result<(), MetadataError> {
         self.resource(
             part,
             uri,
@@ -244,10 +261,10 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
 
     fn resource(
         &mut self,
-        part: Part,
+        part: MetadataPart,
         uri: &str,
         media_type: &str,
-        content: &mut dyn Content,
+        content: &mut dyn RecordContent,
     ) -> Result<(), MetadataError> {
         if part < self.reached {
             let uri = uri.to_owned();
@@ -266,7 +283,7 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
         &mut self,
         uri: &str,
         builder: Builder,
-        content: &mut dyn Content,
+        content: &mut dyn RecordContent,
     ) -> Result<(), MetadataError> {
         let failed = |source| MetadataError::Content {
             uri: uri.to_owned(),

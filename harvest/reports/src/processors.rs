@@ -9,7 +9,7 @@ use harvest_policy::account::Quota;
 use harvest_policy::status::FetchStatus;
 use jiff::Timestamp;
 
-use crate::statistics::{CrawlStatistics, Novelty};
+use crate::statistics::{CrawlStatistics, LineNovelty};
 use crate::text::ReportText;
 
 /// The name of the report.
@@ -17,7 +17,7 @@ pub const FILE_NAME: &str = "processors-report.txt";
 
 /// A chain of stages, as Heritrix has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Chain {
+pub enum ProcessorChain {
     /// Before a URI goes into its queue.
     Candidate,
     /// From the preconditions to the extraction of links.
@@ -26,7 +26,7 @@ pub enum Chain {
     Disposition,
 }
 
-impl Chain {
+impl ProcessorChain {
     const ALL: [Self; 3] = [Self::Candidate, Self::Fetch, Self::Disposition];
 
     fn title(self) -> &'static str {
@@ -42,7 +42,7 @@ impl Chain {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageReport {
     /// The chain that it is part of.
-    pub chain: Chain,
+    pub chain: ProcessorChain,
     /// Its name.
     pub name: String,
     /// Its counters, in the order in which they are written.
@@ -57,7 +57,7 @@ pub fn processors_report(job: &str, time: Timestamp, stages: &[StageReport]) -> 
         Stamp::from_time(time)
     ));
     text.line(format_args!("  Job being crawled: {}", escaped(job)));
-    for chain in Chain::ALL {
+    for chain in ProcessorChain::ALL {
         let stages: Vec<_> = stages.iter().filter(|stage| stage.chain == chain).collect();
         text.line(format_args!(
             "\n{} - {} processors",
@@ -105,8 +105,8 @@ impl FetchCounters {
         self.failed += u64::from(status.is_failure());
     }
 
-    fn named(self) -> Vec<(String, u64)> {
-        named(&[
+    fn named_counters(self) -> Vec<(String, u64)> {
+        named_counters(&[
             ("URIs answered", self.answered),
             ("URIs failed", self.failed),
         ])
@@ -142,10 +142,10 @@ impl StageCounters {
             _ => {}
         }
         if status.is_success() {
-            match Novelty::from_line(line) {
-                Novelty::Novel => {}
-                Novelty::Duplicate => self.duplicates += 1,
-                Novelty::NotModified => self.not_modified += 1,
+            match LineNovelty::from_line(line) {
+                LineNovelty::Novel => {}
+                LineNovelty::Duplicate => self.duplicates += 1,
+                LineNovelty::NotModified => self.not_modified += 1,
             }
         }
         let tries = line.annotations.iter().find_map(|text| tries(text));
@@ -154,14 +154,14 @@ impl StageCounters {
     }
 }
 
-/// The number of tries of an annotation such as `3t`.
+/// Returns the number of tries of an annotation such as `3t`.
 fn tries(annotation: &str) -> Option<u64> {
     let digits = annotation.strip_suffix('t')?;
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| is_number)
 }
 
-fn named(counters: &[(&str, u64)]) -> Vec<(String, u64)> {
+fn named_counters(counters: &[(&str, u64)]) -> Vec<(String, u64)> {
     let counters = counters.iter();
     counters
         .map(|(name, count)| ((*name).to_owned(), *count))
@@ -169,7 +169,7 @@ fn named(counters: &[(&str, u64)]) -> Vec<(String, u64)> {
 }
 
 impl CrawlStatistics {
-    /// The stages of the crawler with the counters that the crawl log shows.
+    /// Returns the stages of the crawler with the counters that the crawl log shows.
     ///
     /// A URI that its scope left out has a line only if it was already in a queue. "Failed" leaves out the URIs that were
     /// disregarded. A retry is a try after the first one of a URI (annotation `Nt`).
@@ -182,42 +182,50 @@ impl CrawlStatistics {
         };
         vec![
             stage(
-                Chain::Candidate,
+                ProcessorChain::Candidate,
                 "Scope",
-                named(&[
+                named_counters(&[
                     ("URIs out of scope", counters.out_of_scope),
                     ("URIs blocked as crawler traps", counters.traps),
                     ("URIs after too many hops", counters.too_many_hops),
                 ]),
             ),
             stage(
-                Chain::Fetch,
+                ProcessorChain::Fetch,
                 "Quota",
-                named(&[
+                named_counters(&[
                     ("URIs over the byte limit", counters.byte_quota),
                     ("URIs over the object limit", counters.object_quota),
                     ("URIs over another limit", counters.other_quota),
                 ]),
             ),
             stage(
-                Chain::Fetch,
+                ProcessorChain::Fetch,
                 "Robots",
-                named(&[("URIs precluded", counters.robots)]),
+                named_counters(&[("URIs precluded", counters.robots)]),
             ),
-            stage(Chain::Fetch, "FetchDNS", counters.dns.named()),
-            stage(Chain::Fetch, "FetchHTTP", counters.http.named()),
             stage(
-                Chain::Disposition,
+                ProcessorChain::Fetch,
+                "FetchDNS",
+                counters.dns.named_counters(),
+            ),
+            stage(
+                ProcessorChain::Fetch,
+                "FetchHTTP",
+                counters.http.named_counters(),
+            ),
+            stage(
+                ProcessorChain::Disposition,
                 "Deduplication",
-                named(&[
+                named_counters(&[
                     ("duplicate URIs", counters.duplicates),
                     ("not-modified URIs", counters.not_modified),
                 ]),
             ),
             stage(
-                Chain::Disposition,
+                ProcessorChain::Disposition,
                 "Frontier",
-                named(&[
+                named_counters(&[
                     ("retries", counters.retries),
                     ("URIs deleted by the operator", counters.deleted),
                 ]),
@@ -239,8 +247,8 @@ mod tests {
             counters: vec![("URIs handled".to_owned(), 3)],
         };
         let stages = [
-            stage(Chain::Disposition, "Writer"),
-            stage(Chain::Fetch, "FetchHTTP"),
+            stage(ProcessorChain::Disposition, "Writer"),
+            stage(ProcessorChain::Fetch, "FetchHTTP"),
         ];
         let time = "2021-07-05T15:20:39Z".parse().unwrap();
         assert_eq!(

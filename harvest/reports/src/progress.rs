@@ -39,17 +39,17 @@ const COLUMNS: [(&str, usize); 12] = [
 
 /// A rate since the last line, and that of the whole crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rate {
-    /// Since the line before.
+pub struct ProgressRate {
+    /// The rate since the line before.
     pub current: Hundredths,
-    /// Since the begin of the crawl.
+    /// The rate since the start of the crawl.
     pub average: Hundredths,
 }
 
 /// A line of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgressLine {
-    /// When it is written, to the second.
+    /// The time at which it is written, to the second.
     pub time: Timestamp,
     /// The number of URIs that were discovered.
     pub discovered: u64,
@@ -58,9 +58,9 @@ pub struct ProgressLine {
     /// The number of URIs that were fetched.
     pub downloaded: u64,
     /// Fetched URIs in a second.
-    pub documents_per_second: Rate,
+    pub documents_per_second: ProgressRate,
     /// Kilobytes of 1024 bytes in a second, written without decimals.
-    pub kilobytes_per_second: Rate,
+    pub kilobytes_per_second: ProgressRate,
     /// The number of URIs that failed.
     pub failures: u64,
     /// The number of connections in use.
@@ -77,7 +77,7 @@ pub struct ProgressLine {
     pub average_depth: u64,
 }
 
-/// Gives the legend, without a line end.
+/// Returns the legend, without a line end.
 pub fn legend() -> String {
     columns("timestamp", COLUMNS.map(|(name, _)| name.to_owned()))
 }
@@ -107,7 +107,7 @@ impl fmt::Display for ProgressLine {
     }
 }
 
-/// Values, right-aligned under the legend. A value that is too wide moves those after it to the right, so that a blank is
+/// Returns values, right-aligned under the legend. A value that is too wide moves those after it to the right, so that a blank is
 /// between any two.
 fn columns(time: &str, values: [String; COLUMNS.len()]) -> String {
     let mut line = format!("{time:>TIME_END$}");
@@ -126,7 +126,7 @@ fn seconds(time: Timestamp) -> String {
         .to_owned()
 }
 
-/// How a crawl ended, in Heritrix' words.
+/// The end of a crawl, in Heritrix' words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EndMessage {
     /// No URI was left.
@@ -154,7 +154,7 @@ impl EndMessage {
         Self::AbnormalExit,
     ];
 
-    /// The words in the log and in `crawl-report.txt`.
+    /// Returns the words in the log and in `crawl-report.txt`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Finished => "Finished",
@@ -182,7 +182,7 @@ pub enum CrawlState {
     Waiting,
     /// It pauses.
     Paused,
-    /// It has stopped, to be gone on with later from what is on the disk.
+    /// It has stopped, to be resumed later from what is on the disk.
     Checkpointed,
     /// No URI is left, and it waits for new ones.
     Empty,
@@ -195,7 +195,7 @@ pub enum CrawlState {
 /// A note of a state. Its text is the line of the log: `2021-07-05T15:20:39Z CRAWL ENDED - Finished`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateNote {
-    /// When the state began, to the second.
+    /// The time at which the state began, to the second.
     pub time: Timestamp,
     /// The state.
     pub state: CrawlState,

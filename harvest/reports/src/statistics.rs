@@ -21,7 +21,7 @@ mod reports;
 
 pub use reports::CrawlSummary;
 
-/// How many names have a row of their own, and how many bytes such a name has at most.
+/// The limits of the names that have a row of their own: their number, and the bytes of each.
 #[derive(Clone, Copy, Debug)]
 struct RowLimits {
     rows: usize,
@@ -60,14 +60,14 @@ const DNS: &str = "dns:";
 
 /// A number of URIs and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct UriAmount {
     /// The number of URIs.
     pub uris: u64,
     /// The bytes of their records.
     pub bytes: u64,
 }
 
-impl AddAssign for Amount {
+impl AddAssign for UriAmount {
     fn add_assign(&mut self, other: Self) {
         self.uris = self.uris.saturating_add(other.uris);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -78,40 +78,40 @@ impl AddAssign for Amount {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoveltyAmounts {
     /// The payload is new.
-    pub novel: Amount,
+    pub novel: UriAmount,
     /// The payload has the digest of an earlier one.
-    pub duplicate: Amount,
+    pub duplicate: UriAmount,
     /// The host said that nothing has changed.
-    pub not_modified: Amount,
+    pub not_modified: UriAmount,
 }
 
 impl NoveltyAmounts {
-    /// The sum of all three.
-    pub fn total(&self) -> Amount {
+    /// Returns the sum of all three.
+    pub fn total(&self) -> UriAmount {
         let mut total = self.novel;
         total += self.duplicate;
         total += self.not_modified;
         total
     }
 
-    fn amount_mut(&mut self, line: &CrawlLogLine) -> &mut Amount {
-        match Novelty::from_line(line) {
-            Novelty::Novel => &mut self.novel,
-            Novelty::Duplicate => &mut self.duplicate,
-            Novelty::NotModified => &mut self.not_modified,
+    fn amount_mut(&mut self, line: &CrawlLogLine) -> &mut UriAmount {
+        match LineNovelty::from_line(line) {
+            LineNovelty::Novel => &mut self.novel,
+            LineNovelty::Duplicate => &mut self.duplicate,
+            LineNovelty::NotModified => &mut self.not_modified,
         }
     }
 }
 
 /// The payload of a line, compared with earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Novelty {
+pub(crate) enum LineNovelty {
     Novel,
     Duplicate,
     NotModified,
 }
 
-impl Novelty {
+impl LineNovelty {
     /// Reads the annotations of a line: `duplicate:…` with the origin or a reason, `warcRevisit:…` with a reason.
     pub(crate) fn from_line(line: &CrawlLogLine) -> Self {
         let mut novelty = Self::Novel;
@@ -152,12 +152,12 @@ struct SeedOutcome {
 /// The sums of a crawl.
 #[derive(Clone, Debug, Default)]
 pub struct CrawlStatistics {
-    /// By the URI in the form that a crawl log has.
+    /// The seeds, by the URI in the form that a crawl log has.
     seeds: BTreeMap<String, SeedOutcome>,
-    hosts: Rows<HostSums>,
-    media_types: Rows<Amount>,
-    statuses: Rows<u64>,
-    sources: Rows<Rows<u64>>,
+    hosts: NamedRows<HostSums>,
+    media_types: NamedRows<UriAmount>,
+    statuses: NamedRows<u64>,
+    sources: NamedRows<NamedRows<u64>>,
     processed: u64,
     failures: u64,
     disregarded: u64,
@@ -168,12 +168,12 @@ pub struct CrawlStatistics {
 
 /// Sums by name. Names beyond a limit share one row.
 #[derive(Clone, Debug, Default)]
-struct Rows<V> {
+struct NamedRows<V> {
     named: BTreeMap<String, V>,
     others: Option<V>,
 }
 
-impl<V: Default> Rows<V> {
+impl<V: Default> NamedRows<V> {
     fn row(&mut self, name: &str, limits: RowLimits) -> &mut V {
         let is_known = self.named.contains_key(name);
         if name.len() > limits.name || (!is_known && self.named.len() >= limits.rows) {
@@ -182,7 +182,7 @@ impl<V: Default> Rows<V> {
         self.named.entry(name.to_owned()).or_default()
     }
 
-    /// All rows, by name.
+    /// Returns all rows, by name.
     fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
         let others = self.others.as_ref().map(|value| (OTHERS, value));
         let named = self.named.iter();
@@ -191,7 +191,7 @@ impl<V: Default> Rows<V> {
             .chain(others)
     }
 
-    /// All rows: the largest first, equal ones by name.
+    /// Returns all rows: the largest first, equal ones by name.
     fn by_size(&self, size: impl Fn(&V) -> u64) -> Vec<(&str, &V)> {
         let mut rows: Vec<_> = self.iter().collect();
         rows.sort_by(|one, other| size(other.1).cmp(&size(one.1)).then(one.0.cmp(other.0)));
@@ -237,7 +237,7 @@ impl CrawlStatistics {
             sums.robots_precluded += u64::from(status == FetchStatus::ROBOTS_PRECLUDED);
             return;
         }
-        let amount = Amount {
+        let amount = UriAmount {
             uris: 1,
             bytes: line.content_size().or(line.size).unwrap_or(0),
         };
@@ -263,7 +263,7 @@ impl CrawlStatistics {
         &self.stages
     }
 
-    /// The lines that could not be read.
+    /// Returns the lines that could not be read.
     pub fn unreadable(&self) -> &UnreadableLines {
         &self.unreadable
     }
@@ -281,7 +281,7 @@ impl CrawlStatistics {
     }
 }
 
-/// A URI in the form that URLs have once they were read (URL Standard), without a fragment, so that `http://a.dk#top` and
+/// Returns a URI in the form that URLs have once they were read (URL Standard), without a fragment, so that `http://a.dk#top` and
 /// `http://a.dk/` are one seed.
 fn normal_uri(uri: &str) -> String {
     let trimmed = uri.trim();
@@ -294,8 +294,8 @@ fn normal_uri(uri: &str) -> String {
     }
 }
 
-/// The host of a URI, as URLs have it: in small letters, international names in ASCII (`xn--…`). Of a `dns:` URI (RFC 4501)
-/// the name that was asked for. `None` if it has no host.
+/// Returns the host of a URI, as URLs have it: in small letters, international names in ASCII (`xn--…`). Of a `dns:` URI (RFC
+/// 4501) the name that was asked for. `None` if it has no host.
 pub(crate) fn host_of(uri: &str) -> Option<String> {
     if let Some(name) = uri.strip_prefix(DNS) {
         let name = match name.strip_prefix("//") {

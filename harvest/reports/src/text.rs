@@ -22,7 +22,7 @@ impl ReportText {
         let _ok = writeln!(self.0, "{line}").is_ok();
     }
 
-    /// Gives the text.
+    /// Returns the text.
     pub(crate) fn into_string(self) -> String {
         self.0
     }
@@ -33,7 +33,7 @@ impl ReportText {
 pub struct Hundredths(pub u64);
 
 impl Hundredths {
-    /// The quotient of two numbers, rounded. Zero if the divisor is zero.
+    /// Returns the quotient of two numbers, rounded. Zero if the divisor is zero.
     pub fn quotient(dividend: u128, divisor: u128) -> Self {
         let rounded = dividend
             .saturating_mul(100)
@@ -43,7 +43,7 @@ impl Hundredths {
         Self(u64::try_from(rounded).unwrap_or(u64::MAX))
     }
 
-    /// The number of events in a second, on the average of a period. Zero for a period without length.
+    /// Returns the number of events in a second, on the average of a period. Zero for a period without length.
     pub fn per_second(count: u64, period: Duration) -> Self {
         Self::quotient(u128::from(count) * 1000, period.as_millis())
     }
@@ -62,9 +62,9 @@ impl fmt::Display for Hundredths {
 
 /// A duration by its units: `1m13s976ms`, `2d4h`, `0ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Elapsed(pub Duration);
+pub struct DurationText(pub Duration);
 
-impl fmt::Display for Elapsed {
+impl fmt::Display for DurationText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut left = self.0.as_millis();
         if left == 0 {
@@ -135,7 +135,7 @@ mod tests {
             (187_200_000, "2d4h"),
             (60_001, "1m1ms"),
         ] {
-            let duration = Elapsed(Duration::from_millis(milliseconds));
+            let duration = DurationText(Duration::from_millis(milliseconds));
             assert_eq!(duration.to_string(), expected);
         }
     }

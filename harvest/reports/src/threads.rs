@@ -8,7 +8,7 @@ use archive_formats::crawl_log::escaped;
 use archive_formats::date::Stamp;
 use jiff::Timestamp;
 
-use crate::text::{Elapsed, ReportText};
+use crate::text::{DurationText, ReportText};
 
 /// The name of the report.
 pub const FILE_NAME: &str = "threads-report.txt";
@@ -38,7 +38,7 @@ pub fn threads_report(job: &str, time: Timestamp, threads: &[ThreadReport]) -> S
     ));
     text.line(format_args!("\n[thread] [step] [elapsed] [uri]"));
     for thread in threads {
-        let (step, elapsed) = (escaped(&thread.step), Elapsed(thread.elapsed));
+        let (step, elapsed) = (escaped(&thread.step), DurationText(thread.elapsed));
         let uri = thread.uri.as_deref().map_or("-".to_owned(), escaped);
         text.line(format_args!("#{:03} {step} {elapsed} {uri}", thread.number));
     }

@@ -39,13 +39,13 @@ pub struct Warcinfo {
     pub is_part_of: Option<String>,
     /// A description of the crawl.
     pub description: Option<String>,
-    /// How robots.txt was treated: `obey`, `ignore`.
+    /// The treatment of robots.txt: `obey`, `ignore`.
     pub robots: Option<String>,
     /// The User-Agent of requests.
     pub user_agent: Option<String>,
     /// The From of requests.
     pub from: Option<String>,
-    /// How messages that came by HTTP/2 are written, where it may be spoken.
+    /// The form in which messages that came by HTTP/2 are written, where it may be spoken.
     pub http2: Option<String>,
     /// The entries of `harvestInfo.xml`, as key and value, in their order: lines `harvestInfo.<key>: value`.
     pub harvest_info: Vec<(String, String)>,
@@ -74,7 +74,7 @@ impl Warcinfo {
         ];
         let mut block = String::new();
         let mut line = |name: &str, value: &str| {
-            let value = folded(value);
+            let value = fold_value(value);
             if !value.is_empty() {
                 // Writing to a string cannot fail.
                 let _ok = write!(block, "{name}: {value}\r\n").is_ok();
@@ -93,8 +93,8 @@ impl Warcinfo {
     }
 }
 
-/// A value in one line: line ends and other control characters, with the blanks around them, become one blank.
-fn folded(value: &str) -> String {
+/// Returns a value in one line: line ends and other control characters, with the blanks around them, become one blank.
+fn fold_value(value: &str) -> String {
     let breaks = |letter: char| letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}');
     let parts = value.split(breaks).map(str::trim);
     let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();

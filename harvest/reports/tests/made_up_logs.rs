@@ -1,5 +1,5 @@
-//! Reports of logs that are made up, compared with counts of their bare fields: odd URIs, huge numbers, lines that are no lines, a
-//! last line that is cut.
+//! Reports of logs that are made up, compared with counts of their bare fields: odd URIs, huge numbers, lines that are no lines,
+//! a last line that is cut.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,9 +17,9 @@ use harvest_reports::statistics::{CrawlStatistics, CrawlSummary};
 use url::Url;
 
 /// Random numbers (`SplitMix64`), the same for the same seed.
-struct Random(u64);
+struct RandomNumbers(u64);
 
-impl Random {
+impl RandomNumbers {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut value = self.0;
@@ -112,7 +112,7 @@ const ANNOTATIONS: [&str; 12] = [
 
 const SEEDS: [&str; 4] = ["-", "http://a.dk/", "http://seed.dk/", "nonsense"];
 
-fn line(random: &mut Random) -> Vec<u8> {
+fn line(random: &mut RandomNumbers) -> Vec<u8> {
     match random.next() % 40 {
         0 => return b"garbage\n".to_vec(),
         1 => return b"\n".to_vec(),
@@ -150,9 +150,9 @@ fn line(random: &mut Random) -> Vec<u8> {
 }
 
 /// A line of the log as nothing but its fields.
-struct Fields(Vec<String>);
+struct LogFields(Vec<String>);
 
-impl Fields {
+impl LogFields {
     fn status(&self) -> i64 {
         self.0[1].parse().unwrap()
     }
@@ -191,8 +191,8 @@ fn host(uri: &str) -> String {
         .to_owned()
 }
 
-/// The whole lines of a log that have 12 fields, and the number of those that are no lines.
-fn fields(log: &[u8]) -> (Vec<Fields>, u64) {
+/// Returns the whole lines of a log that have 12 fields, and the number of those that are no lines.
+fn fields(log: &[u8]) -> (Vec<LogFields>, u64) {
     let (mut lines, mut others) = (Vec::new(), 0);
     let whole = log.split_inclusive(|byte| *byte == b'\n');
     for line in whole {
@@ -204,7 +204,7 @@ fn fields(log: &[u8]) -> (Vec<Fields>, u64) {
             .map(str::to_owned)
             .collect();
         if fields.len() == 12 {
-            lines.push(Fields(fields));
+            lines.push(LogFields(fields));
         } else {
             others += 1;
         }
@@ -212,7 +212,7 @@ fn fields(log: &[u8]) -> (Vec<Fields>, u64) {
     (lines, others)
 }
 
-/// The rows of a report behind its header.
+/// Returns the rows of a report behind its header.
 fn rows(report: &str) -> Vec<Vec<String>> {
     assert!(!report.contains(|letter: char| letter.is_control() && letter != '\n'));
     let rows = report.lines().skip(1);
@@ -327,7 +327,7 @@ fn assert_reports(log: &[u8]) {
 
     let last = |seed: &str| {
         let line = lines.iter().rev().find(|line| line.0[3] == seed);
-        line.map_or(0, Fields::status)
+        line.map_or(0, LogFields::status)
     };
     for row in rows(&reports["seeds-report.txt"]) {
         let status = last(&row[2]);
@@ -338,7 +338,7 @@ fn assert_reports(log: &[u8]) {
 }
 
 /// Compares the harvest report with the rules of NetarchiveSuite, applied to bare fields.
-fn assert_harvest(harvest: &HarvestReport, lines: &[Fields]) {
+fn assert_harvest(harvest: &HarvestReport, lines: &[LogFields]) {
     let mut expected: BTreeMap<String, (u64, u64, StopReason)> = BTreeMap::new();
     for line in lines {
         let domain = [&line.0[10], &line.0[3]].map(|uri| host(uri));
@@ -373,7 +373,7 @@ fn assert_harvest(harvest: &HarvestReport, lines: &[Fields]) {
 #[test]
 fn numbers_of_reports_are_those_of_log() {
     for seed in 0..60 {
-        let mut random = Random(seed);
+        let mut random = RandomNumbers(seed);
         let count = random.next() % 120;
         let mut log = Vec::new();
         for _ in 0..count {

@@ -3,10 +3,10 @@
 use std::io::BufReader;
 
 use archive_formats::http::Head;
-use harvest_extraction::{Document, Extraction, Limits, extract};
+use harvest_extraction::{Extraction, ExtractionLimits, FetchedDocument, extract};
 use url::Url;
 
-const LIMITS: Limits = Limits {
+const LIMITS: ExtractionLimits = ExtractionLimits {
     max_links: 100,
     max_manifest_links: 100,
     bytes: 1 << 20,
@@ -64,10 +64,10 @@ pub(super) fn links(input: &[u8]) {
         return;
     };
     let url = Url::parse("http://a.dk/d/p?q").unwrap();
-    let document = Document {
+    let document = FetchedDocument {
         head: Some(&head),
         is_manifest: input.len().is_multiple_of(2),
-        ..Document::new(&url)
+        ..FetchedDocument::new(&url)
     };
     let whole = extract(&document, body, &LIMITS);
     check(&whole);

@@ -1,29 +1,29 @@
 //! The text of requests.
 //!
-//! Owns that a request is understood as a whole or refused as a whole, with the line of its first mistake. Empty lines and those that
-//! begin with `#` say nothing.
+//! Owns that a request is understood as a whole or refused as a whole, with the line of its first mistake. Empty lines and those
+//! that begin with `#` say nothing.
 
 use std::path::Path;
 
 use archive_model::ByteSize;
-use harvest_crawler::crawl::Control;
+use harvest_crawler::crawl::CrawlCommand;
 use harvest_model::seed::parse_seeds;
 use harvest_policy::account::QueueBudget;
-use harvest_policy::rejections::Rejection;
+use harvest_policy::rejections::RejectionRule;
 use url::Url;
 
-/// The request that the name of a file is.
-pub(super) fn word(name: &str) -> Option<Control> {
+/// Returns the request that the name of a file is.
+pub(super) fn parse_name(name: &str) -> Option<CrawlCommand> {
     match name {
-        "pause" => Some(Control::Pause),
-        "resume" => Some(Control::Resume),
-        "terminate" => Some(Control::Terminate),
+        "pause" => Some(CrawlCommand::Pause),
+        "resume" => Some(CrawlCommand::Resume),
+        "terminate" => Some(CrawlCommand::Terminate),
         _ => None,
     }
 }
 
-/// The request in the lines of a file; the kind is said by its name.
-pub(super) fn lines(name: &str, bytes: &[u8]) -> Result<Control, String> {
+/// Returns the request in the lines of a file; the kind is said by its name.
+pub(super) fn parse_lines(name: &str, bytes: &[u8]) -> Result<CrawlCommand, String> {
     let extension = Path::new(name).extension();
     let extension = extension.and_then(|extension| extension.to_str());
     let text = || {
@@ -33,21 +33,21 @@ pub(super) fn lines(name: &str, bytes: &[u8]) -> Result<Control, String> {
     match extension {
         Some("seeds") => {
             let seeds = parse_seeds(text()?).map_err(|error| error.to_string())?;
-            not_empty(seeds, "seed").map(Control::AddSeeds)
+            not_empty(seeds, "seed").map(CrawlCommand::AddSeeds)
         }
         Some("reject") => {
             let rules = each_line(text()?, |line| {
-                line.parse::<Rejection>().map_err(|error| error.to_string())
+                line.parse::<RejectionRule>().map_err(|error| error.to_string())
             })?;
-            not_empty(rules, "rule").map(Control::Reject)
+            not_empty(rules, "rule").map(CrawlCommand::Reject)
         }
         Some("free") => {
             let patterns = each_line(text()?, |line| Ok(line.to_owned()))?;
-            not_empty(patterns, "pattern").map(Control::Free)
+            not_empty(patterns, "pattern").map(CrawlCommand::Free)
         }
         Some("budget") => {
             let budgets = each_line(text()?, budget)?;
-            not_empty(budgets, "budget").map(Control::Budget)
+            not_empty(budgets, "budget").map(CrawlCommand::Budget)
         }
         Some(_) | None => Err(
             "it is no request; name the file pause, resume, terminate, NAME.seeds, NAME.reject, NAME.free or NAME.budget"
@@ -74,7 +74,7 @@ fn each_line<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result
     Ok(parsed)
 }
 
-/// A line `QUEUE OBJECTS BYTES`.
+/// Returns a line `QUEUE OBJECTS BYTES`.
 fn budget(line: &str) -> Result<(String, QueueBudget), String> {
     let wrong = || {
         format!(
@@ -106,7 +106,7 @@ fn budget(line: &str) -> Result<(String, QueueBudget), String> {
     ))
 }
 
-/// The name of a queue in the form that URIs have it: lower case, international names as `xn--`.
+/// Returns the name of a queue in the form that URIs have it: lower case, international names as `xn--`.
 fn queue_name(name: &str) -> Option<String> {
     let url = Url::parse(&format!("http://{name}/")).ok()?;
     let is_host = url.path() == "/"
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn budget_of(line: &str) -> Option<(String, Option<u64>, Option<u64>)> {
-        let Ok(Control::Budget(budgets)) = lines("a.budget", line.as_bytes()) else {
+        let Ok(CrawlCommand::Budget(budgets)) = parse_lines("a.budget", line.as_bytes()) else {
             return None;
         };
         let (name, budget) = budgets.into_iter().next()?;
@@ -175,10 +175,10 @@ mod tests {
             ("pause.txt", b"", "no request"),
             ("Pause", b"", "no request"),
         ] {
-            let why = lines(name, text).unwrap_err();
+            let why = parse_lines(name, text).unwrap_err();
             assert!(why.contains(named), "{name}: {why}");
         }
-        assert_eq!(word("pause"), Some(Control::Pause));
-        assert_eq!(word("Pause"), None);
+        assert_eq!(parse_name("pause"), Some(CrawlCommand::Pause));
+        assert_eq!(parse_name("Pause"), None);
     }
 }

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use archive_durable::{SmallFile, directory, replace_all};
-use harvest_model::Job;
+use harvest_model::HarvestJob;
 use jiff::Timestamp;
 
 use super::{JobDirectory, JobDirectoryError, RUN_SETTINGS, RunSettings};
@@ -16,19 +16,19 @@ impl JobDirectory {
     /// # Errors
     ///
     /// [`JobDirectoryError::Disk`], [`JobDirectoryError::Print`].
-    pub fn create(base: &Path, job: Job, now: Timestamp) -> Result<Self, JobDirectoryError> {
+    pub fn create(base: &Path, job: HarvestJob, now: Timestamp) -> Result<Self, JobDirectoryError> {
         Self::begin(base, job, &RunSettings::default(), now)
     }
 
-    /// Makes the directory of a new job as [`JobDirectory::create`] does, with the choices of the person who begins it. It has its
-    /// name once it is whole: one that was not finished begins with a dot, and is nobody's job.
+    /// Makes the directory of a new job as [`JobDirectory::create`] does, with the choices of the person who begins it. It has
+    /// its name once it is whole: one that was not finished begins with a dot, and is nobody's job.
     ///
     /// # Errors
     ///
     /// [`JobDirectoryError::Disk`], [`JobDirectoryError::Print`].
     pub fn begin(
         base: &Path,
-        job: Job,
+        job: HarvestJob,
         run: &RunSettings,
         now: Timestamp,
     ) -> Result<Self, JobDirectoryError> {
@@ -52,7 +52,7 @@ impl JobDirectory {
             seeds.push('\n');
         }
         let (order, info) = (job.order.to_toml()?, job.harvest_info_xml());
-        let (run, whole) = (created.json(RUN_SETTINGS, run)?, job.to_toml()?);
+        let (run, whole) = (created.to_json(RUN_SETTINGS, run)?, job.to_toml()?);
         let files = [
             SmallFile::new(RUN_SETTINGS, &run),
             SmallFile::new("order.toml", order.as_bytes()),
@@ -72,7 +72,7 @@ impl JobDirectory {
     }
 
     /// Gives up the frontier of the crawl: its directory gets another name, and the job ends with what it has recorded when it is
-    /// gone on with. Whether there was one.
+    /// resumed. Returns whether there was one.
     ///
     /// # Errors
     ///

@@ -35,7 +35,7 @@ fn archive_file() -> (Vec<usize>, Vec<u8>) {
     (begins, bytes)
 }
 
-/// The only file that is left of an open one, with its name; `None` if it was deleted.
+/// Returns the only file that is left of an open one, with its name; `None` if it was deleted.
 fn left_of(bytes: &[u8]) -> Option<(String, Vec<u8>)> {
     let directory = tempfile::tempdir().unwrap();
     let open = directory.path().join("1-1-x.warc.gz.open");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::prelude::*;
 
-/// The parts of URIs of a whole metadata file, in their order.
+/// The environment of URIs of a whole metadata file, in their order.
 const PARTS: [&str; 22] = [
     "setup/duplicatereductionjobs?majorversion=1&minorversion=0&harvestid=34&harvestnum=0&jobid=12",
     "setup/harvestInfo.xml?heritrixVersion=",
@@ -39,7 +39,7 @@ async fn metadata_records_stand_in_their_order() {
     let directory = create(base.path(), site().await, "");
     let request = directory.path("done/1795392000123-more.free");
     archive_durable::replace(&request, b"pattern one\nhttp://u:hunter2-secret@a.dk/\n").unwrap();
-    run(&directory, &parts(None, Clock::system())).await;
+    run(&directory, &environment(None, Clock::system())).await;
     let bytes = fs::read(directory.path("metadata/12-metadata-1.warc.gz")).unwrap();
     let records = records(&bytes);
     assert_eq!(records[0].0, Kind::Warcinfo);
@@ -92,25 +92,15 @@ async fn files_stand_by_number_not_time() {
     let late = "2026-11-23T12:00:00Z".parse().unwrap();
     let early = "2026-11-23T03:00:00Z".parse().unwrap();
     for (begin, is_suspended) in [(late, true), (early, false)] {
-        let parts = parts(None, ManualClock::new(begin).clock());
-        let (control, requests) = mpsc::unbounded_channel();
-        let (progress, mut watched) = watch::channel(CrawlProgress::default());
-        let suspend = async {
-            if is_suspended {
-                watched
-                    .wait_for(|progress| progress.fetched > 1)
-                    .await
-                    .unwrap();
-                control.send(Control::Suspend).unwrap();
-            }
-            std::future::pending::<()>().await;
-        };
-        let notify = |_: Notice<'_>| {};
-        let report = tokio::select! {
-            report = run_job(&directory, &parts, requests, progress, &notify) => report.unwrap(),
-            () = suspend => unreachable!(),
-        };
-        assert_eq!(report.status == JobStatus::Suspended, is_suspended);
+        let environment = environment(None, ManualClock::new(begin).clock());
+        if is_suspended {
+            suspend(&directory, &environment).await;
+        } else {
+            assert_ne!(
+                run(&directory, &environment).await.status,
+                JobStatus::Suspended
+            );
+        }
     }
     let bytes = fs::read(directory.path("metadata/12-metadata-1.warc.gz")).unwrap();
     let indexes = records(&bytes).into_iter();
@@ -142,7 +132,7 @@ async fn frontier_report_shows_what_is_left() {
     let base = tempfile::tempdir().unwrap();
     let order = "limits.max_fetches = 1\nlimits.max_objects = 3";
     let directory = create(base.path(), site().await, order);
-    let report = run(&directory, &parts(None, Clock::system())).await;
+    let report = run(&directory, &environment(None, Clock::system())).await;
     assert_eq!(report.objects, 3);
     let text = fs::read_to_string(directory.path("reports/frontier-nonempty-report.txt")).unwrap();
     let (_, inactive) = text.split_once("INACTIVE QUEUES").unwrap();
@@ -167,18 +157,14 @@ async fn frontier_report_shows_what_is_left() {
 async fn sent_password_is_in_no_file() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
-    let order = "
-        [[credential]]
-        host = \"127.0.0.1\"
-        realm = \"r\"
-        user = \"u\"
-        password = \"hunter2-secret\"
-    ";
-    let directory = create(base.path(), site().await, order);
-    let moody = Arc::new(Moody::new(&directory));
-    let mut parts = parts(Some(Arc::clone(&moody) as Arc<dyn Ingest>), Clock::system());
-    parts.keeps_files = true;
-    let report = run(&directory, &parts).await;
+    let directory = create(base.path(), site().await, WITH_PASSWORD);
+    let unreliable = Arc::new(UnreliableArchive::new(&directory));
+    let mut environment = environment(
+        Some(Arc::clone(&unreliable) as Arc<dyn Ingest>),
+        Clock::system(),
+    );
+    environment.keeps_files = true;
+    let report = run(&directory, &environment).await;
     assert_eq!(report.status, JobStatus::Done);
     let log = fs::read_to_string(directory.path("logs/crawl.log")).unwrap();
     let opened = log
@@ -186,7 +172,7 @@ async fn sent_password_is_in_no_file() {
         .filter(|line| line.contains("/4 ") && line.contains("   200 "));
     assert_eq!(opened.count(), 1, "{log}");
     let mut requests = 0;
-    for (name, bytes) in &*moody.files.lock().unwrap() {
+    for (name, bytes) in &*unreliable.files.lock().unwrap() {
         let mut reader = Reader::new(bytes.as_slice());
         while let Some(mut record) = reader.next_record().unwrap() {
             let kind = record.kind();

@@ -11,8 +11,11 @@ use crate::prelude::*;
 /// The most steps at which a whole job is stopped; of more, every nth.
 const STEPS: u64 = 30;
 
-fn parts_with(moody: &Arc<Moody>) -> JobParts {
-    parts(Some(Arc::clone(moody) as Arc<dyn Ingest>), Clock::system())
+fn parts_with(unreliable: &Arc<UnreliableArchive>) -> JobEnvironment {
+    environment(
+        Some(Arc::clone(unreliable) as Arc<dyn Ingest>),
+        Clock::system(),
+    )
 }
 
 /// Fails if a disk that is full from any moment on makes a job store another set of files than one that was never stopped, store
@@ -24,19 +27,19 @@ async fn job_goes_on_after_disk_was_full() {
     let seed = site().await;
     let order = "files.max_size = \"2 kB\"";
     let whole = create(&base.path().join("whole"), seed.clone(), order);
-    let moody = Arc::new(Moody::new(&whole));
+    let unreliable = Arc::new(UnreliableArchive::new(&whole));
     arm(None);
-    let report = run(&whole, &parts_with(&moody)).await;
+    let report = run(&whole, &parts_with(&unreliable)).await;
     let total = seen();
     assert_eq!(report.status, JobStatus::Done);
-    let expected = moody.responses();
+    let expected = unreliable.responses();
     assert_eq!(expected.len(), 6);
     let step = total / STEPS + 1;
     let mut failures = 0;
     for at in (0..total).step_by(usize::try_from(step).unwrap()) {
         let directory = create(&base.path().join(at.to_string()), seed.clone(), order);
-        let moody = Arc::new(Moody::new(&directory));
-        let parts = parts_with(&moody);
+        let unreliable = Arc::new(UnreliableArchive::new(&directory));
+        let environment = parts_with(&unreliable);
         let fault = if (at / step).is_multiple_of(2) {
             Fault::FailFromHere(Errno::NOSPC)
         } else {
@@ -47,7 +50,7 @@ async fn job_goes_on_after_disk_was_full() {
             operation: None,
             fault,
         }));
-        let stopped = try_run(&directory, &parts, &|_| {}).await;
+        let stopped = try_run(&directory, &environment, &|_| {}).await;
         arm(None);
         match stopped {
             Ok(report) if report.status == JobStatus::Done => {}
@@ -63,18 +66,18 @@ async fn job_goes_on_after_disk_was_full() {
         }
         // What is not here is stored, with its receipt.
         let receipts = names(&directory.path("receipts"));
-        for name in moody.names() {
+        for name in unreliable.names() {
             let is_here = ["warcs", "metadata"]
                 .iter()
                 .any(|folder| fs::exists(directory.path(folder).join(&name)).unwrap());
             let has_receipt = receipts.contains(&format!("{name}.receipt.json"));
             assert!(is_here || has_receipt, "{at}: {name}");
         }
-        let report = run(&reopened(&directory), &parts).await;
+        let report = run(&reopened(&directory), &environment).await;
         assert_eq!(report.status, JobStatus::Done, "{at}: {report:?}");
-        assert_eq!(moody.responses(), expected, "{at}");
+        assert_eq!(unreliable.responses(), expected, "{at}");
         let named: Vec<&str> = report.files.iter().map(|file| file.name.as_str()).collect();
-        assert_eq!(named.len(), moody.names().len(), "{at}: {named:?}");
+        assert_eq!(named.len(), unreliable.names().len(), "{at}: {named:?}");
         assert!(
             report.files.iter().all(|file| file.stored && file.size > 0),
             "{at}"

@@ -20,7 +20,7 @@ async fn job_is_crawled_documented_and_stored() {
     let archive = FakeArchive::new();
     let report = run(
         &directory,
-        &parts(Some(Arc::new(archive.clone())), Clock::system()),
+        &environment(Some(Arc::new(archive.clone())), Clock::system()),
     )
     .await;
     assert_eq!((report.status, report.objects), (JobStatus::Done, 5));
@@ -46,7 +46,7 @@ async fn metadata_file_documents_the_crawl() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "");
-    let report = run(&directory, &parts(None, Clock::system())).await;
+    let report = run(&directory, &environment(None, Clock::system())).await;
     assert!(report.files.iter().all(|file| !file.stored));
     let file = fs::read(directory.path("metadata/12-metadata-1.warc.gz")).unwrap();
     let records = records(&file);
@@ -82,17 +82,20 @@ async fn archive_that_is_down_is_waited_for() {
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "");
     let manual = ManualClock::running("2026-11-23T00:00:00Z".parse().unwrap());
-    let moody = Arc::new(Moody {
+    let unreliable = Arc::new(UnreliableArchive {
         refusals: AtomicU32::new(3),
-        ..Moody::new(&directory)
+        ..UnreliableArchive::new(&directory)
     });
-    let parts = parts(Some(Arc::clone(&moody) as Arc<dyn Ingest>), manual.clock());
+    let environment = environment(
+        Some(Arc::clone(&unreliable) as Arc<dyn Ingest>),
+        manual.clock(),
+    );
     let (_control, requests) = mpsc::unbounded_channel();
     let (progress, _) = watch::channel(CrawlProgress::default());
     let (waits, stored) = (AtomicU32::new(0), AtomicU32::new(0));
     let warcs = directory.path("warcs");
-    let notify = |notice: Notice<'_>| {
-        if let Notice::Waiting { .. } = notice {
+    let notify = |notice: JobNotice<'_>| {
+        if let JobNotice::Waiting { .. } = notice {
             assert_eq!(names(&warcs).len(), 1);
             waits.fetch_add(1, Ordering::SeqCst);
         } else {
@@ -109,7 +112,7 @@ async fn archive_that_is_down_is_waited_for() {
         }
     };
     let report = tokio::select! {
-        report = run_job(&directory, &parts, requests, progress, &notify) => report.unwrap(),
+        report = run_job(&directory, &environment, requests, progress, &notify) => report.unwrap(),
         () = advance => unreachable!(),
     };
     assert_eq!(report.status, JobStatus::Done);
@@ -122,22 +125,30 @@ async fn refused_file_stays_and_is_stored_later() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "");
-    let moody = Moody {
+    let unreliable = UnreliableArchive {
         refused: Some("12-34-"),
-        ..Moody::new(&directory)
+        ..UnreliableArchive::new(&directory)
     };
-    let archive = moody.archive.clone();
-    let report = run(&directory, &parts(Some(Arc::new(moody)), Clock::system())).await;
+    let archive = unreliable.archive.clone();
+    let report = run(
+        &directory,
+        &environment(Some(Arc::new(unreliable)), Clock::system()),
+    )
+    .await;
     assert_eq!(report.status, JobStatus::Failed);
     assert!(report.files[0].error.as_ref().unwrap().contains("not you"));
     assert_eq!(names(&directory.path("warcs")).len(), 1);
     let log = fs::read(directory.path("logs/crawl.log")).unwrap();
     let directory = JobDirectory::open(directory.root()).unwrap();
-    let report = run(&directory, &parts(Some(Arc::new(archive)), Clock::system())).await;
+    let report = run(
+        &directory,
+        &environment(Some(Arc::new(archive)), Clock::system()),
+    )
+    .await;
     assert_eq!((report.status, report.objects), (JobStatus::Done, 5));
     assert_eq!(names(&directory.path("warcs")), BTreeSet::new());
     // Once more: nothing is left to do, and nothing is done.
-    let again = run(&directory, &parts(None, Clock::system())).await;
+    let again = run(&directory, &environment(None, Clock::system())).await;
     assert_eq!(again.objects, 5);
     assert_eq!(names(&directory.path("metadata")), BTreeSet::new());
     assert_eq!(fs::read(directory.path("logs/crawl.log")).unwrap(), log);
@@ -154,36 +165,36 @@ async fn requests_in_the_action_directory_are_taken() {
     archive_durable::replace(&action.join("more.seeds"), two.as_str().as_bytes()).unwrap();
     archive_durable::replace(&action.join("nonsense"), b"x").unwrap();
     let manual = ManualClock::new("2026-11-23T00:00:00Z".parse().unwrap());
-    let parts = parts(None, manual.clock());
+    let environment = environment(None, manual.clock());
     let (control, requests) = mpsc::unbounded_channel();
-    // It pauses from the begin, so that the requests come in time.
-    control.send(Control::Pause).unwrap();
+    // It pauses from the start, so that the requests come in time.
+    control.send(CrawlCommand::Pause).unwrap();
     let (progress, mut watched) = watch::channel(CrawlProgress::default());
     let taken = AtomicU32::new(0);
-    let told = |control: &mpsc::UnboundedSender<Control>| {
+    let told = |control: &mpsc::UnboundedSender<CrawlCommand>| {
         if taken.fetch_add(1, Ordering::SeqCst) == 1 {
-            control.send(Control::Resume).unwrap();
+            control.send(CrawlCommand::Resume).unwrap();
         }
     };
-    let notify = |notice: Notice<'_>| match notice {
-        Notice::Action { name, done } => {
+    let notify = |notice: JobNotice<'_>| match notice {
+        JobNotice::Action { name, done } => {
             assert_eq!(
                 (name, done.starts_with("new seeds: 1;")),
                 ("more.seeds", true)
             );
             told(&control);
         }
-        Notice::ActionRefused { name, .. } => {
+        JobNotice::ActionRefused { name, .. } => {
             assert_eq!(name, "nonsense");
             told(&control);
         }
-        Notice::Crawl(_) => {}
-        Notice::Stored(_)
-        | Notice::Waiting { .. }
-        | Notice::NotStored { .. }
-        | Notice::TakenBack(_)
-        | Notice::Salvaged { .. }
-        | Notice::NothingHarvested => panic!("{notice:?}"),
+        JobNotice::Crawl(_) => {}
+        JobNotice::Stored(_)
+        | JobNotice::Waiting { .. }
+        | JobNotice::NotStored { .. }
+        | JobNotice::TakenBack(_)
+        | JobNotice::Salvaged { .. }
+        | JobNotice::NothingHarvested => panic!("{notice:?}"),
     };
     // No fetch is under way before both are taken, and none is given up for the time that passes here.
     let advance = async {
@@ -199,7 +210,7 @@ async fn requests_in_the_action_directory_are_taken() {
         }
     };
     let report = tokio::select! {
-        report = run_job(&directory, &parts, requests, progress, &notify) => report.unwrap(),
+        report = run_job(&directory, &environment, requests, progress, &notify) => report.unwrap(),
         () = advance => unreachable!(),
     };
     assert_eq!(report.objects, 10);
@@ -216,15 +227,8 @@ async fn requests_in_the_action_directory_are_taken() {
 async fn password_stays_in_the_job_file() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
-    let order = "
-        [[credential]]
-        host = \"127.0.0.1\"
-        realm = \"r\"
-        user = \"u\"
-        password = \"hunter2-secret\"
-    ";
-    let directory = create(base.path(), site().await, order);
-    run(&directory, &parts(None, Clock::system())).await;
+    let directory = create(base.path(), site().await, WITH_PASSWORD);
+    run(&directory, &environment(None, Clock::system())).await;
     let mut folders = vec![directory.root().to_owned()];
     let mut seen = 0;
     while let Some(folder) = folders.pop() {

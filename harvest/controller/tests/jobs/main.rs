@@ -4,5 +4,6 @@ mod documents;
 mod faults;
 mod life;
 mod prelude;
+mod requests;
 mod salvage;
 mod uploads;

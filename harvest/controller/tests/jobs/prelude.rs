@@ -20,10 +20,10 @@ use archive_formats::warc::validate::Validator;
 pub(crate) use archive_formats::warc::{Kind, Reader};
 pub(crate) use archive_model::FileName;
 pub(crate) use harvest_controller::{
-    JobDirectory, JobError, JobParts, JobReport, JobStatus, Notice, run_job,
+    JobDirectory, JobEnvironment, JobError, JobNotice, JobReport, JobStatus, run_job,
 };
-pub(crate) use harvest_crawler::crawl::{Control, CrawlProgress};
-pub(crate) use harvest_model::{Job, Order};
+pub(crate) use harvest_crawler::crawl::{CrawlCommand, CrawlProgress};
+pub(crate) use harvest_model::{CrawlOrder, HarvestJob};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 pub(crate) use tokio::sync::{RwLock, mpsc, watch};
@@ -37,12 +37,21 @@ const ORDER: &str = "
     politeness = { delay_factor = 0.0, min_delay = \"0 ms\", max_delay = \"0 ms\" }
 ";
 
+/// An order with a password for the site, which no file but that of the job may have.
+pub(crate) const WITH_PASSWORD: &str = "
+    [[credential]]
+    host = \"127.0.0.1\"
+    realm = \"r\"
+    user = \"u\"
+    password = \"hunter2-secret\"
+";
+
 /// Serves a site of five pages: a home page with links to the others.
 pub(crate) async fn site() -> Url {
     site_that_counts().await.0
 }
 
-/// The same; counts the requests.
+/// Serves the same site; returns its base URI and a counter of the requests.
 pub(crate) async fn site_that_counts() -> (Url, Arc<AtomicU32>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
@@ -90,9 +99,9 @@ async fn answer(mut stream: TcpStream, asked: Arc<AtomicU32>) {
 }
 
 /// An archive with moods, which keeps what it has stored where a test can read it.
-pub(crate) struct Moody {
+pub(crate) struct UnreliableArchive {
     pub(crate) archive: FakeArchive,
-    /// How often it cannot be reached.
+    /// The number of calls for which it cannot be reached.
     pub(crate) refusals: AtomicU32,
     /// The names that it refuses, by a part of them.
     pub(crate) refused: Option<&'static str>,
@@ -103,7 +112,7 @@ pub(crate) struct Moody {
     pub(crate) files: Mutex<BTreeMap<String, Vec<u8>>>,
 }
 
-impl Moody {
+impl UnreliableArchive {
     pub(crate) fn new(job: &JobDirectory) -> Self {
         Self {
             archive: FakeArchive::new(),
@@ -144,12 +153,12 @@ impl Moody {
         Ok(stored)
     }
 
-    /// The names of the files that it has.
+    /// Returns the names of the files that it has.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         self.files.lock().unwrap().keys().cloned().collect()
     }
 
-    /// The URIs of all responses that it has, sorted.
+    /// Returns the URIs of all responses that it has, sorted.
     pub(crate) fn responses(&self) -> Vec<String> {
         let files = self.files.lock().unwrap();
         let records = files.values().flat_map(|bytes| records(bytes));
@@ -160,7 +169,7 @@ impl Moody {
     }
 }
 
-impl Ingest for Moody {
+impl Ingest for UnreliableArchive {
     fn store<'a>(
         &'a self,
         deposit: &'a Deposit,
@@ -174,8 +183,8 @@ impl Ingest for Moody {
     }
 }
 
-pub(crate) fn parts(archive: Option<Arc<dyn Ingest>>, clock: Clock) -> JobParts {
-    JobParts {
+pub(crate) fn environment(archive: Option<Arc<dyn Ingest>>, clock: Clock) -> JobEnvironment {
+    JobEnvironment {
         clock,
         chance: Chance::seeded(1),
         archive,
@@ -188,27 +197,50 @@ pub(crate) fn parts(archive: Option<Arc<dyn Ingest>>, clock: Clock) -> JobParts 
 }
 
 pub(crate) fn create(base: &Path, seed: Url, order: &str) -> JobDirectory {
-    let order = Order::parse(&format!("{ORDER}{order}")).unwrap();
+    let order = CrawlOrder::parse(&format!("{ORDER}{order}")).unwrap();
     let submitted = "2026-11-23T00:00:00Z".parse().unwrap();
-    let job = Job::new(12, 34, submitted, vec![seed], order);
+    let job = HarvestJob::new(12, 34, submitted)
+        .with_seeds(vec![seed])
+        .with_order(order);
     JobDirectory::create(base, job, submitted).unwrap()
 }
 
-pub(crate) async fn run(directory: &JobDirectory, parts: &JobParts) -> JobReport {
-    try_run(directory, parts, &|_| {}).await.unwrap()
+pub(crate) async fn run(directory: &JobDirectory, environment: &JobEnvironment) -> JobReport {
+    try_run(directory, environment, &|_| {}).await.unwrap()
 }
 
 pub(crate) async fn try_run(
     directory: &JobDirectory,
-    parts: &JobParts,
-    notify: &(dyn Fn(Notice<'_>) + Send + Sync),
+    environment: &JobEnvironment,
+    notify: &(dyn Fn(JobNotice<'_>) + Send + Sync),
 ) -> Result<JobReport, JobError> {
     let (_control, requests) = mpsc::unbounded_channel();
     let (progress, _) = watch::channel(CrawlProgress::default());
-    run_job(directory, parts, requests, progress, notify).await
+    run_job(directory, environment, requests, progress, notify).await
 }
 
-/// The job in a directory, as another process opens it.
+/// Suspends a job as soon as it has fetched something: its archive file stays open.
+pub(crate) async fn suspend(directory: &JobDirectory, environment: &JobEnvironment) {
+    let (control, requests) = mpsc::unbounded_channel();
+    let (progress, mut watched) = watch::channel(CrawlProgress::default());
+    let suspending = async {
+        watched
+            .wait_for(|progress| progress.fetched > 1)
+            .await
+            .unwrap();
+        control.send(CrawlCommand::Suspend).unwrap();
+        std::future::pending::<()>().await;
+    };
+    let notify = |_: JobNotice<'_>| {};
+    let report = tokio::select! {
+        report = run_job(directory, environment, requests, progress, &notify) => report.unwrap(),
+        () = suspending => unreachable!(),
+    };
+    assert_eq!(report.status, JobStatus::Suspended);
+    assert_eq!(report.stop_reason, "Suspended");
+}
+
+/// Returns the job in a directory, as another process opens it.
 pub(crate) fn reopened(directory: &JobDirectory) -> JobDirectory {
     JobDirectory::open(directory.root()).unwrap()
 }
@@ -219,14 +251,14 @@ pub(crate) fn names(directory: &Path) -> BTreeSet<String> {
     names.collect()
 }
 
-/// The only file of a directory.
+/// Returns the only file of a directory.
 pub(crate) fn only(directory: &Path) -> PathBuf {
     let names = names(directory);
     assert_eq!(names.len(), 1, "{names:?}");
     directory.join(names.first().unwrap())
 }
 
-/// The kinds and URIs of the records of a file, which is valid.
+/// Returns the kinds and URIs of the records of a file, which is valid.
 pub(crate) fn records(bytes: &[u8]) -> Vec<(Kind, String)> {
     let mut validator = Validator::default();
     let mut violations = Vec::new();
@@ -242,7 +274,7 @@ pub(crate) fn records(bytes: &[u8]) -> Vec<(Kind, String)> {
     records
 }
 
-/// The content of the record of a metadata file whose URI has a part.
+/// Returns the content of the record of a metadata file whose URI has a part.
 pub(crate) fn record(bytes: &[u8], part: &str) -> String {
     let mut reader = Reader::new(bytes);
     while let Some(mut record) = reader.next_record().unwrap() {

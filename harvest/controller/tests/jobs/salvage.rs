@@ -10,27 +10,6 @@ use archive_durable::AppendFile;
 
 use crate::prelude::*;
 
-/// Suspends a job as soon as it has fetched something: its archive file stays open.
-async fn suspended(directory: &JobDirectory, parts: &JobParts) {
-    let (control, requests) = mpsc::unbounded_channel();
-    let (progress, mut watched) = watch::channel(CrawlProgress::default());
-    let suspend = async {
-        watched
-            .wait_for(|progress| progress.fetched > 1)
-            .await
-            .unwrap();
-        control.send(Control::Suspend).unwrap();
-        std::future::pending::<()>().await;
-    };
-    let notify = |_: Notice<'_>| {};
-    let report = tokio::select! {
-        report = run_job(directory, parts, requests, progress, &notify) => report.unwrap(),
-        () = suspend => unreachable!(),
-    };
-    assert_eq!(report.status, JobStatus::Suspended);
-    assert_eq!(report.stop_reason, "Suspended");
-}
-
 /// Takes the frontier away, as a broken disk does.
 fn lose_frontier(directory: &JobDirectory) {
     archive_durable::directory::move_new(&directory.path("state"), &directory.path("lost-state"))
@@ -41,24 +20,24 @@ fn write(path: &Path, bytes: &[u8]) {
     archive_durable::replace(path, bytes).unwrap();
 }
 
-/// The words that people were told, as `name: what`.
-async fn told(directory: &JobDirectory, parts: &JobParts) -> (JobReport, Vec<String>) {
+/// Returns the words that people were told, as `name: what`.
+async fn told(directory: &JobDirectory, environment: &JobEnvironment) -> (JobReport, Vec<String>) {
     let words = Mutex::new(Vec::new());
-    let notify = |notice: Notice<'_>| {
+    let notify = |notice: JobNotice<'_>| {
         let said = match notice {
-            Notice::Salvaged { name, what } => format!("{name}: {what}"),
-            Notice::NotStored { name, why } => format!("{name}: {why}"),
-            Notice::Stored(_)
-            | Notice::Waiting { .. }
-            | Notice::Action { .. }
-            | Notice::Crawl(_)
-            | Notice::ActionRefused { .. }
-            | Notice::TakenBack(_)
-            | Notice::NothingHarvested => return,
+            JobNotice::Salvaged { name, what } => format!("{name}: {what}"),
+            JobNotice::NotStored { name, why } => format!("{name}: {why}"),
+            JobNotice::Stored(_)
+            | JobNotice::Waiting { .. }
+            | JobNotice::Action { .. }
+            | JobNotice::Crawl(_)
+            | JobNotice::ActionRefused { .. }
+            | JobNotice::TakenBack(_)
+            | JobNotice::NothingHarvested => return,
         };
         words.lock().unwrap().push(said);
     };
-    let report = try_run(directory, parts, &notify).await.unwrap();
+    let report = try_run(directory, environment, &notify).await.unwrap();
     (report, words.into_inner().unwrap())
 }
 
@@ -68,9 +47,12 @@ async fn lost_frontier_ends_job_with_what_it_has() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "limits.max_fetches = 1");
-    let moody = Arc::new(Moody::new(&directory));
-    let parts = parts(Some(Arc::clone(&moody) as Arc<dyn Ingest>), Clock::system());
-    suspended(&directory, &parts).await;
+    let unreliable = Arc::new(UnreliableArchive::new(&directory));
+    let environment = environment(
+        Some(Arc::clone(&unreliable) as Arc<dyn Ingest>),
+        Clock::system(),
+    );
+    suspend(&directory, &environment).await;
     lose_frontier(&directory);
     let open = only(&directory.path("warcs"));
     // The process died within a record and within a line.
@@ -85,7 +67,7 @@ async fn lost_frontier_ends_job_with_what_it_has() {
         .append(b"2026-11-23T00:00")
         .unwrap();
     let directory = reopened(&directory);
-    let (report, words) = told(&directory, &parts).await;
+    let (report, words) = told(&directory, &environment).await;
     assert_eq!(report.status, JobStatus::Failed);
     assert_eq!(report.stop_reason, "Finished - Abnormal exit from crawling");
     assert!(
@@ -104,9 +86,9 @@ async fn lost_frontier_ends_job_with_what_it_has() {
         .map(|line| line.split_ascii_whitespace().nth(3).unwrap());
     let mut logged: Vec<&str> = logged.filter(|uri| uri.starts_with("http")).collect();
     logged.sort_unstable();
-    assert_eq!(moody.responses(), logged);
+    assert_eq!(unreliable.responses(), logged);
     // It stays ended.
-    let again = run(&reopened(&directory), &parts).await;
+    let again = run(&reopened(&directory), &environment).await;
     assert_eq!(again, report);
 }
 
@@ -116,9 +98,12 @@ async fn open_file_damaged_inside_becomes_invalid() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "limits.max_fetches = 1");
-    let moody = Arc::new(Moody::new(&directory));
-    let parts = parts(Some(Arc::clone(&moody) as Arc<dyn Ingest>), Clock::system());
-    suspended(&directory, &parts).await;
+    let unreliable = Arc::new(UnreliableArchive::new(&directory));
+    let environment = environment(
+        Some(Arc::clone(&unreliable) as Arc<dyn Ingest>),
+        Clock::system(),
+    );
+    suspend(&directory, &environment).await;
     lose_frontier(&directory);
     let open = only(&directory.path("warcs"));
     let mut bytes = fs::read(&open).unwrap();
@@ -126,7 +111,7 @@ async fn open_file_damaged_inside_becomes_invalid() {
     bytes[middle] ^= 0x55;
     bytes[middle + 1] ^= 0x55;
     write(&open, &bytes);
-    let (report, words) = told(&reopened(&directory), &parts).await;
+    let (report, words) = told(&reopened(&directory), &environment).await;
     assert!(
         words[0].ends_with("was set aside as `.invalid`"),
         "{words:?}"
@@ -137,7 +122,7 @@ async fn open_file_damaged_inside_becomes_invalid() {
     assert_eq!(fs::read(&aside).unwrap(), bytes);
     let error = report.files[0].error.as_ref().unwrap();
     assert!(error.starts_with("damaged: it lies in `warcs`"), "{error}");
-    assert_eq!(moody.responses(), Vec::<String>::new());
+    assert_eq!(unreliable.responses(), Vec::<String>::new());
 }
 
 /// Fails if a closed file that was damaged on the disk is stored as if it were whole, or the others are not.
@@ -147,7 +132,7 @@ async fn damaged_closed_file_is_set_aside() {
     let base = tempfile::tempdir().unwrap();
     let order = "limits.max_fetches = 1\nfiles.max_size = \"1 kB\"";
     let directory = create(base.path(), site().await, order);
-    let nowhere = parts(None, Clock::system());
+    let nowhere = environment(None, Clock::system());
     let report = run(&directory, &nowhere).await;
     assert!(report.files.len() > 3, "{report:?}");
     let name = report.files[1].name.clone();
@@ -164,8 +149,8 @@ async fn damaged_closed_file_is_set_aside() {
     ] {
         archive_durable::directory::remove_name(&gone).unwrap();
     }
-    let moody = Arc::new(Moody::new(&directory));
-    let storing = parts_with(&moody);
+    let unreliable = Arc::new(UnreliableArchive::new(&directory));
+    let storing = parts_with(&unreliable);
     let (report, words) = told(&reopened(&directory), &storing).await;
     assert!(
         words[0].contains("it is damaged") && words[0].contains("offset"),
@@ -177,7 +162,7 @@ async fn damaged_closed_file_is_set_aside() {
         assert_eq!(file.stored, !is_damaged, "{file:?}");
     }
     assert_eq!(names(&directory.path("warcs")).len(), 1);
-    let metadata = moody.files.lock().unwrap()["12-metadata-1.warc.gz"].clone();
+    let metadata = unreliable.files.lock().unwrap()["12-metadata-1.warc.gz"].clone();
     assert!(
         !records(&metadata)
             .iter()
@@ -185,8 +170,11 @@ async fn damaged_closed_file_is_set_aside() {
     );
 }
 
-fn parts_with(moody: &Arc<Moody>) -> JobParts {
-    parts(Some(Arc::clone(moody) as Arc<dyn Ingest>), Clock::system())
+fn parts_with(unreliable: &Arc<UnreliableArchive>) -> JobEnvironment {
+    environment(
+        Some(Arc::clone(unreliable) as Arc<dyn Ingest>),
+        Clock::system(),
+    )
 }
 
 /// Fails if a file that is not of the job is stored with it, or deleted.
@@ -198,8 +186,8 @@ async fn foreign_files_are_moved_away() {
     for foreign in ["99-34-x.warc.gz", "notes.txt", "12-345-x.warc.gz.open"] {
         write(&directory.path("warcs").join(foreign), b"mine");
     }
-    let moody = Arc::new(Moody::new(&directory));
-    let (report, words) = told(&directory, &parts_with(&moody)).await;
+    let unreliable = Arc::new(UnreliableArchive::new(&directory));
+    let (report, words) = told(&directory, &parts_with(&unreliable)).await;
     assert_eq!(report.status, JobStatus::Done);
     assert_eq!(report.files.len(), 2);
     assert_eq!(words.len(), 3);
@@ -220,10 +208,10 @@ async fn half_written_metadata_file_is_written_anew() {
         &directory.path("metadata/12-metadata-1.warc.gz.open"),
         &vec![7; 100_000],
     );
-    let moody = Arc::new(Moody::new(&directory));
-    let report = run(&directory, &parts_with(&moody)).await;
+    let unreliable = Arc::new(UnreliableArchive::new(&directory));
+    let report = run(&directory, &parts_with(&unreliable)).await;
     assert_eq!(report.status, JobStatus::Done);
-    let metadata = moody.files.lock().unwrap()["12-metadata-1.warc.gz"].clone();
+    let metadata = unreliable.files.lock().unwrap()["12-metadata-1.warc.gz"].clone();
     assert!(records(&metadata).len() > 10);
     assert_eq!(names(&directory.path("metadata")).len(), 0);
     assert!(!directory.path("state").try_exists().unwrap());

@@ -9,24 +9,27 @@ use archive_client::fake::FakeArchive;
 
 use crate::prelude::*;
 
-/// Fails if a job that is suspended while its archive is down hangs, or crawls again when it goes on; or if its report then leaves
-/// out a file.
+/// Fails if a job that is suspended while its archive is down hangs, or crawls again when it goes on; or if its report then
+/// leaves out a file.
 #[tokio::test]
 async fn suspended_upload_never_crawls_again() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let (seed, asked) = site_that_counts().await;
     let directory = create(base.path(), seed, "files.max_size = \"1 MB\"");
-    let moody = Arc::new(Moody {
+    let unreliable = Arc::new(UnreliableArchive {
         refusals: AtomicU32::new(u32::MAX),
-        ..Moody::new(&directory)
+        ..UnreliableArchive::new(&directory)
     });
-    let down = parts(Some(Arc::clone(&moody) as Arc<dyn Ingest>), Clock::system());
+    let down = environment(
+        Some(Arc::clone(&unreliable) as Arc<dyn Ingest>),
+        Clock::system(),
+    );
     let (control, requests) = mpsc::unbounded_channel();
     let (progress, _) = watch::channel(CrawlProgress::default());
-    let notify = |notice: Notice<'_>| {
-        if let Notice::Waiting { .. } = notice {
-            control.send(Control::Suspend).unwrap();
+    let notify = |notice: JobNotice<'_>| {
+        if let JobNotice::Waiting { .. } = notice {
+            control.send(CrawlCommand::Suspend).unwrap();
         }
     };
     let report = run_job(&directory, &down, requests, progress, &notify)
@@ -42,7 +45,7 @@ async fn suspended_upload_never_crawls_again() {
     );
     let log = fs::read(directory.path("logs/crawl.log")).unwrap();
     let before = asked.load(Ordering::SeqCst);
-    moody.refusals.store(0, Ordering::SeqCst);
+    unreliable.refusals.store(0, Ordering::SeqCst);
     let directory = reopened(&directory);
     let report = run(&directory, &down).await;
     assert_eq!((report.status, report.objects), (JobStatus::Done, 5));
@@ -55,7 +58,7 @@ async fn suspended_upload_never_crawls_again() {
     let again = run(&reopened(&directory), &down).await;
     assert_eq!(again.files, report.files);
     assert_eq!(again.domains, report.domains);
-    assert_eq!(moody.responses().len(), 6);
+    assert_eq!(unreliable.responses().len(), 6);
 }
 
 /// Fails if a receipt for other bytes passes for the one of a file: the file would be deleted.
@@ -64,11 +67,15 @@ async fn receipt_for_other_bytes_is_refused() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "");
-    let liar = Moody {
+    let liar = UnreliableArchive {
         lies: true,
-        ..Moody::new(&directory)
+        ..UnreliableArchive::new(&directory)
     };
-    let report = run(&directory, &parts(Some(Arc::new(liar)), Clock::system())).await;
+    let report = run(
+        &directory,
+        &environment(Some(Arc::new(liar)), Clock::system()),
+    )
+    .await;
     assert_eq!(report.status, JobStatus::Failed);
     for file in &report.files {
         let error = file.error.as_ref().unwrap();
@@ -93,12 +100,16 @@ async fn taken_name_fails_and_file_stays() {
     let first = create(&one, seed.clone(), "");
     run(
         &first,
-        &parts(Some(Arc::new(archive.clone())), Clock::system()),
+        &environment(Some(Arc::new(archive.clone())), Clock::system()),
     )
     .await;
     // Another job that says it is the same one.
     let second = create(&two, seed, "");
-    let report = run(&second, &parts(Some(Arc::new(archive)), Clock::system())).await;
+    let report = run(
+        &second,
+        &environment(Some(Arc::new(archive)), Clock::system()),
+    )
+    .await;
     assert_eq!(report.status, JobStatus::Failed);
     let metadata = report.files.last().unwrap();
     assert!(!metadata.stored && metadata.error.is_some(), "{metadata:?}");
@@ -112,15 +123,15 @@ async fn patience_is_that_of_the_whole_job() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "");
-    let moody = Moody {
+    let unreliable = UnreliableArchive {
         refusals: AtomicU32::new(u32::MAX),
-        ..Moody::new(&directory)
+        ..UnreliableArchive::new(&directory)
     };
     let manual = ManualClock::running("2026-11-23T00:00:00Z".parse().unwrap());
-    let parts = parts(Some(Arc::new(moody)), manual.clock());
+    let environment = environment(Some(Arc::new(unreliable)), manual.clock());
     let waits = AtomicU32::new(0);
-    let notify = |notice: Notice<'_>| {
-        if let Notice::Waiting { .. } = notice {
+    let notify = |notice: JobNotice<'_>| {
+        if let JobNotice::Waiting { .. } = notice {
             waits.fetch_add(1, Ordering::SeqCst);
         }
     };
@@ -134,7 +145,7 @@ async fn patience_is_that_of_the_whole_job() {
         }
     };
     let report = tokio::select! {
-        report = try_run(&directory, &parts, &notify) => report.unwrap(),
+        report = try_run(&directory, &environment, &notify) => report.unwrap(),
         () = advance => unreachable!(),
     };
     assert_eq!(report.status, JobStatus::Failed);
@@ -154,11 +165,11 @@ async fn given_up_file_is_stored_with_next_one() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "");
-    let moody = Moody {
+    let unreliable = UnreliableArchive {
         refusals: AtomicU32::new(1),
-        ..Moody::new(&directory)
+        ..UnreliableArchive::new(&directory)
     };
-    let mut impatient = parts(Some(Arc::new(moody)), Clock::system());
+    let mut impatient = environment(Some(Arc::new(unreliable)), Clock::system());
     impatient.patience = Duration::ZERO;
     let report = run(&directory, &impatient).await;
     assert_eq!(report.status, JobStatus::Done);
@@ -176,7 +187,7 @@ async fn damaged_receipt_counts_for_nothing() {
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "");
     let archive = FakeArchive::new();
-    let mut keeping = parts(Some(Arc::new(archive)), Clock::system());
+    let mut keeping = environment(Some(Arc::new(archive)), Clock::system());
     keeping.keeps_files = true;
     let report = run(&directory, &keeping).await;
     let name = &report.files[0].name;

@@ -1,9 +1,9 @@
-//! Archive files that are cut anywhere and gone on with.
+//! Archive files that are cut anywhere and resumed.
 
 use archive_formats::warc::Kind;
 
 use super::*;
-use crate::capture::{Resource, Scratch};
+use crate::capture::{RecordWriterPool, ResourceBlock};
 
 fn settings(directory: &Path) -> ArchiveFileSettings {
     ArchiveFileSettings {
@@ -22,7 +22,7 @@ fn now() -> Timestamp {
 
 fn group(number: u8) -> RecordGroup {
     let text = format!("block {number}");
-    let resource = Resource {
+    let resource = ResourceBlock {
         uri: "dns:a.dk",
         time: now(),
         address: None,
@@ -30,7 +30,7 @@ fn group(number: u8) -> RecordGroup {
         record_id: &record_id([number; 16]),
         block: text.as_bytes(),
     };
-    let scratch = Scratch::new(PathBuf::from("/nowhere"), true);
+    let scratch = RecordWriterPool::new(PathBuf::from("/nowhere"), true);
     resource.into_records(&scratch).unwrap()
 }
 

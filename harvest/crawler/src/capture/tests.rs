@@ -4,7 +4,7 @@ use archive_formats::warc::validate::Validator;
 use archive_formats::warc::{Header, Reader};
 
 use super::*;
-use crate::exchange::Protocol;
+use crate::exchange::HttpProtocol;
 use crate::exchange::receive::{ReceiveLimits, ResponseReceiver};
 
 const WIRE: &[u8] =
@@ -14,32 +14,32 @@ const REQUEST: &[u8] = b"GET /x HTTP/1.1\r\nHost: a.dk\r\n\r\n";
 
 /// A record as it is read back.
 #[derive(Debug)]
-struct Stored {
+struct StoredRecord {
     kind: Kind,
     header: Header,
     block: Vec<u8>,
 }
 
-impl Stored {
+impl StoredRecord {
     fn field(&self, name: &str) -> Option<String> {
         let value = self.header.get(name)?;
         Some(String::from_utf8_lossy(&value).into_owned())
     }
 }
 
-fn stored(wire: &[u8], novelty: Novelty) -> (Vec<Stored>, RecordGroup) {
+fn stored(wire: &[u8], novelty: Novelty) -> (Vec<StoredRecord>, RecordGroup) {
     let directory = std::env::temp_dir();
     let limits = ReceiveLimits::default();
     let mut receiver = ResponseReceiver::new(false, limits, directory.clone());
     receiver.take(wire).unwrap();
     let mut response = receiver.finish(None).unwrap();
-    let capture = Capture {
+    let capture = CapturedExchange {
         uri: "http://a.dk/x",
         began: "2026-11-23T03:04:05.678Z".parse().unwrap(),
         address: "192.0.2.1".parse().unwrap(),
         request: REQUEST,
         response: &mut response,
-        protocol: Protocol::Http1,
+        protocol: HttpProtocol::Http1,
         novelty,
         metadata: &[
             ("via".to_owned(), "http://a.dk/".to_owned()),
@@ -48,7 +48,7 @@ fn stored(wire: &[u8], novelty: Novelty) -> (Vec<Stored>, RecordGroup) {
         record_ids: [1, 2, 3].map(|number| record_id([number; 16])),
     };
     let mut group = capture
-        .into_records(&Scratch::new(directory, true))
+        .into_records(&RecordWriterPool::new(directory, true))
         .unwrap();
     let mut bytes = Vec::new();
     group.bytes.read_to_end(&mut bytes).unwrap();
@@ -57,14 +57,14 @@ fn stored(wire: &[u8], novelty: Novelty) -> (Vec<Stored>, RecordGroup) {
     (read(&bytes), group)
 }
 
-fn read(file: &[u8]) -> Vec<Stored> {
+fn read(file: &[u8]) -> Vec<StoredRecord> {
     let mut reader = Reader::new(file);
     let mut records = Vec::new();
     while let Some(mut record) = reader.next_record().unwrap() {
         let (kind, header) = (record.kind(), record.header().clone());
         let mut block = Vec::new();
         record.read_to_end(&mut block).unwrap();
-        records.push(Stored {
+        records.push(StoredRecord {
             kind,
             header,
             block,

@@ -1,28 +1,28 @@
-//! Requests to a crawl that goes on, and what it tells people meanwhile.
+//! Requests to a crawl that goes on, and its notices to people.
 
 use std::time::Duration;
 
 use harvest_policy::account::QueueBudget;
-use harvest_policy::rejections::Rejection;
+use harvest_policy::rejections::RejectionRule;
 use harvest_policy::status::FetchStatus;
 use tokio::sync::oneshot;
 use url::Url;
 
 /// A request to a crawl that goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Control {
+pub enum CrawlCommand {
     /// No new fetch begins.
     Pause,
     /// Fetches begin again.
     Resume,
     /// It ends, and what is under way is recorded if it comes soon.
     Terminate,
-    /// It ends, to be gone on with later.
+    /// It ends, to be resumed later.
     Suspend,
     /// Further seeds.
     AddSeeds(Vec<Url>),
     /// URIs that are not fetched any more.
-    Reject(Vec<Rejection>),
+    Reject(Vec<RejectionRule>),
     /// Patterns that are freed from quarantine for good.
     Free(Vec<String>),
     /// The limits of queues, by name, in place of those of the order.
@@ -36,12 +36,12 @@ pub type ControlAnswer = Result<String, String>;
 #[derive(Debug)]
 pub struct ControlRequest {
     /// The request.
-    pub control: Control,
-    /// Is told once what was done is durable. A crawl that has ended drops it.
+    pub control: CrawlCommand,
+    /// The way for the answer, once what was done is durable. A crawl that has ended drops it.
     pub answer: oneshot::Sender<ControlAnswer>,
 }
 
-/// Something that people should know while a crawl goes on.
+/// An event that people should know of while a crawl goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CrawlNotice {
     /// It goes on where an earlier process has ended.
@@ -50,7 +50,7 @@ pub enum CrawlNotice {
         fetched: u64,
         /// The URIs that wait.
         queued: u64,
-        /// For how long it has run.
+        /// The time for which it has run.
         running: Duration,
         /// Whether a person has paused it: nothing is fetched until it is told to go on.
         is_paused: bool,
@@ -63,7 +63,7 @@ pub enum CrawlNotice {
         seed: String,
         /// The reason.
         status: FetchStatus,
-        /// When it is tried again, and how often at most; `None`: it was the last try.
+        /// The time until it is tried again, and the most tries; `None`: it was the last try.
         again: Option<(Duration, u32)>,
         /// The time without any progress after which the crawl ends.
         idle: Duration,

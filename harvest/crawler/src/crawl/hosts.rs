@@ -21,19 +21,19 @@ const MOST_ROBOTS_BYTES: usize = 8 << 20;
 
 /// The answers in memory.
 #[derive(Debug, Default)]
-pub(super) struct Hosts {
+pub(super) struct HostAnswers {
     addresses: HashMap<String, (Arc<[IpAddr]>, Timestamp)>,
     robots: HashMap<String, (Arc<RobotsRules>, Timestamp)>,
     /// The bytes of the files that the rules were read from.
     robots_bytes: usize,
 }
 
-/// The URI of the question for the addresses of a host.
+/// Returns the URI of the question for the addresses of a host.
 pub(super) fn dns_uri(host: &str) -> String {
     format!("dns:{host}")
 }
 
-/// The URI of the robots.txt of the host of a URI.
+/// Returns the URI of the robots.txt of the host of a URI.
 pub(super) fn robots_uri(url: &Url) -> Option<Url> {
     let mut robots = url.join("/robots.txt").ok()?;
     robots.set_query(None);
@@ -44,8 +44,8 @@ pub(super) fn robots_uri(url: &Url) -> Option<Url> {
     Some(robots)
 }
 
-impl Hosts {
-    /// The addresses of a host; empty if it has none, `None` if it has to be asked for them.
+impl HostAnswers {
+    /// Returns the addresses of a host; empty if it has none, `None` if it has to be asked for them.
     pub(super) fn addresses(
         &mut self,
         host: &str,
@@ -81,7 +81,7 @@ impl Hosts {
         (until > now).then_some(addresses)
     }
 
-    /// The rules of a robots.txt for a crawler, by its URI; `None` if it has to be asked for.
+    /// Returns the rules of a robots.txt for a crawler, by its URI; `None` if it has to be asked for.
     pub(super) fn robots(
         &mut self,
         uri: &str,
@@ -101,7 +101,7 @@ impl Hosts {
             .map(|(rules, _)| rules))
     }
 
-    /// Keeps the rules of a robots.txt in memory; gives them with the time as long as they hold.
+    /// Keeps the rules of a robots.txt in memory; returns them with the time as long as they hold.
     pub(super) fn put_robots(
         &mut self,
         uri: &str,

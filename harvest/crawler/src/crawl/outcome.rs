@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::frontier::QueueLengths;
 
-/// Why a crawl has ended.
+/// The reason why a crawl has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CrawlEnd {
     /// No URI is left that may be fetched.
     Finished,
     /// A person has ended it.
     Terminated,
-    /// It is to be gone on with later.
+    /// It is to be resumed later.
     Suspended,
     /// Its time is over.
     TimeLimit,
-    /// As many bytes as it may have.
+    /// It has as many bytes as it may have.
     DataLimit,
-    /// As many URIs as it may have.
+    /// It has as many URIs as it may have.
     ObjectLimit,
     /// Nothing was finished for too long, and only tries that failed before are left.
     Idle,
@@ -46,7 +46,7 @@ pub struct CrawlProgress {
     pub active_queues: u64,
     /// The queues that have URIs and are out of budget.
     pub retired_queues: u64,
-    /// How long the queues are.
+    /// Returns the lengths of the queues.
     pub queues: QueueLengths,
     /// The patterns under quarantine.
     pub quarantined: u64,
@@ -59,13 +59,13 @@ pub struct CrawlProgress {
 /// The outcome of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrawlOutcome {
-    /// Why it has ended.
+    /// The reason why it has ended.
     pub end: CrawlEnd,
     /// Its last progress.
     pub progress: CrawlProgress,
-    /// The number of outcomes that were taken back when it was gone on with.
+    /// The number of outcomes that were taken back when it was resumed.
     pub taken_back: u64,
-    /// How long it went on, in all processes together and without pauses.
+    /// The time for which it went on, in all processes together and without pauses.
     pub duration: Duration,
     /// The number of URIs that were not fetched, by host.
     pub remaining: BTreeMap<String, u64>,
@@ -86,6 +86,6 @@ pub struct ConnectionSnapshot {
     pub number: u32,
     /// The URI that it fetches; `None`: it waits for one.
     pub uri: Option<String>,
-    /// How long it has fetched it.
+    /// The time for which it has fetched it.
     pub elapsed: Duration,
 }

@@ -10,28 +10,28 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_daemon::clock::Clock;
-use harvest_model::Job;
+use harvest_model::HarvestJob;
 use harvest_policy::address::Network;
-use harvest_policy::address_turns::{AddressTurns, Ticket};
+use harvest_policy::address_turns::{AddressTurns, RequestTicket};
 use harvest_policy::status::FetchStatus;
 use harvest_policy::turns::Moment;
 use tokio::sync::{mpsc, watch};
 use url::Url;
 
-use super::hosts::Hosts;
-use super::side::{FetchOrder, SideEvent, SideOrder};
+use super::hosts::HostAnswers;
+use super::workers::{FetchCommand, WorkerCommand, WorkerEvent};
 use super::{
-    Control, ControlRequest, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome, CrawlProgress,
+    ControlRequest, CrawlCommand, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome, CrawlProgress,
     CrawlSettings,
 };
 use crate::archive_files::ClosedFile;
-use crate::frontier::{FrontierUri, Lease, NextUri, Outcome, SeenKey};
-use crate::process::{FetchPurpose, Processor};
-use crate::recorder::{FinishedTry, MOST_IN_BATCH, Recorder, Subject};
+use crate::frontier::{FrontierUri, LeaseOutcome, NextUri, SeenKey, UriLease};
+use crate::process::{FetchProcessor, FetchPurpose};
+use crate::recorder::{CrawlRecorder, FinishedTry, MOST_IN_BATCH, TrySubject};
 
 use self::running_time::RunningTime;
 
-mod beginning;
+mod begin;
 mod ending;
 mod events;
 mod login;
@@ -39,20 +39,20 @@ mod requests;
 mod running_time;
 mod steps;
 
-pub(super) use self::steps::line_without_fetch;
+pub(super) use self::steps::crawl_log_line;
 
-/// How often what was written is made durable.
+/// The interval at which what was written is made durable.
 const SYNC: Duration = Duration::from_secs(1);
 
 /// The most URIs between the frontier and their record.
-const MOST_FLIGHTS: usize = 4096;
+const MOST_IN_FLIGHT: usize = 4096;
 
 /// The channels of an owner.
 #[derive(Debug)]
-pub(super) struct Channels {
-    pub(super) orders: mpsc::UnboundedSender<SideOrder>,
-    pub(super) events: mpsc::UnboundedReceiver<SideEvent>,
-    pub(super) control: mpsc::UnboundedReceiver<Control>,
+pub(super) struct OwnerChannels {
+    pub(super) commands: mpsc::UnboundedSender<WorkerCommand>,
+    pub(super) events: mpsc::UnboundedReceiver<WorkerEvent>,
+    pub(super) control: mpsc::UnboundedReceiver<CrawlCommand>,
     pub(super) requests: mpsc::UnboundedReceiver<ControlRequest>,
     pub(super) closed: mpsc::UnboundedSender<ClosedFile>,
     pub(super) notices: mpsc::UnboundedSender<CrawlNotice>,
@@ -61,19 +61,19 @@ pub(super) struct Channels {
 
 /// A URI between the frontier and its record.
 #[derive(Debug)]
-struct Flight {
-    subject: FlightSubject,
+struct InFlightUri {
+    subject: InFlightSubject,
     uri: FrontierUri,
     url: Url,
     /// Its connection, while it is being fetched.
-    fetching: Option<Fetching>,
+    fetching: Option<FetchConnection>,
     /// Whether it has waited for robots.txt: it does not make way any more.
     has_waited: bool,
 }
 
 /// The connection of a fetch.
 #[derive(Clone, Copy, Debug)]
-struct Fetching {
+struct FetchConnection {
     address: IpAddr,
     /// Its number in the crawl log.
     connection: u32,
@@ -81,8 +81,8 @@ struct Fetching {
 }
 
 #[derive(Debug)]
-enum FlightSubject {
-    Uri(Lease),
+enum InFlightSubject {
+    Uri(UriLease),
     /// A robots.txt, or where a redirect says that it is.
     Robots {
         /// The URI that other URIs wait for.
@@ -97,29 +97,29 @@ enum FlightSubject {
 
 /// The owner of a crawl.
 #[derive(Debug)]
-pub(super) struct Owner {
-    recorder: Recorder,
+pub(super) struct CrawlOwner {
+    recorder: CrawlRecorder,
     directory: PathBuf,
-    job: Arc<Job>,
+    job: Arc<HarvestJob>,
     /// The networks that may be connected to, whatever they are.
     allowed: Vec<Network>,
     max_fetches: usize,
-    processor: Arc<Processor>,
+    processor: Arc<FetchProcessor>,
     clock: Clock,
-    channels: Channels,
+    channels: OwnerChannels,
     begin: Instant,
-    hosts: Hosts,
+    hosts: HostAnswers,
     turns: AddressTurns,
-    flights: HashMap<Ticket, Flight>,
-    next_ticket: Ticket,
+    in_flight: HashMap<RequestTicket, InFlightUri>,
+    next_ticket: RequestTicket,
     /// The URIs that wait for an answer of their host, by the URI of the question.
-    asking: HashMap<String, Vec<Ticket>>,
+    asking: HashMap<String, Vec<RequestTicket>>,
     /// URIs that have waited for such an answer, and can go on.
-    released: VecDeque<Ticket>,
+    released: VecDeque<RequestTicket>,
     /// The login forms that were sent, by the number of their credential.
     sent_logins: HashSet<usize>,
     /// URIs whose address is free, and that wait for a free connection.
-    may_go: VecDeque<(Ticket, IpAddr)>,
+    may_go: VecDeque<(RequestTicket, IpAddr)>,
     fetching: usize,
     free_connections: Vec<u32>,
     finished: Vec<FinishedTry>,
@@ -133,7 +133,7 @@ pub(super) struct Owner {
     running: RunningTime,
     /// The running time that is durable.
     kept_running: Duration,
-    /// When a URI was last finished, or a pause ended.
+    /// The moment at which a URI was last finished, or a pause ended.
     last_finished: Moment,
     /// The bytes that have to be free on the disk for a fetch to begin.
     min_free: u64,
@@ -143,15 +143,25 @@ pub(super) struct Owner {
     told_seeds: usize,
 }
 
-impl Owner {
-    pub(super) fn new(
-        recorder: Recorder,
-        settings: &CrawlSettings,
-        processor: Arc<Processor>,
-        clock: Clock,
-        channels: Channels,
-        begin: Instant,
-    ) -> Self {
+/// The means of an owner.
+pub(super) struct OwnerSetup {
+    pub(super) recorder: CrawlRecorder,
+    pub(super) processor: Arc<FetchProcessor>,
+    pub(super) clock: Clock,
+    pub(super) channels: OwnerChannels,
+    /// The first moment of the crawl in this process.
+    pub(super) begin: Instant,
+}
+
+impl CrawlOwner {
+    pub(super) fn new(settings: &CrawlSettings, setup: OwnerSetup) -> Self {
+        let OwnerSetup {
+            recorder,
+            processor,
+            clock,
+            channels,
+            begin,
+        } = setup;
         let job = Arc::clone(&settings.job);
         let connections = job.order.queues.connections.get().into();
         let max_fetches = job.order.limits.max_fetches.get().into();
@@ -166,9 +176,9 @@ impl Owner {
             clock,
             channels,
             begin,
-            hosts: Hosts::default(),
+            hosts: HostAnswers::default(),
             turns: AddressTurns::new(connections),
-            flights: HashMap::new(),
+            in_flight: HashMap::new(),
             next_ticket: 0,
             asking: HashMap::new(),
             released: VecDeque::new(),
@@ -199,7 +209,7 @@ impl Owner {
         loop {
             loop {
                 self.record()?;
-                self.give_out()?;
+                self.lease_uris()?;
                 let passed = self.clock.instant().saturating_duration_since(synced);
                 if self.finished.is_empty() || passed >= SYNC {
                     self.record()?;
@@ -208,15 +218,15 @@ impl Owner {
             }
             // Also where one refused URI follows the other. What a request changes is done at once.
             if let Ok(request) = self.channels.control.try_recv() {
-                self.take_control(request)?;
+                self.handle_command(request)?;
                 continue;
             }
             if let Ok(request) = self.channels.requests.try_recv() {
-                self.take_request(request)?;
+                self.handle_request(request)?;
                 continue;
             }
             self.publish();
-            if let Some(end) = self.over() {
+            if let Some(end) = self.end_reason() {
                 return self.close(end);
             }
             let wait = self.next_wake(synced);
@@ -229,7 +239,7 @@ impl Owner {
                     }
                     let mut next = event;
                     while let Some(event) = next {
-                        self.take_event(event)?;
+                        self.handle_event(event)?;
                         next = if self.finished.len() < MOST_IN_BATCH {
                             self.channels.events.try_recv().ok()
                         } else {
@@ -237,13 +247,13 @@ impl Owner {
                         };
                     }
                 }
-                Some(request) = self.channels.control.recv() => self.take_control(request)?,
-                Some(request) = self.channels.requests.recv() => self.take_request(request)?,
+                Some(request) = self.channels.control.recv() => self.handle_command(request)?,
+                Some(request) = self.channels.requests.recv() => self.handle_request(request)?,
                 () = self.clock.sleep(wait) => {}
             }
             let now = self.clock.instant();
             if now.saturating_duration_since(synced) >= SYNC {
-                self.look_around()?;
+                self.check_conditions()?;
                 self.recorder.sync()?;
                 synced = now;
             }
@@ -258,8 +268,8 @@ impl Owner {
         instant.saturating_duration_since(self.begin)
     }
 
-    /// Whether no fetch begins now, for a person's sake or for want of room.
-    const fn waits(&self) -> bool {
+    /// Returns whether no fetch begins now, for a person's sake or for want of room.
+    const fn holds_fetches(&self) -> bool {
         self.progress.is_paused || self.progress.lacks_space
     }
 
@@ -269,8 +279,8 @@ impl Owner {
             return Ok(());
         }
         let is_over = |finished: &FinishedTry| match &finished.subject {
-            Subject::Uri { outcome, .. } => !outcome.goes_back,
-            Subject::Prerequisite { .. } => false,
+            TrySubject::Uri { outcome, .. } => !outcome.goes_back,
+            TrySubject::Prerequisite { .. } => false,
         };
         if self.finished.iter().any(is_over) {
             self.last_finished = self.now();
@@ -283,42 +293,42 @@ impl Owner {
             drop(self.channels.closed.send(closed));
         }
         self.processor.remember(keys.into_iter());
-        for pattern in self.recorder.take_newly_held() {
+        for pattern in self.recorder.take_new_patterns() {
             self.progress.quarantined += 1;
-            self.tell(CrawlNotice::Quarantined(pattern));
+            self.notify(CrawlNotice::Quarantined(pattern));
         }
         Ok(())
     }
 
-    /// Tells people something, if somebody listens.
-    fn tell(&self, notice: CrawlNotice) {
+    /// Sends a notice, if somebody listens.
+    fn notify(&self, notice: CrawlNotice) {
         drop(self.channels.notices.send(notice));
     }
 
-    /// Gives out the URIs whose turn it is.
-    fn give_out(&mut self) -> Result<(), CrawlError> {
+    /// Leases the URIs whose turn it is.
+    fn lease_uris(&mut self) -> Result<(), CrawlError> {
         let now = self.now();
-        self.running.set(now, !self.waits());
+        self.running.set(now, !self.holds_fetches());
         self.check_limits(now);
         while let Some(ticket) = self.released.pop_front() {
-            self.proceed(ticket)?;
+            self.advance(ticket)?;
         }
-        let due = self.turns.due(now);
+        let due = self.turns.take_due(now);
         self.may_go.extend(due);
-        self.go();
+        self.start_fetches();
         self.later = None;
         self.is_exhausted = false;
         let mut held = 0; // Between very many of them it is looked at what else has come.
         while self.end.is_none()
-            && !self.waits()
+            && !self.holds_fetches()
             && self.fetching < self.max_fetches
-            && self.flights.len() < MOST_FLIGHTS
+            && self.in_flight.len() < MOST_IN_FLIGHT
             && self.finished.len() < MOST_IN_BATCH
             && self.has_room()
         {
             match self.recorder.next(now)? {
                 NextUri::Fetch(lease) => {
-                    held += usize::from(!self.begin_flight(*lease)?);
+                    held += usize::from(!self.begin_way(*lease)?);
                     if held == MOST_IN_BATCH {
                         self.later = Some(now);
                         break;
@@ -334,13 +344,13 @@ impl Owner {
                     break;
                 }
             }
-            self.go();
+            self.start_fetches();
         }
         Ok(())
     }
 
     /// Begins the way of a URI to its fetch. Not if it is held back: then nothing is said of it.
-    fn begin_flight(&mut self, lease: Lease) -> Result<bool, CrawlError> {
+    fn begin_way(&mut self, lease: UriLease) -> Result<bool, CrawlError> {
         let uri = lease.uri.clone();
         let Ok(url) = Url::parse(&uri.uri) else {
             self.refuse_lease(lease, FetchStatus::UNFETCHABLE, None);
@@ -350,9 +360,9 @@ impl Owner {
             self.refuse_lease(lease, FetchStatus::BLOCKED_BY_USER, None);
             return Ok(true);
         }
-        if let Some(pattern) = self.recorder.holds(&url) {
+        if let Some(pattern) = self.recorder.holding_pattern(&url) {
             let pattern = pattern.to_owned();
-            let outcome = Outcome {
+            let outcome = LeaseOutcome {
                 status: FetchStatus::BLOCKED_BY_USER,
                 bytes: 0,
                 goes_back: false,
@@ -361,60 +371,73 @@ impl Owner {
             self.recorder.hold_back(&pattern, lease, outcome)?;
             return Ok(false);
         }
-        let ticket = self.add_flight(FlightSubject::Uri(lease), uri, url);
-        self.proceed(ticket)?;
+        let ticket = self.add_in_flight(InFlightSubject::Uri(lease), uri, url);
+        self.advance(ticket)?;
         Ok(true)
     }
 
-    fn add_flight(&mut self, subject: FlightSubject, uri: FrontierUri, url: Url) -> Ticket {
+    fn add_in_flight(
+        &mut self,
+        subject: InFlightSubject,
+        uri: FrontierUri,
+        url: Url,
+    ) -> RequestTicket {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let flight = Flight {
+        let flight = InFlightUri {
             subject,
             uri,
             url,
             fetching: None,
             has_waited: false,
         };
-        self.flights.insert(ticket, flight);
+        self.in_flight.insert(ticket, flight);
         ticket
     }
 
     /// Fetches what may go, as far as there are connections.
-    fn go(&mut self) {
-        let (waits, now) = (self.waits(), self.now());
+    fn start_fetches(&mut self) {
+        let (waits, now) = (self.holds_fetches(), self.now());
         // At the end they give back their turns.
         while self.fetching < self.max_fetches && (self.end.is_some() || !waits) {
             let Some((ticket, address)) = self.may_go.pop_front() else {
                 return;
             };
-            let Some(flight) = self.flights.get_mut(&ticket).filter(|_| self.end.is_none()) else {
-                self.turns.ended(address, Moment::ZERO);
+            let Some(flight) = self
+                .in_flight
+                .get_mut(&ticket)
+                .filter(|_| self.end.is_none())
+            else {
+                self.turns.end_request(address, Moment::ZERO);
                 continue;
             };
             let connection = self.free_connections.pop();
             let connection =
                 connection.unwrap_or_else(|| u32::try_from(self.fetching).unwrap_or(u32::MAX));
-            flight.fetching = Some(Fetching {
+            flight.fetching = Some(FetchConnection {
                 address,
                 connection,
                 since: now,
             });
             self.fetching += 1;
-            let order = FetchOrder {
+            let command = FetchCommand {
                 ticket,
                 uri: flight.uri.clone(),
                 url: flight.url.clone(),
                 address,
                 connection,
                 purpose: match flight.subject {
-                    FlightSubject::Uri(_) => FetchPurpose::Page,
-                    FlightSubject::Robots { .. } => FetchPurpose::Robots,
-                    FlightSubject::Login { number } => FetchPurpose::Login(number),
+                    InFlightSubject::Uri(_) => FetchPurpose::Page,
+                    InFlightSubject::Robots { .. } => FetchPurpose::Robots,
+                    InFlightSubject::Login { number } => FetchPurpose::Login(number),
                 },
             };
             // The other end lives as long as this one.
-            drop(self.channels.orders.send(SideOrder::Fetch(Box::new(order))));
+            drop(
+                self.channels
+                    .commands
+                    .send(WorkerCommand::Fetch(Box::new(command))),
+            );
         }
     }
 }

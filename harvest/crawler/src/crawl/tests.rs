@@ -10,9 +10,9 @@ use std::time::Duration;
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::warc::validate::Validator;
 use archive_formats::warc::{Kind, Reader};
-use harvest_model::Order;
+use harvest_model::CrawlOrder;
 use harvest_policy::address::decide;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
@@ -50,7 +50,7 @@ fn redirect(location: &str) -> String {
     format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n")
 }
 
-/// Serves a site; gives its base URI and the paths that it is asked for.
+/// Serves a site; returns its base URI and the paths that it is asked for.
 async fn serve(pages: &[(&'static str, String)]) -> (Url, AskedPaths) {
     let pages: BTreeMap<&'static str, String> = pages.iter().cloned().collect();
     serve_by(Arc::new(move |path| pages.get(path).cloned())).await
@@ -70,17 +70,26 @@ async fn serve_by(pages: Pages) -> (Url, AskedPaths) {
     (Url::parse(&base).unwrap(), asked)
 }
 
+/// Reads the head of a request; `None` if the connection ends before.
+async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    Some(String::from_utf8(head).unwrap())
+}
+
+/// Returns the path that a request asks for, from its head.
+fn path_of(head: &str) -> &str {
+    head.split(' ').nth(1).unwrap()
+}
+
 async fn answer(mut stream: TcpStream, pages: Pages, asked: AskedPaths) {
     loop {
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let Ok(byte) = stream.read_u8().await else {
-                return;
-            };
-            request.push(byte);
-        }
-        let text = String::from_utf8(request).unwrap();
-        let path = text.split(' ').nth(1).unwrap().to_owned();
+        let Some(head) = read_head(&mut stream).await else {
+            return;
+        };
+        let path = path_of(&head).to_owned();
         let not_found = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned();
         let response = pages(&path).unwrap_or(not_found);
         asked.lock().unwrap().push(path);
@@ -98,11 +107,15 @@ const ORDER: &str = "
 ";
 
 fn settings(directory: &Path, seeds: &[Url], order: &str) -> CrawlSettings {
-    let order = Order::parse(&format!("{ORDER}{order}")).unwrap();
+    let order = CrawlOrder::parse(&format!("{ORDER}{order}")).unwrap();
     let submitted = "2026-11-23T00:00:00Z".parse().unwrap();
     CrawlSettings {
         directory: directory.to_owned(),
-        job: Arc::new(Job::new(1, 2, submitted, seeds.to_vec(), order)),
+        job: Arc::new(
+            HarvestJob::new(1, 2, submitted)
+                .with_seeds(seeds.to_vec())
+                .with_order(order),
+        ),
         host: "test".to_owned(),
         version: "0".to_owned(),
         warcinfo: "software: test\r\n".to_owned(),
@@ -116,7 +129,7 @@ async fn crawl(settings: CrawlSettings) -> CrawlOutcome {
     crawl.run().await.unwrap()
 }
 
-/// The lines of the crawl log of a crawl.
+/// Returns the lines of the crawl log of a crawl.
 fn log(directory: &Path) -> Vec<CrawlLogLine> {
     let text = fs::read_to_string(directory.join("logs/crawl.log")).unwrap();
     text.lines().map(|line| line.parse().unwrap()).collect()
@@ -131,7 +144,7 @@ fn statuses(directory: &Path, base: &Url) -> BTreeMap<String, i32> {
     statuses
 }
 
-/// The URIs of the records of one kind in all archive files, which are valid.
+/// Returns the URIs of the records of one kind in all archive files, which are valid.
 fn recorded(directory: &Path, kind: Kind) -> Vec<String> {
     let mut uris = Vec::new();
     for entry in fs::read_dir(directory.join("warcs")).unwrap() {
@@ -214,7 +227,7 @@ async fn suspended_crawl_goes_on_where_it_was() {
             .progress
             .wait_for(|progress| progress.fetched > fetched);
         if next.await.is_ok() {
-            drop(control.send(Control::Suspend));
+            drop(control.send(CrawlCommand::Suspend));
         }
         let outcome = running.await.unwrap().unwrap();
         assert_eq!(outcome.taken_back, 0);
@@ -288,8 +301,8 @@ async fn redirected_seed_takes_its_host_along() {
     assert_eq!(broken.unwrap().status, -8);
 }
 
-/// Fails if a redirect to another spelling of the same URI, as from `http://a.dk/` to `http://www.a.dk/`, leads nowhere because it
-/// counts as seen.
+/// Fails if a redirect to another spelling of the same URI, as from `http://a.dk/` to `http://www.a.dk/`, leads nowhere because
+/// it counts as seen.
 #[tokio::test]
 async fn redirect_to_another_spelling_is_followed() {
     let session = "/?PHPSESSID=0123456789abcdef0123456789abcdef";

@@ -1,9 +1,9 @@
 //! Exchanges by HTTP/2, which are written down as text of HTTP/1.1.
 //!
 //! Owns that text: `HTTP/1.1 200 ` and the fields in the order in which they came, those of one name together; the body as it
-//! came. Records of such an exchange say so (`WARC-Protocol: h2`). One request at a time on a connection. Trailers, interim responses
-//! and pushes are not taken. A head that is longer than allowed ends the exchange without a response, because no part of it can
-//! be had.
+//! came. Records of such an exchange say so (`WARC-Protocol: h2`). One request at a time on a connection. Trailers, interim
+//! responses and pushes are not taken. A head that is longer than allowed ends the exchange without a response, because no part
+//! of it can be had.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -13,30 +13,30 @@ use bytes::Bytes;
 use h2::client::{Connection, SendRequest};
 
 use super::ExchangeError;
-use super::arrival::{Arrival, Timer};
+use super::incoming::{ExchangeTimer, IncomingResponse};
 use super::receive::ResponseReceiver;
-use super::request::Request;
-use super::wire::Wire;
+use super::request::HttpRequest;
+use super::wire::WireStream;
 
-/// How many bytes of a body a host may send before they are taken.
+/// The bytes of a body that a host may send before they are taken.
 const WINDOW: u32 = 1 << 20;
 
 /// The length of the head of a frame.
 pub(super) const FRAME_HEAD: usize = 9;
 
 /// A connection that carries frames.
-pub(super) struct Frames {
+pub(super) struct FrameConnection {
     sender: SendRequest<Bytes>,
-    driver: Driver,
+    driver: FrameDriver,
 }
 
-/// Sends and receives the frames of a connection. It is driven only while somebody waits for a part of an exchange.
-struct Driver {
-    connection: Connection<Box<dyn Wire>, Bytes>,
+/// A driver that sends and receives the frames of a connection. It is driven only while somebody waits for a part of an exchange.
+struct FrameDriver {
+    connection: Connection<Box<dyn WireStream>, Bytes>,
     is_over: bool,
 }
 
-impl Driver {
+impl FrameDriver {
     /// Waits for a part of an exchange while frames come and go. `None`: the connection has ended without it.
     async fn until<T>(&mut self, mut part: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
         std::future::poll_fn(|context| {
@@ -58,13 +58,16 @@ impl Driver {
     }
 }
 
-impl Frames {
+impl FrameConnection {
     /// Begins to speak HTTP/2. `head_limit`: the most bytes of a head.
     ///
     /// # Errors
     ///
     /// [`h2::Error`] if the connection has ended.
-    pub(super) async fn begin(wire: Box<dyn Wire>, head_limit: usize) -> Result<Self, h2::Error> {
+    pub(super) async fn begin(
+        wire: Box<dyn WireStream>,
+        head_limit: usize,
+    ) -> Result<Self, h2::Error> {
         let mut builder = h2::client::Builder::new();
         builder
             .enable_push(false)
@@ -72,14 +75,14 @@ impl Frames {
             .initial_connection_window_size(WINDOW)
             .max_header_list_size(u32::try_from(head_limit).unwrap_or(u32::MAX));
         let (sender, connection) = builder.handshake(wire).await?;
-        let driver = Driver {
+        let driver = FrameDriver {
             connection,
             is_over: false,
         };
         Ok(Self { sender, driver })
     }
 
-    /// Whether the connection can carry another request, as far as is known here.
+    /// Returns whether the connection can carry another request, as far as is known here.
     pub(super) async fn is_open(&mut self) -> bool {
         let driver = &mut self.driver;
         if !driver.is_over {
@@ -94,20 +97,20 @@ impl Frames {
     /// Sends a request and takes its response.
     pub(super) async fn exchange(
         &mut self,
-        request: &Request,
+        request: &HttpRequest,
         receiver: ResponseReceiver,
-        timer: &Timer<'_>,
-    ) -> Result<Arrival, ExchangeError> {
-        let mut arrival = Arrival::new(receiver, timer);
+        timer: &ExchangeTimer<'_>,
+    ) -> Result<IncomingResponse, ExchangeError> {
+        let mut incoming = IncomingResponse::new(receiver, timer);
         let (sender, driver) = (&mut self.sender, &mut self.driver);
         let Some(ready) = timer
             .limit(driver.until(|context| sender.poll_ready(context)))
             .await
         else {
-            return Ok(arrival.timed_out());
+            return Ok(incoming.end_by_timeout());
         };
         if !matches!(ready, Some(Ok(()))) {
-            return Ok(arrival.broken_off());
+            return Ok(incoming.end_by_disconnect());
         }
         let mut head = first_argument(SendRequest::<Bytes>::send_request);
         let refused = || ExchangeError::NotHttp2(request.target().to_string());
@@ -122,52 +125,52 @@ impl Frames {
         *head.headers_mut() = fields.into_iter().collect();
         let body = request.body();
         let Ok((mut response, mut upload)) = sender.send_request(head, body.is_empty()) else {
-            return Ok(arrival.broken_off());
+            return Ok(incoming.end_by_disconnect());
         };
         if !body.is_empty()
             && upload
                 .send_data(Bytes::copy_from_slice(body), true)
                 .is_err()
         {
-            return Ok(arrival.broken_off());
+            return Ok(incoming.end_by_disconnect());
         }
         let answer = driver.until(|context| Pin::new(&mut response).poll(context));
         let Some(answer) = timer.limit(answer).await else {
-            return Ok(arrival.timed_out());
+            return Ok(incoming.end_by_timeout());
         };
         let Some(Ok(answer)) = answer else {
-            return Ok(arrival.broken_off());
+            return Ok(incoming.end_by_disconnect());
         };
         let (answer, mut stream) = answer.into_parts();
         let fields = answer.headers.iter();
         let fields = fields.map(|(name, value)| (name.as_str(), value.as_bytes()));
         let text = head_text(answer.status.as_u16(), fields);
-        arrival.take_head(&text, timer)?;
-        while !arrival.is_done() {
+        incoming.take_head(&text, timer)?;
+        while !incoming.is_done() {
             let part = driver.until(|context| stream.poll_data(context));
             let Some(part) = timer.limit(part).await else {
-                return Ok(arrival.timed_out());
+                return Ok(incoming.end_by_timeout());
             };
             match part {
                 Some(Some(Ok(bytes))) => {
-                    arrival.take(&bytes, timer)?;
+                    incoming.take(&bytes, timer)?;
                     // Fails only for more bytes than have come.
                     drop(stream.flow_control().release_capacity(bytes.len()));
                 }
-                Some(None) => return Ok(arrival.ended()),
-                Some(Some(Err(_))) | None => return Ok(arrival.broken_off()),
+                Some(None) => return Ok(incoming.end_complete()),
+                Some(Some(Err(_))) | None => return Ok(incoming.end_by_disconnect()),
             }
         }
-        Ok(arrival)
+        Ok(incoming)
     }
 }
 
-/// The first argument of a method, empty: the types of the crate `http` have no names here.
+/// Returns the first argument of a method, empty: the types of the crate `http` have no names here.
 fn first_argument<S, A: Default, B, R>(_: fn(&mut S, A, B) -> R) -> A {
     A::default()
 }
 
-/// The head of a response as text of HTTP/1.1. Neither names nor values have line ends: `h2` refuses such heads.
+/// Returns the head of a response as text of HTTP/1.1. Neither names nor values have line ends: `h2` refuses such heads.
 fn head_text<'a>(status: u16, fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
     let mut text = format!("HTTP/1.1 {status} \r\n").into_bytes();
     for (name, value) in fields {
@@ -180,7 +183,7 @@ fn head_text<'a>(status: u16, fields: impl Iterator<Item = (&'a str, &'a [u8])>)
     text
 }
 
-/// Whether bytes are the head of the frame with which a server that speaks HTTP/2 begins (RFC 9113 §3.4).
+/// Returns whether bytes are the head of the frame with which a server that speaks HTTP/2 begins (RFC 9113 §3.4).
 pub(super) fn is_settings_frame(bytes: &[u8]) -> bool {
     let [high, middle, low, 4, flags, 0, 0, 0, 0] = bytes else {
         return false;

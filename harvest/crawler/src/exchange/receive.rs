@@ -13,7 +13,7 @@ use tempfile::SpooledTempFile;
 /// A larger block leaves memory.
 const IN_MEMORY: usize = 512 << 10;
 
-/// How much of a response is taken.
+/// The limits of the size of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveLimits {
     /// The most bytes of one head.
@@ -23,7 +23,7 @@ pub struct ReceiveLimits {
 }
 
 impl Default for ReceiveLimits {
-    /// 64 KiB of head, which is more than servers of today send or take, and all of the body.
+    /// Returns 64 KiB of head, which is more than servers of today send or take, and all of the body.
     fn default() -> Self {
         Self {
             head: 64 << 10,
@@ -32,7 +32,7 @@ impl Default for ReceiveLimits {
     }
 }
 
-/// Why a record has less than the host would have sent (`WARC-Truncated`, ISO 28500 §5.13).
+/// The reason why a record has less than the host would have sent (`WARC-Truncated`, ISO 28500 §5.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
     /// A limit of length.
@@ -44,7 +44,7 @@ pub enum Truncation {
 }
 
 impl Truncation {
-    /// The value of the header field.
+    /// Returns the value of the header field.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Length => "length",
@@ -56,7 +56,7 @@ impl Truncation {
 
 /// A response as it came in, whole or cut.
 #[derive(Debug)]
-pub struct Response {
+pub struct HttpResponse {
     /// The head; `None` if there is no status line, or the connection ended within the head. Of a head that is longer than
     /// allowed: as much as was taken.
     pub head: Option<Head>,
@@ -73,15 +73,27 @@ pub struct Response {
     pub payload_digest: Value,
     /// The length of the payload.
     pub payload_length: u64,
-    /// How the response ended on the wire.
+    /// The way in which the response ended on the wire.
     pub ending: Ending,
-    /// Why it is not whole.
+    /// The reason why it is not whole.
     pub truncation: Option<Truncation>,
     /// Whether the connection may carry another request.
     pub is_reusable: bool,
 }
 
-/// Takes a response in.
+/// A receiver of one response.
+///
+/// ```
+/// use harvest_crawler::exchange::receive::{ReceiveLimits, ResponseReceiver};
+///
+/// let mut receiver = ResponseReceiver::new(false, ReceiveLimits::default(), std::env::temp_dir());
+/// let wire = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+/// assert_eq!(receiver.take(wire)?, 43);
+/// let response = receiver.finish(None)?;
+/// assert_eq!((response.block_length, response.payload_length), (43, 5));
+/// assert!(response.is_reusable);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ResponseReceiver {
     framer: ResponseFramer,
@@ -96,7 +108,7 @@ pub struct ResponseReceiver {
 }
 
 impl ResponseReceiver {
-    /// Before the first byte. `answers_head`: the request was a `HEAD`. `directory`: where a large block goes.
+    /// Makes a receiver before the first byte. `answers_head`: the request was a `HEAD`. `directory`: where a large block goes.
     pub fn new(answers_head: bool, limits: ReceiveLimits, directory: PathBuf) -> Self {
         Self {
             framer: ResponseFramer::new(answers_head, limits.head),
@@ -122,7 +134,7 @@ impl ResponseReceiver {
         self.write_head()
     }
 
-    /// Takes the next bytes of the connection; how many of them belong to the response. Fewer than there are: it is done.
+    /// Takes the next bytes of the connection; returns how many of them belong to the response. Fewer than there are: it is done.
     ///
     /// # Errors
     ///
@@ -161,7 +173,7 @@ impl ResponseReceiver {
         Ok(taken)
     }
 
-    /// As many of the bytes as may still be taken. The head has its own limit.
+    /// Returns as many of the bytes as may still be taken. The head has its own limit.
     fn within_limit<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let in_body = self.framer.head().is_some() || self.body_length > 0;
         let Some(limit) = self.limits.body.filter(|_| in_body) else {
@@ -188,7 +200,7 @@ impl ResponseReceiver {
         self.block.write_all(bytes)
     }
 
-    /// Whether nothing more is taken.
+    /// Returns whether nothing more is taken.
     pub fn is_done(&self) -> bool {
         self.framer.is_done()
             || (self.is_full
@@ -198,7 +210,7 @@ impl ResponseReceiver {
                     .is_some_and(|limit| self.body_length >= limit))
     }
 
-    /// Whether the host has sent anything.
+    /// Returns whether the host has sent anything.
     pub fn is_empty(&self) -> bool {
         self.framer.ending() == Ending::Nothing
     }
@@ -208,7 +220,7 @@ impl ResponseReceiver {
     /// # Errors
     ///
     /// If the temporary file cannot be written or read.
-    pub fn finish(mut self, cut: Option<Truncation>) -> io::Result<Response> {
+    pub fn finish(mut self, cut: Option<Truncation>) -> io::Result<HttpResponse> {
         let ending = self.framer.ending();
         if !self.head_is_written && self.framer.head().is_none() {
             let raw = self.framer.raw_head().to_vec();
@@ -240,18 +252,18 @@ impl ResponseReceiver {
         };
         let block_length = self.block_digest.length();
         if self.is_damaged || matches!(ending, Ending::CutChunks | Ending::BadChunk) {
-            self.payload_digest = self.stored_body(block_length - self.body_length)?;
+            self.payload_digest = self.hash_stored_body(block_length - self.body_length)?;
         }
         self.block.seek(SeekFrom::Start(0))?;
         let payload_length = self.payload_digest.length();
-        Ok(Response {
+        Ok(HttpResponse {
             is_reusable: truncation.is_none() && self.framer.is_reusable(),
             head,
             interim: self.framer.interim().to_vec(),
             block: self.block,
             block_length,
-            block_digest: only(self.block_digest)?,
-            payload_digest: only(self.payload_digest)?,
+            block_digest: single_digest(self.block_digest)?,
+            payload_digest: single_digest(self.payload_digest)?,
             payload_length,
             ending,
             truncation,
@@ -259,7 +271,7 @@ impl ResponseReceiver {
     }
 
     /// Hashes what is stored behind the head.
-    fn stored_body(&mut self, begin: u64) -> io::Result<Hashers> {
+    fn hash_stored_body(&mut self, begin: u64) -> io::Result<Hashers> {
         let mut hashers = Hashers::new([Algorithm::Sha1]);
         self.block.seek(SeekFrom::Start(begin))?;
         let mut stored = io::Read::by_ref(&mut self.block).take(self.body_length);
@@ -268,172 +280,17 @@ impl ResponseReceiver {
     }
 }
 
-/// The head of which only the begin was taken.
+/// Returns the head of which only the start was taken.
 fn cut_head(raw: &[u8]) -> Option<Head> {
     let head = Head::read(&mut &*raw, raw.len()).ok()?;
     (!head.raw().is_empty()).then_some(head)
 }
 
-/// The digest of the one algorithm that was asked for.
-fn only(hashers: Hashers) -> io::Result<Value> {
+/// Returns the digest of the one algorithm that was asked for.
+fn single_digest(hashers: Hashers) -> io::Result<Value> {
     let digest = hashers.finish().pop();
     digest.ok_or_else(|| io::Error::other("no digest was computed"))
 }
 
 #[cfg(test)]
-mod tests {
-    use archive_formats::digest::digest;
-
-    use super::*;
-
-    fn receive(wire: &[u8], limits: ReceiveLimits, timed_out: bool) -> (Response, Vec<u8>, usize) {
-        let mut receiver = ResponseReceiver::new(false, limits, std::env::temp_dir());
-        let taken = receiver.take(wire).unwrap();
-        let mut response = receiver
-            .finish(timed_out.then_some(Truncation::Time))
-            .unwrap();
-        let mut block = Vec::new();
-        response.block.read_to_end(&mut block).unwrap();
-        assert_eq!(response.block_length, block.len() as u64);
-        assert_eq!(response.block_digest, digest(Algorithm::Sha1, &block));
-        (response, block, taken)
-    }
-
-    /// Fails if the block is another than what came over the wire, or the digest is of another payload.
-    #[test]
-    fn block_is_the_wire_and_payload_the_body() {
-        let ok = "HTTP/1.1 200 OK\r\n";
-        for (wire, payload, reusable) in [
-            (format!("{ok}Content-Length: 5\r\n\r\nhello"), "hello", true),
-            (
-                format!("{ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"),
-                "hello",
-                true,
-            ),
-            (format!("{ok}\r\nhello"), "hello", false),
-            ("<html>hello".to_owned(), "<html>hello", false),
-            (
-                format!("{ok}Transfer-Encoding: chunked\r\n\r\nhello\nworld"),
-                "hello\nworld",
-                false,
-            ),
-            (
-                format!("{ok}Transfer-Encoding: chunked\r\n\r\nhello"),
-                "hello",
-                false,
-            ),
-            (
-                format!("{ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhelloX0"),
-                "5\r\nhelloX0",
-                false,
-            ),
-            (
-                format!("{ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhel"),
-                "5\r\nhel",
-                false,
-            ),
-        ] {
-            let (response, block, taken) =
-                receive(wire.as_bytes(), ReceiveLimits::default(), false);
-            assert_eq!(
-                (block.as_slice(), taken),
-                (wire.as_bytes(), wire.len()),
-                "{wire:?}"
-            );
-            assert_eq!(
-                response.payload_digest,
-                digest(Algorithm::Sha1, payload.as_bytes()),
-                "{wire:?}"
-            );
-            assert_eq!(response.payload_length, payload.len() as u64);
-            assert_eq!(response.is_reusable, reusable, "{wire:?}");
-        }
-    }
-
-    /// Fails if bytes of the next response get into the block, or an interim response does.
-    #[test]
-    fn block_ends_where_the_response_does() {
-        let wire = b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabHTTP/1.1 200 OK";
-        let (response, block, taken) = receive(wire, ReceiveLimits::default(), false);
-        assert_eq!(block, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab");
-        assert_eq!((taken, response.interim.len()), (wire.len() - 15, 1));
-    }
-
-    /// Fails if a cut response passes for a whole one, or the wrong reason is given.
-    #[test]
-    fn cut_response_says_why() {
-        let wire = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello";
-        let limit = |body| ReceiveLimits {
-            body: Some(body),
-            ..ReceiveLimits::default()
-        };
-        let short = ReceiveLimits {
-            head: 20,
-            body: None,
-        };
-        for (wire, limits, timed_out, truncation, length) in [
-            (
-                &wire[..],
-                ReceiveLimits::default(),
-                false,
-                Some(Truncation::Disconnect),
-                wire.len(),
-            ),
-            (
-                &wire[..],
-                ReceiveLimits::default(),
-                true,
-                Some(Truncation::Time),
-                wire.len(),
-            ),
-            (
-                &wire[..],
-                limit(3),
-                false,
-                Some(Truncation::Length),
-                wire.len() - 2,
-            ),
-            (&wire[..], short, false, Some(Truncation::Length), 20),
-            (
-                &wire[..30],
-                ReceiveLimits::default(),
-                false,
-                Some(Truncation::Disconnect),
-                30,
-            ),
-            (
-                &b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"[..],
-                limit(3),
-                false,
-                None,
-                41,
-            ),
-        ] {
-            let (response, block, _) = receive(wire, limits, timed_out);
-            assert_eq!(
-                (response.truncation, block.len()),
-                (truncation, length),
-                "{limits:?}"
-            );
-            assert_eq!(response.is_reusable, truncation.is_none());
-            assert!(wire.starts_with(&block));
-        }
-    }
-
-    /// Fails if a large block stays in memory, or changes on its way to the disk.
-    #[test]
-    fn large_block_goes_to_the_disk() {
-        let mut wire = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
-        wire.resize(IN_MEMORY * 3, b'x');
-        let mut receiver =
-            ResponseReceiver::new(false, ReceiveLimits::default(), std::env::temp_dir());
-        for piece in wire.chunks(10_000) {
-            assert_eq!(receiver.take(piece).unwrap(), piece.len());
-        }
-        assert!(receiver.block.is_rolled());
-        let mut response = receiver.finish(None).unwrap();
-        let mut block = Vec::new();
-        response.block.read_to_end(&mut block).unwrap();
-        assert!(block == wire);
-    }
-}
+mod tests;

@@ -7,8 +7,20 @@ use std::ops::Range;
 use url::Url;
 
 /// A request to be sent to the host of a URI.
+///
+/// ```
+/// use harvest_crawler::exchange::request::HttpRequest;
+/// use url::Url;
+///
+/// let url = Url::parse("http://example.dk/a?b#c")?;
+/// let request = HttpRequest::get(&url, &[("Accept", "*/*")])?.with_secret("Authorization", "Basic eDp5")?;
+/// assert!(request.bytes().starts_with(b"GET /a?b HTTP/1.1\r\n"));
+/// let recorded = String::from_utf8(request.recorded_bytes())?;
+/// assert!(recorded.contains("Accept: */*") && !recorded.contains("eDp5"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct HttpRequest {
     method: &'static str,
     target: Url,
     /// The fields without `Host`, in their order.
@@ -27,8 +39,8 @@ pub struct InvalidHeaderField {
     name: String,
 }
 
-impl Request {
-    /// A request without a body: `GET` for the path and query of `url`, with `Host` and these fields in their order.
+impl HttpRequest {
+    /// Returns a request without a body: `GET` for the path and query of `url`, with `Host` and these fields in their order.
     ///
     /// # Errors
     ///
@@ -37,11 +49,11 @@ impl Request {
         Self::new("GET", url, fields, &[])
     }
 
-    /// A `POST` of `body`, whose length is announced. Its media type has to be among the fields.
+    /// Returns a `POST` of `body`, whose length is announced. Its media type has to be among the fields.
     ///
     /// # Errors
     ///
-    /// [`InvalidHeaderField`] as for [`Request::get`].
+    /// [`InvalidHeaderField`] as for [`HttpRequest::get`].
     pub fn post(
         url: &Url,
         fields: &[(&str, &str)],
@@ -89,7 +101,7 @@ impl Request {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Ok(Self {
             method,
-            target: bare(url),
+            target: without_private_parts(url),
             fields: fields.iter().map(owned).collect(),
             bytes,
             body_length: body.len(),
@@ -122,29 +134,29 @@ impl Request {
         Ok(self)
     }
 
-    /// The method: `GET`.
+    /// Returns the method: `GET`.
     pub const fn method(&self) -> &'static str {
         self.method
     }
 
-    /// The URI that is asked for, without a user and a fragment.
+    /// Returns the URI that is asked for, without a user and a fragment.
     pub const fn target(&self) -> &Url {
         &self.target
     }
 
-    /// The fields but for `Host`, with a secret, for a protocol in which a message is no text.
+    /// Returns the fields but for `Host`, with a secret, for a protocol in which a message is no text.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         let fields = self.fields.iter();
         fields.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The body.
+    /// Returns the body.
     pub fn body(&self) -> &[u8] {
         let begin = self.bytes.len().saturating_sub(self.body_length);
         self.bytes.get(begin..).unwrap_or_default()
     }
 
-    /// Says which part of the body is a secret: it is sent, and never recorded, and neither is the length of the body, which
+    /// Marks the part of the body that is a secret: it is sent, and never recorded, and neither is the length of the body, which
     /// would tell that of the secret.
     #[must_use]
     pub fn with_secret_in_body(mut self, secret: Range<usize>) -> Self {
@@ -160,12 +172,12 @@ impl Request {
         self
     }
 
-    /// Exactly what is sent.
+    /// Returns exactly the bytes that are sent.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The block of its `request` record: what is sent, but for secrets.
+    /// Returns the block of its `request` record: the bytes that are sent, but for secrets.
     pub fn recorded_bytes(&self) -> Vec<u8> {
         let mut recorded = Vec::with_capacity(self.bytes.len());
         let mut from = 0;
@@ -178,22 +190,22 @@ impl Request {
         recorded
     }
 
-    /// The parts that are sent and not recorded, in words.
-    pub fn left_out(&self) -> Vec<&str> {
+    /// Returns the parts that are sent and not recorded, in words.
+    pub fn omitted_parts(&self) -> Vec<&str> {
         self.secrets
             .iter()
             .map(|(_, words)| words.as_str())
             .collect()
     }
 
-    /// Whether the response has no body, whatever its head says.
+    /// Returns whether the response has no body, whatever its head says.
     pub fn is_head(&self) -> bool {
         self.method == "HEAD"
     }
 }
 
-/// A URI without what is nobody's business but its reader's: user, password, fragment.
-fn bare(url: &Url) -> Url {
+/// Returns a URI without what is nobody's business but its reader's: user, password, fragment.
+fn without_private_parts(url: &Url) -> Url {
     let mut url = url.clone();
     url.set_fragment(None);
     // They fail for a URI without a host, which has neither.
@@ -201,7 +213,8 @@ fn bare(url: &Url) -> Url {
     url
 }
 
-/// The value of `Referer` for a request that a page led to (RFC 9110 §10.1.3): the page without user, password and fragment.
+/// Returns the value of `Referer` for a request that a page led to (RFC 9110 §10.1.3): the page without user, password and
+/// fragment.
 ///
 /// `None` if the page is not of the web, or came by TLS and the request goes out in clear.
 pub fn referer(page: &str, target: &Url) -> Option<String> {
@@ -212,7 +225,7 @@ pub fn referer(page: &str, target: &Url) -> Option<String> {
         _ => false,
     };
     // A parsed URI is ASCII: other letters stand in it as escapes, and in the host as Punycode.
-    is_told.then(|| bare(&page).into())
+    is_told.then(|| without_private_parts(&page).into())
 }
 
 #[cfg(test)]
@@ -226,7 +239,7 @@ mod tests {
     /// Fails if a byte of a request is not what servers expect, or a fragment or a user goes over the wire.
     #[test]
     fn request_is_written_as_servers_read_it() {
-        let request = Request::get(
+        let request = HttpRequest::get(
             &url("http://user:word@Example.dk:8080/a b?c=d e#f"),
             &[("User-Agent", "holdfast"), ("Accept", "*/*")],
         );
@@ -234,7 +247,7 @@ mod tests {
             request.unwrap().bytes(),
             b"GET /a%20b?c=d%20e HTTP/1.1\r\nHost: example.dk:8080\r\nUser-Agent: holdfast\r\nAccept: */*\r\n\r\n"
         );
-        let login = Request::post(
+        let login = HttpRequest::post(
             &url("https://[::1]/login"),
             &[("Content-Type", "text/plain")],
             b"a=b",
@@ -248,14 +261,14 @@ mod tests {
     /// Fails if a secret is not sent, or is recorded.
     #[test]
     fn secret_is_sent_and_not_recorded() {
-        let request = Request::get(&url("http://a/"), &[("Accept", "*/*")]).unwrap();
+        let request = HttpRequest::get(&url("http://a/"), &[("Accept", "*/*")]).unwrap();
         let secret = request.clone().with_secret("Authorization", "Basic eDp5");
         let secret = secret.unwrap();
         let sent = b"GET / HTTP/1.1\r\nAuthorization: Basic eDp5\r\nHost: a\r\nAccept: */*\r\n\r\n";
         assert_eq!(secret.bytes(), sent);
         assert_eq!(secret.recorded_bytes(), request.bytes());
-        assert_eq!(secret.left_out(), ["Authorization"]);
-        assert!(request.left_out().is_empty());
+        assert_eq!(secret.omitted_parts(), ["Authorization"]);
+        assert!(request.omitted_parts().is_empty());
         assert!(request.with_secret("Authorization", "a\r\nb").is_err());
     }
 
@@ -289,7 +302,7 @@ mod tests {
     #[test]
     fn parts_are_those_of_the_text() {
         let url = url("https://user:word@a:8/b?c#d");
-        let request = Request::post(&url, &[("Accept", "*/*")], b"body").unwrap();
+        let request = HttpRequest::post(&url, &[("Accept", "*/*")], b"body").unwrap();
         let request = request.with_secret("Authorization", "x").unwrap();
         assert_eq!(request.target().as_str(), "https://a:8/b?c");
         let fields: Vec<_> = request.fields().collect();
@@ -308,7 +321,7 @@ mod tests {
     #[test]
     fn secret_in_body_is_not_recorded() {
         let fields = [("Accept", "*/*")];
-        let request = Request::post(&url("http://a/in"), &fields, b"u=me&p=hush&x=1").unwrap();
+        let request = HttpRequest::post(&url("http://a/in"), &fields, b"u=me&p=hush&x=1").unwrap();
         let sent = request.bytes().to_vec();
         let secret = request.with_secret_in_body(7..11);
         let secret = secret.with_secret("Authorization", "Basic eDp5").unwrap();
@@ -326,7 +339,7 @@ mod tests {
             b"POST /in HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\nu=me&p=&x=1"
         );
         assert_eq!(
-            secret.left_out(),
+            secret.omitted_parts(),
             [
                 "Authorization",
                 "Content-Length",
@@ -347,7 +360,7 @@ mod tests {
             ("", "z"),
         ] {
             assert!(
-                Request::get(&url("http://a/"), &[(name, value)]).is_err(),
+                HttpRequest::get(&url("http://a/"), &[(name, value)]).is_err(),
                 "{name}: {value:?}"
             );
         }

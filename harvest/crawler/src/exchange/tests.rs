@@ -14,13 +14,13 @@ mod tls;
 
 /// The act of a host after it has answered the last request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
+enum ServerEnd {
     Close,
     Wait,
 }
 
-/// A host that answers each request of one connection with the next of `answers`, and then does something.
-async fn host(answers: &'static [&'static str], then: Then) -> SocketAddr {
+/// Serves a host that answers each request of one connection with the next of `answers`; returns its address.
+async fn host(answers: &'static [&'static str], then: ServerEnd) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::task::spawn(async move {
@@ -30,7 +30,11 @@ async fn host(answers: &'static [&'static str], then: Then) -> SocketAddr {
     address
 }
 
-async fn serve(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), answers: &[&str], then: Then) {
+async fn serve(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    answers: &[&str],
+    then: ServerEnd,
+) {
     for answer in answers {
         let mut request = Vec::new();
         while !request.ends_with(b"\r\n\r\n") {
@@ -39,23 +43,26 @@ async fn serve(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), answers: &[&s
         stream.write_all(answer.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
     }
-    if then == Then::Wait {
+    if then == ServerEnd::Wait {
         // Until the other end is gone.
         drop(stream.read_u8().await);
     }
 }
 
-fn request() -> Request {
-    Request::get(&Url::parse("http://127.0.0.1/").unwrap(), &[]).unwrap()
+fn request() -> HttpRequest {
+    HttpRequest::get(&Url::parse("http://127.0.0.1/").unwrap(), &[]).unwrap()
 }
 
-async fn open(address: SocketAddr, clock: &Clock) -> Connection {
-    Connection::open(address, None, &ExchangeLimits::default(), clock)
+async fn open(address: SocketAddr, clock: &Clock) -> HostConnection {
+    HostConnection::open(address, None, &ExchangeLimits::default(), clock)
         .await
         .unwrap()
 }
 
-async fn exchange(connection: &mut Connection, clock: &Clock) -> Result<Exchange, ExchangeError> {
+async fn exchange(
+    connection: &mut HostConnection,
+    clock: &Clock,
+) -> Result<Exchange, ExchangeError> {
     let limits = ExchangeLimits::default();
     connection
         .exchange(&request(), &limits, &std::env::temp_dir(), clock)
@@ -76,7 +83,7 @@ const SECOND: &str =
 #[tokio::test]
 async fn kept_connection_carries_one_response_each() {
     let clock = Clock::system();
-    let mut connection = open(host(&[FIRST, SECOND], Then::Close).await, &clock).await;
+    let mut connection = open(host(&[FIRST, SECOND], ServerEnd::Close).await, &clock).await;
     for (expected, reusable) in [(FIRST, true), (SECOND, true)] {
         let mut exchange = exchange(&mut connection, &clock).await.unwrap();
         assert_eq!(block(&mut exchange), expected);
@@ -90,11 +97,11 @@ async fn kept_connection_carries_one_response_each() {
 }
 
 /// A connection to a host that has sent its answer before it was asked, and the other end of it.
-async fn answered(answer: &str) -> (Connection, DuplexStream) {
+async fn answered(answer: &str) -> (HostConnection, DuplexStream) {
     let (wire, mut host) = tokio::io::duplex(1 << 16);
     host.write_all(answer.as_bytes()).await.unwrap();
-    let connection = Connection {
-        messages: Messages::Text(Box::new(wire), vec![0; READ]),
+    let connection = HostConnection {
+        messages: MessageTransport::Text(Box::new(wire), vec![0; READ]),
         address: "127.0.0.1:80".parse().unwrap(),
         tls: None,
     };
@@ -121,7 +128,7 @@ async fn waiting_connection_tells_what_has_come() {
         let (mut stream, _) = listener.accept().await.unwrap();
         let (exchanged, ()) = tokio::join!(
             exchange(&mut connection, &clock),
-            serve(&mut stream, &[FIRST], Then::Close)
+            serve(&mut stream, &[FIRST], ServerEnd::Close)
         );
         assert!(exchanged.unwrap().response.is_reusable);
         stream.write_all(afterwards.as_bytes()).await.unwrap();
@@ -167,7 +174,7 @@ async fn stalled_host_is_given_up_in_time() {
 #[tokio::test]
 async fn silent_and_absent_hosts_are_told_apart() {
     let clock = Clock::system();
-    let mut connection = open(host(&[""], Then::Close).await, &clock).await;
+    let mut connection = open(host(&[""], ServerEnd::Close).await, &clock).await;
     let silent = exchange(&mut connection, &clock).await;
     assert!(
         matches!(silent, Err(ExchangeError::NoResponse { .. })),
@@ -176,7 +183,7 @@ async fn silent_and_absent_hosts_are_told_apart() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let absent = Connection::open(address, None, &ExchangeLimits::default(), &clock).await;
+    let absent = HostConnection::open(address, None, &ExchangeLimits::default(), &clock).await;
     assert!(
         matches!(absent, Err(ExchangeError::Connect { .. })),
         "{absent:?}"

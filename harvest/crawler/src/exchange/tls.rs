@@ -25,7 +25,7 @@ pub(super) const HTTP2: &[u8] = b"h2";
 
 /// The protocols that a host is offered (ALPN, RFC 7301).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum ProtocolOffer {
     /// HTTP/1.1 alone.
     Http1,
     /// HTTP/2 alone.
@@ -56,7 +56,7 @@ pub enum CertificateVerdict {
 }
 
 impl CertificateVerdict {
-    /// The annotation of the crawl log; `None` of a good one.
+    /// Returns the annotation of the crawl log; `None` of a good one.
     pub const fn annotation(&self) -> Option<&'static str> {
         match self {
             Self::Good => None,
@@ -86,7 +86,7 @@ pub struct TlsSession {
     pub protocol: Option<Vec<u8>>,
 }
 
-/// Makes connections that take every certificate.
+/// A client that accepts every certificate.
 #[derive(Clone, Debug)]
 pub struct TlsClient {
     config: ClientConfig,
@@ -96,7 +96,7 @@ pub struct TlsClient {
 }
 
 impl TlsClient {
-    /// A client that measures certificates by these authorities.
+    /// Returns a client that measures certificates by these authorities.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl TlsClient {
     }
 
     /// Begins a handshake.
-    pub(super) fn attempt(&self, offer: Offer) -> TlsAttempt<'_> {
+    pub(super) fn attempt(&self, offer: ProtocolOffer) -> TlsAttempt<'_> {
         let has_bad_signature = Arc::<AtomicBool>::default();
         let verifier = AnyCertificate {
             provider: Arc::clone(&self.provider),
@@ -135,9 +135,9 @@ impl TlsClient {
             .dangerous()
             .set_certificate_verifier(Arc::new(verifier));
         let protocols: &[&[u8]] = match offer {
-            Offer::Http1 => &[HTTP1],
-            Offer::Http2 => &[HTTP2],
-            Offer::Both => &[HTTP2, HTTP1],
+            ProtocolOffer::Http1 => &[HTTP1],
+            ProtocolOffer::Http2 => &[HTTP2],
+            ProtocolOffer::Both => &[HTTP2, HTTP1],
         };
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         TlsAttempt {
@@ -229,7 +229,7 @@ impl TlsAttempt<'_> {
     }
 }
 
-/// The authorities that this machine knows. None that can be read: every certificate is one of an unknown issuer.
+/// Returns the authorities that this machine knows. None that can be read: every certificate is one of an unknown issuer.
 pub fn system_authorities() -> RootCertStore {
     let mut authorities = RootCertStore::empty();
     // One that cannot be read vouches for nobody; the others do.
@@ -237,7 +237,7 @@ pub fn system_authorities() -> RootCertStore {
     authorities
 }
 
-/// Whether a certificate names itself as its issuer (RFC 5280 §4.1): issuer and subject are the same.
+/// Returns whether a certificate names itself as its issuer (RFC 5280 §4.1): issuer and subject are the same.
 fn is_self_issued(certificate: &[u8]) -> bool {
     const SEQUENCE: u8 = 0x30;
     const VERSION: u8 = 0xa0;
@@ -279,7 +279,7 @@ fn der_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, behind))
 }
 
-/// Takes every certificate and every signature: see the head of this file.
+/// A verifier that accepts every certificate and every signature: see the head of this file.
 #[derive(Debug)]
 struct AnyCertificate {
     provider: Arc<CryptoProvider>,
@@ -287,7 +287,7 @@ struct AnyCertificate {
 }
 
 impl AnyCertificate {
-    /// Takes a signature, and notes if it is a bad one. One that this library cannot check is not called bad.
+    /// Accepts a signature, and notes if it is a bad one. One that this library cannot check is not called bad.
     fn take(&self, verified: Result<HandshakeSignatureValid, Error>) -> HandshakeSignatureValid {
         verified.unwrap_or_else(|error| {
             let is_bad = error == Error::InvalidCertificate(CertificateError::BadSignature);

@@ -11,35 +11,35 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// Something that bytes go over in both directions.
-pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {
-    /// The socket below, if there is one.
+/// A stream that bytes go over in both directions.
+pub(super) trait WireStream: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Returns the socket below, if there is one.
     fn socket(&self) -> Option<&TcpStream>;
 }
 
-impl Wire for TcpStream {
+impl WireStream for TcpStream {
     fn socket(&self) -> Option<&TcpStream> {
         Some(self)
     }
 }
 
-impl Wire for TlsStream<TcpStream> {
+impl WireStream for TlsStream<TcpStream> {
     fn socket(&self) -> Option<&TcpStream> {
         Some(self.get_ref().0)
     }
 }
 
 #[cfg(test)]
-impl Wire for tokio::io::DuplexStream {
+impl WireStream for tokio::io::DuplexStream {
     fn socket(&self) -> Option<&TcpStream> {
         None
     }
 }
 
-/// Whether nothing has come while a connection waited: no byte, and not its end.
+/// Returns whether nothing has come while a connection waited: no byte, and not its end.
 ///
 /// The socket itself is asked, because the runtime may not have noticed yet what has come.
-pub(super) async fn is_quiet(wire: &mut dyn Wire) -> bool {
+pub(super) async fn is_quiet(wire: &mut dyn WireStream) -> bool {
     let mut byte = [0];
     let mut buffer = ReadBuf::new(&mut byte);
     let is_pending = std::future::poll_fn(|context| {
@@ -49,7 +49,7 @@ pub(super) async fn is_quiet(wire: &mut dyn Wire) -> bool {
     is_pending.await && wire.socket().is_none_or(has_nothing)
 }
 
-/// Whether a socket has neither bytes to be read nor an end.
+/// Returns whether a socket has neither bytes to be read nor an end.
 fn has_nothing(socket: &TcpStream) -> bool {
     let Ok(twin) = socket.as_fd().try_clone_to_owned() else {
         return false;

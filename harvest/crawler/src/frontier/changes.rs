@@ -8,16 +8,16 @@ use harvest_policy::account::{QueueLimits, QueueStanding};
 use harvest_policy::turns::QueueNumber;
 
 use super::rows::{
-    PendingRow, PrerequisiteRow, QueueRow, RecordedPlace, RestRow, SeenRow, UndoRow,
+    PendingOutcomeRow, PrerequisiteRow, QueueRestRow, QueueRow, RecordedPlace, SeenUriRow, UndoRow,
 };
-use super::{Candidate, Frontier, FrontierUri, Lane, Lease, Outcome, SeenKey, UriKey};
+use super::{CandidateUri, Frontier, FrontierUri, Lane, LeaseOutcome, SeenKey, UriKey, UriLease};
 
 /// The shortest rest of a queue that is kept for the next process.
 const KEPT_REST: Duration = Duration::from_secs(1);
 
 /// Changes that are committed together.
 #[derive(Debug)]
-pub struct Changes {
+pub struct FrontierChanges {
     pub(super) batch: Batch,
     /// The URIs that the batch makes seen.
     seen: HashSet<SeenKey>,
@@ -29,20 +29,20 @@ pub struct Changes {
 
 #[derive(Debug)]
 struct FinishedLease {
-    lease: Lease,
-    outcome: Outcome,
-    /// Where the URI went back to.
+    lease: UriLease,
+    outcome: LeaseOutcome,
+    /// The place that the URI went back to.
     requeued: Option<UriKey>,
     place: RecordedPlace,
 }
 
-impl Changes {
-    /// The row of a queue is written with these changes.
+impl FrontierChanges {
+    /// Marks a queue whose row is written with these changes.
     pub(super) fn touch(&mut self, number: QueueNumber) {
         self.touched.insert(number);
     }
 
-    /// How many bytes they take.
+    /// Returns the number of bytes that the changes take.
     pub fn size(&self) -> usize {
         self.batch.size()
     }
@@ -50,8 +50,8 @@ impl Changes {
 
 impl Frontier {
     /// Begins to collect changes.
-    pub fn changes(&self) -> Changes {
-        Changes {
+    pub fn begin_changes(&self) -> FrontierChanges {
+        FrontierChanges {
             batch: self.database.batch(),
             seen: HashSet::new(),
             queued: Vec::new(),
@@ -61,27 +61,27 @@ impl Frontier {
         }
     }
 
-    /// Adds a URI to the queue of a name, unless it was seen. Whether it is new.
+    /// Adds a URI to the queue of a name, unless it was seen. Returns whether it is new.
     ///
     /// # Errors
     ///
     /// [`DbError`] if the tables cannot be read.
     pub fn schedule(
         &mut self,
-        changes: &mut Changes,
-        candidate: Candidate,
+        changes: &mut FrontierChanges,
+        candidate: CandidateUri,
     ) -> Result<bool, DbError> {
-        if !self.see(changes, candidate.key)? {
+        if !self.mark_seen(changes, candidate.key)? {
             return Ok(false);
         }
-        self.put_in_queue(changes, candidate.queue, &candidate.uri, candidate.cost)?;
+        self.enqueue_by_name(changes, candidate.queue, &candidate.uri, candidate.cost)?;
         Ok(true)
     }
 
     /// Puts a URI into the queue of a name.
-    pub(super) fn put_in_queue(
+    pub(super) fn enqueue_by_name(
         &mut self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         queue: String,
         uri: &FrontierUri,
         cost: u8,
@@ -95,12 +95,16 @@ impl Frontier {
         Ok(())
     }
 
-    /// Notes that a URI was seen; whether it was not before.
+    /// Notes that a URI was seen; returns whether it was not before.
     ///
     /// # Errors
     ///
     /// [`DbError`] if the tables cannot be read.
-    pub fn see(&mut self, changes: &mut Changes, key: SeenKey) -> Result<bool, DbError> {
+    pub fn mark_seen(
+        &mut self,
+        changes: &mut FrontierChanges,
+        key: SeenKey,
+    ) -> Result<bool, DbError> {
         if self.recent.contains(&key) || changes.seen.contains(&key) {
             return Ok(false);
         }
@@ -109,13 +113,13 @@ impl Frontier {
             return Ok(false);
         }
         changes.seen.insert(key);
-        changes.batch.put(&self.seen, &key, &SeenRow)?;
+        changes.batch.put(&self.seen, &key, &SeenUriRow)?;
         Ok(true)
     }
 
     fn enqueue(
         &mut self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         queue: QueueNumber,
         uri: &FrontierUri,
         cost: u8,
@@ -135,9 +139,9 @@ impl Frontier {
     /// [`DbError`] if the row cannot be written.
     pub fn finish(
         &mut self,
-        changes: &mut Changes,
-        lease: Lease,
-        outcome: Outcome,
+        changes: &mut FrontierChanges,
+        lease: UriLease,
+        outcome: LeaseOutcome,
         place: RecordedPlace,
     ) -> Result<(), DbError> {
         changes.batch.delete(&self.uris, &lease.key)?;
@@ -165,9 +169,9 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if the row cannot be written.
-    pub fn answer(
+    pub fn put_answer(
         &mut self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         uri: &str,
         row: &PrerequisiteRow,
         place: RecordedPlace,
@@ -177,7 +181,7 @@ impl Frontier {
         Ok(())
     }
 
-    /// Gives the answer to a prerequisite that was noted before.
+    /// Returns the answer to a prerequisite that was noted before.
     ///
     /// # Errors
     ///
@@ -191,7 +195,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`]: the frontier is not to be used any more, but to be opened again.
-    pub fn commit(&mut self, mut changes: Changes) -> Result<(), DbError> {
+    pub fn commit(&mut self, mut changes: FrontierChanges) -> Result<(), DbError> {
         for (uri, place) in std::mem::take(&mut changes.prerequisites) {
             let undo = UndoRow::Prerequisite(uri);
             self.put_pending(&mut changes.batch, place, undo)?;
@@ -229,7 +233,7 @@ impl Frontier {
         place: RecordedPlace,
         undo: UndoRow,
     ) -> Result<(), DbError> {
-        let row = PendingRow { place, undo };
+        let row = PendingOutcomeRow { place, undo };
         batch.put(&self.pending, &self.next_pending, &row)?;
         self.next_pending = self.next_pending.saturating_add(1);
         Ok(())
@@ -240,7 +244,7 @@ impl Frontier {
         &mut self,
         batch: &mut Batch,
         finished: FinishedLease,
-    ) -> Result<(QueueNumber, Outcome), DbError> {
+    ) -> Result<(QueueNumber, LeaseOutcome), DbError> {
         let FinishedLease {
             lease,
             outcome,
@@ -253,7 +257,7 @@ impl Frontier {
         let mut account = None;
         // A host that has answered, and asks for patience, is not one that does not answer.
         let waits_for_retry = outcome.goes_back && !outcome.status.is_success();
-        let row = RestRow {
+        let row = QueueRestRow {
             until: self.time_of(outcome.rests_until).as_millisecond(),
             waits_for_retry,
         };
@@ -296,7 +300,7 @@ impl Frontier {
             queue.enqueued = queue.enqueued.saturating_add(1);
             self.waiting = self.waiting.saturating_add(1);
             let precedence = self.precedence(queue_number);
-            self.turns.has_uri(queue_number, precedence);
+            self.turns.add_uri(queue_number, precedence);
             self.reconsider(queue_number);
         }
     }
@@ -321,7 +325,7 @@ impl Frontier {
         queue.map_or_else(QueueLimits::default, |queue| self.limits_of(queue))
     }
 
-    fn end_turn(&mut self, number: QueueNumber, outcome: &Outcome) {
+    fn end_turn(&mut self, number: QueueNumber, outcome: &LeaseOutcome) {
         let limits = self.queue_limits(number);
         let Some(queue) = self.queue_mut(number) else {
             return;
@@ -336,7 +340,7 @@ impl Frontier {
         let waits = is_reserved && queue.in_flight > 0;
         let has_more = !queue.lanes.is_empty() && !waits;
         self.turns
-            .fetched(number, outcome.rests_until, standing, has_more);
+            .end_fetch(number, outcome.rests_until, standing, has_more);
     }
 
     /// Notes for how long the crawl has run; written with the next sync.
@@ -344,7 +348,7 @@ impl Frontier {
         self.running_time = running;
     }
 
-    /// For how long the crawl has run, processes before this one included.
+    /// Returns the time for which the crawl has run, processes before this one included.
     pub const fn running_time(&self) -> Duration {
         self.running_time
     }
@@ -354,7 +358,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if the log cannot be synced.
-    pub fn flush(&self) -> Result<(), DbError> {
+    pub fn sync_log(&self) -> Result<(), DbError> {
         self.database.sync()
     }
 
@@ -369,16 +373,16 @@ impl Frontier {
         let reach = self.database.reach();
         self.database.sync()?;
         self.stamp.write(&reach)?;
-        self.settle(place)
+        self.confirm_durable(place)
     }
 
     /// Notes that the files are durable as far as `place`, and forgets how what is before it is taken back. Durable with the next
-    /// [`Frontier::flush`] or [`Frontier::sync`].
+    /// [`Frontier::sync_log`] or [`Frontier::sync`].
     ///
     /// # Errors
     ///
     /// [`DbError`] if the log cannot be written.
-    pub fn settle(&mut self, place: &RecordedPlace) -> Result<(), DbError> {
+    pub fn confirm_durable(&mut self, place: &RecordedPlace) -> Result<(), DbError> {
         let mut batch = self.database.batch();
         batch.clear(&self.pending)?;
         batch.put(&self.place, &super::PLACE, place)?;
@@ -400,7 +404,7 @@ pub(crate) struct RecentKeys {
 const GENERATION: usize = 1 << 16;
 
 impl RecentKeys {
-    /// Whether a key was added lately.
+    /// Returns whether a key was added lately.
     pub(crate) fn contains(&self, key: &SeenKey) -> bool {
         self.newer.contains(key) || self.older.contains(key)
     }

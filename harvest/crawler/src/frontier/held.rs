@@ -4,8 +4,8 @@ use std::ops::Bound;
 
 use archive_db::DbError;
 
-use super::rows::{HeldRow, SeenRow};
-use super::{Candidate, Changes, Frontier, Lease};
+use super::rows::{HeldUriRow, SeenUriRow};
+use super::{CandidateUri, Frontier, FrontierChanges, UriLease};
 
 /// The most URIs that are put back in one batch.
 const MOST_RELEASED: usize = 4096;
@@ -18,17 +18,17 @@ impl Frontier {
     /// [`DbError`] if the row cannot be written.
     pub fn put_pattern(
         &self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         pattern: &str,
         is_held: bool,
     ) -> Result<(), DbError> {
         let key = (u8::from(is_held), pattern.to_owned());
         let other = (u8::from(!is_held), pattern.to_owned());
         changes.batch.delete(&self.patterns, &other)?;
-        changes.batch.put(&self.patterns, &key, &SeenRow)
+        changes.batch.put(&self.patterns, &key, &SeenUriRow)
     }
 
-    /// Gives the patterns that were noted, and whether each is under quarantine.
+    /// Returns the patterns that were noted, and whether each is under quarantine.
     ///
     /// # Errors
     ///
@@ -39,22 +39,22 @@ impl Frontier {
             .collect()
     }
 
-    /// Holds a URI back that was found, unless it was seen. Whether it is new.
+    /// Holds a URI back that was found, unless it was seen. Returns whether it is new.
     ///
     /// # Errors
     ///
     /// [`DbError`] if the tables cannot be read or written.
     pub fn hold_back(
         &mut self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         pattern: &str,
-        candidate: Candidate,
+        candidate: CandidateUri,
     ) -> Result<bool, DbError> {
-        if !self.see(changes, candidate.key)? {
+        if !self.mark_seen(changes, candidate.key)? {
             return Ok(false);
         }
         let key = (pattern.to_owned(), candidate.uri.uri.clone());
-        let row = HeldRow {
+        let row = HeldUriRow {
             queue: candidate.queue,
             uri: candidate.uri,
             cost: candidate.cost,
@@ -63,20 +63,20 @@ impl Frontier {
         Ok(true)
     }
 
-    /// Holds a URI back that was handed out. Its lease is to be finished in the same changes.
+    /// Holds a URI back that was leased. Its lease is to be finished in the same changes.
     ///
     /// # Errors
     ///
     /// [`DbError`] if the row cannot be written.
     pub fn hold_back_lease(
         &self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         pattern: &str,
-        lease: &Lease,
+        lease: &UriLease,
     ) -> Result<(), DbError> {
         let (_, _, cost, _) = lease.key;
         let queue = self.queue(lease.queue);
-        let row = HeldRow {
+        let row = HeldUriRow {
             queue: queue.map(|queue| queue.name.clone()).unwrap_or_default(),
             uri: lease.uri.clone(),
             cost,
@@ -85,7 +85,7 @@ impl Frontier {
         changes.batch.put(&self.held, &key, &row)
     }
 
-    /// Puts URIs of a pattern back into their queues, as many as belong into one batch, from behind a URI on. Gives how many
+    /// Puts URIs of a pattern back into their queues, as many as belong into one batch, from behind a URI on. Returns how many
     /// there were, and the last one; `None` if there were none.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Frontier {
     /// [`DbError`] if the tables cannot be read or written.
     pub fn release(
         &mut self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         pattern: &str,
         behind: &str,
     ) -> Result<Option<(u64, String)>, DbError> {
@@ -111,7 +111,7 @@ impl Frontier {
         let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
         for (key, row) in rows {
             changes.batch.delete(&self.held, &key)?;
-            self.put_in_queue(changes, row.queue, &row.uri, row.cost)?;
+            self.enqueue_by_name(changes, row.queue, &row.uri, row.cost)?;
         }
         Ok(last.map(|last| (count, last)))
     }
@@ -121,7 +121,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if they cannot be read.
-    pub fn held_back(&self, pattern: &str) -> Result<u64, DbError> {
+    pub fn count_held_back(&self, pattern: &str) -> Result<u64, DbError> {
         let mut count = 0;
         for row in self.held.prefix(&pattern.to_owned())? {
             row?;

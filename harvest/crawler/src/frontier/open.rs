@@ -8,11 +8,11 @@ use archive_db::{Database, DbError, Options, Table};
 use harvest_policy::account::QueueBudget;
 use harvest_policy::cost::CostPolicy;
 use harvest_policy::queue_rules::QueueRules;
-use harvest_policy::turns::{QueueNumber, Turns};
+use harvest_policy::turns::{QueueNumber, QueueTurns};
 use jiff::Timestamp;
 
 use super::changes::{CountedLanes, RecentKeys};
-use super::rows::{BudgetRow, PendingRow, QueueRow, RecordedPlace, SeenKeyRow, UndoRow};
+use super::rows::{BudgetRow, PendingOutcomeRow, QueueRow, RecordedPlace, SeenKeyRow, UndoRow};
 use super::stamp::FrontierStamp;
 use super::{Frontier, PLACE, QueueSnapshot, VERSION};
 
@@ -39,7 +39,7 @@ pub struct FrontierSettings {
 
 /// The state of a frontier that was found, before anything is changed in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundFrontier {
+pub struct ExistingFrontier {
     /// The place up to which outcomes are durable; `None`: there was no frontier, and one was begun.
     pub durable: Option<RecordedPlace>,
 }
@@ -53,7 +53,7 @@ pub struct ResumePoint {
     pub taken_back: u64,
 }
 
-/// The stamp of the frontier in a directory, and what its database has to be.
+/// Returns the stamp of the frontier in a directory, and what its database has to be.
 fn stamp_and_options(directory: &Path) -> Result<(FrontierStamp, Options), DbError> {
     let tables = [
         "queue", "queues", "seen", "hosts", "pending", "place", "accepted", "held", "patterns",
@@ -91,7 +91,7 @@ impl Frontier {
     pub fn open_accepted<E: From<DbError>>(
         directory: &Path,
         settings: &FrontierSettings,
-        accept: impl FnOnce(&FoundFrontier) -> Result<(), E>,
+        accept: impl FnOnce(&ExistingFrontier) -> Result<(), E>,
         mut is_whole: impl FnMut(&RecordedPlace, &RecordedPlace) -> bool,
     ) -> Result<(Self, ResumePoint), E> {
         let (stamp, options) = stamp_and_options(directory)?;
@@ -105,7 +105,7 @@ impl Frontier {
             }
             None => None,
         };
-        accept(&FoundFrontier { durable })?;
+        accept(&ExistingFrontier { durable })?;
         let keys: Table<u8, SeenKeyRow> = database.table("key")?;
         if keys.get(&SEEN_KEY)?.is_none() {
             let mut batch = database.batch();
@@ -114,7 +114,7 @@ impl Frontier {
             batch.write()?;
         }
         let mut frontier = Self::load(database, stamp, settings)?;
-        let resume = frontier.take_back(&mut is_whole)?;
+        let resume = frontier.take_back_outcomes(&mut is_whole)?;
         frontier.read_queues()?;
         frontier.read_uris()?;
         Ok((frontier, resume))
@@ -178,7 +178,7 @@ impl Frontier {
             seen_key,
             names: HashMap::new(),
             queues: Vec::new(),
-            turns: Turns::new(settings.connections),
+            turns: QueueTurns::new(settings.connections),
             next_number: 0,
             next_pending: 0,
             waiting: 0,
@@ -187,12 +187,12 @@ impl Frontier {
     }
 
     /// Takes back the outcomes that the files do not have.
-    fn take_back(
+    fn take_back_outcomes(
         &mut self,
         is_whole: &mut impl FnMut(&RecordedPlace, &RecordedPlace) -> bool,
     ) -> Result<ResumePoint, DbError> {
         let mut place = self.durable_place()?;
-        let mut lost: Vec<PendingRow> = Vec::new();
+        let mut lost: Vec<PendingOutcomeRow> = Vec::new();
         for row in self.pending.scan()? {
             let (_, row) = row?;
             if lost.is_empty() && is_whole(&place, &row.place) {
@@ -239,7 +239,7 @@ impl Frontier {
         Ok(ResumePoint { place, taken_back })
     }
 
-    /// Gives the place up to which outcomes are durable.
+    /// Returns the place up to which outcomes are durable.
     ///
     /// # Errors
     ///
@@ -292,7 +292,7 @@ impl Frontier {
                 queue.enqueued = queue.enqueued.saturating_add(waiting);
                 queue.lanes = lanes;
                 let (is_retired, precedence) = (queue.is_retired, queue.limits.precedence);
-                self.turns.has_uri(number, precedence);
+                self.turns.add_uri(number, precedence);
                 if is_retired {
                     self.turns.retire(number);
                 }
@@ -313,7 +313,7 @@ impl Frontier {
         }
         for (number, until, waits_for_retry) in rests {
             let until = self.moment_of(until).min(LONGEST_REST);
-            self.turns.rest(number, until);
+            self.turns.set_rest(number, until);
             if let Some(queue) = self.queue_mut(number) {
                 queue.waits_for_retry = waits_for_retry;
             }

@@ -30,13 +30,13 @@ pub struct QueueSnapshot {
     pub account: QueueAccount,
     /// Its limits.
     pub limits: QueueLimits,
-    /// When a URI was last taken out of it.
+    /// The time at which a URI was last taken out of it.
     pub last_taken: Option<Timestamp>,
     /// The URI that it would give next.
     pub next: Option<String>,
 }
 
-/// How long the queues of a crawl are, and how many wait for a turn.
+/// The lengths of the queues of a crawl, and how many of them wait for a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueLengths {
     /// The most URIs in one queue.
@@ -50,7 +50,7 @@ pub struct QueueLengths {
 }
 
 impl Frontier {
-    /// The sums of all queues.
+    /// Returns the sums of all queues.
     pub fn totals(&self) -> QueueAccount {
         let mut totals = QueueAccount::default();
         for queue in &self.queues {
@@ -83,18 +83,18 @@ impl Frontier {
         Ok(remaining)
     }
 
-    /// The number of queues that have their turns.
+    /// Returns the number of queues that have their turns.
     pub fn active_queues(&self) -> usize {
         self.turns.active()
     }
 
-    /// The number of queues that have URIs and are out of budget.
+    /// Returns the number of queues that have URIs and are out of budget.
     pub fn retired_queues(&self) -> usize {
         let retired = self.queues.iter().filter(|queue| queue.is_retired);
         retired.filter(|queue| !queue.lanes.is_empty()).count()
     }
 
-    /// How long the queues are.
+    /// Returns the lengths of the queues.
     pub fn queue_lengths(&self) -> QueueLengths {
         let mut lengths = QueueLengths::default();
         for queue in &self.queues {
@@ -108,7 +108,7 @@ impl Frontier {
         lengths
     }
 
-    /// Whether each queue that may go on rests after a failed try.
+    /// Returns whether each queue that may go on rests after a failed try.
     pub fn has_only_retries(&self) -> bool {
         let waiting = self.queues.iter().filter(|queue| !queue.lanes.is_empty());
         waiting
@@ -116,13 +116,13 @@ impl Frontier {
             .all(|queue| queue.waits_for_retry)
     }
 
-    /// The precedence of a queue.
+    /// Returns the precedence of a queue.
     pub(super) fn precedence(&self, number: QueueNumber) -> u8 {
         let queue = self.queue(number);
         queue.map_or(0, |queue| queue.limits.precedence)
     }
 
-    /// Gives all queues. Reads the first URI of each.
+    /// Returns all queues. Reads the first URI of each.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ impl Frontier {
         Ok(snapshot)
     }
 
-    /// The URI that a queue would give next.
+    /// Returns the URI that a queue would give next.
     fn peek(&self, number: QueueNumber) -> Result<Option<String>, DbError> {
         let queue = self.queue(number);
         let lane = queue.and_then(|queue| queue.lanes.first_key_value());
@@ -170,12 +170,12 @@ impl Frontier {
         Ok(None)
     }
 
-    /// The time of day at a moment of this process.
+    /// Returns the time of day at a moment of this process.
     pub(super) fn time_of(&self, moment: Moment) -> Timestamp {
         self.begin.checked_add(moment).unwrap_or(Timestamp::MAX)
     }
 
-    /// The moment of this process at a time of day; its first one if that is past.
+    /// Returns the moment of this process at a time of day; its first one if that is past.
     pub(super) fn moment_of(&self, time: Timestamp) -> Moment {
         time.duration_since(self.begin)
             .try_into()

@@ -1,18 +1,18 @@
-//! Requests of persons to a crawl, as its frontier keeps them: seeds, rejected URIs, budgets of queues.
+//! Requests of people to a crawl, as its frontier keeps them: seeds, rejected URIs, budgets of queues.
 //!
-//! Owns that they hold when the crawl is gone on with. Each counts at once, and is durable with the next sync.
+//! Owns that they hold when the crawl is resumed. Each counts at once, and is durable with the next sync.
 
 use archive_db::DbError;
 use harvest_policy::account::{QueueBudget, QueueLimits};
-use harvest_policy::rejections::Rejection;
+use harvest_policy::rejections::RejectionRule;
 use url::Url;
 
-use super::rows::{BudgetRow, SeenRow};
-use super::{Changes, Frontier, Queue, WANTED_STATE};
+use super::rows::{BudgetRow, SeenUriRow};
+use super::{DESIRED_STATE, Frontier, FrontierChanges, Queue};
 
-/// The state in which a person wants a crawl to be, whichever process goes on with it.
+/// The state in which a person wants a crawl to be, whichever process resumes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WantedState {
+pub enum DesiredState {
     /// URIs are fetched.
     #[default]
     Running,
@@ -28,29 +28,29 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if it cannot be written.
-    pub fn put_wanted_state(
+    pub fn put_desired_state(
         &self,
-        changes: &mut Changes,
-        state: WantedState,
+        changes: &mut FrontierChanges,
+        state: DesiredState,
     ) -> Result<(), DbError> {
         let number = match state {
-            WantedState::Running => 0,
-            WantedState::Paused => 1,
-            WantedState::Terminated => 2,
+            DesiredState::Running => 0,
+            DesiredState::Paused => 1,
+            DesiredState::Terminated => 2,
         };
-        changes.batch.put(&self.running, &WANTED_STATE, &number)
+        changes.batch.put(&self.running, &DESIRED_STATE, &number)
     }
 
-    /// Gives the state in which a person wants the crawl to be.
+    /// Returns the state in which a person wants the crawl to be.
     ///
     /// # Errors
     ///
     /// [`DbError::Damaged`] if the row names none, [`DbError`] if it cannot be read.
-    pub fn wanted_state(&self) -> Result<WantedState, DbError> {
-        match self.running.get(&WANTED_STATE)? {
-            None | Some(0) => Ok(WantedState::Running),
-            Some(1) => Ok(WantedState::Paused),
-            Some(2) => Ok(WantedState::Terminated),
+    pub fn desired_state(&self) -> Result<DesiredState, DbError> {
+        match self.running.get(&DESIRED_STATE)? {
+            None | Some(0) => Ok(DesiredState::Running),
+            Some(1) => Ok(DesiredState::Paused),
+            Some(2) => Ok(DesiredState::Terminated),
             Some(number) => Err(DbError::Damaged {
                 path: self.database.path().to_owned(),
                 what: format!("no state of a crawl has the number {number}"),
@@ -65,12 +65,12 @@ impl Frontier {
     /// [`DbError`] if it cannot be written.
     pub fn accept_seed(&mut self, url: &Url) -> Result<(), DbError> {
         let mut batch = self.database.batch();
-        batch.put(&self.accepted, &url.as_str().to_owned(), &SeenRow)?;
+        batch.put(&self.accepted, &url.as_str().to_owned(), &SeenUriRow)?;
         batch.write()?;
         Ok(())
     }
 
-    /// Gives the URIs that were noted as seeds.
+    /// Returns the URIs that were noted as seeds.
     ///
     /// # Errors
     ///
@@ -89,12 +89,12 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if it cannot be written.
-    pub fn add_seed(&self, changes: &mut Changes, url: &Url) -> Result<(), DbError> {
+    pub fn add_seed(&self, changes: &mut FrontierChanges, url: &Url) -> Result<(), DbError> {
         let uri = url.as_str().to_owned();
-        changes.batch.put(&self.added, &uri, &SeenRow)
+        changes.batch.put(&self.added, &uri, &SeenUriRow)
     }
 
-    /// Gives the seeds that persons have added.
+    /// Returns the seeds that people have added.
     ///
     /// # Errors
     ///
@@ -113,18 +113,22 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if it cannot be written.
-    pub fn put_rejection(&self, changes: &mut Changes, rule: &Rejection) -> Result<(), DbError> {
+    pub fn put_rejection(
+        &self,
+        changes: &mut FrontierChanges,
+        rule: &RejectionRule,
+    ) -> Result<(), DbError> {
         changes
             .batch
-            .put(&self.rejected, &rule.to_string(), &SeenRow)
+            .put(&self.rejected, &rule.to_string(), &SeenUriRow)
     }
 
-    /// Gives the rules by which URIs are rejected.
+    /// Returns the rules by which URIs are rejected.
     ///
     /// # Errors
     ///
     /// [`DbError`] if they cannot be read.
-    pub fn rejections(&self) -> Result<Vec<Rejection>, DbError> {
+    pub fn rejections(&self) -> Result<Vec<RejectionRule>, DbError> {
         let mut rules = Vec::new();
         for row in self.rejected.scan()? {
             let (text, _) = row?;
@@ -137,15 +141,15 @@ impl Frontier {
         Ok(rules)
     }
 
-    /// Gives a queue other limits than the order has: it goes on, or it is retired. Whether the queue is known; one that is not
-    /// gets them when its first URI comes.
+    /// Returns a queue other limits than the order has: it goes on, or it is retired. Returns whether the queue is known; one
+    /// that is not gets them when its first URI comes.
     ///
     /// # Errors
     ///
     /// [`DbError`] if they cannot be written.
     pub fn put_budget(
         &mut self,
-        changes: &mut Changes,
+        changes: &mut FrontierChanges,
         name: &str,
         budget: QueueBudget,
     ) -> Result<bool, DbError> {
@@ -164,7 +168,7 @@ impl Frontier {
         Ok(number.is_some())
     }
 
-    /// The limits of a queue: those of the order, or those that a person has given it.
+    /// Returns the limits of a queue: those of the order, or those that a person has given it.
     pub(super) fn limits_of(&self, queue: &Queue) -> QueueLimits {
         if self.budgets.is_empty() {
             return queue.limits;

@@ -7,7 +7,7 @@ use harvest_policy::account::QueueAccount;
 use harvest_policy::hops::{Hop, HopPath};
 use serde::{Deserialize, Serialize};
 
-/// How urgent a URI is within its queue (Heritrix' scheduling classes).
+/// The urgency of a URI within its queue (Heritrix' scheduling classes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Urgency {
     /// Others cannot be fetched before it: `dns:`, robots.txt.
@@ -31,14 +31,14 @@ pub struct FrontierUri {
     pub via: Option<String>,
     /// The seed that all of it began with.
     pub source: Option<String>,
-    /// How urgent it is.
+    /// The urgency.
     pub urgency: Urgency,
     /// The number of tries so far.
     pub tries: u32,
 }
 
 impl FrontierUri {
-    /// The letters of the hops to what this URI leads to by a hop.
+    /// Returns the letters of the hops to what this URI leads to by a hop.
     pub fn hops_to(&self, hop: Hop) -> String {
         let seed = HopPath::seed().to_string();
         let before = Some(self.hops.as_str()).filter(|hops| *hops != seed);
@@ -70,14 +70,14 @@ pub(super) struct AccountRow {
 
 /// The rest of a queue that outlives its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct RestRow {
+pub(super) struct QueueRestRow {
     /// The millisecond since 1970 until which it rests.
     pub(super) until: i64,
     /// Whether a failed try is repeated then.
     pub(super) waits_for_retry: bool,
 }
 
-impl Value for RestRow {}
+impl Value for QueueRestRow {}
 
 /// The limits that a person has given a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,7 +114,7 @@ impl Value for RecordedPlace {}
 pub enum PrerequisiteRow {
     /// The addresses of a host, from `dns:HOST`.
     Addresses {
-        /// In the order of the answer; empty if there is no such host.
+        /// The addresses in the order of the answer; empty if there is no such host.
         addresses: Vec<IpAddr>,
         /// The second since 1970 from which they are asked for again.
         until: i64,
@@ -123,7 +123,7 @@ pub enum PrerequisiteRow {
     Robots {
         /// The status of its response; `None`: the host could not be reached.
         status: Option<u16>,
-        /// As much of the file as is read.
+        /// The file, as much of it as is read.
         file: Vec<u8>,
         /// The second since 1970 from which it is asked for again.
         until: i64,
@@ -134,32 +134,32 @@ impl Value for PrerequisiteRow {}
 
 /// A URI that waits for its pattern to be freed from quarantine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct HeldRow {
+pub(super) struct HeldUriRow {
     pub(super) queue: String,
     pub(super) uri: FrontierUri,
     pub(super) cost: u8,
 }
 
-impl Value for HeldRow {}
+impl Value for HeldUriRow {}
 
 /// An outcome that a power cut may take back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct PendingRow {
+pub(super) struct PendingOutcomeRow {
     /// The place behind its records and its line.
     pub(super) place: RecordedPlace,
     pub(super) undo: UndoRow,
 }
 
-impl Value for PendingRow {}
+impl Value for PendingOutcomeRow {}
 
-/// How an outcome is taken back.
+/// The steps by which an outcome is taken back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum UndoRow {
     /// The URI goes back to where it was, and its queue has the account from before.
     Uri {
         key: (u32, u8, u8, u64),
         uri: FrontierUri,
-        /// Where it went back to by itself.
+        /// The place that it went back to by itself.
         requeued: Option<(u32, u8, u8, u64)>,
         account: AccountRow,
     },
@@ -167,11 +167,11 @@ pub(super) enum UndoRow {
     Prerequisite(String),
 }
 
-/// That a URI was seen.
+/// The empty row of a URI that was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct SeenRow;
+pub(super) struct SeenUriRow;
 
-impl Value for SeenRow {}
+impl Value for SeenUriRow {}
 
 impl From<AccountRow> for QueueAccount {
     fn from(row: AccountRow) -> Self {

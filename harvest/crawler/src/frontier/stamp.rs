@@ -1,7 +1,7 @@
 //! The stamp of a frontier: how far its database was durable, in a second file.
 //!
-//! The end of a log that is gone looks as if it had never been written. Owns that such a frontier is refused. The stamp follows each
-//! sync, so that no power cut leaves it ahead of the database.
+//! The end of a log that is gone looks as if it had never been written. Owns that such a frontier is refused. The stamp follows
+//! each sync, so that no power cut leaves it ahead of the database.
 
 use std::path::{Path, PathBuf};
 
@@ -20,14 +20,14 @@ pub(super) struct FrontierStamp {
 }
 
 impl FrontierStamp {
-    /// Reads the stamp of the frontier in a directory. Gives how far the frontier has to reach; `None` if it was never synced.
+    /// Reads the stamp of the frontier in a directory. Returns how far the frontier has to reach; `None` if it was never synced.
     pub(super) fn open(directory: &Path) -> Result<(Self, Option<Reach>), DbError> {
         let path = directory.join(FILE_NAME);
         let damaged = |what: &str| DbError::Damaged {
             path: path.clone(),
             what: what.to_owned(),
         };
-        match Stamp::open(&path).map_err(|error| failed(&error))? {
+        match Stamp::open(&path).map_err(|error| stamp_error(&error))? {
             StampFile::Absent => Ok((Self { path, stamp: None }, None)),
             StampFile::Whole(stamp, bytes) => {
                 let reach = String::from_utf8_lossy(&bytes).parse();
@@ -50,11 +50,11 @@ impl FrontierStamp {
                 self.stamp = Some(stamp);
             }),
         };
-        written.map_err(|error| failed(&error))
+        written.map_err(|error| stamp_error(&error))
     }
 }
 
-fn failed(error: &DiskError) -> DbError {
+fn stamp_error(error: &DiskError) -> DbError {
     DbError::Io {
         path: error.path.clone(),
         what: error.to_string(),

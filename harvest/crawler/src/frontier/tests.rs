@@ -44,8 +44,8 @@ fn candidate(
     text: &str,
     urgency: Urgency,
     cost: u8,
-) -> Candidate {
-    Candidate {
+) -> CandidateUri {
+    CandidateUri {
         uri: FrontierUri {
             uri: text.to_owned(),
             hops: "L".to_owned(),
@@ -60,9 +60,9 @@ fn candidate(
     }
 }
 
-/// Schedules normal URIs of the queue `a.dk`; how many are new.
+/// Schedules normal URIs of the queue `a.dk`; returns how many are new.
 fn schedule(frontier: &mut Frontier, uris: &[&str]) -> usize {
-    let mut changes = frontier.changes();
+    let mut changes = frontier.begin_changes();
     let mut new = 0;
     for text in uris {
         let candidate = candidate(frontier, "a.dk", text, Urgency::Normal, 1);
@@ -72,15 +72,15 @@ fn schedule(frontier: &mut Frontier, uris: &[&str]) -> usize {
     new
 }
 
-fn lease(frontier: &mut Frontier) -> Option<Lease> {
+fn lease(frontier: &mut Frontier) -> Option<UriLease> {
     match frontier.next(Moment::from_secs(1_000_000)).unwrap() {
         NextUri::Fetch(lease) => Some(*lease),
         NextUri::Later(_) | NextUri::Waiting | NextUri::Over => None,
     }
 }
 
-fn outcome(goes_back: bool) -> Outcome {
-    Outcome {
+fn outcome(goes_back: bool) -> LeaseOutcome {
+    LeaseOutcome {
         status: FetchStatus::from_http(200),
         bytes: 1000,
         goes_back,
@@ -88,13 +88,13 @@ fn outcome(goes_back: bool) -> Outcome {
     }
 }
 
-fn finish(frontier: &mut Frontier, lease: Lease, goes_back: bool) {
+fn finish(frontier: &mut Frontier, lease: UriLease, goes_back: bool) {
     finish_at(frontier, lease, goes_back, 0);
 }
 
 /// Finishes a lease whose records end at `length`.
-fn finish_at(frontier: &mut Frontier, lease: Lease, goes_back: bool, length: u64) {
-    let mut changes = frontier.changes();
+fn finish_at(frontier: &mut Frontier, lease: UriLease, goes_back: bool, length: u64) {
+    let mut changes = frontier.begin_changes();
     frontier
         .finish(&mut changes, lease, outcome(goes_back), place(length))
         .unwrap();
@@ -127,7 +127,7 @@ fn seen_uri_is_not_queued_again() {
 fn urgency_decides_then_cost_then_order() {
     let directory = tempfile::tempdir().unwrap();
     let mut frontier = open(directory.path(), QueueLimits::default());
-    let mut changes = frontier.changes();
+    let mut changes = frontier.begin_changes();
     for (text, urgency, cost) in [
         ("http://a.dk/5", Urgency::Normal, 2),
         ("http://a.dk/3", Urgency::Normal, 1),
@@ -247,7 +247,7 @@ fn outcome_without_records_is_taken_back() {
             frontier.sync(&place(10)).unwrap();
         }
     }
-    let mut changes = frontier.changes();
+    let mut changes = frontier.begin_changes();
     let robots = PrerequisiteRow::Robots {
         status: Some(200),
         file: b"Disallow:".to_vec(),
@@ -255,7 +255,7 @@ fn outcome_without_records_is_taken_back() {
     };
     let uri = "http://a.dk/robots.txt";
     frontier
-        .answer(&mut changes, uri, &robots, place(40))
+        .put_answer(&mut changes, uri, &robots, place(40))
         .unwrap();
     frontier.commit(changes).unwrap();
     assert_eq!(frontier.answer_to(uri).unwrap(), Some(robots));
@@ -295,7 +295,7 @@ fn random_crawls_fetch_every_uri_once() {
                     frontier = open(directory.path(), QueueLimits::default());
                 }
                 1..8 => {
-                    let mut changes = frontier.changes();
+                    let mut changes = frontier.begin_changes();
                     for _ in 0..below(4) {
                         let (host, page) = (below(5), below(60));
                         let urgency =
@@ -312,7 +312,7 @@ fn random_crawls_fetch_every_uri_once() {
                 _ if under_way.is_empty() => {}
                 _ => {
                     let at = usize::try_from(below(under_way.len() as u64)).unwrap();
-                    let lease: Lease = under_way.swap_remove(at);
+                    let lease: UriLease = under_way.swap_remove(at);
                     let goes_back = below(4) == 0;
                     if !goes_back {
                         assert!(fetched.insert(lease.uri.uri.clone()), "fetched again");

@@ -12,8 +12,8 @@ use harvest_policy::robots::RobotsRules;
 use harvest_policy::status::FetchStatus;
 use url::Url;
 
-use super::{FetchedUri, Processor, RobotsFile, queue_name};
-use crate::frontier::{Candidate, FrontierUri, SeenKey, Urgency};
+use super::{FetchProcessor, FetchedUri, RobotsFile, queue_name};
+use crate::frontier::{CandidateUri, FrontierUri, SeenKey, Urgency};
 
 /// The most redirects from a seed whose target counts as a seed.
 const MOST_SEED_REDIRECTS: usize = 5;
@@ -22,7 +22,7 @@ const MOST_SEED_REDIRECTS: usize = 5;
 /// limit of hops ends.
 const MOST_REDIRECTS: usize = 20;
 
-impl Processor {
+impl FetchProcessor {
     /// Remembers URIs that the frontier has been given. Before that a fetch that was cut would take its links with it.
     pub(crate) fn remember(&self, keys: impl Iterator<Item = SeenKey>) {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,14 +34,14 @@ impl Processor {
         recent.contains(key)
     }
 
-    /// The links that belong to the crawl and were not found lately.
+    /// Returns the links that belong to the crawl and were not found lately.
     pub(super) fn candidates(
         &self,
         from: &FrontierUri,
         hops: &HopPath,
         links: &[Link],
         status: FetchStatus,
-    ) -> (Vec<Candidate>, Option<Url>) {
+    ) -> (Vec<CandidateUri>, Option<Url>) {
         let (mut found, mut own) = (Vec::new(), HashSet::new());
         let mut seed = None;
         let is_redirect = matches!(status.number(), 300..=399);
@@ -80,8 +80,14 @@ impl Processor {
         (found, seed)
     }
 
-    fn candidate(&self, from: &FrontierUri, url: &Url, path: &HopPath, key: SeenKey) -> Candidate {
-        Candidate {
+    fn candidate(
+        &self,
+        from: &FrontierUri,
+        url: &Url,
+        path: &HopPath,
+        key: SeenKey,
+    ) -> CandidateUri {
+        CandidateUri {
             queue: queue_name(&self.queues, url, from.source.as_deref()),
             key,
             cost: self.place(url.as_str(), Some(&from.uri), path),
@@ -96,13 +102,13 @@ impl Processor {
         }
     }
 
-    /// The sitemaps that a robots.txt names.
+    /// Returns the sitemaps that a robots.txt names.
     pub(super) fn sitemaps(
         &self,
         fetched: &FetchedUri,
         robots: Option<&RobotsFile>,
         hops: &HopPath,
-    ) -> Vec<Candidate> {
+    ) -> Vec<CandidateUri> {
         let Some(file) = robots.filter(|file| file.status == 200) else {
             return Vec::new();
         };
@@ -122,8 +128,8 @@ impl Processor {
     }
 }
 
-/// The urgency of a URI (Heritrix' scheduling with `preferenceEmbedHops` 1): redirects, and what a page takes itself, go before
-/// other pages.
+/// Returns the urgency of a URI (Heritrix' scheduling with `preferenceEmbedHops` 1): redirects, and what a page takes itself, go
+/// before other pages.
 fn urgency(path: &HopPath) -> Urgency {
     if path.last() == Some(Hop::Redirect) || path.within_page().len() == 1 {
         Urgency::Medium

@@ -13,12 +13,12 @@ use harvest_policy::status::FetchStatus;
 use jiff::Timestamp;
 
 use super::{FetchedUri, RobotsFile};
-use crate::exchange::Protocol;
-use crate::exchange::receive::{Response, Truncation};
+use crate::exchange::HttpProtocol;
+use crate::exchange::receive::{HttpResponse, Truncation};
 use crate::exchange::tls::CertificateVerdict;
 
-/// The status of a response. Without a status line all of it is a page (HTTP/0.9), unless its head is cut.
-pub(super) fn status_of(response: &Response) -> FetchStatus {
+/// Returns the status of a response. Without a status line all of it is a page (HTTP/0.9), unless its head is cut.
+pub(super) fn status_of(response: &HttpResponse) -> FetchStatus {
     match (&response.head, response.ending) {
         (Some(head), _) => {
             // Smaller numbers are not of HTTP, and have another meaning in a crawl log.
@@ -31,8 +31,8 @@ pub(super) fn status_of(response: &Response) -> FetchStatus {
     }
 }
 
-/// The time that a host asks for: seconds, or a date (RFC 9110 §10.2.3).
-pub(super) fn retry_after(response: &Response, now: Timestamp) -> Option<Duration> {
+/// Returns the time that a host asks for: seconds, or a date (RFC 9110 §10.2.3).
+pub(super) fn retry_after(response: &HttpResponse, now: Timestamp) -> Option<Duration> {
     let value = response.head.as_ref()?.get("retry-after")?;
     let text = std::str::from_utf8(value).ok()?.trim();
     if let Ok(seconds) = text.parse() {
@@ -43,7 +43,7 @@ pub(super) fn retry_after(response: &Response, now: Timestamp) -> Option<Duratio
     Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
 }
 
-/// The lines of the `metadata` record, as Heritrix has them.
+/// Returns the lines of the `metadata` record, as Heritrix has them.
 pub(super) fn metadata(fetched: &FetchedUri, extraction: &Extraction) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let mut add = |name: &str, value: &str| lines.push((name.to_owned(), value.to_owned()));
@@ -64,7 +64,7 @@ pub(super) fn metadata(fetched: &FetchedUri, extraction: &Extraction) -> Vec<(St
     if let Some(charset) = &extraction.charset {
         add("charsetForLinkExtraction", charset);
     }
-    let left_out = fetched.fetched.request.left_out();
+    let left_out = fetched.fetched.request.omitted_parts();
     if !left_out.is_empty() {
         add("requestLeftOut", &left_out.join(", "));
     }
@@ -83,7 +83,7 @@ pub(super) fn metadata(fetched: &FetchedUri, extraction: &Extraction) -> Vec<(St
     lines
 }
 
-/// The line of a fetch in the crawl log.
+/// Returns the line of a fetch in the crawl log.
 pub(super) fn line(
     fetched: &FetchedUri,
     status: FetchStatus,
@@ -109,7 +109,7 @@ pub(super) fn line(
         };
         text.to_owned()
     }));
-    if exchange.protocol == Protocol::Http2 {
+    if exchange.protocol == HttpProtocol::Http2 {
         annotations.push("h2".to_owned());
     }
     if let Some(tls) = &fetched.fetched.tls {
@@ -134,7 +134,7 @@ pub(super) fn line(
     }
 }
 
-/// The answer to the question for robots.txt, as far as it is read. `None`: the host has not answered.
+/// Returns the answer to the question for robots.txt, as far as it is read. `None`: the host has not answered.
 pub(super) fn robots_file(
     fetched: &mut FetchedUri,
     extraction: &Extraction,

@@ -27,12 +27,12 @@ pub struct KnownCaptures {
 
 /// A response compared with earlier captures.
 #[derive(Debug)]
-pub(super) struct Comparison {
+pub(super) struct CaptureComparison {
     pub(super) novelty: Novelty,
     pub(super) annotations: Vec<String>,
 }
 
-impl Default for Comparison {
+impl Default for CaptureComparison {
     fn default() -> Self {
         Self {
             novelty: Novelty::New,
@@ -42,7 +42,7 @@ impl Default for Comparison {
 }
 
 impl KnownCaptures {
-    /// Gives the capture that a request for a URI is conditional on.
+    /// Returns the capture that a request for a URI is conditional on.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl KnownCaptures {
         }))
     }
 
-    /// Whether captures of a media type are looked up.
+    /// Returns whether captures of a media type are looked up.
     fn is_looked_up(&self, media_type: &str) -> bool {
         !media_type.is_empty() && (self.with_text || !media_type.starts_with("text/"))
     }
@@ -67,15 +67,15 @@ impl KnownCaptures {
         &self,
         fetched: &FetchedUri,
         status: FetchStatus,
-    ) -> Result<Comparison, DedupError> {
+    ) -> Result<CaptureComparison, DedupError> {
         let response = &fetched.fetched.exchange.response;
         if let (304, Some(earlier)) = (status.number(), &fetched.condition) {
-            return Ok(Comparison {
+            return Ok(CaptureComparison {
                 annotations: vec![
                     "duplicate:server-not-modified".to_owned(),
                     origin(earlier).to_string(),
                 ],
-                novelty: Novelty::NotModified(before(earlier)),
+                novelty: Novelty::NotModified(captured_before(earlier)),
             });
         }
         let head = response.head.as_ref();
@@ -85,20 +85,20 @@ impl KnownCaptures {
         let is_looked_up =
             media_type.is_some_and(|media_type| self.is_looked_up(&media_type.essence));
         if !(is_whole && is_good && is_looked_up) {
-            return Ok(Comparison::default());
+            return Ok(CaptureComparison::default());
         }
         let digest = &response.payload_digest;
         let earlier = self.index.by_url_and_digest(&fetched.uri.uri, digest)?;
         Ok(
-            earlier.map_or_else(Comparison::default, |earlier| Comparison {
+            earlier.map_or_else(CaptureComparison::default, |earlier| CaptureComparison {
                 annotations: vec![origin(&earlier).to_string()],
-                novelty: Novelty::SamePayload(before(&earlier)),
+                novelty: Novelty::SamePayload(captured_before(&earlier)),
             }),
         )
     }
 }
 
-/// The annotation of the crawl log that names the first capture.
+/// Returns the annotation of the crawl log that names the first capture.
 fn origin(earlier: &EarlierCapture) -> DuplicateOrigin {
     DuplicateOrigin {
         file: earlier.file.clone(),
@@ -107,7 +107,7 @@ fn origin(earlier: &EarlierCapture) -> DuplicateOrigin {
     }
 }
 
-fn before(earlier: &EarlierCapture) -> CapturedBefore {
+fn captured_before(earlier: &EarlierCapture) -> CapturedBefore {
     CapturedBefore {
         uri: earlier.uri.clone(),
         time: earlier.time.time(),

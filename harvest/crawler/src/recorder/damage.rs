@@ -12,10 +12,10 @@ use archive_durable::DiskError;
 
 use super::RecorderError;
 use crate::archive_files::OPEN;
-use crate::frontier::{FoundFrontier, RecordedPlace};
+use crate::frontier::{ExistingFrontier, RecordedPlace};
 
 impl RecorderError {
-    /// Whether what a crawl has kept is damaged: it cannot be gone on with, and nothing was changed.
+    /// Returns whether what a crawl has kept is damaged: it cannot be resumed, and nothing was changed.
     pub const fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. } => true,
@@ -38,7 +38,7 @@ impl RecorderError {
 
 /// Refuses a frontier whose crawl log or archive file is shorter than what was made durable, and a crawl whose frontier is gone.
 pub(super) fn check(
-    found: &FoundFrontier,
+    found: &ExistingFrontier,
     state: &Path,
     log: &Path,
     archive_files: &Path,
@@ -46,7 +46,7 @@ pub(super) fn check(
     let log_length = length(log)?;
     let Some(place) = &found.durable else {
         return match log_length {
-            Some(length) if length > 0 => Err(damaged(
+            Some(length) if length > 0 => Err(damage_error(
                 state,
                 "the frontier of the crawl is gone, and its crawl log is not",
             )),
@@ -69,7 +69,7 @@ fn check_archive_file(place: &RecordedPlace, directory: &Path) -> Result<(), Rec
     // The process ended when it had just been closed.
     let closed = directory.join(&place.file);
     match length(&closed)? {
-        Some(length) if length > place.file_length => Err(damaged(
+        Some(length) if length > place.file_length => Err(damage_error(
             &closed,
             &format!(
                 "has {length} bytes, and the frontier knows of {} only: it is older than the archive file",
@@ -84,19 +84,19 @@ fn check_archive_file(place: &RecordedPlace, directory: &Path) -> Result<(), Rec
 fn is_long_enough(path: &Path, length: Option<u64>, recorded: u64) -> Result<(), RecorderError> {
     match length {
         Some(length) if length >= recorded => Ok(()),
-        Some(length) => Err(damaged(
+        Some(length) => Err(damage_error(
             path,
             &format!("has {length} bytes, and {recorded} were made durable"),
         )),
         None if recorded == 0 => Ok(()),
-        None => Err(damaged(
+        None => Err(damage_error(
             path,
             &format!("is gone, and {recorded} bytes of it were made durable"),
         )),
     }
 }
 
-/// The length of a file; `None` if there is no file.
+/// Returns the length of a file; `None` if there is no file.
 fn length(path: &Path) -> Result<Option<u64>, DiskError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) => Ok(Some(metadata.len())),
@@ -105,7 +105,7 @@ fn length(path: &Path) -> Result<Option<u64>, DiskError> {
     }
 }
 
-fn damaged(path: &Path, what: &str) -> RecorderError {
+fn damage_error(path: &Path, what: &str) -> RecorderError {
     RecorderError::Damaged {
         path: path.to_owned(),
         what: what.to_owned(),

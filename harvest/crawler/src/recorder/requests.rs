@@ -1,4 +1,4 @@
-//! Requests of persons, as the recorder carries them out: seeds, rejected URIs, freed patterns, budgets.
+//! Requests of people, as the recorder carries them out: seeds, rejected URIs, freed patterns, budgets.
 //!
 //! Each is written into the frontier before it counts. The caller syncs before it says that a request is done.
 
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use harvest_policy::account::QueueBudget;
 use harvest_policy::quarantine::Quarantine;
-use harvest_policy::rejections::Rejection;
+use harvest_policy::rejections::RejectionRule;
 use harvest_policy::turns::Moment;
 use url::Url;
 
-use super::{Recorder, RecorderError};
-use crate::frontier::{Lease, WantedState};
+use super::{CrawlRecorder, RecorderError};
+use crate::frontier::{DesiredState, UriLease};
 
-impl Recorder {
+impl CrawlRecorder {
     /// Notes a URI that counts as a seed from now on.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl Recorder {
     ///
     /// [`RecorderError::Frontier`].
     pub fn add_seeds(&mut self, seeds: &[Url]) -> Result<(), RecorderError> {
-        let mut changes = self.frontier.changes();
+        let mut changes = self.frontier.begin_changes();
         for seed in seeds {
             self.frontier.add_seed(&mut changes, seed)?;
         }
@@ -43,22 +43,22 @@ impl Recorder {
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
-    pub fn want(&mut self, state: WantedState) -> Result<(), RecorderError> {
-        let mut changes = self.frontier.changes();
-        self.frontier.put_wanted_state(&mut changes, state)?;
+    pub fn set_desired_state(&mut self, state: DesiredState) -> Result<(), RecorderError> {
+        let mut changes = self.frontier.begin_changes();
+        self.frontier.put_desired_state(&mut changes, state)?;
         self.frontier.commit(changes)?;
         self.is_synced = false;
         Ok(())
     }
 
-    /// Rejects URIs from now on: new ones are not taken in. Those that wait are to be asked about by [`Recorder::rejects`].
+    /// Rejects URIs from now on: new ones are not taken in. Those that wait are to be asked about by [`CrawlRecorder::rejects`].
     ///
     /// # Errors
     ///
     /// [`RecorderError::Rejections`] if all expressions together are too large: then nothing has changed.
-    pub fn reject(&mut self, rules: &[Rejection]) -> Result<(), RecorderError> {
+    pub fn reject(&mut self, rules: &[RejectionRule]) -> Result<(), RecorderError> {
         self.rejections.add(rules.iter().cloned())?;
-        let mut changes = self.frontier.changes();
+        let mut changes = self.frontier.begin_changes();
         for rule in rules {
             self.frontier.put_rejection(&mut changes, rule)?;
         }
@@ -67,42 +67,42 @@ impl Recorder {
         Ok(())
     }
 
-    /// Whether a person rejects a URI.
+    /// Returns whether a person rejects a URI.
     pub fn rejects(&self, url: &Url) -> bool {
         self.rejections.covers(url)
     }
 
-    /// Gives a queue other limits than the order has. Whether the queue is known yet.
+    /// Returns a queue other limits than the order has. Returns whether the queue is known yet.
     ///
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
     pub fn put_budget(&mut self, name: &str, budget: QueueBudget) -> Result<bool, RecorderError> {
-        let mut changes = self.frontier.changes();
+        let mut changes = self.frontier.begin_changes();
         let is_known = self.frontier.put_budget(&mut changes, name, budget)?;
         self.frontier.commit(changes)?;
         self.is_synced = false;
         Ok(is_known)
     }
 
-    /// The patterns under quarantine, and those that were freed.
+    /// Returns the patterns under quarantine, and those that were freed.
     pub const fn quarantine(&self) -> &Quarantine {
         &self.quarantine
     }
 
     /// Takes the patterns that were put under quarantine since the last call.
-    pub fn take_newly_held(&mut self) -> Vec<String> {
+    pub fn take_new_patterns(&mut self) -> Vec<String> {
         std::mem::take(&mut self.newly_held)
     }
 
-    /// Frees a pattern for good, and puts its URIs back into their queues; how many there were.
+    /// Frees a pattern for good, and puts its URIs back into their queues; returns how many there were.
     ///
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
-    pub fn free(&mut self, pattern: &str) -> Result<u64, RecorderError> {
-        self.quarantine.free(pattern);
-        let mut changes = self.frontier.changes();
+    pub fn free_pattern(&mut self, pattern: &str) -> Result<u64, RecorderError> {
+        self.quarantine.free_pattern(pattern);
+        let mut changes = self.frontier.begin_changes();
         self.frontier.put_pattern(&mut changes, pattern, false)?;
         self.frontier.commit(changes)?;
         self.is_synced = false;
@@ -112,7 +112,7 @@ impl Recorder {
     fn release(&mut self, pattern: &str) -> Result<u64, RecorderError> {
         let (mut count, mut behind) = (0, String::new());
         loop {
-            let mut changes = self.frontier.changes();
+            let mut changes = self.frontier.begin_changes();
             let Some((more, last)) = self.frontier.release(&mut changes, pattern, &behind)? else {
                 return Ok(count);
             };
@@ -125,15 +125,19 @@ impl Recorder {
 
     /// Puts back what a process has left that ended while it freed a pattern.
     pub(super) fn release_freed(&mut self) -> Result<(), RecorderError> {
-        let freed: Vec<String> = self.quarantine.freed().map(str::to_owned).collect();
+        let freed: Vec<String> = self
+            .quarantine
+            .freed_patterns()
+            .map(str::to_owned)
+            .collect();
         for pattern in freed {
             self.release(&pattern)?;
         }
         Ok(())
     }
 
-    /// Takes back a URI that was handed out and not fetched; its queue rests until a moment.
-    pub fn put_back(&mut self, lease: &Lease, until: Moment) {
+    /// Puts a URI back that was leased and not fetched; its queue rests until a moment.
+    pub fn put_back(&mut self, lease: &UriLease, until: Moment) {
         self.frontier.put_back(lease, until);
     }
 

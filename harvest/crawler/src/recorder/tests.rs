@@ -5,18 +5,18 @@ use archive_formats::warc::Reader;
 use harvest_policy::status::FetchStatus;
 
 use super::*;
-use crate::capture::{Resource, Scratch, record_id};
+use crate::capture::{RecordWriterPool, ResourceBlock, record_id};
 use crate::frontier::{FrontierUri, Urgency};
 
 mod damage;
 
 const FIRST: &str = "http://a.dk/1";
 
-fn open(directory: &Path) -> (Recorder, u64) {
+fn open(directory: &Path) -> (CrawlRecorder, u64) {
     try_open(directory).unwrap()
 }
 
-fn try_open(directory: &Path) -> Result<(Recorder, u64), RecorderError> {
+fn try_open(directory: &Path) -> Result<(CrawlRecorder, u64), RecorderError> {
     let settings = RecorderSettings {
         state: directory.join("state"),
         logs: directory.join("logs"),
@@ -39,14 +39,14 @@ fn try_open(directory: &Path) -> Result<(Recorder, u64), RecorderError> {
     };
     let start = "2026-11-23T00:00:00Z".parse().unwrap();
     let clock = ManualClock::new(start).clock();
-    Recorder::open(settings, clock, Chance::seeded(1))
+    CrawlRecorder::open(settings, clock, Chance::seeded(1))
 }
 
-fn candidates(recorder: &Recorder, count: usize) -> Vec<Candidate> {
+fn candidates(recorder: &CrawlRecorder, count: usize) -> Vec<CandidateUri> {
     let hasher = recorder.frontier().hasher();
     let candidates = (1..=count).map(|number| {
         let uri = format!("http://a.dk/{number}");
-        Candidate {
+        CandidateUri {
             key: hasher.key_of_text(&uri),
             queue: "a.dk".to_owned(),
             cost: 1,
@@ -63,22 +63,22 @@ fn candidates(recorder: &Recorder, count: usize) -> Vec<Candidate> {
     candidates.collect()
 }
 
-fn schedule(recorder: &mut Recorder, count: usize) {
+fn schedule(recorder: &mut CrawlRecorder, count: usize) {
     let candidates = candidates(recorder, count);
     recorder.schedule(candidates).unwrap();
 }
 
-fn lease(recorder: &mut Recorder) -> Option<Lease> {
+fn lease(recorder: &mut CrawlRecorder) -> Option<UriLease> {
     match recorder.next(Moment::ZERO).unwrap() {
         NextUri::Fetch(lease) => Some(*lease),
         NextUri::Later(_) | NextUri::Waiting | NextUri::Over => None,
     }
 }
 
-fn finished(lease: Lease) -> FinishedTry {
+fn finished(lease: UriLease) -> FinishedTry {
     let uri = lease.uri.uri.clone();
     let time = "2026-11-23T00:00:00Z".parse().unwrap();
-    let resource = Resource {
+    let resource = ResourceBlock {
         uri: &uri,
         time,
         address: None,
@@ -86,17 +86,17 @@ fn finished(lease: Lease) -> FinishedTry {
         record_id: &record_id([7; 16]),
         block: uri.as_bytes(),
     };
-    let scratch = Scratch::new(PathBuf::from("/nowhere"), true);
+    let scratch = RecordWriterPool::new(PathBuf::from("/nowhere"), true);
     let group = resource.into_records(&scratch).unwrap();
     let line = format!("2026-11-23T00:00:00.000Z 200 1 {uri} - - text/plain #001 - - - -");
-    let outcome = Outcome {
+    let outcome = LeaseOutcome {
         status: FetchStatus::from_http(200),
         bytes: 1,
         goes_back: false,
         rests_until: Moment::ZERO,
     };
     FinishedTry {
-        subject: Subject::Uri { lease, outcome },
+        subject: TrySubject::Uri { lease, outcome },
         records: vec![group],
         lines: vec![line.parse().unwrap()],
         candidates: Vec::new(),
@@ -104,7 +104,7 @@ fn finished(lease: Lease) -> FinishedTry {
     }
 }
 
-/// The URIs in the log, and those in the archive files.
+/// Returns the URIs in the log, and those in the archive files.
 fn written(directory: &Path) -> (Vec<String>, Vec<String>) {
     let log = std::fs::read_to_string(directory.join("logs").join(CRAWL_LOG)).unwrap();
     let lines = log
@@ -197,14 +197,15 @@ fn full_file_is_closed_between_tries() {
     assert_eq!((lines.len(), &lines), (20, &records));
 }
 
-/// Fails if URIs of a freed pattern stay where they are because the process ended meanwhile, or because they are more than one batch.
+/// Fails if URIs of a freed pattern stay where they are because the process ended meanwhile, or because they are more than one
+/// batch.
 #[test]
 fn freed_uris_come_back_after_a_crash() {
     const COUNT: u64 = 5000;
     let directory = tempfile::tempdir().unwrap();
     let (mut recorder, _) = open(directory.path());
     let held = candidates(&recorder, usize::try_from(COUNT).unwrap());
-    let mut changes = recorder.frontier.changes();
+    let mut changes = recorder.frontier.begin_changes();
     for candidate in held {
         let frontier = &mut recorder.frontier;
         let is_new = frontier.hold_back(&mut changes, "a.dk/#", candidate);
@@ -223,6 +224,6 @@ fn freed_uris_come_back_after_a_crash() {
     let (mut recorder, _) = open(directory.path());
     assert_eq!(recorder.frontier().waiting(), COUNT);
     assert_eq!(recorder.quarantined().unwrap(), [("a.dk/*".to_owned(), 1)]);
-    assert_eq!(recorder.free("a.dk/*").unwrap(), 1);
+    assert_eq!(recorder.free_pattern("a.dk/*").unwrap(), 1);
     assert_eq!(recorder.frontier().waiting(), COUNT + 1);
 }

@@ -6,7 +6,7 @@ use harvest_policy::hops::Hop;
 
 /// The form of the value of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ValueForm {
     /// A reference.
     Reference(Hop),
     /// References, with blanks between them.
@@ -25,26 +25,26 @@ pub(super) enum Form {
 
 /// The meaning of an attribute.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Role {
+pub(super) struct AttributeRole {
     /// The element, or `*`, and the attribute, as the context of a link names them.
     pub(super) context: &'static str,
-    pub(super) form: Form,
+    pub(super) form: ValueForm,
 }
 
-const fn link(context: &'static str) -> Role {
-    role(context, Form::Reference(Hop::Link))
+const fn link(context: &'static str) -> AttributeRole {
+    role(context, ValueForm::Reference(Hop::Link))
 }
 
-const fn embed(context: &'static str) -> Role {
-    role(context, Form::Reference(Hop::Embed))
+const fn embed(context: &'static str) -> AttributeRole {
+    role(context, ValueForm::Reference(Hop::Embed))
 }
 
-const fn role(context: &'static str, form: Form) -> Role {
-    Role { context, form }
+const fn role(context: &'static str, form: ValueForm) -> AttributeRole {
+    AttributeRole { context, form }
 }
 
 /// The roles of attributes by their names.
-const ROLES: [(&str, &[Role]); 43] = [
+const ROLES: [(&str, &[AttributeRole]); 43] = [
     (
         "href",
         &[
@@ -79,13 +79,13 @@ const ROLES: [(&str, &[Role]); 43] = [
     (
         "srcset",
         &[
-            role("img/@srcset", Form::Candidates),
-            role("source/@srcset", Form::Candidates),
+            role("img/@srcset", ValueForm::Candidates),
+            role("source/@srcset", ValueForm::Candidates),
         ],
     ),
     (
         "imagesrcset",
-        &[role("link/@imagesrcset", Form::Candidates)],
+        &[role("link/@imagesrcset", ValueForm::Candidates)],
     ),
     ("data", &[embed("object/@data")]),
     (
@@ -100,65 +100,92 @@ const ROLES: [(&str, &[Role]); 43] = [
     ("cite", &[link("*/@cite")]),
     ("longdesc", &[link("*/@longdesc")]),
     ("profile", &[link("head/@profile")]),
-    ("ping", &[role("*/@ping", Form::References(Hop::Link))]),
-    ("srcdoc", &[role("iframe/@srcdoc", Form::Html)]),
-    ("style", &[role("*/@style", Form::Style)]),
+    ("ping", &[role("*/@ping", ValueForm::References(Hop::Link))]),
+    ("srcdoc", &[role("iframe/@srcdoc", ValueForm::Html)]),
+    ("style", &[role("*/@style", ValueForm::Style)]),
     (
         "value",
         &[
-            role("param/@value", Form::Guess),
-            role("option/@value", Form::Guess),
+            role("param/@value", ValueForm::Guess),
+            role("option/@value", ValueForm::Guess),
         ],
     ),
-    ("data-href", &[role("*/@data-href", Form::Guess)]),
-    ("data-url", &[role("*/@data-url", Form::Guess)]),
-    ("data-link", &[role("*/@data-link", Form::Guess)]),
-    ("data-src", &[role("*/@data-src", Form::Lazy)]),
-    ("data-lazy", &[role("*/@data-lazy", Form::Lazy)]),
-    ("data-lazy-src", &[role("*/@data-lazy-src", Form::Lazy)]),
-    ("data-original", &[role("*/@data-original", Form::Lazy)]),
+    ("data-href", &[role("*/@data-href", ValueForm::Guess)]),
+    ("data-url", &[role("*/@data-url", ValueForm::Guess)]),
+    ("data-link", &[role("*/@data-link", ValueForm::Guess)]),
+    ("data-src", &[role("*/@data-src", ValueForm::Lazy)]),
+    ("data-lazy", &[role("*/@data-lazy", ValueForm::Lazy)]),
+    (
+        "data-lazy-src",
+        &[role("*/@data-lazy-src", ValueForm::Lazy)],
+    ),
+    (
+        "data-original",
+        &[role("*/@data-original", ValueForm::Lazy)],
+    ),
     (
         "data-original-src",
-        &[role("*/@data-original-src", Form::Lazy)],
+        &[role("*/@data-original-src", ValueForm::Lazy)],
     ),
-    ("data-actualsrc", &[role("*/@data-actualsrc", Form::Lazy)]),
-    ("data-echo", &[role("*/@data-echo", Form::Lazy)]),
-    ("data-image", &[role("*/@data-image", Form::Lazy)]),
-    ("data-img", &[role("*/@data-img", Form::Lazy)]),
-    ("data-thumb", &[role("*/@data-thumb", Form::Lazy)]),
-    ("data-poster", &[role("*/@data-poster", Form::Lazy)]),
-    ("data-bg", &[role("*/@data-bg", Form::Lazy)]),
-    ("data-background", &[role("*/@data-background", Form::Lazy)]),
+    (
+        "data-actualsrc",
+        &[role("*/@data-actualsrc", ValueForm::Lazy)],
+    ),
+    ("data-echo", &[role("*/@data-echo", ValueForm::Lazy)]),
+    ("data-image", &[role("*/@data-image", ValueForm::Lazy)]),
+    ("data-img", &[role("*/@data-img", ValueForm::Lazy)]),
+    ("data-thumb", &[role("*/@data-thumb", ValueForm::Lazy)]),
+    ("data-poster", &[role("*/@data-poster", ValueForm::Lazy)]),
+    ("data-bg", &[role("*/@data-bg", ValueForm::Lazy)]),
+    (
+        "data-background",
+        &[role("*/@data-background", ValueForm::Lazy)],
+    ),
     (
         "data-background-image",
-        &[role("*/@data-background-image", Form::Lazy)],
+        &[role("*/@data-background-image", ValueForm::Lazy)],
     ),
-    ("data-full-src", &[role("*/@data-full-src", Form::Lazy)]),
-    ("data-hi-res-src", &[role("*/@data-hi-res-src", Form::Lazy)]),
-    ("data-large-file", &[role("*/@data-large-file", Form::Lazy)]),
+    (
+        "data-full-src",
+        &[role("*/@data-full-src", ValueForm::Lazy)],
+    ),
+    (
+        "data-hi-res-src",
+        &[role("*/@data-hi-res-src", ValueForm::Lazy)],
+    ),
+    (
+        "data-large-file",
+        &[role("*/@data-large-file", ValueForm::Lazy)],
+    ),
     (
         "data-medium-file",
-        &[role("*/@data-medium-file", Form::Lazy)],
+        &[role("*/@data-medium-file", ValueForm::Lazy)],
     ),
-    ("data-srcset", &[role("*/@data-srcset", Form::Candidates)]),
+    (
+        "data-srcset",
+        &[role("*/@data-srcset", ValueForm::Candidates)],
+    ),
     (
         "data-lazy-srcset",
-        &[role("*/@data-lazy-srcset", Form::Candidates)],
+        &[role("*/@data-lazy-srcset", ValueForm::Candidates)],
     ),
-    ("data-bgset", &[role("*/@data-bgset", Form::Candidates)]),
+    (
+        "data-bgset",
+        &[role("*/@data-bgset", ValueForm::Candidates)],
+    ),
 ];
 
-/// The role of an attribute of an element; both names are in small letters.
-pub(super) fn of(element: &str, attribute: &str) -> Option<Role> {
+/// Returns the role of an attribute of an element; both names are in small letters.
+pub(super) fn role_of(element: &str, attribute: &str) -> Option<AttributeRole> {
     let (_, roles) = ROLES.iter().find(|(name, _)| *name == attribute)?;
-    let is_of = |role: &&Role| {
+    let is_of = |role: &&AttributeRole| {
         let name = role.context.split('/').next();
         name == Some(element) || name == Some("*")
     };
     roles.iter().find(is_of).copied()
 }
 
-/// Whether an attribute is the handler of an event.
+/// Returns whether an attribute is the handler of an event.
 pub(super) fn is_handler(attribute: &str) -> bool {
     attribute.len() > 4 && attribute.starts_with("on")
 }

@@ -115,12 +115,12 @@ fn manifests_are_read_packed_and_plain() {
         ("s", list.to_vec(), false, 0),
     ] {
         let url = Url::parse(&format!("http://a.dk/{name}")).unwrap();
-        let document = Document {
+        let document = FetchedDocument {
             head: Some(&head),
             is_manifest,
-            ..Document::new(&url)
+            ..FetchedDocument::new(&url)
         };
-        let extraction = extract(&document, body.as_slice(), &Limits::default());
+        let extraction = extract(&document, body.as_slice(), &ExtractionLimits::default());
         assert_eq!(
             extraction.links.len(),
             expected,
@@ -133,15 +133,15 @@ fn manifests_are_read_packed_and_plain() {
 #[test]
 fn sitemaps_have_limit_of_their_own() {
     let url = Url::parse("http://a.dk/s").unwrap();
-    let limits = Limits {
+    let limits = ExtractionLimits {
         max_links: 1,
         max_manifest_links: 3,
-        ..Limits::default()
+        ..ExtractionLimits::default()
     };
     let list = b"http://a.dk/1\nhttp://a.dk/2\nhttp://a.dk/3\nhttp://a.dk/4";
-    let document = Document {
+    let document = FetchedDocument {
         is_manifest: true,
-        ..Document::new(&url)
+        ..FetchedDocument::new(&url)
     };
     let extraction = extract(&document, &list[..], &limits);
     assert_eq!(extraction.links.len(), 3);
@@ -154,18 +154,22 @@ fn packed_sitemap_inflates_up_to_limit() {
     let url = Url::parse("http://a.dk/s.xml.gz").unwrap();
     let mut sitemap = b"<urlset><loc>http://a.dk/1</loc>".to_vec();
     sitemap.resize(1 << 20, b' ');
-    let limits = Limits {
+    let limits = ExtractionLimits {
         bytes: 64 << 10,
-        ..Limits::default()
+        ..ExtractionLimits::default()
     };
     let packed = gzip(&sitemap);
-    let extraction = extract(&Document::new(&url), packed.as_slice(), &limits);
+    let extraction = extract(&FetchedDocument::new(&url), packed.as_slice(), &limits);
     assert_eq!(
         (extraction.links.len(), extraction.annotations),
         (1, vec!["extractTrunc:length".to_owned()])
     );
     let cut = &packed[..packed.len() / 2];
-    let extraction = extract(&Document::new(&url), cut, &Limits::default());
+    let extraction = extract(
+        &FetchedDocument::new(&url),
+        cut,
+        &ExtractionLimits::default(),
+    );
     assert_eq!(
         (extraction.links.len(), extraction.annotations),
         (1, vec!["extractTrunc:body".to_owned()])

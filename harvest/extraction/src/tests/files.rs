@@ -27,11 +27,11 @@ fn head_fields_lead_on() {
         let url = Url::parse("http://a.dk/d/p.html").unwrap();
         let head = format!("HTTP/1.1 302 Found\r\n{fields}\r\n\r\n");
         let head = Head::read(&mut head.as_bytes(), 1 << 16).unwrap();
-        let document = Document {
+        let document = FetchedDocument {
             head: Some(&head),
-            ..Document::new(&url)
+            ..FetchedDocument::new(&url)
         };
-        let found = extract(&document, &b""[..], &Limits::default()).links;
+        let found = extract(&document, &b""[..], &ExtractionLimits::default()).links;
         let found: Vec<String> = found.iter().map(shown).collect();
         assert_eq!(found.join(", "), expected, "{fields}");
     }
@@ -43,11 +43,11 @@ fn unknown_content_encoding_is_annotated() {
     let url = Url::parse("http://a.dk/").unwrap();
     let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip, x, y\r\nLocation: /l\r\n\r\n";
     let head = Head::read(&mut &head[..], 1 << 16).unwrap();
-    let document = Document {
+    let document = FetchedDocument {
         head: Some(&head),
-        ..Document::new(&url)
+        ..FetchedDocument::new(&url)
     };
-    let extraction = extract(&document, &b"<a href=x>"[..], &Limits::default());
+    let extraction = extract(&document, &b"<a href=x>"[..], &ExtractionLimits::default());
     assert_eq!(extraction.links.len(), 1);
     assert_eq!(extraction.annotations, ["unsatisfiableContentEncoding:x"]);
 }
@@ -62,9 +62,9 @@ fn decoded_body_of_response_is_read() {
     let url = Url::parse("http://a.dk/").unwrap();
     let head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n";
     let head = Head::read(&mut &head[..], 1 << 16).unwrap();
-    let document = Document {
+    let document = FetchedDocument {
         head: Some(&head),
-        ..Document::new(&url)
+        ..FetchedDocument::new(&url)
     };
     let chunks = |bytes: &[u8]| {
         let size = format!("{:x}\r\n", bytes.len());
@@ -79,7 +79,11 @@ fn decoded_body_of_response_is_read() {
         (packed[..20].to_vec(), vec!["extractTrunc:body"]),
     ] {
         let body = http::Body::decoded(&head, bytes.as_slice(), http::Limits::default());
-        let extraction = extract(&document, BufReader::new(body), &Limits::default());
+        let extraction = extract(
+            &document,
+            BufReader::new(body),
+            &ExtractionLimits::default(),
+        );
         assert_eq!(extraction.annotations, expected);
         assert_eq!(extraction.links.len(), usize::from(bytes.len() > 20));
     }
@@ -120,11 +124,11 @@ fn pdf_stream_inflates_up_to_limit() {
     let mut objects = b"/URI(http://a.dk/first)".to_vec();
     objects.resize(1 << 20, b' ');
     let body = pdf(&objects);
-    let limits = Limits {
+    let limits = ExtractionLimits {
         bytes: 32 << 10,
-        ..Limits::default()
+        ..ExtractionLimits::default()
     };
-    let extraction = extract(&Document::new(&url), body.as_slice(), &limits);
+    let extraction = extract(&FetchedDocument::new(&url), body.as_slice(), &limits);
     assert_eq!(
         extraction.links.last().map(|link| link.url.as_str()),
         Some("http://a.dk/first")

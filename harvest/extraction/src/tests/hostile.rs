@@ -46,9 +46,9 @@ fn pieces_of_any_size_give_same_links() {
         for size in 1..40 {
             let url = Url::parse("http://a.dk/d/p.html").unwrap();
             let head = head_of(media);
-            let document = Document {
+            let document = FetchedDocument {
                 head: Some(&head),
-                ..Document::new(&url)
+                ..FetchedDocument::new(&url)
             };
             // The first bytes are looked at together; these keep the others behind them.
             let far = format!("{}{body}", " ".repeat(17 << 10));
@@ -58,7 +58,7 @@ fn pieces_of_any_size_give_same_links() {
                 far
             };
             let input = BufReader::with_capacity(size, skipped.as_bytes());
-            let found = extract(&document, input, &Limits::default()).links;
+            let found = extract(&document, input, &ExtractionLimits::default()).links;
             assert_eq!(
                 found.iter().map(shown).collect::<Vec<_>>(),
                 whole,
@@ -88,7 +88,7 @@ fn flipped_bytes_do_not_panic() {
     }
 }
 
-/// The extraction of a piece that is repeated to a number of mebibytes, behind a beginning.
+/// Returns the extraction of a piece that is repeated to a number of mebibytes, behind a beginning.
 fn repeated(media: &str, beginning: &str, piece: &str, mebibytes: usize) -> Extraction {
     let count = (mebibytes << 20) / piece.len();
     let body = format!("{beginning}{}", piece.repeat(count));
@@ -160,20 +160,20 @@ fn huge_parts_end_document_early() {
 #[test]
 fn endless_document_ends_at_limit() {
     let url = Url::parse("http://a.dk/").unwrap();
-    let limits = Limits {
+    let limits = ExtractionLimits {
         bytes: 1 << 20,
-        ..Limits::default()
+        ..ExtractionLimits::default()
     };
     let body = (&b"<html><a href=x>"[..]).chain(repeat(b' '));
-    let extraction = extract(&Document::new(&url), BufReader::new(body), &limits);
+    let extraction = extract(&FetchedDocument::new(&url), BufReader::new(body), &limits);
     assert_eq!(extraction.links.len(), 1);
     assert_eq!(extraction.annotations, ["extractTrunc:length"]);
 }
 
 /// A reader that fails once its bytes are read.
-struct Failing<'a>(&'a [u8]);
+struct FailingReader<'a>(&'a [u8]);
 
-impl Read for Failing<'_> {
+impl Read for FailingReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self.0.read(out)? {
             0 => Err(io::Error::other("damaged")),
@@ -186,8 +186,12 @@ impl Read for Failing<'_> {
 #[test]
 fn failing_body_keeps_links_before_failure() {
     let url = Url::parse("http://a.dk/").unwrap();
-    let body = BufReader::new(Failing(b"<html><a href=x>"));
-    let extraction = extract(&Document::new(&url), body, &Limits::default());
+    let body = BufReader::new(FailingReader(b"<html><a href=x>"));
+    let extraction = extract(
+        &FetchedDocument::new(&url),
+        body,
+        &ExtractionLimits::default(),
+    );
     assert_eq!(extraction.links.len(), 1);
     assert_eq!(extraction.annotations, ["extractTrunc:body"]);
 }

@@ -240,12 +240,12 @@ fn links_are_given_once_for_each_hop() {
 #[test]
 fn links_beyond_limit_are_counted() {
     let url = Url::parse("http://a.dk/").unwrap();
-    let limits = Limits {
+    let limits = ExtractionLimits {
         max_links: 2,
-        ..Limits::default()
+        ..ExtractionLimits::default()
     };
     let body = b"<html><a href=1><a href=2><a href=1><a href=3><a href=4>";
-    let extraction = extract(&Document::new(&url), &body[..], &limits);
+    let extraction = extract(&FetchedDocument::new(&url), &body[..], &limits);
     assert_eq!(extraction.links.len(), 2);
     assert_eq!(extraction.annotations, ["dol:2"]);
 }

@@ -139,11 +139,11 @@ fn strings_are_relative_to_embedding_page() {
         (None, "http://cdn.dk/lib/x.html"),
         (Some(&via), "http://a.dk/d/x.html"),
     ] {
-        let document = Document {
+        let document = FetchedDocument {
             via,
-            ..Document::new(&url)
+            ..FetchedDocument::new(&url)
         };
-        let extraction = extract(&document, &body[..], &Limits::default());
+        let extraction = extract(&document, &body[..], &ExtractionLimits::default());
         assert_eq!(extraction.links[0].url.as_str(), expected);
     }
 }

@@ -4,14 +4,14 @@
 
 use archive_model::ByteSize;
 
-use super::Job;
+use super::HarvestJob;
 
 /// The version of the keys.
 const VERSION: &str = "0.6";
 
-impl Job {
-    /// The keys and values of harvestInfo, in their order. Optional ones are left out if there is nothing to say. Values are one
-    /// line each.
+impl HarvestJob {
+    /// Returns the keys and values of harvestInfo, in their order. Optional ones are left out if there is nothing to say. Values
+    /// are one line each.
     pub fn harvest_info(&self) -> Vec<(&'static str, String)> {
         let limit =
             |limit: Option<u64>| limit.map_or_else(|| "-1".to_owned(), |limit| limit.to_string());
@@ -56,7 +56,7 @@ impl Job {
         said.collect()
     }
 
-    /// The lines for the body of a `warcinfo` record: names such as `harvestInfo.jobId`, and values.
+    /// Returns the lines for the body of a `warcinfo` record: names such as `harvestInfo.jobId`, and values.
     pub fn warcinfo_fields(&self) -> Vec<(String, String)> {
         let facts = self.harvest_info().into_iter();
         facts
@@ -64,7 +64,7 @@ impl Job {
             .collect()
     }
 
-    /// The file harvestInfo.xml.
+    /// Returns the file harvestInfo.xml.
     pub fn harvest_info_xml(&self) -> String {
         let mut xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<harvestInfo>\n".to_owned();
         for (key, value) in self.harvest_info() {
@@ -76,14 +76,14 @@ impl Job {
     }
 }
 
-/// A text in one line: runs of blanks and control characters become one blank.
+/// Returns a text in one line: runs of blanks and control characters become one blank.
 fn one_line(text: &str) -> String {
     let pieces = text.split(|c: char| c.is_whitespace() || c.is_control());
     let pieces: Vec<&str> = pieces.filter(|piece| !piece.is_empty()).collect();
     pieces.join(" ")
 }
 
-/// A text as the content of an XML element (XML 1.0 §2.2, §2.4).
+/// Returns a text as the content of an XML element (XML 1.0 §2.2, §2.4).
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

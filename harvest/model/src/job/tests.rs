@@ -2,13 +2,15 @@
 
 use super::*;
 
-fn example() -> Job {
-    let order = Order::parse(
+fn example() -> HarvestJob {
+    let order = CrawlOrder::parse(
         "[queues]\nmax_bytes = \"1 MB\"\n[[credential]]\nhost = \"a.dk\"\nuser = \"u\"\npassword = \"hush\"\n",
     );
     let seeds = vec![Url::parse("http://a.dk/").unwrap()];
     let submitted = "2026-01-02T03:04:05.678Z".parse().unwrap();
-    let mut job = Job::new(7, 3, submitted, seeds, order.unwrap());
+    let mut job = HarvestJob::new(7, 3, submitted)
+        .with_seeds(seeds)
+        .with_order(order.unwrap());
     job.harvest_number = 2;
     job.collection = Some("national".parse().unwrap());
     job.harvest.name = "Høst <1> & \"2\"".to_owned();
@@ -22,9 +24,9 @@ fn example() -> Job {
 #[test]
 fn job_reads_back_equal() {
     let job = example();
-    assert_eq!(Job::parse(&job.to_toml().unwrap()), Ok(job));
-    let plain = Job::new(1, 0, Timestamp::UNIX_EPOCH, Vec::new(), Order::default());
-    assert_eq!(Job::parse(&plain.to_toml().unwrap()), Ok(plain));
+    assert_eq!(HarvestJob::parse(&job.to_toml().unwrap()), Ok(job));
+    let plain = HarvestJob::new(1, 0, Timestamp::UNIX_EPOCH);
+    assert_eq!(HarvestJob::parse(&plain.to_toml().unwrap()), Ok(plain));
 }
 
 /// Fails if a damaged job is taken, or its place is not said.
@@ -38,13 +40,13 @@ fn damaged_job_is_refused() {
         ("http://a.dk/", "a.dk", "seeds"),
         ("2026-01-02T", "2026-13-02T", "submitted"),
     ] {
-        let error = Job::parse(&text.replacen(from, to, 1)).unwrap_err();
+        let error = HarvestJob::parse(&text.replacen(from, to, 1)).unwrap_err();
         assert_eq!(error.key.as_deref(), Some(key), "{error}");
         assert!(error.line.is_some(), "{error}");
     }
     for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
         // Cut between two keys it may be a whole job with less in it; it must not end the process.
-        drop(Job::parse(&text[..end]));
+        drop(HarvestJob::parse(&text[..end]));
     }
 }
 

@@ -3,16 +3,16 @@
 //! Owns these rules. They hold for an order from a file and for one that the command line made.
 
 use archive_model::{ByteSize, Period};
-use harvest_policy::traps::Traps;
+use harvest_policy::traps::TrapList;
 use url::{Host, Url};
 
-use super::{InvalidOrder, LoginForm, Order};
+use super::{CrawlOrder, InvalidOrder, LoginForm};
 
 /// The largest factor of a delay that is no slip of the pen.
 const MAX_FACTOR: f64 = 1000.0;
 
-impl Order {
-    /// Checks what the types of the keys do not. [`Order::parse`] has done so already.
+impl CrawlOrder {
+    /// Checks what the types of the keys do not. [`CrawlOrder::parse`] has done so already.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl Order {
         let overlays =
             overlays.map(|(overlay, number)| (format!("overlay.{number}.traps"), &overlay.traps));
         for (key, traps) in own.into_iter().chain(overlays) {
-            let traps = Traps::new(traps).map(|_| ());
+            let traps = TrapList::new(traps).map(|_| ());
             traps.map_err(|error| InvalidOrder::at(&key, error.to_string()))?;
         }
         Ok(())
@@ -233,7 +233,8 @@ impl Order {
     }
 }
 
-/// Whether a prefix in SURT form can cover a domain or a host as a whole: `http://(dk,example,` or `http://(dk,example,)/`.
+/// Returns whether a prefix in SURT form can cover a domain or a host as a whole: `http://(dk,example,` or
+/// `http://(dk,example,)/`.
 fn may_cover_queue(prefix: &str) -> bool {
     let Some(host) = prefix.strip_prefix("http://(") else {
         return false;
@@ -278,7 +279,7 @@ fn check_no_user(key: &str, url: &Url) -> Result<(), InvalidOrder> {
     Err(InvalidOrder::at(key, message))
 }
 
-/// Whether the host of a URI is this machine, whatever a name server says.
+/// Returns whether the host of a URI is this machine, whatever a name server says.
 pub(super) fn is_this_machine(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),

@@ -17,12 +17,12 @@ use super::section::entry;
 pub struct Password(String);
 
 impl Password {
-    /// Takes a password.
+    /// Makes a password.
     pub const fn new(password: String) -> Self {
         Self(password)
     }
 
-    /// The password itself, for the request that needs it. It belongs into no log, no record and no error.
+    /// Returns the password itself, for the request that needs it. It belongs into no log, no record and no error.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -67,13 +67,13 @@ entry! {
 }
 
 impl Credential {
-    /// Whether it may be sent with a request for a URI: the host is the same, whatever its case.
+    /// Returns whether it may be sent with a request for a URI: the host is the same, whatever its case.
     pub fn is_for(&self, url: &Url) -> bool {
         url.host_str()
             .is_some_and(|host| host.eq_ignore_ascii_case(&self.host))
     }
 
-    /// Whether it answers a realm of its host: it names this realm or none, and is for no login page.
+    /// Returns whether it answers a realm of its host: it names this realm or none, and is for no login page.
     pub fn answers(&self, realm: &str) -> bool {
         self.form.is_none() && self.realm.as_ref().is_none_or(|own| own == realm)
     }

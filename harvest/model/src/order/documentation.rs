@@ -5,18 +5,18 @@
 
 use toml::{Table, Value};
 
-use super::section::{Documented, Keys};
+use super::section::{DocumentedSection, Keys};
 use super::sections::{
     DedupSettings, DnsSettings, ExtractionSettings, FileSettings, HttpSettings, LimitSettings,
     NetworkSettings, PolitenessSettings, QuarantineSettings, QueueSettings, RetrySettings,
     RobotsSettings, ScopeSettings,
 };
-use super::{Credential, Order, Overlay};
+use super::{CrawlOrder, Credential, Overlay};
 
 /// The name of a section, the lines of its comment, and its keys.
-type Section = (&'static str, &'static [&'static str], Keys);
+type SectionText = (&'static str, &'static [&'static str], Keys);
 
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [SectionText; 13] = [
     section::<ScopeSettings>("scope"),
     section::<PolitenessSettings>("politeness"),
     section::<RobotsSettings>("robots"),
@@ -33,12 +33,12 @@ const SECTIONS: [Section; 13] = [
 ];
 
 /// Sections that may stand several times, or not at all.
-const LISTS: [Section; 2] = [
+const LISTS: [SectionText; 2] = [
     section::<Credential>("credential"),
     section::<Overlay>("overlay"),
 ];
 
-const fn section<T: Documented>(name: &'static str) -> Section {
+const fn section<T: DocumentedSection>(name: &'static str) -> SectionText {
     (name, T::ABOUT, T::KEYS)
 }
 
@@ -47,7 +47,7 @@ const fn section<T: Documented>(name: &'static str) -> Section {
 #[error("cannot write the order as TOML: {0}")]
 pub struct PrintError(#[from] toml::ser::Error);
 
-impl Order {
+impl CrawlOrder {
     /// Prints the order as a file in which every key is explained. Passwords are left out: an order that has some is not read
     /// back from it, but refused at the line of the first credential.
     ///
@@ -58,8 +58,8 @@ impl Order {
         Ok(document(&Table::try_from(self)?))
     }
 
-    /// Prints the order as [`Order::to_toml`] does, with the passwords: for a file that nobody but the job reads, and that is
-    /// no part of its documentation.
+    /// Prints the order as [`CrawlOrder::to_toml`] does, with the passwords: for a file that nobody but the job reads, and that
+    /// is no part of its documentation.
     ///
     /// # Errors
     ///

@@ -36,7 +36,7 @@ impl fmt::Display for InvalidOrder {
 impl std::error::Error for InvalidOrder {}
 
 impl InvalidOrder {
-    /// A mistake at a key. Elements of a list of sections are counted from 0: `overlay.0.surt`.
+    /// Returns a mistake at a key. Elements of a list of sections are counted from 0: `overlay.0.surt`.
     pub(crate) fn at(key: &str, message: impl Into<String>) -> Self {
         Self {
             line: None,
@@ -53,7 +53,7 @@ impl InvalidOrder {
         }
     }
 
-    /// The mistake that the parser found.
+    /// Returns the mistake that the parser found.
     pub(crate) fn from_toml(error: &toml::de::Error, text: &str) -> Self {
         let span = error.span();
         let holds = |place: &Range<usize>| {
@@ -66,13 +66,13 @@ impl InvalidOrder {
         let key = key.map(|(key, _)| key);
         Self {
             line: span.map(|span| line(text, span.start)),
-            message: plain(error.message(), key.as_deref().unwrap_or_default()),
+            message: plain_message(error.message(), key.as_deref().unwrap_or_default()),
             key,
         }
     }
 
     /// Adds the line at which the key stands in a text. A key that is not given stands at no line.
-    pub(super) fn in_text(self, text: &str) -> Self {
+    pub(super) fn with_line(self, text: &str) -> Self {
         let place = keys(text)
             .into_iter()
             .find(|(key, _)| Some(key) == self.key.as_ref());
@@ -86,8 +86,8 @@ impl InvalidOrder {
 /// The sections that may stand several times.
 const LISTS: [&str; 2] = ["overlay", "credential"];
 
-/// A message of the parser in the words of people who write orders: it has the names of types in the end.
-fn plain(message: &str, key: &str) -> String {
+/// Returns a message of the parser in the words of people who write orders: it has the names of types in the end.
+fn plain_message(message: &str, key: &str) -> String {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let is_list = LISTS.contains(&section);
     let is_element = rest.starts_with(|c: char| c.is_ascii_digit());
@@ -126,7 +126,7 @@ fn line(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
 
-/// All keys of a text with the places of the keys and of their values; what stands inside something comes after it.
+/// Returns all keys of a text with the places of the keys and of their values; what stands inside something comes after it.
 fn keys(text: &str) -> Vec<(String, Range<usize>)> {
     let (table, _) = DeTable::parse_recoverable(text);
     let mut found = Vec::new();

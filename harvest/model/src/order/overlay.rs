@@ -6,7 +6,7 @@ use archive_model::{ByteSize, Period};
 use harvest_policy::politeness::Politeness;
 use harvest_policy::scope::ScopeOverlay;
 use harvest_policy::surt::SurtPrefix;
-use harvest_policy::traps::{InvalidTrap, TrapExpression, Traps};
+use harvest_policy::traps::{InvalidTrap, TrapExpression, TrapList};
 
 use super::section::entry;
 use super::sections::{QueueSettings, RobotsPolicy};
@@ -61,11 +61,11 @@ entry! {
 }
 
 impl Overlay {
-    /// The part of the scope that is set.
+    /// Returns the part of the scope that is set.
     pub(super) fn scope(&self) -> Result<ScopeOverlay, InvalidTrap> {
         Ok(ScopeOverlay {
             prefix: self.surt.clone(),
-            traps: Traps::new(&self.traps)?,
+            traps: TrapList::new(&self.traps)?,
             max_hops: self.max_hops,
             max_hops_in_page: self.max_embed_hops,
             max_speculative_hops: self.max_speculative_hops,
@@ -75,7 +75,7 @@ impl Overlay {
     }
 
     /// Lays what is set of the limits of queues over another one's.
-    pub(super) fn lay_over_queues(&self, below: &QueueSettings) -> QueueSettings {
+    pub(super) fn apply_to_queues(&self, below: &QueueSettings) -> QueueSettings {
         QueueSettings {
             precedence: self.precedence.unwrap_or(below.precedence),
             session_budget: self.session_budget.unwrap_or(below.session_budget),
@@ -88,7 +88,7 @@ impl Overlay {
     }
 
     /// Lays what is set of the politeness over another one.
-    pub(super) fn lay_over(&self, below: Politeness) -> Politeness {
+    pub(super) fn apply_to_politeness(&self, below: Politeness) -> Politeness {
         let or = |own: Option<Period>, below| own.map_or(below, Period::duration);
         let bandwidth = self.max_bandwidth.map(ByteSize::bytes);
         Politeness {

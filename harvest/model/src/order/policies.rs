@@ -11,24 +11,24 @@ use harvest_policy::account::QueueLimits;
 use harvest_policy::address::Network;
 use harvest_policy::politeness::Politeness;
 use harvest_policy::quarantine::Quarantine;
-use harvest_policy::queue_name::QueueNames;
+use harvest_policy::queue_name::QueueNaming;
 use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::scope::Scope;
 use harvest_policy::status::RetryRules;
 use harvest_policy::suffixes::SuffixList;
 use harvest_policy::surt::{SurtPrefixes, surt};
-use harvest_policy::traps::{InvalidTrap, Traps};
+use harvest_policy::traps::{InvalidTrap, TrapList};
 use url::{Host, Url};
 
 use super::checks::is_this_machine;
-use super::{Credential, LoginForm, Order, Overlay, RobotsPolicy, ScopeKind};
+use super::{CrawlOrder, Credential, LoginForm, Overlay, RobotsPolicy, ScopeKind};
 
-impl Order {
-    /// The scope of a crawl from `seeds`, with the domains of a list of public suffixes.
+impl CrawlOrder {
+    /// Returns the scope of a crawl from `seeds`, with the domains of a list of public suffixes.
     ///
     /// # Errors
     ///
-    /// [`InvalidTrap::Large`]; [`Order::check`] has found it before.
+    /// [`InvalidTrap::Large`]; [`CrawlOrder::check`] has found it before.
     pub fn scope_for(&self, seeds: &[Url], suffixes: &SuffixList) -> Result<Scope, InvalidTrap> {
         let mut accepted = SurtPrefixes::default();
         for seed in seeds {
@@ -45,7 +45,7 @@ impl Order {
         Ok(Scope {
             accepted,
             rejected,
-            traps: Traps::new(&self.scope.traps)?,
+            traps: TrapList::new(&self.scope.traps)?,
             max_hops: self.scope.max_hops,
             max_hops_in_page: self.scope.max_embed_hops,
             max_speculative_hops: self.scope.max_speculative_hops,
@@ -68,22 +68,23 @@ impl Order {
         }
     }
 
-    /// How queues get their names, with a list of public suffixes.
-    pub const fn queue_names(&self, suffixes: Arc<SuffixList>) -> QueueNames {
-        QueueNames {
+    /// Returns the rule by which queues get their names, with a list of public suffixes.
+    pub const fn queue_names(&self, suffixes: Arc<SuffixList>) -> QueueNaming {
+        QueueNaming {
             kind: self.queues.by,
             suffixes,
         }
     }
 
-    /// The limits of the queue of a name, overlays included: those apply that cover the domain or host of this name. Objects are counted by a quota or by the total budget (NetarchiveSuite's
-    /// `objectLimitIsSetByQuotaEnforcer`); a total budget that is smaller stands.
+    /// Returns the limits of the queue of a name, overlays included: those apply that cover the domain or host of this name.
+    /// Objects are counted by a quota or by the total budget (NetarchiveSuite's `objectLimitIsSetByQuotaEnforcer`); a total
+    /// budget that is smaller stands.
     pub fn queue_limits(&self, name: &str) -> QueueLimits {
         let root = Some(name).filter(|_| !self.overlays.is_empty());
         let root = root.and_then(|name| Url::parse(&format!("http://{name}/")).ok());
         let overlays = root.iter().flat_map(|root| self.overlays_for(root));
         let queues = overlays.fold(self.queues.clone(), |below, overlay| {
-            overlay.lay_over_queues(&below)
+            overlay.apply_to_queues(&below)
         });
         let (quota, budget) = if queues.objects_by_quota {
             (queues.max_objects, None)
@@ -100,7 +101,7 @@ impl Order {
         }
     }
 
-    /// The limits of each queue by its name.
+    /// Returns the limits of each queue by its name.
     pub fn queue_rules(&self) -> QueueRules {
         let order = Self {
             queues: self.queues.clone(),
@@ -110,7 +111,7 @@ impl Order {
         QueueRules::new(move |name| order.queue_limits(name))
     }
 
-    /// The pauses between the fetches of a URI's host, overlays included.
+    /// Returns the pauses between the fetches of a URI's host, overlays included.
     pub fn politeness_for(&self, url: &Url) -> Politeness {
         let settings = &self.politeness;
         let politeness = Politeness {
@@ -121,16 +122,18 @@ impl Order {
             max_bytes_per_second: settings.max_bandwidth.map(ByteSize::bytes),
         };
         let overlays = self.overlays_for(url);
-        overlays.fold(politeness, |below, overlay| overlay.lay_over(below))
+        overlays.fold(politeness, |below, overlay| {
+            overlay.apply_to_politeness(below)
+        })
     }
 
-    /// Whether robots.txt excludes anything for a URI, overlays included.
+    /// Returns whether robots.txt excludes anything for a URI, overlays included.
     pub fn robots_policy_for(&self, url: &Url) -> RobotsPolicy {
         let overlays = self.overlays_for(url).filter_map(|overlay| overlay.robots);
         overlays.last().unwrap_or(self.robots.policy)
     }
 
-    /// The most bytes of the body of a response, overlays included; `None` for no limit.
+    /// Returns the most bytes of the body of a response, overlays included; `None` for no limit.
     pub fn max_body_for(&self, url: &Url) -> Option<u64> {
         let overlays = self
             .overlays_for(url)
@@ -141,7 +144,7 @@ impl Order {
             .map(ByteSize::bytes)
     }
 
-    /// The overlays that cover a URI, in their order.
+    /// Returns the overlays that cover a URI, in their order.
     fn overlays_for(&self, url: &Url) -> impl Iterator<Item = &Overlay> {
         let surt = if self.overlays.is_empty() {
             None
@@ -153,12 +156,12 @@ impl Order {
         self.overlays.iter().filter(covers)
     }
 
-    /// The quarantine of a crawl, with nothing in it.
+    /// Returns the quarantine of a crawl, with nothing in it.
     pub fn quarantine(&self) -> Quarantine {
         Quarantine::new(self.quarantine.after_pages)
     }
 
-    /// When a URI is tried again.
+    /// Returns the rules by which a URI is tried again.
     pub const fn retry_rules(&self) -> RetryRules {
         RetryRules {
             max_tries: self.retry.max_tries.get(),
@@ -167,15 +170,15 @@ impl Order {
         }
     }
 
-    /// The user agent of a crawler of some version.
+    /// Returns the user agent of a crawler of some version.
     pub fn user_agent(&self, version: &str) -> String {
         let contact = self.http.contact.as_ref().map_or("no contact", Url::as_str);
         let text = self.http.user_agent.replace("{version}", version);
         text.replace("{contact}", contact)
     }
 
-    /// The networks that may be crawled whatever they are: those of the order, and the addresses of seeds that are addresses,
-    /// or `localhost`.
+    /// Returns the networks that may be crawled whatever they are: those of the order, and the addresses of seeds that are
+    /// addresses, or `localhost`.
     pub fn allowed_networks(&self, seeds: &[Url]) -> Vec<Network> {
         let mut allowed = self.networks.allow.clone();
         for seed in seeds {
@@ -194,14 +197,14 @@ impl Order {
         allowed
     }
 
-    /// The credentials that may be sent with a request for a URI.
+    /// Returns the credentials that may be sent with a request for a URI.
     pub fn credentials_for(&self, url: &Url) -> impl Iterator<Item = &Credential> {
         self.credentials
             .iter()
             .filter(|credential| credential.is_for(url))
     }
 
-    /// The login forms that are sent before the pages of a host, each with the number of its credential.
+    /// Returns the login forms that are sent before the pages of a host, each with the number of its credential.
     pub fn login_forms(&self, url: &Url) -> impl Iterator<Item = (usize, &LoginForm)> {
         let credentials = self.credentials.iter().enumerate();
         let own = credentials.filter(|(_, credential)| credential.is_for(url));
@@ -209,7 +212,7 @@ impl Order {
     }
 }
 
-/// The root page of the domain of a URI, without its port. `None` if its host is an address or a public suffix.
+/// Returns the root page of the domain of a URI, without its port. `None` if its host is an address or a public suffix.
 fn domain_root(url: &Url, suffixes: &SuffixList) -> Option<Url> {
     let Some(Host::Domain(name)) = url.host() else {
         return None;

@@ -6,7 +6,7 @@
 pub(crate) type Keys = &'static [(&'static str, &'static [&'static str])];
 
 /// A section that is written with a comment at each of its keys.
-pub(crate) trait Documented {
+pub(crate) trait DocumentedSection {
     /// The lines of the comment of the section.
     const ABOUT: &'static [&'static str];
     /// Its keys.
@@ -77,10 +77,10 @@ macro_rules! entry {
     };
 }
 
-/// Implements [`Documented`] with the comments of a type and of its keys.
+/// Implements [`DocumentedSection`] with the comments of a type and of its keys.
 macro_rules! documented {
     ($name:ident [$($about:literal)*] { $($key:ident [$($comment:literal)*])* }) => {
-        impl $crate::order::section::Documented for $name {
+        impl $crate::order::section::DocumentedSection for $name {
             const ABOUT: &'static [&'static str] = &[$($about),*];
             const KEYS: $crate::order::section::Keys =
                 &[$((stringify!($key), &[$($comment),*])),*];

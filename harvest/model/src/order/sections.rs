@@ -31,7 +31,7 @@ pub enum ScopeKind {
     Prefix,
 }
 
-/// Whether the rules of robots.txt are kept.
+/// The obedience to the rules of robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RobotsPolicy {
@@ -42,7 +42,7 @@ pub enum RobotsPolicy {
 }
 
 impl RobotsPolicy {
-    /// The word in the order and in the documentation of a crawl.
+    /// Returns the word in the order and in the documentation of a crawl.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Obey => "obey",
@@ -51,15 +51,15 @@ impl RobotsPolicy {
     }
 }
 
-/// When a page is fetched by HTTP/2. Its records are no bytes of the wire any more.
+/// The cases in which a page is fetched by HTTP/2. Its records then no longer have the bytes of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Http2Use {
     /// Never: a server that refuses HTTP/1.1 is not harvested.
     Never,
-    /// Where a server refuses HTTP/1.1.
+    /// HTTP/2 is spoken where a server refuses HTTP/1.1.
     WhenNeeded,
-    /// Wherever a server offers it.
+    /// HTTP/2 is spoken wherever a server offers it.
     Always,
 }
 

@@ -4,8 +4,8 @@ use super::*;
 
 mod mistakes;
 
-fn parse(text: &str) -> Order {
-    Order::parse(text).unwrap()
+fn parse(text: &str) -> CrawlOrder {
+    CrawlOrder::parse(text).unwrap()
 }
 
 /// An order in which no key has its default, but for the cookies that its login form needs.
@@ -120,9 +120,9 @@ max_objects = 3
 /// Fails if a default changes when an order is printed and read, or a key is forgotten in the documented file.
 #[test]
 fn documented_order_reads_back_equal() {
-    let printed = Order::default().to_toml().unwrap();
-    assert_eq!(parse(&printed), Order::default(), "{printed}");
-    assert_eq!(parse(""), Order::default());
+    let printed = CrawlOrder::default().to_toml().unwrap();
+    assert_eq!(parse(&printed), CrawlOrder::default(), "{printed}");
+    assert_eq!(parse(""), CrawlOrder::default());
     let full = parse(FULL);
     let printed = full.to_toml_with_passwords().unwrap();
     assert_eq!(parse(&printed), full, "{printed}");
@@ -132,7 +132,7 @@ fn documented_order_reads_back_equal() {
 #[test]
 fn every_key_is_explained() {
     let order: toml::Table = FULL.parse().unwrap();
-    let printed = Order::default().to_toml().unwrap();
+    let printed = CrawlOrder::default().to_toml().unwrap();
     let lines: Vec<&str> = printed.lines().collect();
     let mut explained = 0;
     for (section, value) in &order {
@@ -351,7 +351,7 @@ fn mistakes_are_named_by_line_and_key() {
         ("[scope", 1, "", "unclosed"),
         ("[scope]\nmax_hops = 3\nmax_hops = 4", 3, "", "duplicate"),
     ] {
-        let error = Order::parse(text).expect_err(text);
+        let error = CrawlOrder::parse(text).expect_err(text);
         let key = Some(key.to_owned()).filter(|key| !key.is_empty());
         assert_eq!(
             (error.line, &error.key),
@@ -366,11 +366,16 @@ fn mistakes_are_named_by_line_and_key() {
 #[test]
 fn hostile_order_is_refused() {
     let long = " ".repeat(MAX_ORDER + 1);
-    assert!(Order::parse(&long).unwrap_err().message.contains("64 MiB"));
+    assert!(
+        CrawlOrder::parse(&long)
+            .unwrap_err()
+            .message
+            .contains("64 MiB")
+    );
     let deep = format!("a = {}", "[".repeat(100_000));
-    assert!(Order::parse(&deep).is_err());
+    assert!(CrawlOrder::parse(&deep).is_err());
     let dotted = format!("{}a = 1", "a.".repeat(10_000));
-    assert!(Order::parse(&dotted).is_err());
+    assert!(CrawlOrder::parse(&dotted).is_err());
 }
 
 /// Fails if a password can be read from anything but the job's own file.
@@ -382,9 +387,9 @@ fn passwords_are_not_shown() {
         assert!(text.contains("members") && !text.contains("hush"), "{text}");
     }
     assert!(order.to_toml_with_passwords().unwrap().contains("hush-too"));
-    let error = Order::parse(&order.to_toml().unwrap()).unwrap_err();
+    let error = CrawlOrder::parse(&order.to_toml().unwrap()).unwrap_err();
     assert!(error.message.contains("password"), "{error}");
     let broken = FULL.replace("user = \"me\"", "user = 1");
-    let error = Order::parse(&broken).unwrap_err().to_string();
+    let error = CrawlOrder::parse(&broken).unwrap_err().to_string();
     assert!(!error.contains("hush"), "{error}");
 }

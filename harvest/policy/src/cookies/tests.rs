@@ -9,7 +9,7 @@ fn url(text: &str) -> Url {
     Url::parse(text).unwrap()
 }
 
-/// The field for a URI after another one has set cookies.
+/// Returns the field for a URI after another one has set cookies.
 fn sent(from: &str, fields: &[&str], to: &str) -> String {
     let mut jar = CookieJar::default();
     for field in fields {

@@ -9,7 +9,7 @@ use super::{Challenge, DigestAlgorithm, DigestChallenge, DigestHash};
 const MAX_BYTES: usize = 16 << 10;
 
 /// A scheme with its parameters: names in lower case, values without quotation marks.
-struct Scheme {
+struct AuthScheme {
     name: String,
     parameters: Vec<(String, String)>,
 }
@@ -22,8 +22,8 @@ pub fn parse_challenges(field: &str) -> Vec<Challenge> {
     schemes(field).iter().filter_map(challenge).collect()
 }
 
-fn schemes(field: &str) -> Vec<Scheme> {
-    let mut schemes: Vec<Scheme> = Vec::new();
+fn schemes(field: &str) -> Vec<AuthScheme> {
+    let mut schemes: Vec<AuthScheme> = Vec::new();
     let mut rest = field;
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | '='));
@@ -34,12 +34,12 @@ fn schemes(field: &str) -> Vec<Scheme> {
             let Some(behind) = rest.strip_prefix('"') else {
                 return schemes;
             };
-            rest = unquoted(behind).1;
+            rest = unquote(behind).1;
             continue;
         }
         rest = behind;
         let Some(behind) = behind.trim_start().strip_prefix('=') else {
-            schemes.push(Scheme {
+            schemes.push(AuthScheme {
                 name: word.to_ascii_lowercase(),
                 parameters: Vec::new(),
             });
@@ -47,7 +47,7 @@ fn schemes(field: &str) -> Vec<Scheme> {
         };
         let behind = behind.trim_start();
         let (value, behind) = if let Some(behind) = behind.strip_prefix('"') {
-            unquoted(behind)
+            unquote(behind)
         } else {
             let end = behind.find(|c: char| c.is_whitespace() || c == ',');
             let (value, behind) = behind.split_at(end.unwrap_or(behind.len()));
@@ -60,8 +60,8 @@ fn schemes(field: &str) -> Vec<Scheme> {
     }
 }
 
-/// The value of a quoted string without its first quotation mark, and the text behind it.
-fn unquoted(text: &str) -> (String, &str) {
+/// Returns the value of a quoted string without its first quotation mark, and the text behind it.
+fn unquote(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut is_escaped = false;
     for (at, c) in text.char_indices() {
@@ -78,8 +78,8 @@ fn unquoted(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// The challenge of a scheme; `None` if it is not known, or cannot be answered.
-fn challenge(scheme: &Scheme) -> Option<Challenge> {
+/// Returns the challenge of a scheme; `None` if it is not known, or cannot be answered.
+fn challenge(scheme: &AuthScheme) -> Option<Challenge> {
     let parameter = |name: &str| {
         let mut found = scheme.parameters.iter().filter(|(own, _)| own == name);
         found.next().map(|(_, value)| value.as_str())
@@ -121,7 +121,7 @@ fn challenge(scheme: &Scheme) -> Option<Challenge> {
     }
 }
 
-/// The algorithm of a name; `None` if it is not known.
+/// Returns the algorithm of a name; `None` if it is not known.
 fn algorithm(name: Option<&str>) -> Option<DigestAlgorithm> {
     let (hash, is_session) = match name.unwrap_or("MD5").to_ascii_lowercase().as_str() {
         "md5" => (DigestHash::Md5, false),

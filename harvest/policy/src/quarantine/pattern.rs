@@ -12,7 +12,7 @@ pub const LONGEST: usize = 200;
 /// The shortest run of letters and digits that may name a session.
 const TOKEN: usize = 8;
 
-/// The name of the pattern of a URI, without its scheme.
+/// Returns the name of the pattern of a URI, without its scheme.
 ///
 /// - Digits become `#`: `/cal/2031/05` and `/cal/2032/11` are `/cal/#/#`.
 /// - A token of letters and digits, as session ids are, becomes `*`.
@@ -58,7 +58,7 @@ pub fn pattern(url: &Url) -> String {
     name
 }
 
-/// A text without what counts up or names a session. Of parameters (`;name=value`) the names are left.
+/// Returns a text without what counts up or names a session. Of parameters (`;name=value`) the names are left.
 fn shape(text: &str) -> String {
     let mut shape = String::with_capacity(text.len());
     for (part, number) in text.split(';').zip(0..) {
@@ -121,7 +121,8 @@ fn add_without_digits(run: &str, shape: &mut String) {
     }
 }
 
-/// Whether a run of letters and digits looks as if nobody had written it: hexadecimal, or with letters and digits in turn.
+/// Returns whether a run of letters and digits looks as if nobody had written it: hexadecimal, or with letters and digits in
+/// turn.
 fn is_token(run: &str) -> bool {
     let kinds = run.bytes().map(|byte| byte.is_ascii_digit());
     let changes = kinds
@@ -131,7 +132,7 @@ fn is_token(run: &str) -> bool {
     run.len() >= TOKEN && (is_hexadecimal(run) || changes.count() >= 3)
 }
 
-/// Whether there are hexadecimal digits only, some of them letters.
+/// Returns whether there are hexadecimal digits only, some of them letters.
 fn is_hexadecimal(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
         && text.bytes().any(|byte| byte.is_ascii_digit())

@@ -7,14 +7,14 @@ use std::collections::HashMap;
 
 /// A bounded map from numbers that are spread evenly, such as hashes.
 #[derive(Clone, Debug)]
-pub(super) struct Recent<V> {
+pub(super) struct RecentMap<V> {
     young: HashMap<u64, V>,
     old: HashMap<u64, V>,
     capacity: usize,
 }
 
-impl<V: Default> Recent<V> {
-    /// No values; there will never be more than twice `capacity`.
+impl<V: Default> RecentMap<V> {
+    /// Makes a map without values; there will never be more than twice `capacity`.
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             young: HashMap::new(),
@@ -23,7 +23,7 @@ impl<V: Default> Recent<V> {
         }
     }
 
-    /// The value of a number; a new one if it has none.
+    /// Returns the value of a number; a new one if it has none.
     pub(super) fn entry(&mut self, key: u64) -> &mut V {
         let renewed = self.old.remove(&key);
         if self.young.len() >= self.capacity && !self.young.contains_key(&key) {
@@ -35,7 +35,7 @@ impl<V: Default> Recent<V> {
     }
 }
 
-impl Recent<()> {
+impl RecentMap<()> {
     /// Adds a number. Returns whether it was not there.
     pub(super) fn insert(&mut self, key: u64) -> bool {
         let is_new = !self.young.contains_key(&key) && !self.old.contains_key(&key);
@@ -51,7 +51,7 @@ mod tests {
     /// Fails if a value in use is forgotten, or more are kept than there is room for.
     #[test]
     fn unused_values_are_forgotten() {
-        let mut recent = Recent::new(4);
+        let mut recent = RecentMap::new(4);
         for key in 0..100 {
             *recent.entry(1000) += 1;
             *recent.entry(key) += 1;
@@ -66,7 +66,7 @@ mod tests {
     /// Fails if a number is new twice in a row, or not new at first.
     #[test]
     fn number_is_new_once() {
-        let mut recent = Recent::new(4);
+        let mut recent = RecentMap::new(4);
         let known: Vec<bool> = [1, 2, 1, 3, 2].map(|key| recent.insert(key)).into();
         assert_eq!(known, [true, true, false, true, false]);
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use super::*;
 
 /// A response: its text, and the links in it. `None` for 404.
-type Response = Option<(String, Vec<String>)>;
+type PageResponse = Option<(String, Vec<String>)>;
 
 /// A finished crawl: how many pages of each pattern were fetched, and the quarantine.
 struct Crawl {
@@ -19,8 +19,8 @@ impl Crawl {
         *self.pages.get(&format!("a.dk{pattern}")).unwrap_or(&0)
     }
 
-    fn held(&self) -> Vec<&str> {
-        self.quarantine.held().collect()
+    fn held_patterns(&self) -> Vec<&str> {
+        self.quarantine.held_patterns().collect()
     }
 }
 
@@ -28,7 +28,7 @@ impl Crawl {
 const ENDLESS: usize = 60_000;
 
 /// Crawls a site from its home page until there is no URI left.
-fn crawl(site: impl Fn(&Url) -> Response) -> Crawl {
+fn crawl(site: impl Fn(&Url) -> PageResponse) -> Crawl {
     let home = Url::parse("http://a.dk/").unwrap();
     let mut crawl = Crawl {
         pages: BTreeMap::new(),
@@ -41,29 +41,29 @@ fn crawl(site: impl Fn(&Url) -> Response) -> Crawl {
         let Some(url) = queue.pop_front() else {
             return crawl;
         };
-        if crawl.quarantine.holds(&url).is_some() {
+        if crawl.quarantine.holding_pattern(&url).is_some() {
             continue;
         }
         let Some((text, links)) = site(&url) else {
-            crawl.quarantine.failed(&url);
+            crawl.quarantine.note_failure(&url);
             continue;
         };
         *crawl.pages.entry(pattern(&url)).or_default() += 1;
         let links = links.iter().map(|link| url.join(link).unwrap());
         let new: Vec<Url> = links.filter(|link| seen.insert(link.clone())).collect();
         let content = if url.path().starts_with("/sitemap") {
-            Content::Manifest
+            ResponseContent::Manifest
         } else {
-            Content::Words(words(text.as_bytes()))
+            ResponseContent::Words(words(text.as_bytes()))
         };
-        crawl.quarantine.fetched(&url, content, &new);
+        crawl.quarantine.note_response(&url, content, &new);
         crawl.texts.insert(text);
         queue.extend(new);
     }
     panic!("the crawl does not end: {:?}", crawl.pages);
 }
 
-/// A word of letters that no other number has.
+/// Returns a word of letters that no other number has.
 fn word(number: u64) -> String {
     let digits = number.to_string();
     digits
@@ -81,7 +81,7 @@ fn number(url: &Url, prefix: &str) -> Option<u64> {
     clippy::unnecessary_wraps,
     reason = "a site answers with it or with nothing"
 )]
-fn page(text: impl Into<String>, links: Vec<String>) -> Response {
+fn page(text: impl Into<String>, links: Vec<String>) -> PageResponse {
     Some((text.into(), links))
 }
 
@@ -105,7 +105,7 @@ fn endless_calendar_is_held() {
             None => page("home", (0..500).map(|n| format!("/article/{n}")).collect()),
         }
     });
-    assert_eq!(crawl.held(), ["a.dk/cal?month"]);
+    assert_eq!(crawl.held_patterns(), ["a.dk/cal?month"]);
     assert_eq!(crawl.count("/article/#"), 500);
     assert!(
         (200..250).contains(&crawl.count("/cal?month")),
@@ -146,7 +146,11 @@ fn calendar_of_several_patterns_is_held() {
             _ => None,
         }
     });
-    assert!(crawl.held().contains(&"a.dk/day/#"), "{:?}", crawl.held());
+    assert!(
+        crawl.held_patterns().contains(&"a.dk/day/#"),
+        "{:?}",
+        crawl.held_patterns()
+    );
     assert!(
         crawl.pages.values().sum::<usize>() < 4_000,
         "{:?}",
@@ -161,7 +165,7 @@ fn chain_of_made_up_text_is_held_later() {
         let number = number(url, "x/").unwrap_or(0);
         page(word(number), vec![format!("/x/{}", number + 1)])
     });
-    assert_eq!(crawl.held(), ["a.dk/x/#"]);
+    assert_eq!(crawl.held_patterns(), ["a.dk/x/#"]);
     // The home page vouches for the first one.
     assert_eq!(crawl.count("/x/#"), 4_001);
 }
@@ -228,7 +232,7 @@ fn archive_with_pagination_survives() {
             let more = [format!("/list?page={}", (list + 1).min(lists - 1))];
             page(titles.join(" "), links.chain(more).collect())
         });
-        assert_eq!(crawl.held(), Vec::<&str>::new());
+        assert_eq!(crawl.held_patterns(), Vec::<&str>::new());
         assert_eq!(crawl.count("/article/#"), 10_000);
         assert!(crawl.count("/list?page") + 1 >= usize::try_from(lists).unwrap());
     }
@@ -245,7 +249,7 @@ fn site_of_one_pattern_survives() {
             below.map(|n| format!("/index.php?id={n}")).collect(),
         )
     });
-    assert_eq!(crawl.held(), Vec::<&str>::new());
+    assert_eq!(crawl.held_patterns(), Vec::<&str>::new());
     assert_eq!(crawl.count("/index.php?id"), 11_999);
 }
 
@@ -290,7 +294,8 @@ fn freed_pattern_stays_free() {
     let mut quarantine = Quarantine::new(2);
     let url = |number: u32| Url::parse(&format!("http://a.dk/cal/{number}")).unwrap();
     let fetch = |quarantine: &mut Quarantine, number| {
-        let held = quarantine.fetched(&url(number), Content::Words(1), &[url(number + 1)]);
+        let held =
+            quarantine.note_response(&url(number), ResponseContent::Words(1), &[url(number + 1)]);
         held.map(str::to_owned)
     };
     assert_eq!(
@@ -298,20 +303,26 @@ fn freed_pattern_stays_free() {
         [None, None]
     );
     assert_eq!(fetch(&mut quarantine, 3).as_deref(), Some("a.dk/cal/#"));
-    assert_eq!(quarantine.holds(&url(9)), Some("a.dk/cal/#"));
-    assert!(quarantine.free("a.dk/cal/#") && !quarantine.free("a.dk/cal/#"));
-    assert_eq!(quarantine.holds(&url(9)), None);
+    assert_eq!(quarantine.holding_pattern(&url(9)), Some("a.dk/cal/#"));
+    assert!(quarantine.free_pattern("a.dk/cal/#") && !quarantine.free_pattern("a.dk/cal/#"));
+    assert_eq!(quarantine.holding_pattern(&url(9)), None);
     assert!((4..100).all(|number| fetch(&mut quarantine, number).is_none()));
-    assert_eq!(quarantine.freed().collect::<Vec<_>>(), ["a.dk/cal/#"]);
+    assert_eq!(
+        quarantine.freed_patterns().collect::<Vec<_>>(),
+        ["a.dk/cal/#"]
+    );
 }
 
 /// Fails if a crawl that is resumed has forgotten what was held, or one without quarantine holds something.
 #[test]
 fn quarantine_is_resumed_or_off() {
     let mut resumed = Quarantine::new(200);
-    resumed.hold("a.dk/cal/#");
+    resumed.hold_pattern("a.dk/cal/#");
     let url = Url::parse("https://a.dk/cal/17").unwrap();
-    assert_eq!(resumed.holds(&url), Some("a.dk/cal/#"));
+    assert_eq!(resumed.holding_pattern(&url), Some("a.dk/cal/#"));
     let mut off = Quarantine::new(0);
-    assert!((0..10_000).all(|_| off.fetched(&url, Content::Digest(1), []).is_none()));
+    assert!((0..10_000).all(|_| {
+        off.note_response(&url, ResponseContent::Digest(1), [])
+            .is_none()
+    }));
 }

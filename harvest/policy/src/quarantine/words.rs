@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 /// The most bytes of a text that are read.
 pub const MAX_BYTES: usize = 256 << 10;
 
-/// A number for the set of words in a text, markup and scripts left out.
+/// Returns a number for the set of words in a text, markup and scripts left out.
 ///
 /// A word is a run of letters, of any script. Runs with a digit in them (dates, counters, session ids) are left out.
 ///
@@ -34,18 +34,18 @@ pub fn words(text: &[u8]) -> u64 {
 
 /// The meaning of a byte of text.
 #[derive(Clone, Copy)]
-enum Role {
+enum ByteRole {
     Letter,
     /// The run that it stands in is no word.
     Digit,
     Separator,
 }
 
-const fn role(byte: u8) -> Role {
+const fn role(byte: u8) -> ByteRole {
     match byte {
-        b'0'..=b'9' => Role::Digit,
-        b'a'..=b'z' | b'A'..=b'Z' | 128.. => Role::Letter,
-        _ => Role::Separator,
+        b'0'..=b'9' => ByteRole::Digit,
+        b'a'..=b'z' | b'A'..=b'Z' | 128.. => ByteRole::Letter,
+        _ => ByteRole::Separator,
     }
 }
 
@@ -56,12 +56,12 @@ fn add_words(text: &[u8], words: &mut Vec<u64>) {
     let bytes = text.iter().chain(b" ");
     bytes.fold((BEGIN, false), |(number, has_digit), &byte| {
         match role(byte) {
-            Role::Letter => {
+            ByteRole::Letter => {
                 let number = (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
                 (number, has_digit)
             }
-            Role::Digit => (number, true),
-            Role::Separator => {
+            ByteRole::Digit => (number, true),
+            ByteRole::Separator => {
                 if number != BEGIN && !has_digit {
                     words.push(number);
                 }
@@ -71,7 +71,7 @@ fn add_words(text: &[u8], words: &mut Vec<u64>) {
     });
 }
 
-/// The text behind the tag, or behind the script or style sheet, that it begins with.
+/// Returns the text behind the tag, or behind the script or style sheet, that it begins with.
 fn behind_markup(text: &[u8]) -> &[u8] {
     let begins = |name: &[u8]| {
         let own = text.get(1..=name.len());
@@ -94,7 +94,7 @@ fn behind_markup(text: &[u8]) -> &[u8] {
     inside.get(end..).unwrap_or_default()
 }
 
-/// Where `wanted` stands in a text, in whatever case; its length if it is not there.
+/// Returns the place of `wanted` in a text, in whatever case; its length if it is not there.
 fn position(text: &[u8], wanted: &[u8]) -> usize {
     let mut windows = text.windows(wanted.len());
     windows

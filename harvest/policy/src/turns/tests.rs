@@ -10,10 +10,10 @@ fn at(seconds: u64) -> Moment {
     Moment::from_secs(seconds)
 }
 
-fn queues(connections: u32, numbers: &[QueueNumber]) -> Turns {
-    let mut turns = Turns::new(connections);
+fn queues(connections: u32, numbers: &[QueueNumber]) -> QueueTurns {
+    let mut turns = QueueTurns::new(connections);
     for number in numbers {
-        turns.has_uri(*number, 1);
+        turns.add_uri(*number, 1);
     }
     turns
 }
@@ -22,91 +22,91 @@ fn queues(connections: u32, numbers: &[QueueNumber]) -> Turns {
 #[test]
 fn resting_queue_leaves_turn_to_others() {
     let mut turns = queues(1, &[A, B]);
-    assert_eq!(turns.next(at(0)), Turn::Of(A));
-    turns.took_uri(A, true);
-    assert_eq!(turns.next(at(0)), Turn::Of(B));
-    turns.took_uri(B, true);
-    assert_eq!(turns.next(at(0)), Turn::Waiting);
-    turns.fetched(A, at(5), QueueStanding::Open, true);
-    assert_eq!(turns.next(at(1)), Turn::Later(at(5)));
-    turns.fetched(B, at(3), QueueStanding::Open, true);
-    assert_eq!(turns.next(at(1)), Turn::Later(at(3)));
-    assert_eq!(turns.next(at(4)), Turn::Of(B));
-    assert_eq!(turns.next(at(5)), Turn::Of(A));
+    assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
+    turns.take_uri(A, true);
+    assert_eq!(turns.next(at(0)), QueueTurn::Of(B));
+    turns.take_uri(B, true);
+    assert_eq!(turns.next(at(0)), QueueTurn::Waiting);
+    turns.end_fetch(A, at(5), QueueStanding::Open, true);
+    assert_eq!(turns.next(at(1)), QueueTurn::Later(at(5)));
+    turns.end_fetch(B, at(3), QueueStanding::Open, true);
+    assert_eq!(turns.next(at(1)), QueueTurn::Later(at(3)));
+    assert_eq!(turns.next(at(4)), QueueTurn::Of(B));
+    assert_eq!(turns.next(at(5)), QueueTurn::Of(A));
 }
 
 /// Fails if a queue that was put off by an earlier process goes before its time, or keeps others from going.
 #[test]
 fn rest_of_earlier_process_is_kept() {
     let mut turns = queues(1, &[A, B]);
-    turns.rest(A, at(60));
-    assert_eq!(turns.next(at(0)), Turn::Of(B));
-    turns.took_uri(B, false);
-    turns.fetched(B, at(1), QueueStanding::Open, false);
-    assert_eq!(turns.next(at(1)), Turn::Later(at(60)));
-    turns.rest(A, at(90));
-    assert_eq!(turns.next(at(60)), Turn::Later(at(90)));
-    assert_eq!(turns.next(at(90)), Turn::Of(A));
+    turns.set_rest(A, at(60));
+    assert_eq!(turns.next(at(0)), QueueTurn::Of(B));
+    turns.take_uri(B, false);
+    turns.end_fetch(B, at(1), QueueStanding::Open, false);
+    assert_eq!(turns.next(at(1)), QueueTurn::Later(at(60)));
+    turns.set_rest(A, at(90));
+    assert_eq!(turns.next(at(60)), QueueTurn::Later(at(90)));
+    assert_eq!(turns.next(at(90)), QueueTurn::Of(A));
 }
 
 /// Fails if a crawl does not end, or ends while something is under way or waits.
 #[test]
 fn crawl_is_over_without_uris_and_fetches() {
     let mut turns = queues(1, &[A]);
-    assert_eq!(turns.next(at(0)), Turn::Of(A));
-    turns.took_uri(A, false);
-    assert_eq!(turns.next(at(0)), Turn::Waiting);
-    turns.fetched(A, at(1), QueueStanding::Open, false);
+    assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
+    turns.take_uri(A, false);
+    assert_eq!(turns.next(at(0)), QueueTurn::Waiting);
+    turns.end_fetch(A, at(1), QueueStanding::Open, false);
     assert_eq!(
         (turns.next(at(0)), turns.state(A)),
-        (Turn::Over, Some(QueueState::Exhausted))
+        (QueueTurn::Over, Some(QueueState::Exhausted))
     );
-    turns.has_uri(A, 1);
+    turns.add_uri(A, 1);
     assert_eq!(
         turns.next(at(0)),
-        Turn::Later(at(1)),
+        QueueTurn::Later(at(1)),
         "its rest is not forgotten"
     );
-    assert_eq!(turns.next(at(1)), Turn::Of(A));
+    assert_eq!(turns.next(at(1)), QueueTurn::Of(A));
 }
 
 /// Fails if a queue that has spent its session goes on before those that wait.
 #[test]
 fn spent_session_makes_way() {
     let mut turns = queues(1, &[A, B]);
-    assert_eq!(turns.next(at(0)), Turn::Of(A));
-    turns.took_uri(A, true);
-    turns.fetched(A, at(0), QueueStanding::SessionSpent, true);
+    assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
+    turns.take_uri(A, true);
+    turns.end_fetch(A, at(0), QueueStanding::SessionSpent, true);
     assert_eq!(turns.state(A), Some(QueueState::Inactive));
-    assert_eq!(turns.next(at(0)), Turn::Of(B));
-    assert_eq!(turns.next(at(0)), Turn::Of(A));
+    assert_eq!(turns.next(at(0)), QueueTurn::Of(B));
+    assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
 }
 
 /// Fails if a retired queue is fetched from, or cannot come back.
 #[test]
 fn retired_queue_rests_until_revived() {
     let mut turns = queues(2, &[A]);
-    assert_eq!(turns.next(at(0)), Turn::Of(A));
-    turns.took_uri(A, true);
-    turns.fetched(A, at(0), QueueStanding::QuotaReached(Quota::Bytes), true);
-    turns.has_uri(A, 1);
+    assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
+    turns.take_uri(A, true);
+    turns.end_fetch(A, at(0), QueueStanding::QuotaReached(Quota::Bytes), true);
+    turns.add_uri(A, 1);
     assert_eq!(
         (turns.next(at(0)), turns.state(A)),
-        (Turn::Over, Some(QueueState::Retired))
+        (QueueTurn::Over, Some(QueueState::Retired))
     );
     turns.revive(A);
-    assert_eq!(turns.next(at(0)), Turn::Of(A));
+    assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
 }
 
 /// Fails if a smaller precedence waits for a larger one.
 #[test]
 fn smaller_precedence_goes_first() {
-    let mut turns = Turns::new(1);
-    turns.has_uri(A, 9);
-    turns.has_uri(B, 3);
+    let mut turns = QueueTurns::new(1);
+    turns.add_uri(A, 9);
+    turns.add_uri(B, 3);
     assert_eq!(
         (turns.next(at(0)), turns.next(at(0))),
-        (Turn::Of(B), Turn::Of(A))
+        (QueueTurn::Of(B), QueueTurn::Of(A))
     );
 }
 
@@ -115,12 +115,12 @@ fn smaller_precedence_goes_first() {
 fn connections_limit_requests_of_a_queue() {
     let mut turns = queues(2, &[A]);
     for _ in 0..2 {
-        assert_eq!(turns.next(at(0)), Turn::Of(A));
-        turns.took_uri(A, true);
+        assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
+        turns.take_uri(A, true);
     }
-    assert_eq!(turns.next(at(0)), Turn::Waiting);
-    turns.fetched(A, at(0), QueueStanding::Open, true);
-    assert_eq!(turns.next(at(0)), Turn::Of(A));
+    assert_eq!(turns.next(at(0)), QueueTurn::Waiting);
+    turns.end_fetch(A, at(0), QueueStanding::Open, true);
+    assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
 }
 
 /// Fails if a queue counts once for each of its fetches, or a retired queue counts though it has none.
@@ -129,18 +129,18 @@ fn congestion_counts_queues_instead_of_fetches() {
     let mut turns = queues(2, &[A, B]);
     assert_eq!(turns.congestion(), (2, 0));
     for _ in 0..2 {
-        assert_eq!(turns.next(at(0)), Turn::Of(A));
-        turns.took_uri(A, true);
+        assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
+        turns.take_uri(A, true);
         assert_eq!(turns.congestion(), (2, 1));
     }
-    turns.fetched(A, at(5), QueueStanding::Open, true);
+    turns.end_fetch(A, at(5), QueueStanding::Open, true);
     assert_eq!(turns.congestion(), (2, 1));
-    assert_eq!(turns.next(at(0)), Turn::Of(B));
-    turns.took_uri(B, false);
+    assert_eq!(turns.next(at(0)), QueueTurn::Of(B));
+    turns.take_uri(B, false);
     assert_eq!(turns.congestion(), (2, 2));
-    turns.fetched(A, at(5), QueueStanding::BudgetSpent, true);
+    turns.end_fetch(A, at(5), QueueStanding::BudgetSpent, true);
     assert_eq!(turns.congestion(), (1, 1));
-    turns.fetched(B, at(0), QueueStanding::Open, false);
+    turns.end_fetch(B, at(0), QueueStanding::Open, false);
     assert_eq!(turns.congestion(), (0, 0));
 }
 
@@ -148,12 +148,12 @@ fn congestion_counts_queues_instead_of_fetches() {
 #[test]
 fn put_off_turn_comes_again() {
     let mut turns = queues(1, &[A]);
-    assert_eq!(turns.next(at(0)), Turn::Of(A));
+    assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
     turns.put_off(A, at(7));
     assert_eq!(turns.in_process(), 0);
     assert_eq!(
         (turns.next(at(0)), turns.next(at(7))),
-        (Turn::Later(at(7)), Turn::Of(A))
+        (QueueTurn::Later(at(7)), QueueTurn::Of(A))
     );
 }
 
@@ -162,7 +162,7 @@ fn put_off_turn_comes_again() {
 fn every_short_sequence_serves_every_uri() {
     const EVENTS: usize = 6;
     for code in 0..EVENTS.pow(7) {
-        let mut turns = Turns::new(1 + u32::from(code % 2 == 0));
+        let mut turns = QueueTurns::new(1 + u32::from(code % 2 == 0));
         // Per queue: URIs that wait, fetches under way, and until when it rests.
         let (mut waiting, mut fetching) = ([0_u32; 2], [0_u32; 2]);
         let (mut rests, mut now) = ([at(0); 2], at(0));
@@ -173,7 +173,7 @@ fn every_short_sequence_serves_every_uri() {
                 event @ (0 | 1) => {
                     let queue = event;
                     waiting[queue] += 1;
-                    turns.has_uri(QueueNumber(u32::try_from(queue).unwrap()), 1);
+                    turns.add_uri(QueueNumber(u32::try_from(queue).unwrap()), 1);
                 }
                 2 => now += at(1),
                 event => {
@@ -186,20 +186,20 @@ fn every_short_sequence_serves_every_uri() {
                         } else {
                             QueueStanding::SessionSpent
                         };
-                        turns.fetched(number, rests[queue], standing, waiting[queue] > 0);
+                        turns.end_fetch(number, rests[queue], standing, waiting[queue] > 0);
                     }
                     match turns.next(now) {
-                        Turn::Of(number) => {
+                        QueueTurn::Of(number) => {
                             let queue = number.0 as usize;
                             assert!(waiting[queue] > 0, "a turn without a URI");
                             assert!(rests[queue] <= now, "a turn during a rest");
                             waiting[queue] -= 1;
                             fetching[queue] += 1;
-                            turns.took_uri(number, waiting[queue] > 0);
+                            turns.take_uri(number, waiting[queue] > 0);
                         }
-                        Turn::Later(moment) => assert!(moment > now && waiting != [0, 0]),
-                        Turn::Waiting => assert_ne!(fetching, [0, 0]),
-                        Turn::Over => assert_eq!((waiting, fetching), ([0, 0], [0, 0])),
+                        QueueTurn::Later(moment) => assert!(moment > now && waiting != [0, 0]),
+                        QueueTurn::Waiting => assert_ne!(fetching, [0, 0]),
+                        QueueTurn::Over => assert_eq!((waiting, fetching), ([0, 0], [0, 0])),
                     }
                 }
             }
@@ -215,16 +215,20 @@ fn every_short_sequence_serves_every_uri() {
                 let number = QueueNumber(u32::try_from(queue).unwrap());
                 while fetching[queue] > 0 {
                     fetching[queue] -= 1;
-                    turns.fetched(number, now, QueueStanding::Open, waiting[queue] > 0);
+                    turns.end_fetch(number, now, QueueStanding::Open, waiting[queue] > 0);
                 }
             }
-            if let Turn::Of(number) = turns.next(now) {
+            if let QueueTurn::Of(number) = turns.next(now) {
                 let queue = number.0 as usize;
                 waiting[queue] -= 1;
                 fetching[queue] += 1;
-                turns.took_uri(number, waiting[queue] > 0);
+                turns.take_uri(number, waiting[queue] > 0);
             }
         }
-        assert_eq!((waiting, turns.next(now)), ([0, 0], Turn::Over), "{code}");
+        assert_eq!(
+            (waiting, turns.next(now)),
+            ([0, 0], QueueTurn::Over),
+            "{code}"
+        );
     }
 }

@@ -9,7 +9,7 @@ fn line(status: i32, uri: &str, source: &str, annotations: &str) -> CrawlLogLine
         .unwrap()
 }
 
-/// The last two labels of a host: what the public suffix list says of `.dk`.
+/// Returns the last two labels of a host: what the public suffix list says of `.dk`.
 fn domain_of(host: &str) -> Option<String> {
     let mut labels = host.rsplit('.');
     let (top, label) = (labels.next()?, labels.next()?);
@@ -143,7 +143,7 @@ fn domains_are_in_unicode() {
         .map(|(domain, report)| (domain, report.objects))
         .collect();
     assert_eq!(found, [("b\u{f8}rn.dk", 2)]);
-    assert_eq!(harvest.without_domain(), 2);
+    assert_eq!(harvest.lines_without_domain(), 2);
 }
 
 /// Fails if a crawl that did not end by itself is taken for complete.

@@ -8,7 +8,7 @@ fn entries(log: &[u8]) -> Vec<LogEntry> {
     CrawlLogReader::new(log).map(Result::unwrap).collect()
 }
 
-/// The reason of the only line, if it cannot be read.
+/// Returns the reason of the only line, if it cannot be read.
 fn reason(line: &[u8]) -> Option<String> {
     let log = [line, b"\n"].concat();
     match entries(&log).as_slice() {

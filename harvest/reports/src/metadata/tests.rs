@@ -85,24 +85,26 @@ fn begin<W: Write>(output: W) -> MetadataFile<W, impl FnMut() -> RecordStamp> {
     let address = "192.0.2.7".parse().unwrap();
     MetadataFile::begin(
         output,
-        "7-metadata-1.warc.gz",
-        job,
-        address,
-        &warcinfo,
+        MetadataHead {
+            name: "7-metadata-1.warc.gz",
+            job: &job,
+            address,
+            warcinfo: &warcinfo,
+        },
         stamps(),
     )
     .unwrap()
 }
 
-fn document<'a>(section: Section, name: &str, content: &'a str) -> Document<'a> {
-    Document {
+fn document<'a>(section: MetadataSection, name: &str, content: &'a str) -> MetadataDocument<'a> {
+    MetadataDocument {
         section,
         name: name.to_owned(),
         content: Box::new(Cursor::new(content.as_bytes())),
     }
 }
 
-/// A metadata file with a record of every kind.
+/// Returns a metadata file with a record of every kind.
 fn full_file() -> Vec<u8> {
     let mut file = begin(Vec::new());
     file.aliases(&[
@@ -112,11 +114,11 @@ fn full_file() -> Vec<u8> {
     .unwrap();
     file.duplicate_reduction_jobs(&[5, 6]).unwrap();
     file.documents(vec![
-        document(Section::Logs, "progress-statistics.log", "p\n"),
-        document(Section::Logs, "crawl.log", "c\n"),
-        document(Section::Reports, "seeds-report.txt", "s\n"),
-        document(Section::Setup, "harvestInfo.xml", "<harvestInfo/>"),
-        document(Section::Setup, "crawler-beans.cxml", ""),
+        document(MetadataSection::Logs, "progress-statistics.log", "p\n"),
+        document(MetadataSection::Logs, "crawl.log", "c\n"),
+        document(MetadataSection::Reports, "seeds-report.txt", "s\n"),
+        document(MetadataSection::Setup, "harvestInfo.xml", "<harvestInfo/>"),
+        document(MetadataSection::Setup, "crawler-beans.cxml", ""),
     ])
     .unwrap();
     let directory = tempfile::tempdir().unwrap();
@@ -278,13 +280,13 @@ fn empty_job_list_has_a_record() {
 #[test]
 fn late_record_is_refused() {
     let mut file = begin(Vec::new());
-    file.documents(vec![document(Section::Setup, "seeds.txt", "x")])
+    file.documents(vec![document(MetadataSection::Setup, "seeds.txt", "x")])
         .unwrap();
     assert!(matches!(
         file.duplicate_reduction_jobs(&[]),
         Err(MetadataError::Order { .. })
     ));
-    file.documents(vec![document(Section::Logs, "crawl.log", "x")])
+    file.documents(vec![document(MetadataSection::Logs, "crawl.log", "x")])
         .unwrap();
     assert_eq!(violations(&file.finish().unwrap()), []);
 }
@@ -311,8 +313,8 @@ impl Seek for GrowingContent {
 #[test]
 fn growing_content_is_refused() {
     let mut file = begin(Vec::new());
-    let document = Document {
-        section: Section::Logs,
+    let document = MetadataDocument {
+        section: MetadataSection::Logs,
         name: "crawl.log".to_owned(),
         content: Box::new(GrowingContent {
             bytes: Cursor::new(Vec::new()),
@@ -333,7 +335,7 @@ fn hostile_names_stay_in_their_field() {
     let name = "a\r\nWARC-Type: warcinfo\r\n\r\n&jobid=8#.log";
     file.aliases(&[("a.dk\nb.dk".to_owned(), "c.dk d.dk".to_owned())])
         .unwrap();
-    file.documents(vec![document(Section::Logs, name, "x")])
+    file.documents(vec![document(MetadataSection::Logs, name, "x")])
         .unwrap();
     let bytes = file.finish().unwrap();
     assert_eq!(violations(&bytes), []);
@@ -366,8 +368,15 @@ fn reports_have_names_of_reports() {
         crate::threads::FILE_NAME,
     ];
     for name in reports.iter().map(|(name, _)| *name).chain(others) {
-        assert_eq!(Section::of_name(name), Some(Section::Reports), "{name}");
+        assert_eq!(
+            MetadataSection::from_file_name(name),
+            Some(MetadataSection::Reports),
+            "{name}"
+        );
     }
     let progress = crate::progress::FILE_NAME;
-    assert_eq!(Section::of_name(progress), Some(Section::Logs));
+    assert_eq!(
+        MetadataSection::from_file_name(progress),
+        Some(MetadataSection::Logs)
+    );
 }

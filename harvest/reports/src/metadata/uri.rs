@@ -9,7 +9,7 @@ use super::CRAWLER_VERSION;
 
 /// The part of a URI that says which files it is about. In the order of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Section {
+pub enum MetadataSection {
     /// `crawl/setup`: the order of the job, its seeds, `harvestInfo.xml`.
     Setup,
     /// `crawl/reports`: the reports at the end of the crawl.
@@ -18,10 +18,10 @@ pub enum Section {
     Logs,
 }
 
-impl Section {
-    /// The section of a file of the crawl: `*-report.txt`, then `*.log` and `*.out`, then `*.xml`, `*.cxml` and `*.txt`. `None` for
-    /// other files, which are not documented.
-    pub fn of_name(name: &str) -> Option<Self> {
+impl MetadataSection {
+    /// Returns the section of a file of the crawl: `*-report.txt`, then `*.log` and `*.out`, then `*.xml`, `*.cxml` and `*.txt`.
+    /// `None` for other files, which are not documented.
+    pub fn from_file_name(name: &str) -> Option<Self> {
         if name.ends_with("-report.txt") {
             return Some(Self::Reports);
         }
@@ -32,7 +32,7 @@ impl Section {
         }
     }
 
-    /// The media type of a file: `text/xml` of a setup file that ends with `.xml`, and `text/plain` of all others.
+    /// Returns the media type of a file: `text/xml` of a setup file that ends with `.xml`, and `text/plain` of all others.
     pub fn media_type(self, name: &str) -> &'static str {
         match self {
             Self::Setup if extension(name) == Some("xml") => "text/xml",
@@ -63,31 +63,31 @@ pub struct JobIdentity {
 }
 
 impl JobIdentity {
-    /// The URI of the record that names the aliases which were left out.
+    /// Returns the URI of the record that names the aliases which were left out.
     pub fn aliases_uri(&self) -> String {
         self.before_harvest("aliases")
     }
 
-    /// The URI of the record that names the jobs which the crawl was deduplicated against.
+    /// Returns the URI of the record that names the jobs which the crawl was deduplicated against.
     pub fn duplicate_reduction_jobs_uri(&self) -> String {
         self.before_harvest("duplicatereductionjobs")
     }
 
-    /// The URI of the record of a file of the crawl.
-    pub fn document_uri(&self, section: Section, name: &str) -> String {
+    /// Returns the URI of the record of a file of the crawl.
+    pub fn document_uri(&self, section: MetadataSection, name: &str) -> String {
         let (harvest, job) = (self.harvest_id, self.job_id);
-        let version = encoded(CRAWLER_VERSION);
-        let path = format!("{}/{}", section.path(), encoded(name));
+        let version = percent_encode(CRAWLER_VERSION);
+        let path = format!("{}/{}", section.path(), percent_encode(name));
         let query = format!("heritrixVersion={version}&harvestid={harvest}&jobid={job}");
         self.uri(&path, &query)
     }
 
-    /// The URI of the record with the CDX lines of an archive file.
+    /// Returns the URI of the record with the CDX lines of an archive file.
     pub fn cdx_uri(&self, file: &str) -> String {
         self.index("cdx", 2, file)
     }
 
-    /// The URI of the record with the captures of an archive file.
+    /// Returns the URI of the record with the captures of an archive file.
     pub fn captures_uri(&self, file: &str) -> String {
         self.index("captures", 1, file)
     }
@@ -101,7 +101,7 @@ impl JobIdentity {
     }
 
     fn index(&self, name: &str, major: u8, file: &str) -> String {
-        let (harvest, job, file) = (self.harvest_id, self.job_id, encoded(file));
+        let (harvest, job, file) = (self.harvest_id, self.job_id, percent_encode(file));
         let query = format!(
             "majorversion={major}&minorversion=0&harvestid={harvest}&jobid={job}&filename={file}"
         );
@@ -111,18 +111,18 @@ impl JobIdentity {
     fn uri(&self, path: &str, query: &str) -> String {
         format!(
             "metadata://{}/crawl/{path}?{query}",
-            encoded(&self.organization)
+            percent_encode(&self.organization)
         )
     }
 }
 
-/// The letters behind the last dot of a name.
+/// Returns the letters behind the last dot of a name.
 fn extension(name: &str) -> Option<&str> {
     name.rsplit_once('.').map(|(_, extension)| extension)
 }
 
-/// A name as a part of a URI: everything but the unreserved characters (RFC 3986 §2.3) is encoded.
-fn encoded(name: &str) -> String {
+/// Returns a name as a part of a URI: everything but the unreserved characters (RFC 3986 §2.3) is encoded.
+fn percent_encode(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -160,11 +160,11 @@ mod tests {
                     .to_owned(),
             ),
             (
-                job.document_uri(Section::Setup, "crawler-beans.cxml"),
+                job.document_uri(MetadataSection::Setup, "crawler-beans.cxml"),
                 format!("setup/crawler-beans.cxml?{version}"),
             ),
             (
-                job.document_uri(Section::Logs, "a&b#c d?.log"),
+                job.document_uri(MetadataSection::Logs, "a&b#c d?.log"),
                 format!("logs/a%26b%23c%20d%3F.log?{version}"),
             ),
             (
@@ -186,16 +186,25 @@ mod tests {
     #[test]
     fn sections_follow_from_file_names() {
         for (name, expected) in [
-            ("crawl-report.txt", Some((Section::Reports, "text/plain"))),
-            ("crawl.log", Some((Section::Logs, "text/plain"))),
-            ("heritrix.out", Some((Section::Logs, "text/plain"))),
-            ("harvestInfo.xml", Some((Section::Setup, "text/xml"))),
-            ("crawler-beans.cxml", Some((Section::Setup, "text/plain"))),
-            ("seeds.txt", Some((Section::Setup, "text/plain"))),
+            (
+                "crawl-report.txt",
+                Some((MetadataSection::Reports, "text/plain")),
+            ),
+            ("crawl.log", Some((MetadataSection::Logs, "text/plain"))),
+            ("heritrix.out", Some((MetadataSection::Logs, "text/plain"))),
+            (
+                "harvestInfo.xml",
+                Some((MetadataSection::Setup, "text/xml")),
+            ),
+            (
+                "crawler-beans.cxml",
+                Some((MetadataSection::Setup, "text/plain")),
+            ),
+            ("seeds.txt", Some((MetadataSection::Setup, "text/plain"))),
             ("frontier.recover.gz", None),
             ("credentials", None),
         ] {
-            let section = Section::of_name(name);
+            let section = MetadataSection::from_file_name(name);
             let found = section.map(|section| (section, section.media_type(name)));
             assert_eq!(found, expected, "{name}");
         }

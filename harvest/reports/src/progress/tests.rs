@@ -8,11 +8,11 @@ fn line() -> ProgressLine {
         discovered: 250,
         queued: 15,
         downloaded: 236,
-        documents_per_second: Rate {
+        documents_per_second: ProgressRate {
             current: Hundredths(125),
             average: Hundredths(393),
         },
-        kilobytes_per_second: Rate {
+        kilobytes_per_second: ProgressRate {
             current: Hundredths(28_699),
             average: Hundredths(15_600),
         },

@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use archive_formats::crawl_log::escaped;
 
-use super::{Amount, CrawlStatistics, DNS, HostSums, NoveltyAmounts};
+use super::{CrawlStatistics, DNS, HostSums, NoveltyAmounts, UriAmount};
 use crate::progress::EndMessage;
-use crate::text::{ByteCount, Elapsed, Hundredths, ReportText};
+use crate::text::{ByteCount, DurationText, Hundredths, ReportText};
 
 /// The facts of a crawl that no log has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrawlSummary {
     /// The name of the crawl.
     pub name: String,
-    /// How it ended.
+    /// The way in which it ended.
     pub end: EndMessage,
-    /// How long it ran, without pauses.
+    /// The time for which it ran, without pauses.
     pub duration: Duration,
 }
 
@@ -58,7 +58,10 @@ impl CrawlStatistics {
         let mut text = ReportText::default();
         text.line(format_args!("crawl name: {}", escaped(&summary.name)));
         text.line(format_args!("crawl status: {}", summary.end));
-        text.line(format_args!("duration: {}\n", Elapsed(summary.duration)));
+        text.line(format_args!(
+            "duration: {}\n",
+            DurationText(summary.duration)
+        ));
         text.line(format_args!("seeds crawled: {crawled}"));
         text.line(format_args!(
             "seeds uncrawled: {}\n",
@@ -155,7 +158,7 @@ impl CrawlStatistics {
     pub fn mimetype_report(&self) -> String {
         let mut text = ReportText::with_header("[#urls] [#bytes] [mime-types]");
         for (media_type, amount) in self.media_types.by_size(|amount| amount.uris) {
-            let Amount { uris, bytes } = amount;
+            let UriAmount { uris, bytes } = amount;
             text.line(format_args!("{uris} {bytes} {}", escaped(media_type)));
         }
         text.into_string()

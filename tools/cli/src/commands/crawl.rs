@@ -12,12 +12,12 @@ use archive_model::{ByteSize, Period};
 use clap::{Args, ValueEnum};
 use harvest_controller::lock::{JobLock, LockError};
 use harvest_controller::{
-    JobDirectory, JobDirectoryError, JobError, JobParts, Notice, RunSettings, run_job,
+    JobDirectory, JobDirectoryError, JobEnvironment, JobError, JobNotice, RunSettings, run_job,
 };
 use harvest_crawler::crawl::CrawlProgress;
 use harvest_model::order::{NameServer, RobotsPolicy, ScopeKind};
 use harvest_model::seed::parse_seed;
-use harvest_model::{Collection, InvalidOrder, Job, Order};
+use harvest_model::{Collection, CrawlOrder, HarvestJob, InvalidOrder};
 use harvest_policy::address::Network;
 use tokio::sync::{mpsc, watch};
 use url::Url;
@@ -241,7 +241,7 @@ impl Crawl {
             let session = Session::open(&context.global)?;
             Some(Arc::new(session.depositor()))
         };
-        let parts = JobParts {
+        let environment = JobEnvironment {
             clock: clock.clone(),
             chance: Chance::system(),
             archive,
@@ -257,8 +257,8 @@ impl Crawl {
         let (control, requests) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
         let (told, root) = (bar.clone(), directory.root().to_owned());
-        let notify = move |notice: Notice<'_>| told.tell(&words::of_notice(notice, &root));
-        let running = run_job(&directory, &parts, requests, progress, &notify);
+        let notify = move |notice: JobNotice<'_>| told.tell(&words::of_notice(notice, &root));
+        let running = run_job(&directory, &environment, requests, progress, &notify);
         let ended = tokio::select! {
             ended = running => ended.map_err(|error| broken_off(&error, &directory))?,
             exit = signals.watch(&bar, &control) => return Ok(exit),
@@ -287,7 +287,9 @@ impl Crawl {
             // A clock before 1970 is wrong by more than a number of a job.
             u64::try_from(now.as_millisecond()).unwrap_or_default()
         });
-        let mut job = Job::new(id, self.harvest, now, seeds, order);
+        let mut job = HarvestJob::new(id, self.harvest, now)
+            .with_seeds(seeds)
+            .with_order(order);
         job.collection.clone_from(&self.collection);
         let base = self.keep.clone().unwrap_or_else(|| PathBuf::from(BASE));
         let run = RunSettings {
@@ -300,14 +302,14 @@ impl Crawl {
     }
 
     /// The order of the file, with the options of the command line over it.
-    fn order(&self) -> Result<Order, Failure> {
+    fn order(&self) -> Result<CrawlOrder, Failure> {
         let wrong = |error: InvalidOrder| Failure::new(Exit::Settings, error.to_string());
         let mut order = match &self.order {
-            None => Order::default(),
+            None => CrawlOrder::default(),
             Some(path) => {
                 let text = std::fs::read_to_string(path)
                     .map_err(|error| Failure::unreadable(path, &error))?;
-                Order::parse(&text).map_err(wrong)?
+                CrawlOrder::parse(&text).map_err(wrong)?
             }
         };
         if let Some(scope) = self.scope {
@@ -353,7 +355,7 @@ impl Crawl {
 
 /// Gives up the frontier of a job that no process works on.
 fn give_up_frontier(directory: &JobDirectory, clock: &Clock) -> Result<(), Failure> {
-    let lock = JobLock::take(directory).map_err(JobError::from);
+    let lock = JobLock::acquire(directory).map_err(JobError::from);
     let _lock = lock.map_err(|error| broken_off(&error, directory))?;
     let given_up = directory.give_up_frontier(clock.now());
     given_up.map_err(|error| Failure::failed(error.to_string()))?;

@@ -4,21 +4,21 @@ use std::time::{Duration, Instant};
 
 use archive_durable::Space;
 use archive_model::{ByteSize, Period};
-use harvest_policy::address_turns::Ticket;
-use harvest_policy::status::{AfterTry, FetchStatus};
+use harvest_policy::address_turns::RequestTicket;
+use harvest_policy::status::{FetchStatus, TryDecision};
 use harvest_policy::turns::Moment;
 
 use super::login::login_name;
-use super::{Flight, FlightSubject, Owner, SYNC, line_without_fetch};
-use crate::crawl::side::SideOrder;
+use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC, crawl_log_line};
+use crate::crawl::workers::WorkerCommand;
 use crate::crawl::{ConnectionSnapshot, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome};
-use crate::frontier::{FrontierUri, Outcome};
-use crate::recorder::{FinishedTry, RecorderError, Subject};
+use crate::frontier::{FrontierUri, LeaseOutcome};
+use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 
-/// How long fetches under way may go on when the crawl is to end, or has no room left.
+/// The time for which fetches under way may go on when the crawl is to end, or has no room left.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How often the running time is written when nothing else is.
+/// The interval at which the running time is written when nothing else is.
 const KEEP_RUNNING: Duration = Duration::from_secs(10);
 
 /// The most seeds that people are told about while the crawl goes on.
@@ -27,10 +27,10 @@ const MOST_TOLD_SEEDS: usize = 20;
 /// The most failing seeds that are remembered.
 const MOST_FAILING_SEEDS: usize = 1000;
 
-impl Owner {
-    /// Whether one more URI stays within the limit of objects.
+impl CrawlOwner {
+    /// Returns whether one more URI stays within the limit of objects.
     pub(super) fn has_room(&self) -> bool {
-        let under_way = u64::try_from(self.flights.len()).unwrap_or(u64::MAX);
+        let under_way = u64::try_from(self.in_flight.len()).unwrap_or(u64::MAX);
         let begun = self.progress.fetched.saturating_add(under_way);
         self.job
             .order
@@ -55,11 +55,11 @@ impl Owner {
         } else {
             return;
         };
-        self.end_with(end);
+        self.decide_end(end);
     }
 
     /// Decides to end the crawl, unless that was decided before.
-    pub(super) fn end_with(&mut self, end: CrawlEnd) {
+    pub(super) fn decide_end(&mut self, end: CrawlEnd) {
         if self.end.is_none() {
             self.end = Some(end);
             self.ending_since = Some(self.now());
@@ -67,7 +67,7 @@ impl Owner {
     }
 
     /// Looks at what no event tells: the room on the disk, whether anything goes on, and how long it has.
-    pub(super) fn look_around(&mut self) -> Result<(), CrawlError> {
+    pub(super) fn check_conditions(&mut self) -> Result<(), CrawlError> {
         let now = self.now();
         // An upload, or a person, makes room.
         let space = Space::of(&self.directory).map_err(RecorderError::from)?;
@@ -77,7 +77,7 @@ impl Owner {
             self.lacks_space_since = None;
         } else if self.lacks_space_since.is_none() {
             self.lacks_space_since = Some(now);
-            self.tell(CrawlNotice::LacksSpace);
+            self.notify(CrawlNotice::LacksSpace);
         }
         if lacked_space && !self.progress.lacks_space {
             self.last_finished = now;
@@ -89,12 +89,12 @@ impl Owner {
         let idle = self.job.order.limits.idle.duration();
         let lacks_space = self.lacks_space_since;
         if self.is_idle(now) {
-            self.end_with(CrawlEnd::Idle);
+            self.decide_end(CrawlEnd::Idle);
         } else if lacks_space.is_some_and(|since| now >= since.saturating_add(idle)) {
-            // Nobody makes room. A person does, or moves the job, and goes on with it.
-            self.end_with(CrawlEnd::Suspended);
+            // Nobody makes room. A person does, or moves the job, and resumes it.
+            self.decide_end(CrawlEnd::Suspended);
         }
-        self.running.set(now, !self.waits());
+        self.running.set(now, !self.holds_fetches());
         let running = self.running.at(now);
         let is_due = running >= self.kept_running.saturating_add(KEEP_RUNNING);
         if is_due {
@@ -109,15 +109,15 @@ impl Owner {
     }
 
     pub(super) fn count_quarantined(&self) -> u64 {
-        let held = self.recorder.quarantine().held().count();
+        let held = self.recorder.quarantine().held_patterns().count();
         u64::try_from(held).unwrap_or(u64::MAX)
     }
 
-    /// Whether nothing was finished for too long, and only tries that failed before are left.
+    /// Returns whether nothing was finished for too long, and only tries that failed before are left.
     fn is_idle(&self, now: Moment) -> bool {
         let idle = self.job.order.limits.idle.duration();
-        !self.waits()
-            && self.flights.is_empty()
+        !self.holds_fetches()
+            && self.in_flight.is_empty()
             && self.finished.is_empty()
             && now.saturating_sub(self.last_finished) >= idle
             && self.recorder.frontier().waiting() > 0
@@ -126,47 +126,47 @@ impl Owner {
 
     /// Ends all fetches under way; their URIs come again.
     fn cut_fetches(&mut self) {
-        drop(self.channels.orders.send(SideOrder::CutFetches));
+        drop(self.channels.commands.send(WorkerCommand::CutFetches));
         let now = self.now();
-        let fetching = self.flights.iter();
+        let fetching = self.in_flight.iter();
         let fetching = fetching.filter(|(_, flight)| flight.fetching.is_some());
-        let tickets: Vec<Ticket> = fetching.map(|(ticket, _)| *ticket).collect();
+        let tickets: Vec<RequestTicket> = fetching.map(|(ticket, _)| *ticket).collect();
         for ticket in tickets {
-            if let Some(flight) = self.land(ticket) {
-                self.give_up_fetch(flight, now);
+            if let Some(flight) = self.remove_in_flight(ticket) {
+                self.put_back_fetch(flight, now);
             }
         }
     }
 
     /// Puts the URI of a fetch of which nothing is recorded back into its queue, which rests until a moment.
-    pub(super) fn give_up_fetch(&mut self, flight: Flight, until: Moment) {
+    pub(super) fn put_back_fetch(&mut self, flight: InFlightUri, until: Moment) {
         if let Some(fetching) = flight.fetching {
-            self.turns.ended(fetching.address, until);
+            self.turns.end_request(fetching.address, until);
         }
-        self.put_back(flight.subject, until);
+        self.put_back_subject(flight.subject, until);
     }
 
-    /// Puts the URI of a flight that is not under way back into its queue, which rests until a moment.
-    pub(super) fn give_back(&mut self, ticket: Ticket, until: Moment) {
-        if let Some(flight) = self.flights.remove(&ticket) {
-            self.put_back(flight.subject, until);
+    /// Puts a URI in flight that is not being fetched back into its queue, which rests until a moment.
+    pub(super) fn put_back_waiting(&mut self, ticket: RequestTicket, until: Moment) {
+        if let Some(flight) = self.in_flight.remove(&ticket) {
+            self.put_back_subject(flight.subject, until);
         }
     }
 
     /// Puts a URI back into its queue, or those that have waited for an answer of their host.
-    fn put_back(&mut self, subject: FlightSubject, until: Moment) {
+    fn put_back_subject(&mut self, subject: InFlightSubject, until: Moment) {
         let name = match subject {
-            FlightSubject::Uri(lease) => return self.recorder.put_back(&lease, until),
-            FlightSubject::Robots { asked, .. } => asked,
-            FlightSubject::Login { number } => login_name(number),
+            InFlightSubject::Uri(lease) => return self.recorder.put_back(&lease, until),
+            InFlightSubject::Robots { asked, .. } => asked,
+            InFlightSubject::Login { number } => login_name(number),
         };
         for ticket in self.asking.remove(&name).unwrap_or_default() {
-            self.give_back(ticket, until);
+            self.put_back_waiting(ticket, until);
         }
     }
 
-    /// Notes how a seed fares, and tells people of one that fails.
-    pub(super) fn note_seed(&mut self, uri: &FrontierUri, status: FetchStatus, after: AfterTry) {
+    /// Notes the progress of a seed, and tells people of one that fails.
+    pub(super) fn note_seed(&mut self, uri: &FrontierUri, status: FetchStatus, after: TryDecision) {
         let is_seed = uri.source.as_ref() == Some(&uri.uri);
         if !is_seed {
             return;
@@ -176,9 +176,9 @@ impl Owner {
             return;
         }
         let again = match after {
-            AfterTry::RetryAfter(delay) => Some((delay, self.job.order.retry.max_tries.get())),
-            AfterTry::Finished(_) => None,
-            AfterTry::Deferred => return,
+            TryDecision::RetryAfter(delay) => Some((delay, self.job.order.retry.max_tries.get())),
+            TryDecision::Finished(_) => None,
+            TryDecision::Deferred => return,
         };
         if self.failing_seeds.len() < MOST_FAILING_SEEDS {
             self.failing_seeds.insert(uri.uri.clone(), status);
@@ -187,7 +187,7 @@ impl Owner {
         let is_news = uri.tries == 0 || again.is_none();
         if is_news && status.is_failure() && self.told_seeds < MOST_TOLD_SEEDS {
             self.told_seeds += 1;
-            self.tell(CrawlNotice::SeedFailed {
+            self.notify(CrawlNotice::SeedFailed {
                 seed: uri.uri.clone(),
                 status,
                 again,
@@ -196,8 +196,8 @@ impl Owner {
         }
     }
 
-    /// Why the crawl is over, if it is.
-    pub(super) fn over(&self) -> Option<CrawlEnd> {
+    /// Returns the reason why the crawl is over; `None` if it goes on.
+    pub(super) fn end_reason(&self) -> Option<CrawlEnd> {
         if let Some(end) = self.end {
             let is_patient = match end {
                 // As many as there may be are under way.
@@ -212,18 +212,18 @@ impl Owner {
             let has_waited = !is_patient && self.now() >= since.saturating_add(GRACE);
             return (self.fetching == 0 || has_waited).then_some(end);
         }
-        let is_idle = self.is_exhausted && self.flights.is_empty() && !self.waits();
+        let is_idle = self.is_exhausted && self.in_flight.is_empty() && !self.holds_fetches();
         is_idle.then_some(CrawlEnd::Finished)
     }
 
-    /// How long nothing is to be done unless an event comes.
+    /// Returns the time for which nothing is to be done unless an event comes.
     pub(super) fn next_wake(&self, synced: Instant) -> Duration {
         let now = self.now();
         let next_sync = self.moment_of(synced).saturating_add(SYNC);
         let limit = self.job.order.limits.max_time.map(Period::duration);
         let left = limit.map(|limit| limit.saturating_sub(self.running.at(now)));
         let limit = left.map(|left| now.saturating_add(left));
-        let limit = limit.filter(|_| self.end.is_none() && !self.waits());
+        let limit = limit.filter(|_| self.end.is_none() && !self.holds_fetches());
         let cut = self.ending_since.map(|since| since.saturating_add(GRACE));
         let cut = cut.filter(|cut| *cut > now);
         let moments = [
@@ -252,7 +252,7 @@ impl Owner {
         });
     }
 
-    /// Ends the crawl: its last file is closed, unless it is to be gone on with.
+    /// Ends the crawl: its last file is closed, unless it is to be resumed.
     pub(super) fn close(mut self, end: CrawlEnd) -> Result<CrawlOutcome, CrawlError> {
         let running = self.running.at(self.now());
         self.recorder.set_running_time(running, true);
@@ -262,16 +262,16 @@ impl Owner {
         }
         for (lease, quota) in self.recorder.retired_heads()? {
             let status = FetchStatus::BLOCKED_BY_QUOTA;
-            let mut line = line_without_fetch(&lease.uri, status, self.clock.now());
+            let mut line = crawl_log_line(&lease.uri, status, self.clock.now());
             line.annotations.push(quota.annotation().to_owned());
-            let outcome = Outcome {
+            let outcome = LeaseOutcome {
                 status,
                 bytes: 0,
                 goes_back: false,
                 rests_until: Duration::ZERO,
             };
             self.finished.push(FinishedTry {
-                subject: Subject::Uri { lease, outcome },
+                subject: TrySubject::Uri { lease, outcome },
                 records: Vec::new(),
                 lines: vec![line],
                 candidates: Vec::new(),
@@ -303,10 +303,10 @@ impl Owner {
         })
     }
 
-    /// The connections as they are now.
+    /// Returns the connections as they are now.
     fn connections(&self) -> Vec<ConnectionSnapshot> {
         let now = self.now();
-        let under_way = self.flights.values().filter_map(|flight| {
+        let under_way = self.in_flight.values().filter_map(|flight| {
             let fetching = flight.fetching?;
             Some(ConnectionSnapshot {
                 number: fetching.connection,

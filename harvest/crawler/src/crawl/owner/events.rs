@@ -3,47 +3,47 @@
 use std::time::Duration;
 
 use harvest_model::order::RobotsPolicy;
-use harvest_policy::address_turns::Ticket;
+use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::hops::Hop;
 use harvest_policy::politeness::FinishedFetch;
 use harvest_policy::robots::{RobotsAnswer, RobotsRules};
-use harvest_policy::status::{AfterTry, FetchStatus};
+use harvest_policy::status::{FetchStatus, TryDecision};
 
-use super::{Flight, FlightSubject, Owner, SYNC, line_without_fetch};
+use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC, crawl_log_line};
 use crate::capture::RecordGroup;
 use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
-use crate::crawl::side::SideEvent;
+use crate::crawl::workers::WorkerEvent;
 use crate::dns::{DnsAnswer, DnsError};
-use crate::frontier::{Outcome, PrerequisiteRow};
+use crate::frontier::{LeaseOutcome, PrerequisiteRow};
 use crate::process::{ProcessedUri, RobotsFile};
-use crate::recorder::{FinishedTry, RecorderError, Subject};
+use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 
 /// The most redirects from a robots.txt (RFC 9309 §2.3.1.2).
 const MOST_ROBOTS_REDIRECTS: u8 = 5;
 
-/// How long it holds that a host has no address, in seconds.
+/// The seconds for which it holds that a host has no address.
 const NO_ADDRESS_SECONDS: i64 = 3600;
 
-impl Owner {
-    pub(super) fn take_event(&mut self, event: SideEvent) -> Result<(), CrawlError> {
+impl CrawlOwner {
+    pub(super) fn handle_event(&mut self, event: WorkerEvent) -> Result<(), CrawlError> {
         match event {
-            SideEvent::Resolved {
+            WorkerEvent::Resolved {
                 host,
                 answer,
                 records,
                 line,
-            } => self.resolved(&host, answer, records, *line),
-            SideEvent::Fetched { ticket, result } => {
-                let Some(flight) = self.land(ticket) else {
+            } => self.handle_addresses(&host, answer, records, *line),
+            WorkerEvent::Fetched { ticket, result } => {
+                let Some(flight) = self.remove_in_flight(ticket) else {
                     return Ok(());
                 };
                 match result {
-                    Ok(processed) => self.fetched(flight, *processed),
+                    Ok(processed) => self.handle_fetch(flight, *processed),
                     Err(source) if source.is_no_space() => {
                         // Nothing of it is recorded: it comes again, once there is room.
                         let until = self.now().saturating_add(SYNC);
-                        self.give_up_fetch(flight, until);
+                        self.put_back_fetch(flight, until);
                         Ok(())
                     }
                     Err(source) => Err(CrawlError::Process {
@@ -52,19 +52,19 @@ impl Owner {
                     }),
                 }
             }
-            SideEvent::Panicked(ticket) => {
-                let Some(flight) = self.land(ticket) else {
+            WorkerEvent::Panicked(ticket) => {
+                let Some(flight) = self.remove_in_flight(ticket) else {
                     return Ok(());
                 };
                 let now = self.clock.instant();
                 let status = FetchStatus::RUNTIME_EXCEPTION;
-                let mut line = line_without_fetch(&flight.uri, status, self.clock.now());
+                let mut line = crawl_log_line(&flight.uri, status, self.clock.now());
                 line.annotations.push("err=Panic".to_owned());
-                self.fetched(
+                self.handle_fetch(
                     flight,
                     ProcessedUri {
                         status,
-                        after: AfterTry::Finished(status),
+                        after: TryDecision::Finished(status),
                         is_lasting: false,
                         records: Vec::new(),
                         lines: vec![line],
@@ -81,9 +81,9 @@ impl Owner {
         }
     }
 
-    /// Takes a flight whose fetch is over, and gives back its connection.
-    pub(super) fn land(&mut self, ticket: Ticket) -> Option<Flight> {
-        let flight = self.flights.remove(&ticket)?;
+    /// Removes a URI whose fetch is over, and frees its connection.
+    pub(super) fn remove_in_flight(&mut self, ticket: RequestTicket) -> Option<InFlightUri> {
+        let flight = self.in_flight.remove(&ticket)?;
         if let Some(fetching) = flight.fetching {
             self.fetching = self.fetching.saturating_sub(1);
             self.free_connections.push(fetching.connection);
@@ -91,7 +91,7 @@ impl Owner {
         Some(flight)
     }
 
-    fn resolved(
+    fn handle_addresses(
         &mut self,
         host: &str,
         answer: Result<DnsAnswer, DnsError>,
@@ -100,7 +100,9 @@ impl Owner {
     ) -> Result<(), CrawlError> {
         let uri = dns_uri(host);
         let tickets = self.asking.remove(&uri).unwrap_or_default();
-        let first = tickets.first().and_then(|ticket| self.flights.get(ticket));
+        let first = tickets
+            .first()
+            .and_then(|ticket| self.in_flight.get(ticket));
         if let Some(first) = first {
             line.via = Some(first.uri.uri.clone());
             line.source.clone_from(&first.uri.source);
@@ -125,7 +127,7 @@ impl Owner {
         self.hosts.put_addresses(host, &addresses, until, now);
         let answer = PrerequisiteRow::Addresses { addresses, until };
         self.finished.push(FinishedTry {
-            subject: Subject::Prerequisite {
+            subject: TrySubject::Prerequisite {
                 uri,
                 answer: Some(answer),
             },
@@ -135,33 +137,37 @@ impl Owner {
             content: None,
         });
         for ticket in tickets {
-            self.proceed(ticket)?;
+            self.advance(ticket)?;
         }
         Ok(())
     }
 
-    fn fetched(&mut self, flight: Flight, processed: ProcessedUri) -> Result<(), CrawlError> {
+    fn handle_fetch(
+        &mut self,
+        flight: InFlightUri,
+        processed: ProcessedUri,
+    ) -> Result<(), CrawlError> {
         let rests_until = self.rest_after(&flight, &processed)?;
         if let Some(fetching) = flight.fetching {
-            self.turns.ended(fetching.address, rests_until);
+            self.turns.end_request(fetching.address, rests_until);
         }
         match flight.subject {
-            FlightSubject::Login { number } => {
-                self.login_fetched(number, flight.uri.uri, processed);
+            InFlightSubject::Login { number } => {
+                self.handle_login(number, flight.uri.uri, processed);
                 Ok(())
             }
-            FlightSubject::Uri(lease) => {
+            InFlightSubject::Uri(lease) => {
                 let retry = match processed.after {
-                    AfterTry::Finished(_) => None,
-                    AfterTry::Deferred => Some(Duration::ZERO),
-                    AfterTry::RetryAfter(delay) => Some(delay),
+                    TryDecision::Finished(_) => None,
+                    TryDecision::Deferred => Some(Duration::ZERO),
+                    TryDecision::RetryAfter(delay) => Some(delay),
                 };
                 let again = self
                     .moment_of(processed.ended)
                     .saturating_add(retry.unwrap_or_default());
                 let status = match processed.after {
-                    AfterTry::Finished(status) => status,
-                    AfterTry::Deferred | AfterTry::RetryAfter(_) => processed.status,
+                    TryDecision::Finished(status) => status,
+                    TryDecision::Deferred | TryDecision::RetryAfter(_) => processed.status,
                 };
                 if retry.is_none() && status.is_success() {
                     self.progress.fetched += 1;
@@ -175,14 +181,14 @@ impl Owner {
                     kept?;
                 }
                 let content = processed.content.map(|content| (flight.url, content));
-                let outcome = Outcome {
+                let outcome = LeaseOutcome {
                     status,
                     bytes: processed.bytes,
                     goes_back: retry.is_some(),
                     rests_until: rests_until.max(again),
                 };
                 self.finished.push(FinishedTry {
-                    subject: Subject::Uri { lease, outcome },
+                    subject: TrySubject::Uri { lease, outcome },
                     records: processed.records,
                     lines: processed.lines,
                     candidates: processed.candidates,
@@ -190,20 +196,20 @@ impl Owner {
                 });
                 Ok(())
             }
-            FlightSubject::Robots {
+            InFlightSubject::Robots {
                 ref asked,
                 redirects,
             } => {
                 let asked = asked.clone();
-                self.robots_fetched(&flight, asked, redirects, processed)
+                self.handle_robots(&flight, asked, redirects, processed)
             }
         }
     }
 
-    /// The moment until which the host of a flight rests.
+    /// Returns the moment until which the host of a URI in flight rests.
     fn rest_after(
         &mut self,
-        flight: &Flight,
+        flight: &InFlightUri,
         processed: &ProcessedUri,
     ) -> Result<Duration, CrawlError> {
         let mut crawl_delay = processed.robots.as_ref().and_then(|robots| {
@@ -231,16 +237,16 @@ impl Owner {
         Ok(self.moment_of(processed.ended).saturating_add(pause))
     }
 
-    fn robots_fetched(
+    fn handle_robots(
         &mut self,
-        flight: &Flight,
+        flight: &InFlightUri,
         asked: String,
         redirects: u8,
         processed: ProcessedUri,
     ) -> Result<(), CrawlError> {
         let own_uri = flight.uri.uri.clone();
         let mut finished = FinishedTry {
-            subject: Subject::Prerequisite {
+            subject: TrySubject::Prerequisite {
                 uri: own_uri,
                 answer: None,
             },
@@ -261,18 +267,18 @@ impl Owner {
                 location.as_str().to_owned(),
             ));
             uri.hops = flight.uri.hops_to(Hop::Redirect);
-            let subject = FlightSubject::Robots {
+            let subject = InFlightSubject::Robots {
                 asked,
                 redirects: redirects + 1,
             };
-            let ticket = self.add_flight(subject, uri, location);
-            return self.proceed(ticket);
+            let ticket = self.add_in_flight(subject, uri, location);
+            return self.advance(ticket);
         }
         let status = processed.robots.as_ref().map(|robots| robots.status);
         let is_unreachable = RobotsAnswer::from_status(status) == RobotsAnswer::Unreachable;
         if is_unreachable && self.robots_policy_of(&asked) == RobotsPolicy::Obey {
             self.finished.push(finished);
-            self.robots_failed(&asked, processed.status, processed.is_lasting);
+            self.fail_robots(&asked, processed.status, processed.is_lasting);
             return Ok(());
         }
         let RobotsFile { file, .. } = processed.robots.unwrap_or(RobotsFile {
@@ -289,16 +295,16 @@ impl Owner {
         };
         self.hosts
             .put_robots(&asked, &self.job.order.robots.agent, &answer);
-        if let Subject::Prerequisite { uri, answer: kept } = &mut finished.subject {
+        if let TrySubject::Prerequisite { uri, answer: kept } = &mut finished.subject {
             uri.clone_from(&asked);
             *kept = Some(answer);
         }
         self.finished.push(finished);
         for ticket in self.asking.remove(&asked).unwrap_or_default() {
-            if let Some(flight) = self.flights.get_mut(&ticket) {
+            if let Some(flight) = self.in_flight.get_mut(&ticket) {
                 flight.has_waited = true;
             }
-            self.proceed(ticket)?;
+            self.advance(ticket)?;
         }
         Ok(())
     }

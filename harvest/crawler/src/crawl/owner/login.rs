@@ -2,19 +2,19 @@
 //!
 //! Owns that each form of the order is sent once in a process, and that the pages of its host wait for it, whatever comes of it:
 //! a login that fails stands in the crawl log, and the crawl goes on. It lasts as long as the cookies that it brings, so that a
-//! crawl that is gone on with logs in again.
+//! crawl that is resumed logs in again.
 
 use std::sync::Arc;
 
-use harvest_policy::address_turns::Ticket;
+use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::status::FetchStatus;
 use url::Url;
 
-use super::{FlightSubject, Owner, line_without_fetch};
+use super::{CrawlOwner, InFlightSubject, crawl_log_line};
 use crate::crawl::CrawlError;
 use crate::frontier::FrontierUri;
 use crate::process::ProcessedUri;
-use crate::recorder::{FinishedTry, Subject};
+use crate::recorder::{FinishedTry, TrySubject};
 
 /// The annotation of a login that its host answered well: what it thinks of the password stands in the response.
 const SENT: &str = "login";
@@ -22,11 +22,15 @@ const SENT: &str = "login";
 /// The annotation of a login that came to nothing.
 const FAILED: &str = "login:failed";
 
-impl Owner {
-    /// Whether the login forms of a host were sent, so that a flight may go on to its fetch.
-    pub(super) fn is_logged_in(&mut self, ticket: Ticket, url: &Url) -> Result<bool, CrawlError> {
-        let flight = self.flights.get(&ticket);
-        let is_uri = flight.is_some_and(|flight| matches!(flight.subject, FlightSubject::Uri(_)));
+impl CrawlOwner {
+    /// Returns whether the login forms of a host were sent, so that a URI in flight may go on to its fetch.
+    pub(super) fn is_logged_in(
+        &mut self,
+        ticket: RequestTicket,
+        url: &Url,
+    ) -> Result<bool, CrawlError> {
+        let flight = self.in_flight.get(&ticket);
+        let is_uri = flight.is_some_and(|flight| matches!(flight.subject, InFlightSubject::Uri(_)));
         if !is_uri {
             return Ok(true);
         }
@@ -40,26 +44,26 @@ impl Owner {
         waiting.push(ticket);
         if waiting.len() == 1 {
             let action = form.action.clone();
-            let subject = FlightSubject::Login { number };
-            let login = self.add_needed(ticket, subject, action);
-            self.proceed(login)?;
+            let subject = InFlightSubject::Login { number };
+            let login = self.add_prerequisite(ticket, subject, action);
+            self.advance(login)?;
         }
         Ok(false)
     }
 
-    /// A login could not be sent.
-    pub(super) fn login_refused(
+    /// Ends a login that could not be sent.
+    pub(super) fn fail_login(
         &mut self,
         number: usize,
         uri: &FrontierUri,
         status: FetchStatus,
         annotation: Option<String>,
     ) {
-        let mut line = line_without_fetch(uri, status, self.clock.now());
+        let mut line = crawl_log_line(uri, status, self.clock.now());
         line.annotations.extend(annotation);
         line.annotations.push(FAILED.to_owned());
         self.finished.push(FinishedTry {
-            subject: Subject::Prerequisite {
+            subject: TrySubject::Prerequisite {
                 uri: uri.uri.clone(),
                 answer: None,
             },
@@ -68,11 +72,11 @@ impl Owner {
             candidates: Vec::new(),
             content: None,
         });
-        self.login_over(number);
+        self.end_login(number);
     }
 
-    /// A login was sent, and answered or not.
-    pub(super) fn login_fetched(&mut self, number: usize, uri: String, processed: ProcessedUri) {
+    /// Takes note of a login that was sent, and answered or not.
+    pub(super) fn handle_login(&mut self, number: usize, uri: String, processed: ProcessedUri) {
         let is_good = matches!(processed.status.number(), 200..=399);
         let mut lines = processed.lines;
         for line in &mut lines {
@@ -80,23 +84,23 @@ impl Owner {
             line.annotations.push(annotation.to_owned());
         }
         self.finished.push(FinishedTry {
-            subject: Subject::Prerequisite { uri, answer: None },
+            subject: TrySubject::Prerequisite { uri, answer: None },
             records: processed.records,
             lines,
             candidates: processed.candidates,
             content: None,
         });
-        self.login_over(number);
+        self.end_login(number);
     }
 
-    fn login_over(&mut self, number: usize) {
+    fn end_login(&mut self, number: usize) {
         self.sent_logins.insert(number);
         let waiting = self.asking.remove(&login_name(number));
         self.released.extend(waiting.unwrap_or_default());
     }
 }
 
-/// The name under which flights wait for a login.
+/// Returns the name under which URIs in flight wait for a login.
 pub(super) fn login_name(number: usize) -> String {
     format!("login:{number}")
 }

@@ -1,27 +1,27 @@
-//! Requests of persons to a crawl that goes on.
+//! Requests of people to a crawl that goes on.
 //!
 //! Owns that a request counts as a whole or not at all, and that it is answered once it is durable.
 
 use harvest_policy::account::QueueBudget;
-use harvest_policy::address_turns::Ticket;
+use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::hops::HopPath;
-use harvest_policy::rejections::Rejection;
+use harvest_policy::rejections::RejectionRule;
 use harvest_policy::status::FetchStatus;
 use url::Url;
 
-use super::{FlightSubject, Owner};
-use crate::crawl::{Control, ControlAnswer, ControlRequest, CrawlEnd, CrawlError};
-use crate::frontier::{Candidate, FrontierUri, Urgency, WantedState};
+use super::{CrawlOwner, InFlightSubject};
+use crate::crawl::{ControlAnswer, ControlRequest, CrawlCommand, CrawlEnd, CrawlError};
+use crate::frontier::{CandidateUri, DesiredState, FrontierUri, Urgency};
 use crate::process::queue_name;
 use crate::recorder::RecorderError;
 
 /// The most patterns that are named to a person who has named another one.
 const MOST_NAMED: usize = 10;
 
-impl Owner {
+impl CrawlOwner {
     /// Carries out a request, makes it durable, and answers it.
-    pub(super) fn take_request(&mut self, request: ControlRequest) -> Result<(), CrawlError> {
-        let answer = self.carry_out(request.control)?;
+    pub(super) fn handle_request(&mut self, request: ControlRequest) -> Result<(), CrawlError> {
+        let answer = self.execute(request.control)?;
         self.record()?;
         self.recorder.sync()?;
         // Who asked may have gone.
@@ -30,36 +30,36 @@ impl Owner {
     }
 
     /// Carries out a request that nobody waits for.
-    pub(super) fn take_control(&mut self, control: Control) -> Result<(), CrawlError> {
-        self.carry_out(control).map(drop)
+    pub(super) fn handle_command(&mut self, control: CrawlCommand) -> Result<(), CrawlError> {
+        self.execute(control).map(drop)
     }
 
-    fn carry_out(&mut self, control: Control) -> Result<ControlAnswer, CrawlError> {
+    fn execute(&mut self, control: CrawlCommand) -> Result<ControlAnswer, CrawlError> {
         match control {
-            Control::Pause => {
-                self.recorder.want(WantedState::Paused)?;
+            CrawlCommand::Pause => {
+                self.recorder.set_desired_state(DesiredState::Paused)?;
                 self.progress.is_paused = true;
                 Ok(Ok("the crawl pauses".to_owned()))
             }
-            Control::Resume => {
-                self.recorder.want(WantedState::Running)?;
+            CrawlCommand::Resume => {
+                self.recorder.set_desired_state(DesiredState::Running)?;
                 self.progress.is_paused = false;
                 self.last_finished = self.now();
                 Ok(Ok("the crawl goes on".to_owned()))
             }
-            Control::Terminate => {
-                self.recorder.want(WantedState::Terminated)?;
-                self.end_with(CrawlEnd::Terminated);
+            CrawlCommand::Terminate => {
+                self.recorder.set_desired_state(DesiredState::Terminated)?;
+                self.decide_end(CrawlEnd::Terminated);
                 Ok(Ok("the crawl ends".to_owned()))
             }
-            Control::Suspend => {
-                self.end_with(CrawlEnd::Suspended);
+            CrawlCommand::Suspend => {
+                self.decide_end(CrawlEnd::Suspended);
                 Ok(Ok("the crawl ends, to be gone on with".to_owned()))
             }
-            Control::AddSeeds(seeds) => self.add_seeds(&seeds),
-            Control::Reject(rules) => self.reject(&rules),
-            Control::Free(patterns) => self.free(&patterns),
-            Control::Budget(budgets) => self.put_budgets(budgets),
+            CrawlCommand::AddSeeds(seeds) => self.add_seeds(&seeds),
+            CrawlCommand::Reject(rules) => self.reject(&rules),
+            CrawlCommand::Free(patterns) => self.free(&patterns),
+            CrawlCommand::Budget(budgets) => self.put_budgets(budgets),
         }
     }
 
@@ -80,17 +80,17 @@ impl Owner {
         )))
     }
 
-    fn reject(&mut self, rules: &[Rejection]) -> Result<ControlAnswer, CrawlError> {
+    fn reject(&mut self, rules: &[RejectionRule]) -> Result<ControlAnswer, CrawlError> {
         match self.recorder.reject(rules) {
             Ok(()) => {}
             Err(RecorderError::Rejections(error)) => return Ok(Err(error.to_string())),
             Err(error) => return Err(error.into()),
         }
-        let waiting = self.flights.iter().filter(|(_, flight)| {
-            let is_uri = matches!(flight.subject, FlightSubject::Uri(_));
+        let waiting = self.in_flight.iter().filter(|(_, flight)| {
+            let is_uri = matches!(flight.subject, InFlightSubject::Uri(_));
             is_uri && flight.fetching.is_none() && self.recorder.rejects(&flight.url)
         });
-        let waiting: Vec<Ticket> = waiting.map(|(ticket, _)| *ticket).collect();
+        let waiting: Vec<RequestTicket> = waiting.map(|(ticket, _)| *ticket).collect();
         for ticket in waiting {
             self.refuse(ticket, FetchStatus::BLOCKED_BY_USER, None);
         }
@@ -100,25 +100,25 @@ impl Owner {
 
     fn free(&mut self, patterns: &[String]) -> Result<ControlAnswer, CrawlError> {
         let quarantine = self.recorder.quarantine();
-        let is_held = |name: &str| quarantine.held().any(|held| held == name);
-        let is_freed = |name: &str| quarantine.freed().any(|freed| freed == name);
+        let is_held = |name: &str| quarantine.held_patterns().any(|held| held == name);
+        let is_freed = |name: &str| quarantine.freed_patterns().any(|freed| freed == name);
         if let Some(unknown) = patterns
             .iter()
             .find(|name| !is_held(name) && !is_freed(name))
         {
-            let held: Vec<&str> = quarantine.held().take(MOST_NAMED).collect();
+            let held: Vec<&str> = quarantine.held_patterns().take(MOST_NAMED).collect();
             let held = if held.is_empty() {
                 "no pattern is".to_owned()
             } else {
                 format!("these are: {}", held.join(" "))
             };
             return Ok(Err(format!(
-                "{unknown} is not under quarantine ({held}); write a pattern as it was told"
+                "{unknown} is not under quarantine ({held}); write a pattern as the notice has it"
             )));
         }
         let mut uris = 0;
         for pattern in patterns {
-            uris += self.recorder.free(pattern)?;
+            uris += self.recorder.free_pattern(pattern)?;
         }
         self.last_finished = self.now();
         self.progress.quarantined = self.count_quarantined();
@@ -149,12 +149,12 @@ impl Owner {
         Ok(Ok(done))
     }
 
-    /// Adds seeds to their queues; how many are new.
+    /// Adds seeds to their queues; returns how many are new.
     pub(super) fn schedule_seeds(&mut self, seeds: &[Url]) -> Result<usize, CrawlError> {
         let hasher = self.processor.hasher;
         let candidates = seeds.iter().map(|url| {
             let source = url.as_str().to_owned();
-            Candidate {
+            CandidateUri {
                 queue: queue_name(&self.processor.queues, url, None),
                 key: hasher.key_of(url),
                 cost: self.processor.place(&source, None, &HopPath::seed()),

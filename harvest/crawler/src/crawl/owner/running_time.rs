@@ -14,7 +14,7 @@ pub(super) struct RunningTime {
 }
 
 impl RunningTime {
-    /// Goes on from the time of earlier processes.
+    /// Makes a clock that goes on from the time of earlier processes.
     pub(super) const fn new(before: Duration) -> Self {
         Self {
             before,
@@ -23,7 +23,7 @@ impl RunningTime {
         }
     }
 
-    /// The running time at a moment.
+    /// Returns the running time at a moment.
     pub(super) fn at(&self, now: Moment) -> Duration {
         if self.runs {
             self.before.saturating_add(now.saturating_sub(self.since))

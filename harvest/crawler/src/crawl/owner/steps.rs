@@ -7,18 +7,18 @@ use std::time::Duration;
 use archive_formats::crawl_log::CrawlLogLine;
 use harvest_model::order::RobotsPolicy;
 use harvest_policy::address::decide;
-use harvest_policy::address_turns::Ticket;
+use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::hops::Hop;
-use harvest_policy::status::{AfterTry, FetchStatus};
+use harvest_policy::status::{FetchStatus, TryDecision};
 use jiff::Timestamp;
 use url::{Host, Url};
 
-use super::{FlightSubject, Owner};
+use super::{CrawlOwner, InFlightSubject};
 use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
-use crate::crawl::side::SideOrder;
-use crate::frontier::{FrontierUri, Lease, Outcome, PrerequisiteRow, Urgency};
-use crate::recorder::{FinishedTry, RecorderError, Subject};
+use crate::crawl::workers::WorkerCommand;
+use crate::frontier::{FrontierUri, LeaseOutcome, PrerequisiteRow, Urgency, UriLease};
+use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 
 /// The most requests that wait for one address; further ones wait in their queues.
 const MOST_WAITING: usize = 16;
@@ -26,10 +26,10 @@ const MOST_WAITING: usize = 16;
 /// The shortest time for which one of those that wait is expected to take its turn.
 const SHORTEST_WAY: Duration = Duration::from_millis(100);
 
-impl Owner {
-    /// Brings a flight one step nearer to its fetch: addresses of its host, robots.txt, a turn at its address.
-    pub(super) fn proceed(&mut self, ticket: Ticket) -> Result<(), CrawlError> {
-        let Some(flight) = self.flights.get(&ticket) else {
+impl CrawlOwner {
+    /// Takes a URI in flight one step nearer to its fetch: addresses of its host, robots.txt, a turn at its address.
+    pub(super) fn advance(&mut self, ticket: RequestTicket) -> Result<(), CrawlError> {
+        let Some(flight) = self.in_flight.get(&ticket) else {
             return Ok(());
         };
         let (url, tries) = (flight.url.clone(), flight.uri.tries);
@@ -77,7 +77,7 @@ impl Owner {
             self.refuse(ticket, FetchStatus::BLOCKED_BY_ADDRESS, annotation);
             return Ok(());
         }
-        if self.makes_way(ticket, &url, address) {
+        if self.put_off_if_crowded(ticket, &url, address) {
             return Ok(());
         }
         if !self.is_allowed_by_robots(ticket, &url, time)? || !self.is_logged_in(ticket, &url)? {
@@ -91,10 +91,10 @@ impl Owner {
     }
 
     /// Puts a URI off whose address many others wait for already: they would take the places of those that need not wait.
-    fn makes_way(&mut self, ticket: Ticket, url: &Url, address: IpAddr) -> bool {
-        let flight = self.flights.get(&ticket);
+    fn put_off_if_crowded(&mut self, ticket: RequestTicket, url: &Url, address: IpAddr) -> bool {
+        let flight = self.in_flight.get(&ticket);
         let may_wait = flight.is_none_or(|flight| {
-            flight.has_waited || !matches!(flight.subject, FlightSubject::Uri(_))
+            flight.has_waited || !matches!(flight.subject, InFlightSubject::Uri(_))
         });
         let waiting = self.turns.waiting_at(address);
         if may_wait || waiting < MOST_WAITING {
@@ -109,29 +109,30 @@ impl Owner {
             .max(SHORTEST_WAY);
         let rest = pause.saturating_mul(u32::try_from(waiting).unwrap_or(u32::MAX));
         let until = self.now().saturating_add(rest);
-        self.give_back(ticket, until);
+        self.put_back_waiting(ticket, until);
         true
     }
 
-    fn ask_for_address(&mut self, host: &str, ticket: Ticket) {
+    fn ask_for_address(&mut self, host: &str, ticket: RequestTicket) {
         let waiting = self.asking.entry(dns_uri(host)).or_default();
         waiting.push(ticket);
         if waiting.len() == 1 {
-            let order = SideOrder::Resolve(host.to_owned());
+            let command = WorkerCommand::Resolve(host.to_owned());
             // The other end lives as long as this one.
-            drop(self.channels.orders.send(order));
+            drop(self.channels.commands.send(command));
         }
     }
 
-    /// Whether a flight may go on to its fetch: its host's robots.txt is known and allows it, or it is one itself.
+    /// Returns whether a URI in flight may go on to its fetch: its host's robots.txt is known and allows it, or it is one itself.
     fn is_allowed_by_robots(
         &mut self,
-        ticket: Ticket,
+        ticket: RequestTicket,
         url: &Url,
         time: Timestamp,
     ) -> Result<bool, CrawlError> {
-        let flight = self.flights.get(&ticket);
-        let is_robots = |subject: &FlightSubject| matches!(subject, FlightSubject::Robots { .. });
+        let flight = self.in_flight.get(&ticket);
+        let is_robots =
+            |subject: &InFlightSubject| matches!(subject, InFlightSubject::Robots { .. });
         let is_asked = flight.is_some_and(|flight| !is_robots(&flight.subject));
         let robots = robots_uri(url).filter(|robots| is_asked && robots != url);
         let Some(robots) = robots else {
@@ -146,8 +147,8 @@ impl Owner {
                 || url.path().to_owned(),
                 |query| format!("{}?{query}", url.path()),
             );
-            let allows =
-                self.job.order.robots_policy_for(url) == RobotsPolicy::Ignore || rules.allow(&path);
+            let allows = self.job.order.robots_policy_for(url) == RobotsPolicy::Ignore
+                || rules.allows(&path);
             if !allows {
                 let annotation = Some("robotExcluded".to_owned());
                 self.refuse(ticket, FetchStatus::ROBOTS_PRECLUDED, annotation);
@@ -158,24 +159,24 @@ impl Owner {
         waiting.push(ticket);
         if waiting.len() == 1 {
             let asked = robots.as_str().to_owned();
-            let subject = FlightSubject::Robots {
+            let subject = InFlightSubject::Robots {
                 asked,
                 redirects: 0,
             };
-            let ticket = self.add_needed(ticket, subject, robots);
-            self.proceed(ticket)?;
+            let ticket = self.add_prerequisite(ticket, subject, robots);
+            self.advance(ticket)?;
         }
         Ok(false)
     }
 
-    /// Adds a flight that another flight needs to be over before it.
-    pub(super) fn add_needed(
+    /// Adds a prerequisite: the fetch that another URI in flight waits for.
+    pub(super) fn add_prerequisite(
         &mut self,
-        needed_by: Ticket,
-        subject: FlightSubject,
+        needed_by: RequestTicket,
+        subject: InFlightSubject,
         url: Url,
-    ) -> Ticket {
-        let flight = self.flights.get(&needed_by);
+    ) -> RequestTicket {
+        let flight = self.in_flight.get(&needed_by);
         let hops = flight.map(|flight| flight.uri.hops_to(Hop::Prerequisite));
         let uri = FrontierUri {
             uri: url.as_str().to_owned(),
@@ -186,50 +187,50 @@ impl Owner {
             // The same address as for the URI that waits for it.
             tries: flight.map_or(0, |flight| flight.uri.tries),
         };
-        self.add_flight(subject, uri, url)
+        self.add_in_flight(subject, uri, url)
     }
 
-    /// The robots.txt of a host cannot be had: what waits for it is tried again later, unless that `is_lasting`. `cause`: how it
-    /// failed.
-    pub(super) fn robots_failed(&mut self, asked: &str, cause: FetchStatus, is_lasting: bool) {
+    /// Ends the question for a robots.txt that cannot be had: what waits for it is tried again later, unless that `is_lasting`.
+    /// `cause`: how it failed.
+    pub(super) fn fail_robots(&mut self, asked: &str, cause: FetchStatus, is_lasting: bool) {
         if self.robots_policy_of(asked) == RobotsPolicy::Ignore {
-            return self.go_without_robots(asked);
+            return self.continue_without_robots(asked);
         }
         let status = FetchStatus::ROBOTS_PREREQUISITE_FAILED;
         // An answer such as 503 is no failure by itself.
         let cause = if cause.is_failure() { cause } else { status };
         for ticket in self.asking.remove(asked).unwrap_or_default() {
-            let Some(flight) = self.flights.remove(&ticket) else {
+            let Some(flight) = self.in_flight.remove(&ticket) else {
                 continue;
             };
             match flight.subject {
-                FlightSubject::Uri(lease) => {
+                InFlightSubject::Uri(lease) => {
                     let tries = lease.uri.tries.saturating_add(1);
                     let after = if is_lasting {
-                        AfterTry::Finished(status)
+                        TryDecision::Finished(status)
                     } else {
                         self.processor.retry.after_try(status, tries, None)
                     };
                     self.refuse_because(lease, status, after, None, cause);
                 }
-                FlightSubject::Login { number } => {
-                    self.login_refused(number, &flight.uri, status, None);
+                InFlightSubject::Login { number } => {
+                    self.fail_login(number, &flight.uri, status, None);
                 }
                 // Nothing is asked for before it.
-                FlightSubject::Robots { .. } => {}
+                InFlightSubject::Robots { .. } => {}
             }
         }
     }
 
-    /// The policy of the order for the robots.txt that was asked for, wherever redirects have led.
+    /// Returns the policy of the order for the robots.txt that was asked for, wherever redirects have led.
     pub(super) fn robots_policy_of(&self, asked: &str) -> RobotsPolicy {
         let order = &self.job.order;
         let url = Url::parse(asked);
         url.map_or(order.robots.policy, |url| order.robots_policy_for(&url))
     }
 
-    /// Lets go on what has waited for a robots.txt that cannot be had, and that the order does not heed.
-    fn go_without_robots(&mut self, asked: &str) {
+    /// Lets URIs go on that have waited for a robots.txt that cannot be had, and that the order does not heed.
+    fn continue_without_robots(&mut self, asked: &str) {
         let holds = self.job.order.robots.validity.duration();
         let answer = PrerequisiteRow::Robots {
             status: None,
@@ -242,28 +243,28 @@ impl Owner {
         self.released.extend(waiting.unwrap_or_default());
     }
 
-    /// Ends a flight without a fetch.
+    /// Ends the way of a URI in flight without a fetch.
     pub(super) fn refuse(
         &mut self,
-        ticket: Ticket,
+        ticket: RequestTicket,
         status: FetchStatus,
         annotation: Option<String>,
     ) {
-        let Some(flight) = self.flights.remove(&ticket) else {
+        let Some(flight) = self.in_flight.remove(&ticket) else {
             return;
         };
         match flight.subject {
-            FlightSubject::Uri(lease) => self.refuse_lease(lease, status, annotation),
-            FlightSubject::Robots { asked, .. } => self.robots_failed(&asked, status, false),
-            FlightSubject::Login { number } => {
-                self.login_refused(number, &flight.uri, status, annotation);
+            InFlightSubject::Uri(lease) => self.refuse_lease(lease, status, annotation),
+            InFlightSubject::Robots { asked, .. } => self.fail_robots(&asked, status, false),
+            InFlightSubject::Login { number } => {
+                self.fail_login(number, &flight.uri, status, annotation);
             }
         }
     }
 
     pub(super) fn refuse_lease(
         &mut self,
-        lease: Lease,
+        lease: UriLease,
         status: FetchStatus,
         annotation: Option<String>,
     ) {
@@ -275,17 +276,17 @@ impl Owner {
     /// Refuses a URI. `cause`: what people are told of a seed, where the status says less.
     fn refuse_because(
         &mut self,
-        lease: Lease,
+        lease: UriLease,
         status: FetchStatus,
-        after: AfterTry,
+        after: TryDecision,
         annotation: Option<String>,
         cause: FetchStatus,
     ) {
         let tries = lease.uri.tries.saturating_add(1);
         let mut lines = Vec::new();
         let mut rest = Duration::ZERO;
-        if let AfterTry::Finished(last) = after {
-            let mut line = line_without_fetch(&lease.uri, last, self.clock.now());
+        if let TryDecision::Finished(last) = after {
+            let mut line = crawl_log_line(&lease.uri, last, self.clock.now());
             if tries > 1 {
                 line.annotations.push(format!("{tries}t"));
             }
@@ -298,20 +299,20 @@ impl Owner {
             }
             lines.push(line);
         }
-        if let AfterTry::RetryAfter(delay) = after {
+        if let TryDecision::RetryAfter(delay) = after {
             rest = delay;
         }
-        let is_finished = matches!(after, AfterTry::Finished(_));
+        let is_finished = matches!(after, TryDecision::Finished(_));
         self.progress.failed += u64::from(is_finished && status.is_failure());
         self.note_seed(&lease.uri, cause, after);
-        let outcome = Outcome {
+        let outcome = LeaseOutcome {
             status,
             bytes: 0,
             goes_back: lines.is_empty(),
             rests_until: self.now().saturating_add(rest),
         };
         self.finished.push(FinishedTry {
-            subject: Subject::Uri { lease, outcome },
+            subject: TrySubject::Uri { lease, outcome },
             records: Vec::new(),
             lines,
             candidates: Vec::new(),
@@ -320,8 +321,8 @@ impl Owner {
     }
 }
 
-/// The line of a URI that no host was asked for.
-pub(in crate::crawl) fn line_without_fetch(
+/// Returns the line of a URI that no host was asked for.
+pub(in crate::crawl) fn crawl_log_line(
     uri: &FrontierUri,
     status: FetchStatus,
     time: Timestamp,

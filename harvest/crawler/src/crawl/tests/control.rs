@@ -1,14 +1,14 @@
-//! Requests to crawls: each is answered, counts at once, and holds when the crawl is gone on with.
+//! Requests to crawls: each is answered, counts at once, and holds when the crawl is resumed.
 
 use harvest_policy::account::QueueBudget;
 use tokio::sync::oneshot;
 
 use super::*;
 
-/// Goes on with a crawl to which requests were sent before it began; gives the answers, too.
+/// Goes on with a crawl to which requests were sent before it began; returns the answers, too.
 async fn crawl_with(
     settings: CrawlSettings,
-    controls: Vec<Control>,
+    controls: Vec<CrawlCommand>,
 ) -> (CrawlOutcome, Vec<ControlAnswer>) {
     let (crawl, handle) = Crawl::new(settings, Clock::system(), Chance::system());
     let mut answers = Vec::new();
@@ -28,8 +28,8 @@ async fn crawl_with(
     (outcome, told)
 }
 
-fn reject(rule: &str) -> Control {
-    Control::Reject(vec![rule.parse().unwrap()])
+fn reject(rule: &str) -> CrawlCommand {
+    CrawlCommand::Reject(vec![rule.parse().unwrap()])
 }
 
 /// Fails if a rejected URI is fetched, one that waited has no line, or the rule is forgotten by the next process.
@@ -82,11 +82,11 @@ async fn budget_of_a_queue_is_changed() {
             objects: Some(objects),
             bytes: None,
         };
-        Control::Budget(vec![(queue.to_owned(), budget)])
+        CrawlCommand::Budget(vec![(queue.to_owned(), budget)])
     };
     let (outcome, told) = crawl_with(settings(), vec![budget(4)]).await;
     assert_eq!(outcome.progress.fetched, 4, "{told:?}");
-    let unknown = Control::Budget(vec![("nobody.dk".to_owned(), QueueBudget::default())]);
+    let unknown = CrawlCommand::Budget(vec![("nobody.dk".to_owned(), QueueBudget::default())]);
     let (outcome, told) = crawl_with(settings(), vec![unknown]).await;
     assert_eq!(outcome.progress.fetched, 4);
     assert!(told[0].as_ref().unwrap().contains("nobody.dk"), "{told:?}");
@@ -108,7 +108,7 @@ async fn unknown_pattern_is_not_freed() {
     let (base, _) = serve(&small_site()).await;
     let directory = tempfile::tempdir().unwrap();
     let settings = settings(directory.path(), std::slice::from_ref(&base), "");
-    let free = Control::Free(vec!["a.dk/cal/#".to_owned()]);
+    let free = CrawlCommand::Free(vec!["a.dk/cal/#".to_owned()]);
     let (outcome, told) = crawl_with(settings, vec![free]).await;
     assert_eq!(outcome.end, CrawlEnd::Finished);
     let why = told[0].as_ref().unwrap_err();
@@ -122,7 +122,7 @@ async fn added_seed_needs_a_contact_too() {
     let (other, asked) = serve(&small_site()).await;
     let directory = tempfile::tempdir().unwrap();
     let settings = || settings(directory.path(), std::slice::from_ref(&base), "");
-    let add = |url: &str| Control::AddSeeds(vec![Url::parse(url).unwrap()]);
+    let add = |url: &str| CrawlCommand::AddSeeds(vec![Url::parse(url).unwrap()]);
     let controls = vec![add("https://example.org/"), add(other.as_str())];
     let (_, told) = crawl_with(settings(), controls).await;
     assert!(
@@ -144,17 +144,17 @@ async fn added_seed_needs_a_contact_too() {
 
 /// Fails if a pause or an end that a person has asked for is forgotten by the next process, or cannot be taken back.
 #[tokio::test]
-async fn wanted_state_holds_for_next_process() {
+async fn desired_state_holds_for_next_process() {
     let (base, asked) = serve(&small_site()).await;
     let directory = tempfile::tempdir().unwrap();
     let settings = |order: &str| settings(directory.path(), std::slice::from_ref(&base), order);
     crawl(settings("limits.max_objects = 1")).await;
     let before = asked.lock().unwrap().len();
-    let pause = vec![Control::Pause, Control::Suspend];
+    let pause = vec![CrawlCommand::Pause, CrawlCommand::Suspend];
     let (outcome, _) = crawl_with(settings(""), pause).await;
     assert_eq!(outcome.end, CrawlEnd::Suspended);
     let (paused, mut handle) = Crawl::new(settings(""), Clock::system(), Chance::system());
-    handle.control.send(Control::Suspend).unwrap();
+    handle.control.send(CrawlCommand::Suspend).unwrap();
     assert_eq!(paused.run().await.unwrap().end, CrawlEnd::Suspended);
     let notice = handle.notices.try_recv().unwrap();
     let is_paused = matches!(
@@ -166,13 +166,17 @@ async fn wanted_state_holds_for_next_process() {
     );
     assert!(is_paused, "{notice:?}");
     assert_eq!(asked.lock().unwrap().len(), before);
-    let (outcome, _) = crawl_with(settings("limits.max_objects = 2"), vec![Control::Resume]).await;
+    let (outcome, _) = crawl_with(
+        settings("limits.max_objects = 2"),
+        vec![CrawlCommand::Resume],
+    )
+    .await;
     assert_eq!(
         (outcome.end, outcome.progress.fetched),
         (CrawlEnd::ObjectLimit, 2)
     );
     let before = asked.lock().unwrap().len();
-    let (outcome, _) = crawl_with(settings(""), vec![Control::Terminate]).await;
+    let (outcome, _) = crawl_with(settings(""), vec![CrawlCommand::Terminate]).await;
     assert_eq!(outcome.end, CrawlEnd::Terminated);
     assert_eq!(crawl(settings("")).await.end, CrawlEnd::Terminated);
     assert_eq!(asked.lock().unwrap().len(), before);

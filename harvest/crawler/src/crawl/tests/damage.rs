@@ -7,9 +7,9 @@ use super::*;
 mod redirects;
 mod robots;
 
-/// The deed of a host, after it has read a request.
+/// An action of a host, after it has read a request.
 #[derive(Clone, Debug)]
-enum Deed {
+enum ServerAction {
     Send(Vec<u8>),
     /// A byte now and then, without an end.
     Drip,
@@ -19,39 +19,47 @@ enum Deed {
     Wait,
     /// The end of the connection, without a farewell.
     Reset,
-    /// The next request is read; without it the connection ends behind the last deed.
+    /// The next request is read; without it the connection ends behind the last action.
     Next,
 }
 
-use Deed::{Drip, Flood, Next, Reset, Send, Wait};
+use ServerAction::{Drip, Flood, Next, Reset, Send, Wait};
 
-/// The deeds of a host by path.
-type Deeds = Arc<dyn Fn(&str) -> Vec<Deed> + std::marker::Send + Sync>;
+/// The actions of a host by path.
+type ServerScript = Arc<dyn Fn(&str) -> Vec<ServerAction> + std::marker::Send + Sync>;
 
 /// A host, and what is left of it: for each line of the log its path, status, annotations and record.
-struct Case {
+struct DamageCase {
     name: &'static str,
-    deeds: Deeds,
+    actions: ServerScript,
     left: &'static [&'static str],
 }
 
 fn case(
     name: &'static str,
-    deeds: impl Fn(&str) -> Vec<Deed> + std::marker::Send + Sync + 'static,
+    actions: impl Fn(&str) -> Vec<ServerAction> + std::marker::Send + Sync + 'static,
     left: &'static [&'static str],
-) -> Case {
-    let deeds = Arc::new(deeds);
-    Case { name, deeds, left }
+) -> DamageCase {
+    let actions = Arc::new(actions);
+    DamageCase {
+        name,
+        actions,
+        left,
+    }
 }
 
-/// A host that has one page, and no robots.txt.
-fn page_case(name: &'static str, deeds: Vec<Deed>, left: &'static [&'static str]) -> Case {
-    case(name, move |path| only_page(path, &deeds), left)
+/// Returns a host that has one page, and no robots.txt.
+fn page_case(
+    name: &'static str,
+    actions: Vec<ServerAction>,
+    left: &'static [&'static str],
+) -> DamageCase {
+    case(name, move |path| only_page(path, &actions), left)
 }
 
-fn only_page(path: &str, deeds: &[Deed]) -> Vec<Deed> {
+fn only_page(path: &str, actions: &[ServerAction]) -> Vec<ServerAction> {
     if path == "/" {
-        return deeds.to_vec();
+        return actions.to_vec();
     }
     vec![
         sent("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
@@ -59,48 +67,50 @@ fn only_page(path: &str, deeds: &[Deed]) -> Vec<Deed> {
     ]
 }
 
-/// A host that has a page, and this robots.txt.
-fn robots_case(name: &'static str, deeds: Vec<Deed>, left: &'static [&'static str]) -> Case {
+/// Returns a host that has a page, and this robots.txt.
+fn robots_case(
+    name: &'static str,
+    actions: Vec<ServerAction>,
+    left: &'static [&'static str],
+) -> DamageCase {
     let answer = move |path: &str| match path {
-        "/robots.txt" => deeds.clone(),
+        "/robots.txt" => actions.clone(),
         _ => vec![sent(&page("page")), Next],
     };
     case(name, answer, left)
 }
 
-fn sent(text: &str) -> Deed {
+fn sent(text: &str) -> ServerAction {
     Send(text.as_bytes().to_vec())
 }
 
-fn ok(rest: &str) -> Deed {
+fn ok(rest: &str) -> ServerAction {
     sent(&format!("HTTP/1.1 200 OK\r\n{rest}"))
 }
 
-async fn host(deeds: Deeds) -> Url {
+async fn host(actions: ServerScript) -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
     tokio::task::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            let deeds = Arc::clone(&deeds);
+            let actions = Arc::clone(&actions);
             tokio::task::spawn(async move {
                 // The other end may have had enough.
-                drop(act(stream, deeds).await);
+                drop(act(stream, actions).await);
             });
         }
     });
     Url::parse(&base).unwrap()
 }
 
-async fn act(mut stream: TcpStream, deeds: Deeds) -> std::io::Result<()> {
+async fn act(mut stream: TcpStream, actions: ServerScript) -> std::io::Result<()> {
     'requests: loop {
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            request.push(stream.read_u8().await?);
-        }
-        let text = String::from_utf8(request).unwrap();
-        for deed in deeds(text.split(' ').nth(1).unwrap()) {
-            match deed {
+        let Some(head) = read_head(&mut stream).await else {
+            return Ok(());
+        };
+        for action in actions(path_of(&head)) {
+            match action {
                 Send(bytes) => stream.write_all(&bytes).await?,
                 Drip => loop {
                     stream.write_all(b"x").await?;
@@ -123,7 +133,7 @@ async fn act(mut stream: TcpStream, deeds: Deeds) -> std::io::Result<()> {
     }
 }
 
-/// The records of the responses in all archive files, which are valid: the words of their truncation, or `whole`.
+/// Returns the records of the responses in all archive files, which are valid: the words of their truncation, or `whole`.
 fn truncations(directory: &Path) -> BTreeMap<String, Vec<String>> {
     recorded(directory, Kind::Response);
     let mut found = BTreeMap::<_, Vec<_>>::new();
@@ -147,10 +157,10 @@ fn truncations(directory: &Path) -> BTreeMap<String, Vec<String>> {
 }
 
 /// Crawls all hosts at once, and compares what is left of each.
-async fn check(cases: Vec<Case>, order: &str) {
+async fn check(cases: Vec<DamageCase>, order: &str) {
     let mut seeds = Vec::new();
     for case in &cases {
-        seeds.push(host(Arc::clone(&case.deeds)).await);
+        seeds.push(host(Arc::clone(&case.actions)).await);
     }
     let directory = tempfile::tempdir().unwrap();
     let order = format!("retry.max_tries = 1\nqueues.connections = 16\n{order}");
@@ -255,7 +265,7 @@ async fn damaged_messages_leave_defined_records() {
     .await;
 }
 
-/// A gzip member that becomes this number of times as much, if it is let.
+/// Returns a gzip member that becomes this number of times as much, if it is let.
 fn bomb() -> Vec<u8> {
     use archive_formats::warc::{Builder, Writer};
     let length = 64 << 20;

@@ -24,7 +24,7 @@ async fn run_fast(crawl: Crawl, manual: &ManualClock) -> CrawlOutcome {
     }
 }
 
-/// A URI of this machine at which nobody listens, in a queue of its own.
+/// Returns a URI of this machine at which nobody listens, in a queue of its own.
 async fn dead_seed() -> Url {
     let listener = TcpListener::bind("127.0.0.2:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
@@ -32,7 +32,7 @@ async fn dead_seed() -> Url {
     Url::parse(&base).unwrap()
 }
 
-/// A host that takes requests and never answers, and the number of its connections.
+/// Serves a host that takes requests and never answers; returns it with the number of its connections.
 async fn silent_host() -> (Url, Arc<Mutex<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
@@ -101,7 +101,7 @@ async fn host_that_asks_for_patience_is_waited_for() {
     assert_eq!(statuses(directory.path(), &base).get("/"), Some(&200));
 }
 
-/// Fails if a crawl on a full disk waits without an end, ends as if it were finished, or cannot be gone on with.
+/// Fails if a crawl on a full disk waits without an end, ends as if it were finished, or cannot be resumed.
 #[tokio::test]
 async fn crawl_without_room_is_suspended() {
     let (base, asked) = serve(&small_site()).await;
@@ -133,14 +133,14 @@ async fn limit_of_time_is_of_the_job() {
         let (crawl, handle) = Crawl::new(settings, manual.clock(), Chance::system());
         let control = handle.control.clone();
         if !pause.is_zero() {
-            control.send(Control::Pause).unwrap();
+            control.send(CrawlCommand::Pause).unwrap();
         }
         let stop = async {
             let clock = manual.clock();
             clock.sleep(pause).await;
-            control.send(Control::Resume).unwrap();
+            control.send(CrawlCommand::Resume).unwrap();
             clock.sleep(Duration::from_mins(run)).await;
-            control.send(Control::Suspend).unwrap();
+            control.send(CrawlCommand::Suspend).unwrap();
             std::future::pending::<()>().await;
         };
         let outcome = tokio::select! {
@@ -164,8 +164,8 @@ async fn limit_of_time_is_of_the_job() {
 #[tokio::test]
 async fn hanging_fetch_is_cut_after_grace() {
     for (control, order) in [
-        (Some(Control::Suspend), ""),
-        (Some(Control::Terminate), ""),
+        (Some(CrawlCommand::Suspend), ""),
+        (Some(CrawlCommand::Terminate), ""),
         (None, "limits.max_time = \"5 s\""),
     ] {
         let (base, count) = silent_host().await;

@@ -3,7 +3,7 @@
 use super::requests::{blocks, page_with, requests_for, serve_requests};
 use super::*;
 
-/// An order with a login form at the host of `base`.
+/// Returns an order with a login form at the host of `base`.
 fn order(base: &Url) -> String {
     format!(
         "
@@ -19,7 +19,7 @@ fn order(base: &Url) -> String {
 /// The body of the form.
 const BODY: &str = "stay=1&u=me+%26+you&p=h%26u+sh";
 
-/// A site for members, whose login is answered so, and whose robots.txt excludes this path.
+/// Serves a site for members, whose login is answered so, and whose robots.txt excludes this path.
 async fn members(login: &str, disallowed: &str) -> (Url, requests::Requests) {
     let login = login.to_owned();
     let robots = format!("User-agent: *\nDisallow: {disallowed}\n");

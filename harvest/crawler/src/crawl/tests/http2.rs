@@ -15,7 +15,7 @@ const PAGE: &str = "<a href=/a>a</a>\n";
 
 /// The protocols of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Speech {
+enum ServerProtocol {
     /// It selects one of these protocols, or refuses the connection.
     Selects(&'static [&'static str]),
     /// It selects HTTP/2, or else nothing, and speaks HTTP/2 whatever was agreed on.
@@ -26,7 +26,7 @@ enum Speech {
     Old,
 }
 
-/// A certificate for this machine by itself, and its key.
+/// Returns a certificate for this machine by itself, and its key.
 fn identity() -> (rcgen::Certificate, KeyPair) {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
@@ -48,16 +48,18 @@ fn server(protocols: &[&str]) -> Arc<ServerConfig> {
     Arc::new(config)
 }
 
-/// Serves a page and a leaf; gives its base URI and the number of its connections.
-async fn host(speech: Speech) -> (Url, Arc<Mutex<usize>>) {
+/// Serves a page and a leaf; returns its base URI and the number of its connections.
+async fn host(speech: ServerProtocol) -> (Url, Arc<Mutex<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("https://{}/", listener.local_addr().unwrap());
     let connections = Arc::<Mutex<usize>>::default();
     let counted = Arc::clone(&connections);
     let (selecting, silent) = match speech {
-        Speech::Selects(protocols) => (server(protocols), None),
-        Speech::InsistsOnHttp2 | Speech::ClosesOtherwise => (server(&["h2"]), Some(server(&[]))),
-        Speech::Old => (server(&[]), None),
+        ServerProtocol::Selects(protocols) => (server(protocols), None),
+        ServerProtocol::InsistsOnHttp2 | ServerProtocol::ClosesOtherwise => {
+            (server(&["h2"]), Some(server(&[])))
+        }
+        ServerProtocol::Old => (server(&[]), None),
     };
     tokio::task::spawn(async move {
         loop {
@@ -76,10 +78,12 @@ async fn host(speech: Speech) -> (Url, Arc<Mutex<usize>>) {
                 };
                 let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                 match speech {
-                    Speech::ClosesOtherwise if !is_http2 => {}
-                    Speech::Selects(_) if is_http2 => speak_frames(stream).await,
-                    Speech::InsistsOnHttp2 | Speech::ClosesOtherwise => speak_frames(stream).await,
-                    Speech::Selects(_) | Speech::Old => speak_text(stream).await,
+                    ServerProtocol::ClosesOtherwise if !is_http2 => {}
+                    ServerProtocol::Selects(_) if is_http2 => speak_frames(stream).await,
+                    ServerProtocol::InsistsOnHttp2 | ServerProtocol::ClosesOtherwise => {
+                        speak_frames(stream).await
+                    }
+                    ServerProtocol::Selects(_) | ServerProtocol::Old => speak_text(stream).await,
                 }
             });
         }
@@ -95,7 +99,7 @@ fn answer_to(path: &str) -> Option<&'static str> {
     }
 }
 
-/// The first argument of a method, empty: the types of the crate `http` have no names here.
+/// Returns the first argument of a method, empty: the types of the crate `http` have no names here.
 fn first_argument<S, A: Default, B, R>(_: fn(&mut S, A, B) -> R) -> A {
     A::default()
 }
@@ -123,15 +127,10 @@ async fn speak_frames(stream: impl AsyncRead + AsyncWrite + Unpin) {
 
 async fn speak_text(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     loop {
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let Ok(byte) = stream.read_u8().await else {
-                return;
-            };
-            request.push(byte);
-        }
-        let text = String::from_utf8(request).unwrap();
-        let body = answer_to(text.split(' ').nth(1).unwrap());
+        let Some(head) = read_head(&mut stream).await else {
+            return;
+        };
+        let body = answer_to(path_of(&head));
         let gone = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned();
         let response = body.map_or(gone, page);
         stream.write_all(response.as_bytes()).await.unwrap();
@@ -139,7 +138,7 @@ async fn speak_text(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     }
 }
 
-/// A field of each record of one kind, and the blocks, by URI; all files are valid.
+/// Returns a field of each record of one kind, and the blocks, by URI; all files are valid.
 fn fields(directory: &Path, kind: Kind, name: &str) -> BTreeMap<String, (Option<String>, String)> {
     recorded(directory, kind);
     let mut found = BTreeMap::new();
@@ -162,11 +161,11 @@ fn fields(directory: &Path, kind: Kind, name: &str) -> BTreeMap<String, (Option<
     found
 }
 
-/// Fails if a host that speaks only HTTP/2 is not harvested, one that speaks HTTP/1.1 is harvested otherwise unless the order says
-/// so, or records by HTTP/2 do not say so.
+/// Fails if a host that speaks only HTTP/2 is not harvested, one that speaks HTTP/1.1 is harvested otherwise unless the order
+/// says so, or records by HTTP/2 do not say so.
 #[tokio::test]
 async fn http2_is_spoken_where_needed_or_ordered() {
-    use Speech as S;
+    use ServerProtocol as S;
     let both: &[&str] = &["h2", "http/1.1"];
     for (speech, http2, expected, connections) in [
         (S::Selects(&["h2"]), "when-needed", Some(true), 2),

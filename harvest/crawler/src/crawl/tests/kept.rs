@@ -4,7 +4,7 @@ use super::*;
 
 /// The way of a host with a connection, behind each response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Habit {
+enum ConnectionHabit {
     Keeps,
     /// It says so.
     ClosesAloud,
@@ -23,8 +23,8 @@ enum Habit {
 const COMPLAINT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/// A site of a page with two leaves; gives its base URI and the number of its connections.
-async fn host(habit: Habit) -> (Url, Arc<Mutex<usize>>) {
+/// Serves a site of a page with two leaves; returns its base URI and the number of its connections.
+async fn host(habit: ConnectionHabit) -> (Url, Arc<Mutex<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
     let connections = Arc::<Mutex<usize>>::default();
@@ -40,42 +40,43 @@ async fn host(habit: Habit) -> (Url, Arc<Mutex<usize>>) {
     (Url::parse(&base).unwrap(), connections)
 }
 
-async fn talk(mut stream: TcpStream, habit: Habit) -> std::io::Result<()> {
+async fn talk(mut stream: TcpStream, habit: ConnectionHabit) -> std::io::Result<()> {
     let mut count = 0;
     loop {
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            request.push(stream.read_u8().await?);
-        }
+        let Some(head) = read_head(&mut stream).await else {
+            return Ok(());
+        };
         count += 1;
-        if habit == Habit::ComplainsLate && count == 2 {
+        if habit == ConnectionHabit::ComplainsLate && count == 2 {
             return stream.write_all(COMPLAINT).await;
         }
-        let text = String::from_utf8(request).unwrap();
-        let mut response = match text.split(' ').nth(1).unwrap() {
+        let mut response = match path_of(&head) {
             "/" => page("<a href=/a>a</a> <a href=/b>b</a>"),
             path => page(path),
         };
-        if habit == Habit::IsOld {
+        if habit == ConnectionHabit::IsOld {
             response = response.replace("HTTP/1.1", "HTTP/1.0");
         }
-        if habit == Habit::ClosesAloud {
+        if habit == ConnectionHabit::ClosesAloud {
             response = response.replace("\r\n\r\n", "\r\nConnection: Close\r\n\r\n");
         }
         stream.write_all(response.as_bytes()).await?;
         match habit {
-            Habit::Keeps | Habit::ComplainsLate => {}
-            Habit::Closes | Habit::ClosesAloud | Habit::IsOld => return Ok(()),
-            Habit::SendsMore => stream.write_all(page("evil").as_bytes()).await?,
-            Habit::Complains => return stream.write_all(COMPLAINT).await,
+            ConnectionHabit::Keeps | ConnectionHabit::ComplainsLate => {}
+            ConnectionHabit::Closes | ConnectionHabit::ClosesAloud | ConnectionHabit::IsOld => {
+                return Ok(());
+            }
+            ConnectionHabit::SendsMore => stream.write_all(page("evil").as_bytes()).await?,
+            ConnectionHabit::Complains => return stream.write_all(COMPLAINT).await,
         }
     }
 }
 
-/// Fails if a page is lost, tried again or another one because its host does not keep a connection, or one that it keeps is not used.
+/// Fails if a page is lost, tried again or another one because its host does not keep a connection, or one that it keeps is not
+/// used.
 #[tokio::test]
 async fn lost_connections_cost_no_try() {
-    use Habit as H;
+    use ConnectionHabit as H;
     for (habit, connections) in [
         (H::Keeps, 1),
         (H::ClosesAloud, 4),

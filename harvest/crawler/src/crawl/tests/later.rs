@@ -16,7 +16,7 @@ fn refusal(status: &str, fields: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{fields}Content-Length: 0\r\n\r\n")
 }
 
-/// A date as it stands in a head.
+/// Returns a date as it stands in a head.
 fn http_date(time: Timestamp) -> String {
     time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
@@ -94,7 +94,7 @@ async fn hosts_are_given_the_time_they_ask() {
     }
 }
 
-/// An index of captures: URL, media type and further fields of each.
+/// Returns an index of captures: URL, media type and further fields of each.
 fn known(captures: &[(Url, &str, &str)]) -> KnownCaptures {
     let mut lines = String::new();
     for (number, (url, media_type, fields)) in captures.iter().enumerate() {
@@ -134,8 +134,8 @@ fn known(captures: &[(Url, &str, &str)]) -> KnownCaptures {
     }
 }
 
-/// Fails if a request is conditional where its page would lose links, or is not where it might be; or if the answer that nothing has
-/// changed does not become a revisit of the earlier capture.
+/// Fails if a request is conditional where its page would lose links, or is not where it might be; or if the answer that nothing
+/// has changed does not become a revisit of the earlier capture.
 #[tokio::test]
 async fn unchanged_files_become_revisits() {
     const DATE: &str = "Fri, 02 Jan 2026 03:04:05 GMT";

@@ -13,7 +13,7 @@ async fn members() -> (Url, AskedPaths) {
     closed_site(CHALLENGE, open).await
 }
 
-/// A site whose pages want an answer to a challenge.
+/// Serves a site whose pages want an answer to a challenge.
 async fn closed_site(challenge: &'static str, opens: fn(&str) -> bool) -> (Url, AskedPaths) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
@@ -25,14 +25,9 @@ async fn closed_site(challenge: &'static str, opens: fn(&str) -> bool) -> (Url, 
             let told = Arc::clone(&told);
             tokio::task::spawn(async move {
                 loop {
-                    let mut request = Vec::new();
-                    while !request.ends_with(b"\r\n\r\n") {
-                        let Ok(byte) = stream.read_u8().await else {
-                            return;
-                        };
-                        request.push(byte);
-                    }
-                    let request = String::from_utf8(request).unwrap();
+                    let Some(request) = read_head(&mut stream).await else {
+                        return;
+                    };
                     let response = if opens(&request) {
                         page("<a href=/a>a</a> <a href=/b>b</a>")
                     } else if request.contains("robots") {
@@ -102,15 +97,15 @@ async fn password_opens_its_host_and_is_not_recorded() {
     }
 }
 
-/// The milliseconds of the day at which the request of a line began.
+/// Returns the milliseconds of the day at which the request of a line began.
 fn milliseconds(line: &CrawlLogLine) -> u64 {
     let stamp = line.begun.as_ref().unwrap().to_string();
     let part = |range: std::ops::Range<usize>| stamp[range].parse::<u64>().unwrap();
     ((part(8..10) * 60 + part(10..12)) * 60 + part(12..14)) * 1000 + part(14..17)
 }
 
-/// Fails if the request with a user follows the demand for one without the pause of the host, the first answer to a nonce does not say
-/// that it is the first, or a host that always asks anew is asked without an end.
+/// Fails if the request with a user follows the demand for one without the pause of the host, the first answer to a nonce does
+/// not say that it is the first, or a host that always asks anew is asked without an end.
 #[tokio::test]
 async fn answer_to_challenge_waits_its_turn() {
     const DIGEST: &str = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\", stale=true\r\nContent-Length: 0\r\n\r\n";
@@ -135,7 +130,7 @@ async fn answer_to_challenge_waits_its_turn() {
         );
         let directory = tempfile::tempdir().unwrap();
         let mut settings = settings(directory.path(), std::slice::from_ref(&base), "");
-        Arc::get_mut(&mut settings.job).unwrap().order = Order::parse(&order).unwrap();
+        Arc::get_mut(&mut settings.job).unwrap().order = CrawlOrder::parse(&order).unwrap();
         crawl(settings).await;
         let lines = log(directory.path());
         let of_page: Vec<_> = lines

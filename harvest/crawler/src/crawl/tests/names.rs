@@ -13,7 +13,7 @@ const CNAME: u8 = 5;
 /// Where the hosts of these tests are.
 const HERE: [u8; 4] = [127, 0, 2, 1];
 
-/// A name as it goes over the wire.
+/// Returns a name as it goes over the wire.
 fn wire_name(name: &str) -> Vec<u8> {
     let labels = name.split('.').flat_map(|label| {
         let length = u8::try_from(label.len()).unwrap();
@@ -28,7 +28,7 @@ fn record(name: &str, kind: u8, data: &[u8]) -> Vec<u8> {
     [&wire_name(name), &fixed[..], data].concat()
 }
 
-/// The answer to a question with this number: its code and records.
+/// Returns the answer to a question with this number: its code and records.
 fn message(question: &[u8], code: u8, records: &[Vec<u8>]) -> Vec<u8> {
     let count = u8::try_from(records.len()).unwrap();
     let mut answer = question.to_vec();
@@ -36,7 +36,7 @@ fn message(question: &[u8], code: u8, records: &[Vec<u8>]) -> Vec<u8> {
     [answer, records.concat()].concat()
 }
 
-/// The messages that answer a question for a host, and how long they take.
+/// Returns the messages that answer a question for a host, and how long they take.
 fn answers(host: &str, question: &[u8]) -> (Vec<Vec<u8>>, Duration) {
     let here = |name: &str| record(name, A, &HERE);
     let alias = |from: &str, to: &str| record(from, CNAME, &wire_name(to));

@@ -133,7 +133,7 @@ const IN_HEADS: &[(&str, &str)] = &[
     ("/head/part#part", "http://{host}/head/part"),
 ];
 
-/// A name server that knows no host.
+/// Serves as a name server that knows no host; returns its address.
 async fn no_names() -> String {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap().to_string();
@@ -150,7 +150,7 @@ async fn no_names() -> String {
     address
 }
 
-/// The page that all references are on, by the host that it is asked from.
+/// Returns the page that all references are on, by the host that it is asked from.
 fn answer(request: &str, closed: u16, elsewhere: &str) -> String {
     let host = request
         .lines()
@@ -193,7 +193,7 @@ fn answer(request: &str, closed: u16, elsewhere: &str) -> String {
     }
 }
 
-/// The URIs that a host was asked for, as its requests name them.
+/// Returns the URIs that a host was asked for, as its requests name them.
 fn asked(base: &Url, requests: &Requests) -> Vec<String> {
     let host = format!("127.0.0.1:{}", base.port().unwrap());
     let requests = requests.lock().unwrap();

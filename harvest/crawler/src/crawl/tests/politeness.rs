@@ -68,16 +68,11 @@ async fn web_servers() -> (u16, Visits) {
 
 async fn visit(mut stream: TcpStream, address: IpAddr, visits: Visits) {
     loop {
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let Ok(byte) = stream.read_u8().await else {
-                return;
-            };
-            request.push(byte);
-        }
+        let Some(head) = read_head(&mut stream).await else {
+            return;
+        };
         let came = Instant::now();
-        let text = String::from_utf8(request).unwrap();
-        let host = text.lines().find_map(|line| line.strip_prefix("Host: "));
+        let host = head.lines().find_map(|line| line.strip_prefix("Host: "));
         let response = page("<a href=/1>1</a> <a href=/2>2</a>");
         if stream.write_all(response.as_bytes()).await.is_err() {
             return;
@@ -110,7 +105,7 @@ async fn hosts_and_addresses_rest_between_requests() {
     let directory = tempfile::tempdir().unwrap();
     let text =
         format!("scope.kind = \"host\"\nqueues.by = \"host\"\npoliteness = {politeness}\n{order}");
-    let order = Order::parse(&text).unwrap();
+    let order = CrawlOrder::parse(&text).unwrap();
     let mut settings = settings(directory.path(), &seeds, "");
     Arc::get_mut(&mut settings.job).unwrap().order = order;
     let outcome = crawl(settings).await;
@@ -169,7 +164,7 @@ async fn crowded_address_leaves_room_for_others() {
         format!("{ORDER}{order}").replace("min_delay = \"0 ms\", max_delay = \"0 ms\"", pause);
     let directory = tempfile::tempdir().unwrap();
     let mut settings = settings(directory.path(), &seeds, "");
-    Arc::get_mut(&mut settings.job).unwrap().order = Order::parse(&order).unwrap();
+    Arc::get_mut(&mut settings.job).unwrap().order = CrawlOrder::parse(&order).unwrap();
     let outcome = crawl(settings).await;
     assert_eq!(
         (outcome.end, outcome.progress.fetched),

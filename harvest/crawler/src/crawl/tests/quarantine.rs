@@ -5,7 +5,7 @@ use super::*;
 /// The number of articles of the site.
 const ARTICLES: u32 = 120;
 
-/// A home page with lists of articles, and a calendar whose months lead to each other.
+/// Returns a home page with lists of articles, and a calendar whose months lead to each other.
 fn site(path: &str) -> Option<String> {
     let number = |prefix: &str| path.strip_prefix(prefix)?.parse::<u32>().ok();
     if path == "/" {
@@ -71,7 +71,7 @@ async fn endless_calendar_is_left_and_can_be_freed() {
     let order = "quarantine.after_pages = 20\nscope.max_hops = 1000\nlimits.max_objects = 300";
     let settings = settings(directory.path(), std::slice::from_ref(&base), order);
     let (crawl, handle) = Crawl::new(settings, Clock::system(), Chance::system());
-    let free = Control::Free(vec![pattern.clone()]);
+    let free = CrawlCommand::Free(vec![pattern.clone()]);
     handle.control.send(free).unwrap();
     let outcome = crawl.run().await.unwrap();
     assert_eq!(outcome.end, CrawlEnd::ObjectLimit);

@@ -5,7 +5,7 @@ use super::*;
 /// The requests that a host got, heads with bodies, in order.
 pub(super) type Requests = Arc<Mutex<Vec<String>>>;
 
-/// Serves on an address of loopback; gives the base URI and the requests.
+/// Serves on an address of loopback; returns the base URI and the requests.
 pub(super) async fn serve_requests(
     address: &str,
     answer: impl Fn(&str) -> String + Send + Sync + 'static,
@@ -38,11 +38,7 @@ async fn talk(
 }
 
 async fn read_request(stream: &mut TcpStream) -> Option<String> {
-    let mut request = Vec::new();
-    while !request.ends_with(b"\r\n\r\n") {
-        request.push(stream.read_u8().await.ok()?);
-    }
-    let head = String::from_utf8(request).unwrap();
+    let head = read_head(stream).await?;
     let mut lines = head.lines();
     let length = lines.find_map(|line| line.strip_prefix("Content-Length: "));
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
@@ -50,12 +46,12 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     Some(head + std::str::from_utf8(&body).unwrap())
 }
 
-/// A response with further fields in its head.
+/// Returns a response with further fields in its head.
 pub(super) fn page_with(fields: &str, body: &str) -> String {
     page(body).replacen("\r\n", &format!("\r\n{fields}"), 1)
 }
 
-/// The requests of a crawl for a path.
+/// Returns the requests of a crawl for a path.
 pub(super) fn requests_for(requests: &Requests, path: &str) -> Vec<String> {
     let requests = requests.lock().unwrap();
     let asked = requests
@@ -64,7 +60,7 @@ pub(super) fn requests_for(requests: &Requests, path: &str) -> Vec<String> {
     asked.cloned().collect()
 }
 
-/// The blocks of the records of one kind, by URI.
+/// Returns the blocks of the records of one kind, by URI.
 pub(super) fn blocks(directory: &Path, kind: Kind) -> BTreeMap<String, String> {
     let mut blocks = BTreeMap::new();
     for entry in fs::read_dir(directory.join("warcs")).unwrap() {

@@ -8,7 +8,7 @@ use tokio::net::UdpSocket;
 use super::requests::{blocks, requests_for, serve_requests};
 use super::*;
 
-/// A name server that gives every name the address 127.0.0.1.
+/// Serves as a name server that gives every name the address 127.0.0.1; returns its own address.
 async fn one_address() -> String {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap().to_string();
@@ -34,7 +34,7 @@ async fn one_address() -> String {
     address
 }
 
-/// Fails if records are compressed although the order says no, or an uncompressed file cannot be read or gone on with.
+/// Fails if records are compressed although the order says no, or an uncompressed file cannot be read or resumed.
 #[tokio::test]
 async fn uncompressed_files_are_plain_warc() {
     let (base, _) = serve(&small_site()).await;

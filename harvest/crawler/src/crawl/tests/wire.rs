@@ -3,7 +3,7 @@
 use super::*;
 
 /// The bytes that a host got, and those that it sent, by message.
-type Messages = Arc<Mutex<BTreeSet<Vec<u8>>>>;
+type RequestBytes = Arc<Mutex<BTreeSet<Vec<u8>>>>;
 
 /// A response with chunks, an interim response before it, and fields that a parser would write otherwise.
 const CHUNKED: &[u8] = b"HTTP/1.1 200  Fine\r\nCONTENT-type:text/html\r\nX-Odd : a\tb\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -15,10 +15,10 @@ const BARE: &[u8] = b"HTTP/1.0 200 OK\nContent-Type: text/plain\n\nbare\n";
 /// A body without any head.
 const OLD: &[u8] = b"<p>HTTP/0.9</p>\n";
 
-async fn host() -> (Url, Messages) {
+async fn host() -> (Url, RequestBytes) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
-    let messages = Messages::default();
+    let messages = RequestBytes::default();
     let told = Arc::clone(&messages);
     tokio::task::spawn(async move {
         loop {
@@ -29,17 +29,12 @@ async fn host() -> (Url, Messages) {
     (Url::parse(&base).unwrap(), messages)
 }
 
-async fn talk(mut stream: TcpStream, messages: Messages) {
+async fn talk(mut stream: TcpStream, messages: RequestBytes) {
     loop {
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let Ok(byte) = stream.read_u8().await else {
-                return;
-            };
-            request.push(byte);
-        }
-        let text = String::from_utf8(request.clone()).unwrap();
-        let (response, closes) = match text.split(' ').nth(1).unwrap() {
+        let Some(head) = read_head(&mut stream).await else {
+            return;
+        };
+        let (response, closes) = match path_of(&head) {
             "/" => (CHUNKED, false),
             "/two" => (BARE, true),
             "/3" => (OLD, true),
@@ -51,8 +46,8 @@ async fn talk(mut stream: TcpStream, messages: Messages) {
         messages
             .lock()
             .unwrap()
-            .extend([request, response.to_vec()]);
-        if text.starts_with("GET / ") {
+            .extend([head.clone().into_bytes(), response.to_vec()]);
+        if head.starts_with("GET / ") {
             // It is no part of the response.
             stream
                 .write_all(b"HTTP/1.1 103 Early Hints\r\nLink: </3>\r\n\r\n")

@@ -10,7 +10,7 @@ use tokio::io::DuplexStream;
 use url::Url;
 
 use super::super::receive::Truncation;
-use super::super::{Connection, Exchange, ExchangeLimits, Messages, Protocol};
+use super::super::{Exchange, ExchangeLimits, HostConnection, HttpProtocol, MessageTransport};
 use super::*;
 
 /// More than the window of a connection.
@@ -66,24 +66,24 @@ async fn host(stream: DuplexStream) {
     }
 }
 
-async fn connect() -> Connection {
+async fn connect() -> HostConnection {
     let (wire, stream) = tokio::io::duplex(1 << 16);
     tokio::task::spawn(host(stream));
-    let frames = Frames::begin(Box::new(wire), ExchangeLimits::default().receive.head);
-    Connection {
-        messages: Messages::Frames(Box::new(frames.await.unwrap())),
+    let frames = FrameConnection::begin(Box::new(wire), ExchangeLimits::default().receive.head);
+    HostConnection {
+        messages: MessageTransport::Frames(Box::new(frames.await.unwrap())),
         address: "127.0.0.1:443".parse().unwrap(),
         tls: None,
     }
 }
 
 async fn ask(
-    connection: &mut Connection,
+    connection: &mut HostConnection,
     path: &str,
     limits: &ExchangeLimits,
 ) -> Result<Exchange, ExchangeError> {
     let url = Url::parse("https://a.test/").unwrap().join(path).unwrap();
-    let request = Request::get(&url, &[("User-Agent", "holdfast")]).unwrap();
+    let request = HttpRequest::get(&url, &[("User-Agent", "holdfast")]).unwrap();
     let directory = std::env::temp_dir();
     connection
         .exchange(&request, limits, &directory, &Clock::system())
@@ -112,7 +112,7 @@ async fn response_is_written_as_text() {
         let mut exchange = ask(&mut connection, path, &limits).await.unwrap();
         assert!(block(&mut exchange) == format!("{head}{body}"), "{path}");
         let response = &exchange.response;
-        assert_eq!(exchange.protocol, Protocol::Http2);
+        assert_eq!(exchange.protocol, HttpProtocol::Http2);
         assert_eq!(response.payload_length, body.len() as u64, "{path}");
         assert_eq!((response.truncation, response.is_reusable), (None, true));
         assert!(connection.is_quiet().await, "{path}");

@@ -13,13 +13,13 @@ use super::super::tls::CertificateVerdict;
 use super::*;
 
 /// A host's certificate, and the key that it signs with.
-struct Identity {
+struct TestIdentity {
     certificate: CertificateDer<'static>,
     key: KeyPair,
 }
 
-/// An authority, and a certificate of it for `name` that is good for these years.
-fn certified(name: &str, years: (i32, i32)) -> (RootCertStore, Identity) {
+/// Returns an authority, and a certificate of it for `name` that is good for these years.
+fn certified(name: &str, years: (i32, i32)) -> (RootCertStore, TestIdentity) {
     let mut params = CertificateParams::default();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -28,7 +28,7 @@ fn certified(name: &str, years: (i32, i32)) -> (RootCertStore, Identity) {
     let certificate = params.signed_by(&key, &authority).unwrap().der().clone();
     let mut roots = RootCertStore::empty();
     roots.add(authority.der().clone()).unwrap();
-    (roots, Identity { certificate, key })
+    (roots, TestIdentity { certificate, key })
 }
 
 fn good_for(name: &str, years: (i32, i32)) -> CertificateParams {
@@ -41,27 +41,27 @@ fn good_for(name: &str, years: (i32, i32)) -> CertificateParams {
     params
 }
 
-fn self_signed(is_authority: bool) -> Identity {
+fn self_signed(is_authority: bool) -> TestIdentity {
     let mut params = good_for("a.test", (2000, 4000));
     if is_authority {
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     }
     let key = KeyPair::generate().unwrap();
     let certificate = params.self_signed(&key).unwrap().der().clone();
-    Identity { certificate, key }
+    TestIdentity { certificate, key }
 }
 
 /// Shows a certificate, whether its key belongs to it or not.
 #[derive(Debug)]
-struct Shown(Arc<CertifiedKey>);
+struct FixedCertificate(Arc<CertifiedKey>);
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for FixedCertificate {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.0))
     }
 }
 
-fn config(identity: &Identity) -> ServerConfig {
+fn config(identity: &TestIdentity) -> ServerConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let key = PrivatePkcs8KeyDer::from(identity.key.serialize_der());
     let key = provider
@@ -72,7 +72,7 @@ fn config(identity: &Identity) -> ServerConfig {
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_cert_resolver(Arc::new(Shown(Arc::new(shown))))
+        .with_cert_resolver(Arc::new(FixedCertificate(Arc::new(shown))))
 }
 
 /// Fails if a page behind a bad certificate is not fetched, or a bad certificate passes for a good one.
@@ -84,7 +84,7 @@ async fn every_certificate_is_taken_and_judged() {
     let (past_roots, past) = certified("a.test", (2000, 2020));
     let (future_roots, future) = certified("a.test", (3000, 4000));
     let (other_roots, other) = certified("b.test", always);
-    let stolen = Identity {
+    let stolen = TestIdentity {
         certificate: good.certificate.clone(),
         key: KeyPair::generate().unwrap(),
     };
@@ -107,13 +107,13 @@ async fn every_certificate_is_taken_and_judged() {
         tokio::task::spawn(async move {
             let (stream, _) = listener.accept().await.unwrap();
             let mut stream = acceptor.accept(stream).await.unwrap();
-            serve(&mut stream, &[FIRST], Then::Wait).await;
+            serve(&mut stream, &[FIRST], ServerEnd::Wait).await;
         });
         let client = TlsClient::new(roots.clone()).unwrap();
         let name = ServerName::try_from("a.test").unwrap();
         let (clock, limits) = (Clock::system(), ExchangeLimits::default());
-        let tls = Some((&client, name, Offer::Http1));
-        let connection = Connection::open(address, tls, &limits, &clock);
+        let tls = Some((&client, name, ProtocolOffer::Http1));
+        let connection = HostConnection::open(address, tls, &limits, &clock);
         let mut connection = connection.await.unwrap();
         let session = connection.tls().unwrap().clone();
         assert_eq!(session.verdict, expected);
@@ -147,8 +147,8 @@ async fn old_tls_is_told_apart() {
         let client = TlsClient::new(RootCertStore::empty()).unwrap();
         let name = ServerName::try_from("a.test").unwrap();
         let (clock, limits) = (Clock::system(), ExchangeLimits::default());
-        let tls = Some((&client, name, Offer::Http1));
-        let error = Connection::open(address, tls, &limits, &clock).await;
+        let tls = Some((&client, name, ProtocolOffer::Http1));
+        let error = HostConnection::open(address, tls, &limits, &clock).await;
         let error = error.unwrap_err();
         assert!(matches!(error, ExchangeError::Tls { .. }), "{error}");
         assert_eq!(error.has_old_tls(), is_old, "{error}");

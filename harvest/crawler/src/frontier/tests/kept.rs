@@ -7,8 +7,8 @@ use super::*;
 
 fn rests(frontier: &mut Frontier, until: Moment) {
     let lease = lease(frontier).unwrap();
-    let mut changes = frontier.changes();
-    let outcome = Outcome {
+    let mut changes = frontier.begin_changes();
+    let outcome = LeaseOutcome {
         rests_until: until,
         status: FetchStatus::CONNECT_FAILED,
         ..outcome(true)
@@ -79,7 +79,7 @@ fn unfetched_uri_comes_back_in_its_place() {
         "http://a.dk/4",
     ];
     schedule(&mut frontier, &uris);
-    let leases: Vec<Lease> = (0..3).map(|_| lease(&mut frontier).unwrap()).collect();
+    let leases: Vec<UriLease> = (0..3).map(|_| lease(&mut frontier).unwrap()).collect();
     frontier.put_back(&leases[1], Moment::ZERO);
     frontier.put_back(&leases[1], Moment::ZERO);
     assert_eq!(frontier.waiting(), 2);
@@ -111,7 +111,7 @@ fn budget_outlives_its_process() {
         objects: Some(2),
         bytes: None,
     };
-    let mut changes = frontier.changes();
+    let mut changes = frontier.begin_changes();
     assert!(!frontier.put_budget(&mut changes, "a.dk", budget).unwrap());
     frontier.commit(changes).unwrap();
     drop(frontier);
@@ -167,7 +167,7 @@ fn queues_of_small_precedence_go_first() {
             .0
     };
     let mut frontier = open();
-    let mut changes = frontier.changes();
+    let mut changes = frontier.begin_changes();
     for (queue, text) in [
         ("late.dk", "http://late.dk/1"),
         ("first.dk", "http://first.dk/1"),

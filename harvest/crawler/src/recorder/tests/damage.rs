@@ -5,7 +5,7 @@ use std::fs;
 
 use super::*;
 
-/// All files of a directory that a crawl must not lose, with their content.
+/// Returns all files of a directory that a crawl must not lose, with their content.
 fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for folder in ["logs", "warcs"] {
@@ -73,7 +73,7 @@ fn lost_frontier_is_refused() {
     assert_refused(directory.path(), "state");
 }
 
-/// Fails if a frontier is gone on with that is older than its archive file.
+/// Fails if a frontier is resumed that is older than its archive file.
 #[test]
 fn older_frontier_is_refused() {
     let directory = begun();

@@ -12,14 +12,14 @@ fn url(text: &str) -> Url {
     Url::parse(text).unwrap()
 }
 
-fn parse(text: &str) -> Order {
-    Order::parse(text).unwrap()
+fn parse(text: &str) -> CrawlOrder {
+    CrawlOrder::parse(text).unwrap()
 }
 
 /// Fails if a default of the order differs from that of the policy it becomes.
 #[test]
 fn defaults_are_those_of_the_policies() {
-    let order = Order::default();
+    let order = CrawlOrder::default();
     assert_eq!(order.queue_limits("a.dk"), QueueLimits::default());
     assert_eq!(
         order.politeness_for(&url("http://a.dk/")),
@@ -146,7 +146,7 @@ fn last_overlay_of_a_key_stands() {
     let scope = order.scope_for(&[], &SuffixList::default()).unwrap();
     assert_eq!(scope.overlays.len(), 2);
     assert_eq!(scope.overlays[0].max_repeats, Some(6));
-    assert!(scope.overlays[0].traps.catch("a pit"));
+    assert!(scope.overlays[0].traps.catches("a pit"));
     let both = order.politeness_for(&url("https://www.example.dk/x"));
     assert_eq!(both.max_delay, Duration::from_secs(50));
     assert_eq!(both.max_bytes_per_second, Some(1000));
@@ -186,7 +186,7 @@ fn credentials_are_for_their_host_only() {
 /// Fails if a crawl leaves this machine without a contact, or needs one to stay on it.
 #[test]
 fn contact_is_wanted_off_this_machine() {
-    let (silent, full) = (Order::default(), parse(FULL));
+    let (silent, full) = (CrawlOrder::default(), parse(FULL));
     for text in [
         "http://127.0.0.1:8080/",
         "http://[::1]/",
@@ -226,7 +226,7 @@ fn seed_addresses_are_allowed() {
         "http://localhost/",
         "http://a.dk/",
     ];
-    let allowed = Order::default().allowed_networks(&seeds.map(url));
+    let allowed = CrawlOrder::default().allowed_networks(&seeds.map(url));
     let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
     assert_eq!(allowed, ["127.0.0.1/32", "::1/128"]);
     assert_eq!(parse(FULL).allowed_networks(&[]).len(), 2);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A login form with other keys.
+/// Returns a login form with other keys.
 fn login(form: &str) -> String {
     format!("[[credential]]\nhost = \"a.dk\"\nuser = \"x\"\npassword = \"y\"\nform = {{ {form} }}")
 }
@@ -295,7 +295,7 @@ fn mistakes_say_what_to_write() {
             "lasts by its cookies",
         ),
     ] {
-        let error = Order::parse(text).expect_err(text);
+        let error = CrawlOrder::parse(text).expect_err(text);
         let key = Some(key.to_owned()).filter(|key| !key.is_empty());
         assert_eq!(
             (error.line, &error.key),

@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM while a crawl runs: the first ends the job, to be gone on with; the second ends the process.
 
-use harvest_crawler::crawl::Control;
+use harvest_crawler::crawl::CrawlCommand;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -27,12 +27,12 @@ impl Signals {
     pub(super) async fn watch(
         mut self,
         bar: &Progress,
-        control: &UnboundedSender<Control>,
+        control: &UnboundedSender<CrawlCommand>,
     ) -> Exit {
         self.next().await;
         bar.tell("ending the crawl; fetches under way have 10 seconds; once more to end at once");
         // A job that has ended is not waited for.
-        drop(control.send(Control::Suspend));
+        drop(control.send(CrawlCommand::Suspend));
         self.next().await;
         Exit::Interrupted
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use archive_model::Period;
 use harvest_controller::{
-    JobDirectory, JobDirectoryError, JobReport, JobStatus, Notice, UnansweredSeed,
+    JobDirectory, JobDirectoryError, JobNotice, JobReport, JobStatus, UnansweredSeed,
 };
 use harvest_crawler::crawl::CrawlNotice;
 
@@ -17,27 +17,27 @@ use crate::output::{size, tell};
 const MOST_SEEDS: usize = 10;
 
 /// The words of a notice; `root` is the directory of the job.
-pub(super) fn of_notice(notice: Notice<'_>, root: &Path) -> String {
+pub(super) fn of_notice(notice: JobNotice<'_>, root: &Path) -> String {
     match notice {
-        Notice::Stored(name) => format!("{name}: stored"),
-        Notice::Waiting { name, error, pause } => {
+        JobNotice::Stored(name) => format!("{name}: stored"),
+        JobNotice::Waiting { name, error, pause } => {
             format!("{name}: {error} (tried again in {})", period(pause))
         }
-        Notice::NotStored { name, why } => format!("{name}: not stored: {why}"),
-        Notice::Action { name, done } => format!("{name}: {done}"),
-        Notice::ActionRefused { name, why } => {
+        JobNotice::NotStored { name, why } => format!("{name}: not stored: {why}"),
+        JobNotice::Action { name, done } => format!("{name}: {done}"),
+        JobNotice::ActionRefused { name, why } => {
             format!(
                 "{name}: refused: {why}; the file is kept in {}",
                 root.join("done").display()
             )
         }
-        Notice::Crawl(notice) => of_crawl(notice, root),
-        Notice::Salvaged { name, what } => format!("{name}: {what}"),
-        Notice::NothingHarvested => {
+        JobNotice::Crawl(notice) => of_crawl(notice, root),
+        JobNotice::Salvaged { name, what } => format!("{name}: {what}"),
+        JobNotice::NothingHarvested => {
             "the crawl has written no archive file: look into logs/crawl.log for the reason"
                 .to_owned()
         }
-        Notice::TakenBack(count) => format!(
+        JobNotice::TakenBack(count) => format!(
             "{count} URIs are fetched again: their records had not reached the disk when the job ended"
         ),
     }

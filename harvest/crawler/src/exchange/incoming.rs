@@ -9,14 +9,14 @@ use archive_daemon::clock::Clock;
 use super::receive::{ResponseReceiver, Truncation};
 use super::{ExchangeError, ExchangeLimits};
 
-/// How long an exchange goes on.
-pub(super) struct Timer<'a> {
+/// The time that an exchange has.
+pub(super) struct ExchangeTimer<'a> {
     pub(super) limits: &'a ExchangeLimits,
     pub(super) clock: &'a Clock,
     pub(super) start: Instant,
 }
 
-impl Timer<'_> {
+impl ExchangeTimer<'_> {
     /// Waits for the next bytes, or for room for them. `None`: too long.
     pub(super) async fn limit<F: Future>(&self, part: F) -> Option<F::Output> {
         let passed = self.clock.instant().saturating_duration_since(self.start);
@@ -27,18 +27,18 @@ impl Timer<'_> {
 }
 
 /// A response that is being received.
-pub(super) struct Arrival {
+pub(super) struct IncomingResponse {
     pub(super) receiver: ResponseReceiver,
-    /// When the last bytes came.
+    /// The moment at which the last bytes came.
     pub(super) last: Instant,
-    /// Why the rest of it was not waited for, or cannot come.
+    /// The reason why the rest of it was not waited for, or cannot come.
     pub(super) cut: Option<Truncation>,
     /// Whether its end was said, other than by the end of the connection.
     pub(super) has_ended: bool,
 }
 
-impl Arrival {
-    pub(super) fn new(receiver: ResponseReceiver, timer: &Timer<'_>) -> Self {
+impl IncomingResponse {
+    pub(super) fn new(receiver: ResponseReceiver, timer: &ExchangeTimer<'_>) -> Self {
         Self {
             receiver,
             last: timer.start,
@@ -50,14 +50,18 @@ impl Arrival {
     pub(super) fn take_head(
         &mut self,
         text: &[u8],
-        timer: &Timer<'_>,
+        timer: &ExchangeTimer<'_>,
     ) -> Result<(), ExchangeError> {
         self.last = timer.clock.instant();
         let taken = self.receiver.take_head(text);
         taken.map_err(ExchangeError::Storage)
     }
 
-    pub(super) fn take(&mut self, bytes: &[u8], timer: &Timer<'_>) -> Result<(), ExchangeError> {
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        timer: &ExchangeTimer<'_>,
+    ) -> Result<(), ExchangeError> {
         self.last = timer.clock.instant();
         let taken = self.receiver.take(bytes).map_err(ExchangeError::Storage)?;
         // Bytes that nobody asked for: the next response would begin with them.
@@ -69,17 +73,17 @@ impl Arrival {
         self.receiver.is_done()
     }
 
-    pub(super) fn timed_out(mut self) -> Self {
+    pub(super) fn end_by_timeout(mut self) -> Self {
         self.cut = Some(Truncation::Time);
         self
     }
 
-    pub(super) fn broken_off(mut self) -> Self {
+    pub(super) fn end_by_disconnect(mut self) -> Self {
         self.cut = Some(Truncation::Disconnect);
         self
     }
 
-    pub(super) fn ended(mut self) -> Self {
+    pub(super) fn end_complete(mut self) -> Self {
         self.has_ended = true;
         self
     }

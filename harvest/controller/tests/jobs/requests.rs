@@ -8,117 +8,44 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use archive_daemon::clock::{Chance, Clock, ManualClock};
-use harvest_controller::{
-    JobDirectory, JobError, JobParts, JobReport, Notice, RunSettings, run_job,
-};
-use harvest_crawler::crawl::{Control, CrawlProgress};
-use harvest_model::{Job, Order};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
-use url::Url;
+use harvest_controller::RunSettings;
+
+use crate::prelude::*;
 
 const BEGIN: &str = "2026-11-23T00:00:00Z";
-
-const ORDER: &str = "
-    scope.kind = \"host\"
-    politeness = { delay_factor = 0.0, min_delay = \"0 ms\", max_delay = \"0 ms\" }
-";
-
-/// Serves a home page with four links.
-async fn site() -> Url {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}/", listener.local_addr().unwrap());
-    tokio::task::spawn(async move {
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            tokio::task::spawn(answer(stream));
-        }
-    });
-    Url::parse(&base).unwrap()
-}
-
-async fn answer(mut stream: TcpStream) {
-    loop {
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let Ok(byte) = stream.read_u8().await else {
-                return;
-            };
-            request.push(byte);
-        }
-        let is_home = request.starts_with(b"GET / ");
-        let links = "<a href=1>1</a> <a href=2>2</a> <a href=3>3</a> <a href=4>4</a>";
-        let body = if is_home { links } else { "" };
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
-        let response = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
-        if stream.write_all(response.as_bytes()).await.is_err() {
-            return;
-        }
-    }
-}
-
-fn create(base: &Path, seed: Url, order: &str) -> JobDirectory {
-    let order = Order::parse(&format!("{ORDER}{order}")).unwrap();
-    let submitted = BEGIN.parse().unwrap();
-    let job = Job::new(12, 34, submitted, vec![seed], order);
-    JobDirectory::create(base, job, submitted).unwrap()
-}
-
-fn parts(clock: Clock) -> JobParts {
-    JobParts {
-        clock,
-        chance: Chance::seeded(1),
-        archive: None,
-        patience: Duration::from_hours(1),
-        keeps_files: false,
-        host: "crawler".to_owned(),
-        address: "192.0.2.7".parse().unwrap(),
-        organization: "example.dk".to_owned(),
-    }
-}
 
 /// Writes a request as `mv` does: whole.
 fn ask(job: &JobDirectory, name: &str, text: &str) {
     archive_durable::replace(&job.path("action").join(name), text.as_bytes()).unwrap();
 }
 
-fn names(path: &Path) -> BTreeSet<String> {
-    let entries = fs::read_dir(path).unwrap();
-    entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect()
-}
-
-/// Runs a job that pauses from its begin, while time passes a hundred times faster, until `count` requests were answered; then it
-/// goes on. Gives its report and the answers.
+/// Runs a job that pauses from its start, while time passes a hundred times faster, until `count` requests were answered; then it
+/// goes on. Returns its report and the answers.
 async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<(String, String)>) {
     let manual = ManualClock::running(BEGIN.parse().unwrap());
     let (control, requests) = mpsc::unbounded_channel();
-    control.send(Control::Pause).unwrap();
+    control.send(CrawlCommand::Pause).unwrap();
     let (progress, _) = watch::channel(CrawlProgress::default());
     let answers: Mutex<Vec<(String, String)>> = Mutex::default();
-    let notify = |notice: Notice<'_>| {
+    let notify = |notice: JobNotice<'_>| {
         let (name, answer) = match notice {
-            Notice::Action { name, done } => (name, format!("done: {done}")),
-            Notice::ActionRefused { name, why } => (name, format!("refused: {why}")),
-            Notice::Crawl(_)
-            | Notice::Stored(_)
-            | Notice::Waiting { .. }
-            | Notice::NotStored { .. }
-            | Notice::TakenBack(_)
-            | Notice::Salvaged { .. }
-            | Notice::NothingHarvested => return,
+            JobNotice::Action { name, done } => (name, format!("done: {done}")),
+            JobNotice::ActionRefused { name, why } => (name, format!("refused: {why}")),
+            JobNotice::Crawl(_)
+            | JobNotice::Stored(_)
+            | JobNotice::Waiting { .. }
+            | JobNotice::NotStored { .. }
+            | JobNotice::TakenBack(_)
+            | JobNotice::Salvaged { .. }
+            | JobNotice::NothingHarvested => return,
         };
         let mut answers = answers.lock().unwrap();
         answers.push((name.to_owned(), answer));
         if answers.len() == count {
-            control.send(Control::Resume).unwrap();
+            control.send(CrawlCommand::Resume).unwrap();
         }
     };
     let hurry = async {
@@ -129,17 +56,19 @@ async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<
             }
         }
     };
-    let parts = parts(manual.clock());
+    let environment = environment(None, manual.clock());
     let report = tokio::select! {
-        report = run_job(job, &parts, requests, progress, &notify) => report.unwrap(),
+        report = run_job(job, &environment, requests, progress, &notify) => report.unwrap(),
         () = hurry => unreachable!(),
     };
     (report, answers.into_inner().unwrap())
 }
 
-/// Fails if a request is not carried out, one that cannot be understood is lost or passes for done, or the person is not told why.
+/// Fails if a request is not carried out, one that cannot be understood is lost or passes for done, or the person is not told
+/// why.
 #[tokio::test]
 async fn every_request_is_answered_and_kept() {
+    let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let job = create(base.path(), site().await, "");
     let seed = job.job().seeds[0].clone();
@@ -185,6 +114,7 @@ async fn every_request_is_answered_and_kept() {
 /// Fails if a file is taken while it is being written, or one that nobody writes any more is not.
 #[tokio::test]
 async fn half_written_request_is_waited_for() {
+    let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let job = create(base.path(), site().await, "");
     let other = site().await;
@@ -193,14 +123,14 @@ async fn half_written_request_is_waited_for() {
     let manual = ManualClock::running(BEGIN.parse().unwrap());
     let clock = manual.clock();
     let (control, requests) = mpsc::unbounded_channel();
-    control.send(Control::Pause).unwrap();
+    control.send(CrawlCommand::Pause).unwrap();
     let (progress, _) = watch::channel(CrawlProgress::default());
     let taken = Mutex::new(None);
-    let notify = |notice: Notice<'_>| {
-        if let Notice::Action { name, done } = notice {
+    let notify = |notice: JobNotice<'_>| {
+        if let JobNotice::Action { name, done } = notice {
             assert_eq!(name, "more.seeds");
             *taken.lock().unwrap() = Some((clock.now(), done.to_owned()));
-            control.send(Control::Resume).unwrap();
+            control.send(CrawlCommand::Resume).unwrap();
         }
     };
     let hurry = async {
@@ -211,9 +141,9 @@ async fn half_written_request_is_waited_for() {
             }
         }
     };
-    let parts = parts(manual.clock());
+    let environment = environment(None, manual.clock());
     let report = tokio::select! {
-        report = run_job(&job, &parts, requests, progress, &notify) => report.unwrap(),
+        report = run_job(&job, &environment, requests, progress, &notify) => report.unwrap(),
         () = hurry => unreachable!(),
     };
     let (time, done) = taken.into_inner().unwrap().unwrap();
@@ -230,14 +160,15 @@ async fn half_written_request_is_waited_for() {
 /// Fails if two processes work on one job, or the lock outlives the first.
 #[tokio::test]
 async fn second_process_of_a_job_is_refused() {
+    let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let job = create(base.path(), site().await, "");
     let (control, requests) = mpsc::unbounded_channel();
-    control.send(Control::Pause).unwrap();
+    control.send(CrawlCommand::Pause).unwrap();
     let (progress, mut watched) = watch::channel(CrawlProgress::default());
-    let parts = parts(Clock::system());
-    let quiet = |_: Notice<'_>| {};
-    let first = run_job(&job, &parts, requests, progress, &quiet);
+    let environment = environment(None, Clock::system());
+    let quiet = |_: JobNotice<'_>| {};
+    let first = run_job(&job, &environment, requests, progress, &quiet);
     let second = async {
         watched
             .wait_for(|progress| progress.is_paused)
@@ -246,8 +177,8 @@ async fn second_process_of_a_job_is_refused() {
         let again = JobDirectory::open(job.root()).unwrap();
         let (_control, requests) = mpsc::unbounded_channel();
         let (progress, _) = watch::channel(CrawlProgress::default());
-        let refused = run_job(&again, &parts, requests, progress, &quiet).await;
-        control.send(Control::Resume).unwrap();
+        let refused = run_job(&again, &environment, requests, progress, &quiet).await;
+        control.send(CrawlCommand::Resume).unwrap();
         refused.unwrap_err()
     };
     let (report, refused) = tokio::join!(first, second);
@@ -259,6 +190,7 @@ async fn second_process_of_a_job_is_refused() {
 /// Fails if a directory that was not finished passes for a job, or the choices of the person come later than the job.
 #[tokio::test]
 async fn job_appears_with_everything_in_it() {
+    let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let settings = RunSettings {
         stores_nothing: true,
@@ -267,7 +199,7 @@ async fn job_appears_with_everything_in_it() {
     };
     let submitted = BEGIN.parse().unwrap();
     let seeds = vec![Url::parse("http://127.0.0.1/").unwrap()];
-    let job = || Job::new(12, 34, submitted, seeds.clone(), Order::default());
+    let job = || HarvestJob::new(12, 34, submitted).with_seeds(seeds.clone());
     let created = JobDirectory::begin(base.path(), job(), &settings, submitted).unwrap();
     assert_eq!(names(base.path()), ["12_1795392000000".to_owned()].into());
     let opened = JobDirectory::open(created.root()).unwrap();

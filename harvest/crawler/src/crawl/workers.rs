@@ -11,40 +11,40 @@ use archive_daemon::clock::{Chance, Clock};
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::date::Stamp;
 use archive_formats::digest::{Algorithm, digest};
-use harvest_model::{Job, Order};
-use harvest_policy::address_turns::Ticket;
-use harvest_policy::status::{AfterTry, FetchStatus};
+use harvest_model::{CrawlOrder, HarvestJob};
+use harvest_policy::address_turns::RequestTicket;
+use harvest_policy::status::{FetchStatus, TryDecision};
 use index_dedup::EarlierCapture;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::{JoinError, JoinSet};
 use url::Url;
 
-use crate::capture::{RecordGroup, Resource, record_id};
-use crate::cookies::Cookies;
-use crate::dns::{Dns, DnsAnswer, DnsError};
+use crate::capture::{RecordGroup, ResourceBlock, record_id};
+use crate::cookies::CrawlCookies;
+use crate::dns::{DnsAnswer, DnsError, DnsResolver};
 use crate::exchange::receive::ReceiveLimits;
 use crate::exchange::{ExchangeError, ExchangeLimits};
-use crate::fetch::{Fetch, FetchError, Fetched, Fetcher};
+use crate::fetch::{FetchError, FetchExchange, FetchRequest, Fetcher};
 use crate::frontier::FrontierUri;
-use crate::login::Logins;
-use crate::process::{FetchPurpose, FetchedUri, ProcessError, ProcessedUri, Processor};
+use crate::login::CrawlLogins;
+use crate::process::{FetchProcessor, FetchPurpose, FetchedUri, ProcessError, ProcessedUri};
 
-/// An order of the owner.
+/// A command of the owner.
 #[derive(Debug)]
-pub(super) enum SideOrder {
+pub(super) enum WorkerCommand {
     /// To ask for the addresses of a host.
     Resolve(String),
     /// To fetch a URI.
-    Fetch(Box<FetchOrder>),
+    Fetch(Box<FetchCommand>),
     /// To end all fetches: they end in no event.
     CutFetches,
 }
 
 /// A URI to be fetched.
 #[derive(Debug)]
-pub(super) struct FetchOrder {
-    pub(super) ticket: Ticket,
+pub(super) struct FetchCommand {
+    pub(super) ticket: RequestTicket,
     pub(super) uri: FrontierUri,
     pub(super) url: Url,
     pub(super) address: IpAddr,
@@ -54,7 +54,7 @@ pub(super) struct FetchOrder {
 
 /// An event for the owner.
 #[derive(Debug)]
-pub(super) enum SideEvent {
+pub(super) enum WorkerEvent {
     /// The answer of a name server.
     Resolved {
         host: String,
@@ -62,53 +62,53 @@ pub(super) enum SideEvent {
         records: Vec<RecordGroup>,
         line: Box<CrawlLogLine>,
     },
-    /// A fetch is over and worked up.
+    /// A fetch is over and processed.
     Fetched {
-        ticket: Ticket,
+        ticket: RequestTicket,
         result: Result<Box<ProcessedUri>, ProcessError>,
     },
     /// The work on a fetch has panicked: a bug of ours, which ends one URI.
-    Panicked(Ticket),
+    Panicked(RequestTicket),
 }
 
-/// All that works beside the owner.
+/// The workers of a crawl, which do all that its owner would have to wait for.
 #[derive(Debug)]
-pub(super) struct Side {
+pub(super) struct CrawlWorkers {
     pub(super) fetcher: Fetcher,
-    pub(super) dns: Dns,
+    pub(super) dns: DnsResolver,
     /// The places of questions to name servers: many at once would pass for an attack.
     pub(super) questions: Semaphore,
-    pub(super) processor: Arc<Processor>,
+    pub(super) processor: Arc<FetchProcessor>,
     pub(super) clock: Clock,
     pub(super) chance: Chance,
-    pub(super) logins: Logins,
-    pub(super) cookies: Cookies,
-    pub(super) job: Arc<Job>,
-    pub(super) events: UnboundedSender<SideEvent>,
+    pub(super) logins: CrawlLogins,
+    pub(super) cookies: CrawlCookies,
+    pub(super) job: Arc<HarvestJob>,
+    pub(super) events: UnboundedSender<WorkerEvent>,
 }
 
-impl Side {
-    /// Does what is ordered, until the owner orders nothing more.
-    pub(super) async fn serve(self: Arc<Self>, mut orders: UnboundedReceiver<SideOrder>) {
+impl CrawlWorkers {
+    /// Carries out commands until the owner sends no more.
+    pub(super) async fn serve(self: Arc<Self>, mut commands: UnboundedReceiver<WorkerCommand>) {
         let (mut questions, mut fetches) = (JoinSet::new(), JoinSet::new());
         let mut tickets = HashMap::new();
         loop {
             tokio::select! {
-                order = orders.recv() => {
-                    let side = Arc::clone(&self);
+                command = commands.recv() => {
+                    let workers = Arc::clone(&self);
                     // The owner may have ended when an event is sent.
-                    match order {
+                    match command {
                         None => return,
-                        Some(SideOrder::CutFetches) => fetches.abort_all(),
-                        Some(SideOrder::Resolve(host)) => {
+                        Some(WorkerCommand::CutFetches) => fetches.abort_all(),
+                        Some(WorkerCommand::Resolve(host)) => {
                             questions.spawn(async move {
-                                drop(side.events.send(side.resolve(host).await));
+                                drop(workers.events.send(workers.resolve(host).await));
                             });
                         }
-                        Some(SideOrder::Fetch(order)) => {
-                            let ticket = order.ticket;
+                        Some(WorkerCommand::Fetch(command)) => {
+                            let ticket = command.ticket;
                             let task = fetches.spawn(async move {
-                                drop(side.events.send(side.fetch(*order).await));
+                                drop(workers.events.send(workers.fetch(*command).await));
                             });
                             tickets.insert(task.id(), ticket);
                         }
@@ -120,14 +120,14 @@ impl Side {
                     let ticket = tickets.remove(&task);
                     let has_panicked = ended.is_err_and(|error| error.is_panic());
                     if let Some(ticket) = ticket.filter(|_| has_panicked) {
-                        drop(self.events.send(SideEvent::Panicked(ticket)));
+                        drop(self.events.send(WorkerEvent::Panicked(ticket)));
                     }
                 }
             }
         }
     }
 
-    async fn resolve(&self, host: String) -> SideEvent {
+    async fn resolve(&self, host: String) -> WorkerEvent {
         // Nobody closes it.
         let _place = self.questions.acquire().await;
         let (began, start) = (self.clock.now(), self.clock.instant());
@@ -158,7 +158,7 @@ impl Side {
             line.digest = Some(digest(Algorithm::Sha1, text.as_bytes()).to_string());
             line.annotations.push(format!("content-size:{size}"));
             let id = record_id(self.chance.bytes().unwrap_or_default());
-            let resource = Resource {
+            let resource = ResourceBlock {
                 uri: &uri,
                 time: began,
                 address: self.dns.server(),
@@ -172,7 +172,7 @@ impl Side {
                 Err(_) => line.status = FetchStatus::RUNTIME_EXCEPTION.number(),
             }
         }
-        SideEvent::Resolved {
+        WorkerEvent::Resolved {
             host,
             answer,
             records,
@@ -180,20 +180,20 @@ impl Side {
         }
     }
 
-    async fn fetch(self: &Arc<Self>, order: FetchOrder) -> SideEvent {
-        let FetchOrder {
+    async fn fetch(self: &Arc<Self>, command: FetchCommand) -> WorkerEvent {
+        let FetchCommand {
             ticket,
             uri,
             url,
             address,
             connection,
             purpose,
-        } = order;
+        } = command;
         let condition = match self.condition(&uri, purpose).await {
             Ok(condition) => condition,
             Err(error) => {
                 let result = Err(error);
-                return SideEvent::Fetched { ticket, result };
+                return WorkerEvent::Fetched { ticket, result };
             }
         };
         let mut fields = Vec::new();
@@ -203,7 +203,7 @@ impl Side {
             let modified = earlier.last_modified.clone();
             fields.extend(modified.map(|time| ("If-Modified-Since".to_owned(), time)));
         }
-        let fetch = Fetch {
+        let fetch = FetchRequest {
             url: url.clone(),
             address,
             referer: uri.via.clone(),
@@ -219,14 +219,14 @@ impl Side {
         let (fetched, is_answerable) = match self.fetch_with_login(fetch, purpose).await {
             Ok(fetched) => fetched,
             Err(FetchError::Exchange(ExchangeError::Storage(error))) => {
-                return SideEvent::Fetched {
+                return WorkerEvent::Fetched {
                     ticket,
                     result: Err(ProcessError::Spool(error)),
                 };
             }
             Err(error) => {
-                let processed = self.failed(&uri, connection, &error, start, purpose);
-                return SideEvent::Fetched {
+                let processed = self.failed_try(&uri, connection, &error, start, purpose);
+                return WorkerEvent::Fetched {
                     ticket,
                     result: Ok(Box::new(processed)),
                 };
@@ -246,18 +246,18 @@ impl Side {
             archive_daemon::run::spare(|| processor.process(fetched, purpose).map(Box::new))
         };
         match tokio::task::spawn_blocking(work).await {
-            Ok(Ok(result)) => SideEvent::Fetched { ticket, result },
-            Ok(Err(_)) | Err(_) => SideEvent::Panicked(ticket),
+            Ok(Ok(result)) => WorkerEvent::Fetched { ticket, result },
+            Ok(Err(_)) | Err(_) => WorkerEvent::Panicked(ticket),
         }
     }
 
-    /// Fetches a URI. Says, too, whether its host asks for a user that the order has: the URI is to be asked for again then, in its
-    /// turn, as every request to a host.
+    /// Fetches a URI. Says, too, whether its host asks for a user that the order has: the URI is to be asked for again then, in
+    /// its turn, as every request to a host.
     async fn fetch_with_login(
         &self,
-        mut fetch: Fetch,
+        mut fetch: FetchRequest,
         purpose: FetchPurpose,
-    ) -> Result<(Fetched, bool), FetchError> {
+    ) -> Result<(FetchExchange, bool), FetchError> {
         if purpose != FetchPurpose::Page {
             return Ok((self.fetch_with_cookies(&fetch).await?, false));
         }
@@ -273,7 +273,7 @@ impl Side {
     }
 
     /// Fetches a URI with the cookies of its host, and keeps those of the response.
-    async fn fetch_with_cookies(&self, fetch: &Fetch) -> Result<Fetched, FetchError> {
+    async fn fetch_with_cookies(&self, fetch: &FetchRequest) -> Result<FetchExchange, FetchError> {
         let mut fetch = fetch.clone();
         let cookies = self.cookies.field(&fetch.url);
         fetch
@@ -286,7 +286,7 @@ impl Side {
         Ok(fetched)
     }
 
-    /// The earlier capture that a request is conditional on.
+    /// Returns the earlier capture that a request is conditional on.
     async fn condition(
         &self,
         uri: &FrontierUri,
@@ -302,8 +302,8 @@ impl Side {
         Ok(found?)
     }
 
-    /// A try without a response.
-    fn failed(
+    /// Returns a try without a response.
+    fn failed_try(
         &self,
         uri: &FrontierUri,
         connection: u32,
@@ -334,13 +334,13 @@ impl Side {
                 retry.after_try(status, tries, None)
             }
             FetchPurpose::Page | FetchPurpose::Robots | FetchPurpose::Login(_) => {
-                AfterTry::Finished(status)
+                TryDecision::Finished(status)
             }
         };
         let ended = self.clock.instant();
         let mut lines = Vec::new();
-        if let AfterTry::Finished(status) = after {
-            let mut line = super::owner::line_without_fetch(uri, status, self.clock.now());
+        if let TryDecision::Finished(status) = after {
+            let mut line = super::owner::crawl_log_line(uri, status, self.clock.now());
             line.thread = connection;
             if tries > 1 {
                 line.annotations.push(format!("{tries}t"));
@@ -380,8 +380,8 @@ impl Side {
     }
 }
 
-/// The limits of the exchange of a URI.
-fn exchange_limits(order: &Order, url: &Url) -> ExchangeLimits {
+/// Returns the limits of the exchange of a URI.
+fn exchange_limits(order: &CrawlOrder, url: &Url) -> ExchangeLimits {
     let limits = &order.limits;
     ExchangeLimits {
         connect: limits.connect.duration(),

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::Owner;
+use super::CrawlOwner;
 use crate::crawl::{CrawlEnd, CrawlError, CrawlNotice};
-use crate::frontier::WantedState;
+use crate::frontier::DesiredState;
 use crate::recorder::RecorderError;
 
-impl Owner {
-    /// Brings back what earlier processes have decided, and adds the seeds.
+impl CrawlOwner {
+    /// Restores what earlier processes have decided, and adds the seeds.
     pub(super) fn begin_crawl(&mut self) -> Result<(), CrawlError> {
         let frontier = self.recorder.frontier();
         let totals = frontier.totals();
@@ -20,28 +20,28 @@ impl Owner {
             self.accept_seed(url);
         }
         self.allowed.extend(self.job.order.allowed_networks(&added));
-        let wanted = frontier.wanted_state().map_err(RecorderError::from)?;
+        let wanted = frontier.desired_state().map_err(RecorderError::from)?;
         let queued = frontier.waiting();
         if queued > 0 || totals.total > 0 {
-            self.tell(CrawlNotice::Resumed {
+            self.notify(CrawlNotice::Resumed {
                 fetched: totals.successes,
                 queued,
                 running: frontier.running_time(),
-                is_paused: wanted == WantedState::Paused,
+                is_paused: wanted == DesiredState::Paused,
             });
         }
         match wanted {
-            WantedState::Running => {}
-            WantedState::Paused => self.progress.is_paused = true,
-            WantedState::Terminated => self.end_with(CrawlEnd::Terminated),
+            DesiredState::Running => {}
+            DesiredState::Paused => self.progress.is_paused = true,
+            DesiredState::Terminated => self.decide_end(CrawlEnd::Terminated),
         }
-        self.look_around()?;
+        self.check_conditions()?;
         self.schedule_seeds(&Arc::clone(&self.job).seeds)?;
         while let Ok(request) = self.channels.control.try_recv() {
-            self.take_control(request)?;
+            self.handle_command(request)?;
         }
         while let Ok(request) = self.channels.requests.try_recv() {
-            self.take_request(request)?;
+            self.handle_request(request)?;
         }
         Ok(())
     }
