@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_held_against_any_of_the_three() {
+    fn each_of_three_algorithms_checks_a_file() {
         // The digests of "abc", from the standards.
         let listed = |text: &str| entry(&format!("{text}  f")).unwrap().0;
         let blake3 = listed("6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85");

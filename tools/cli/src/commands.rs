@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_and_every_option_says_what_it_does() {
+    fn every_command_and_option_has_help() {
         let mut root = Cli::command();
         root.build();
         each(&root, "", &mut |command, path| {

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_class_of_failure_gives_its_code_and_several_give_one() {
+    fn failures_of_several_classes_exit_with_one() {
         use Exit::{Bug, Done, Failed, Refused, Settings, Unreachable, Usage};
         let cases: [(&[Exit], u8); 8] = [
             (&[], 0),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_classes_of_the_client_are_the_documented_codes() {
+    fn client_error_classes_match_documented_codes() {
         let codes = [
             (Class::Failed, 1),
             (Class::Usage, 2),

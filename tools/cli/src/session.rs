@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_client_file_says_how_to_get_one() {
+    fn error_without_client_file_says_remedy() {
         let directory = tempfile::tempdir().unwrap();
         let client = Some(directory.path().join("client.toml"));
         let failure = client_file(&Global {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_on_the_command_line_stands_over_the_file() {
+    fn command_line_overrides_client_file() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(
             b"authorities = 'a'\ntrust = 't'\ncertificate = 'c'\nkey = 'k'\n[endpoints]\nrepository = 'h:1'\n",

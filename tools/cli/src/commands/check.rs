@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_names_nothing_does_not_mean_everything() {
+    fn empty_list_does_not_mean_all_files() {
         use std::io::Write;
         let mut file = tempfile::NamedTempFile::new().unwrap();
         assert_eq!(read_names(file.path()).unwrap_err().exit, Exit::Usage);

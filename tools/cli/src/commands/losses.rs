@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_bytes_are_those_lost_or_those_of_groups() {
+    fn damaged_bytes_are_lost_bytes_or_whole_groups() {
         let mut anomaly = filed(AnomalyWord::Missing, AnomalyState::Open);
         assert!(damaged(&anomaly).is_empty());
         anomaly.groups.insert(1..3);

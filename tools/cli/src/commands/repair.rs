@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_a_command_is_quoted_for_a_shell() {
+    fn suggested_command_quotes_names_for_shell() {
         for (text, shown) in [("a-1.warc.gz", "a-1.warc.gz"), ("it's a", r"'it'\''s a'")] {
             assert_eq!(quoted(&FileName::new(text).unwrap()), shown);
         }

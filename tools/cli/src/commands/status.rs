@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_trouble_is_named_and_a_retired_disk_is_dash() {
+    fn status_names_every_problem_and_dashes_retired_disks() {
         let volume = |problem: Option<&str>, retired| VolumeState {
             path: "/disk".into(),
             problem: problem.map(Into::into),

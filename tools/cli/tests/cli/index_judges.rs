@@ -272,7 +272,7 @@ fn made(writer: Writer<Vec<u8>>) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_here_has_the_lines_that_cdxj_indexer_writes() {
+fn our_index_has_the_lines_of_cdxj_indexer() {
     if !judge() {
         return;
     }

@@ -114,9 +114,9 @@ fn nothing_has_happened(archive: &Archive, what: &str) {
 }
 
 #[test]
-fn a_disk_that_turns_read_only_serves_what_it_has_and_takes_nothing_until_it_is_cleared() {
+fn read_only_disk_serves_without_storing_until_cleared() {
     if !has_own_mounts(
-        "mounted::a_disk_that_turns_read_only_serves_what_it_has_and_takes_nothing_until_it_is_cleared",
+        "mounted::read_only_disk_serves_without_storing_until_cleared",
     ) {
         return;
     }
@@ -183,8 +183,8 @@ fn two_stores_at_once_fill_two_disks() {
 }
 
 #[test]
-fn a_disk_in_the_place_of_another_is_offline_and_nothing_is_missing() {
-    if !has_own_mounts("mounted::a_disk_in_the_place_of_another_is_offline_and_nothing_is_missing")
+fn swapped_disk_is_offline_without_missing_files() {
+    if !has_own_mounts("mounted::swapped_disk_is_offline_without_missing_files")
     {
         return;
     }

@@ -36,7 +36,7 @@ fn surveyed(archive: &Archive) -> Value {
 
 /// `HOLDFAST_KILLS` is how often (4), `HOLDFAST_SEED` repeats the choices of a run.
 #[test]
-fn a_scrub_that_is_killed_goes_on_where_it_was_and_finds_what_is_last() {
+fn killed_scrub_resumes_and_finds_damage_at_end() {
     let (kills, seed) = chosen(4);
     let mut dice = Dice::new(seed);
     let files = kills * 12;

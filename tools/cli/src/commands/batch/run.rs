@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_argument_is_split_at_its_first_equals_sign() {
+    fn argument_splits_at_first_equals_sign() {
         let check = |text: &str, expected: Option<(&str, &str)>| {
             let read = argument(text).ok();
             let read = read

@@ -135,7 +135,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_job_says_what_runs_and_how_far_it_is() {
+    fn job_line_names_job_and_progress() {
         let running = JobStatus {
             nodes: vec![JobNode {
                 node: "one-1".parse().unwrap(),

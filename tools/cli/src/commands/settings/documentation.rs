@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_that_is_not_there_is_documented_all_the_same() {
+    fn absent_section_is_still_documented() {
         let toml = "[notify]\ncommand = []\n\n[repair]\nautomatic = \"all\"\n";
         let text = document(Kind::Repository, toml);
         let (_, own) = text
