@@ -150,7 +150,7 @@ fn a_crate_is_named_after_its_folder() {
 }
 
 #[test]
-fn outside_crates_are_named_by_these_and_no_others() {
+fn outside_crates_are_named_only_where_listed() {
     let drawn = block("outside");
     let mut found: Graph = drawn
         .keys()
@@ -174,7 +174,7 @@ fn outside_crates_are_named_by_these_and_no_others() {
 }
 
 #[test]
-fn crates_that_cannot_await_have_no_runtime_under_them() {
+fn crates_that_cannot_await_have_no_runtime() {
     let metadata = Metadata::read().unwrap();
     let mut wrong = Vec::new();
     for (name, _) in block("no-await") {

@@ -213,7 +213,7 @@ fn names_say_what_is_in_a_file() {
 }
 
 #[test]
-fn nothing_points_to_the_machine_it_was_written_on() {
+fn no_file_names_the_machine_of_its_author() {
     // In two halves, so that this file does not accuse itself.
     let folders = [concat!("/ro", "ot/"), concat!("/wo", "rk/")];
     let hosts = [

@@ -36,7 +36,7 @@ impl ReadAt for Counting {
 }
 
 #[test]
-fn a_stream_that_is_cut_goes_on_where_it_stood() {
+fn cut_stream_resumes_where_it_stopped() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let wire = Wire::to(&cluster.address(REPOSITORY)).await;
         let depositor = cluster.depositor_at(&wire.address(), "harvester/h-1");

@@ -165,7 +165,7 @@ fn draining_first_does_not_release_the_brake() {
 }
 
 #[test]
-fn ten_thousand_removals_need_a_second_person_and_two_are_braked() {
+fn mass_removal_needs_second_person_and_is_braked() {
     on_a_cluster(async |cluster: &mut Cluster| {
         brake_all(cluster).await;
         store_all(cluster).await;

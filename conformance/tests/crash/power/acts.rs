@@ -23,8 +23,8 @@ fn last<'a>(said: &'a [String], acts: &[&str]) -> &'a str {
 }
 
 #[test]
-fn power_cuts_leave_every_act_done_or_to_be_done_again() {
-    if !has_own_mounts("acts::power_cuts_leave_every_act_done_or_to_be_done_again") {
+fn power_cuts_leave_every_act_done_or_repeatable() {
+    if !has_own_mounts("acts::power_cuts_leave_every_act_done_or_repeatable") {
         return;
     }
     for in_place in [false, true] {
