@@ -151,7 +151,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn newer_fields_are_tolerated_and_newer_meanings_are_not() {
+    fn newer_fields_pass_and_newer_versions_fail() {
         let newer = json().replace("admission/1\"", "admission/1.4\",\"more\":{\"a\":[1]}");
         assert_eq!(
             Admission::verify(&signed(&newer), &trust()).unwrap(),
@@ -175,7 +175,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_signed_payload_that_breaks_a_rule_is_refused() {
+    fn signed_payload_breaking_a_rule_is_refused() {
         for (good, bad) in [
             ("Måned-1.warc.gz", "../escape"),
             ("18446744073709551615", "-1"),
@@ -193,7 +193,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn who_signs_for_another_archive_or_time_does_not_count() {
+    fn signature_for_other_archive_or_time_is_ignored() {
         let other = admission().sign(&SigningKey::from_seed([2; 32])).unwrap();
         let error = Admission::verify(&other, &trust()).unwrap_err();
         assert!(matches!(

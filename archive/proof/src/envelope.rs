@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_signed_bytes_are_those_of_the_dsse_protocol() {
+    fn signed_bytes_follow_the_dsse_protocol() {
         // The example of the DSSE specification (secure-systems-lab/dsse, `protocol.md`).
         let expected = b"DSSEv1 29 http://example.com/HelloWorld 11 hello world";
         assert_eq!(

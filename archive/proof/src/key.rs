@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_without_showing_it() {
+    fn invalid_key_is_refused_without_being_shown() {
         let secret = SigningKey::from_seed([1; 32]).to_pem().unwrap();
         for bad in [
             "",

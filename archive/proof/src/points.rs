@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_the_other_end_stands_little_is_sent_again() {
+    fn resuming_at_any_point_resends_little() {
         for strides in (0..200).chain([1000, 1024, 4097, 1 << 20]) {
             let points = after(strides);
             assert!(points.len() <= 100, "{strides}: {}", points.len());
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_that_is_behind_has_what_the_other_kept_of_it() {
+    fn end_that_is_behind_has_a_common_point() {
         for (ahead, behind) in [(1, 1), (9, 8), (100, 37), (1025, 1000), (5000, 64)] {
             let known: Vec<u64> = after(behind).iter().map(|(size, _)| size).collect();
             let points = after(ahead);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shelf_is_bounded_and_the_oldest_go_first() {
+    fn full_shelf_drops_oldest_first() {
         let id = |name: &str| UploadId::new(name).unwrap();
         let mut shelf = Shelf::new(10);
         shelf.put(id("a"), 4, 'a');

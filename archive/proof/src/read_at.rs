@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn short_and_interrupted_reads_go_on_and_errors_keep_what_was_read() {
+    fn short_reads_continue_and_errors_keep_read_bytes() {
         let source = Reluctant {
             bad: 5,
             interrupted: Cell::new(false),

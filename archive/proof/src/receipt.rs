@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_that_promises_nothing_or_twice_is_refused() {
+    fn receipt_with_empty_or_repeated_promises_is_refused() {
         let none = Receipt {
             replicas: Vec::new(),
             ..receipt()

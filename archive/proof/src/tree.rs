@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn root_and_outboard_are_those_of_blake3_and_bao_tree() {
+    fn root_and_outboard_match_blake3_and_bao_tree() {
         for size in EDGES {
             let data = noise(size, 1);
             let theirs = PostOrderMemOutboard::create(&data, BlockSize::from_chunk_log(4));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_so_far_is_the_root_of_the_prefix() {
+    fn root_so_far_is_root_of_prefix() {
         let data = noise(16384 * 40, 3);
         let mut builder = TreeBuilder::new(std::io::sink());
         for (index, slice) in data.chunks(1024 * 5).enumerate() {
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_sink_is_an_error_and_never_a_short_outboard() {
+    fn full_sink_is_an_error() {
         let data = noise(16384 * 8, 4);
         for room in 0..=64 * 7 {
             let mut builder = TreeBuilder::new(Full { room });
