@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_manual_clock_ends_at_the_end_of_time() {
+    async fn manual_clock_stops_at_end_of_time() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
         hand.advance(Duration::MAX);
         assert_eq!(hand.clock().now(), Timestamp::MAX);

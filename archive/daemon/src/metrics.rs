@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_silent_reader_does_not_hold_up_the_stop() {
+    async fn silent_metrics_reader_does_not_delay_stop() {
         let metrics = Metrics::new();
         let (address, stop, server) = served(&metrics).await;
         let client = async {

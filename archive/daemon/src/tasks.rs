@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_that_ends_stops_all_and_is_named() {
+    async fn task_that_ends_stops_all_and_is_named() {
         let tasks = Tasks::new();
         tasks.spawn("other", until(tasks.stop()));
         tasks
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_stop_is_cut_off_and_named() {
+    async fn task_that_never_stops_is_aborted_and_named() {
         let tasks = Tasks::new();
         tasks.spawn("good", until(tasks.stop()));
         let (cut, mut seen) = tokio::sync::oneshot::channel::<()>();

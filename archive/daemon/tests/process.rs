@@ -105,7 +105,7 @@ fn what_does_not_drain_is_named() {
 }
 
 #[test]
-fn a_panic_that_is_spared_is_said_and_ends_nothing() {
+fn spared_panic_is_logged_and_ends_nothing() {
     let mut child = daemon("spared", &[]);
     up(&mut child);
     send(&child, Signal::TERM);

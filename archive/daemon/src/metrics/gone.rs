@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_that_is_not_known_is_not_on_the_page() {
+    fn unknown_value_is_not_on_the_page() {
         let metrics = Metrics::new();
         let show = |node, value| {
             metrics

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_says_what_is_wrong_since_when_and_where_to_look() {
+    fn mail_says_what_since_when_and_where() {
         let message = digest(vec![
             news(
                 "replica/one/node/n",

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_no_mail_server_takes_are_refused_where_they_stand() {
+    fn invalid_mail_addresses_are_refused_with_their_place() {
         for (address, says) in [
             ("nobody", "is no mail address"),
             ("a@b\\r\\nBcc: c@d", "is no mail address"),

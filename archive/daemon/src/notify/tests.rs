@@ -40,7 +40,7 @@ async fn lines(path: &Path, count: usize) -> Vec<serde_json::Value> {
 }
 
 #[tokio::test]
-async fn an_incident_is_told_when_it_lasts_and_when_it_is_over() {
+async fn lasting_incident_and_its_end_are_told() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("said");
     let (notifier, hand, daemon) = started(&settings(&format!("cat >> {}", path.display())));
@@ -66,7 +66,7 @@ async fn an_incident_is_told_when_it_lasts_and_when_it_is_over() {
 }
 
 #[tokio::test]
-async fn a_message_that_did_not_get_through_is_tried_again() {
+async fn undelivered_message_is_tried_again() {
     let directory = tempfile::tempdir().unwrap();
     let (path, open) = (directory.path().join("said"), directory.path().join("open"));
     let script = format!("test -e {} && cat >> {}", open.display(), path.display());
@@ -86,7 +86,7 @@ async fn a_message_that_did_not_get_through_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_stop_does_not_wait_for_ever_for_a_hook_that_hangs() {
+async fn stop_does_not_wait_for_hanging_hook() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("begun");
     let script = format!("echo 1 > {}; sleep 1000", path.display());
@@ -194,7 +194,7 @@ async fn a_restart_repeats_nothing_and_forgets_nothing() {
 }
 
 #[tokio::test]
-async fn people_are_told_also_where_nothing_can_be_remembered() {
+async fn messages_are_sent_even_if_rows_fail() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("said");
     let hand = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_that_is_no_toml_is_told_and_nothing_else() {
+    fn every_invalid_toml_line_is_reported_alone() {
         let found = problems("name = \n[rpc]\nidle = = 3\n");
         assert!(
             found.iter().any(|error| error.starts_with("F:1:"))

@@ -161,7 +161,7 @@ fn many_reports_of_one_incident_are_one_message() {
 }
 
 #[test]
-fn however_much_is_wrong_memory_is_bounded_and_the_rest_is_told_as_one() {
+fn excess_incidents_are_told_as_one() {
     let mut incidents = Incidents::new(RHYTHM, []);
     let mut now = Timestamp::UNIX_EPOCH;
     for number in 0..10 * MOST {
@@ -184,7 +184,7 @@ fn however_much_is_wrong_memory_is_bounded_and_the_rest_is_told_as_one() {
 
 /// Fails if a message counts as told because it was made, or is told twice although one way has taken it.
 #[test]
-fn what_was_lost_with_the_process_is_told_again_and_nothing_else_is() {
+fn only_unsent_messages_are_repeated_after_restart() {
     let mut now = Timestamp::UNIX_EPOCH;
     let mut rows = BTreeMap::new();
     let mut incidents = Incidents::new(RHYTHM, []);
@@ -221,7 +221,7 @@ fn what_was_lost_with_the_process_is_told_again_and_nothing_else_is() {
 
 /// A message waits for long, and meanwhile it is over and begins anew: what comes late is about the old one.
 #[test]
-fn a_message_that_is_taken_late_says_nothing_of_the_next_incident() {
+fn late_receipt_does_not_settle_next_incident() {
     let mut now = Timestamp::UNIX_EPOCH;
     let mut incidents = Incidents::new(RHYTHM, []);
     let mut lives = Vec::new();
@@ -249,7 +249,7 @@ fn a_message_that_is_taken_late_says_nothing_of_the_next_incident() {
 }
 
 #[test]
-fn what_is_declared_is_all_that_is_wrong_there_but_for_what_nobody_can_see() {
+fn declaration_closes_all_unnamed_except_unseen() {
     let mut now = Timestamp::UNIX_EPOCH;
     let declare = |incidents: &mut Incidents, wrong: &[&str], unclear: &[&str], now| {
         let wrong = wrong.iter().map(|key| ((*key).to_owned(), Wrong::now("t")));
@@ -285,7 +285,7 @@ fn what_is_declared_is_all_that_is_wrong_there_but_for_what_nobody_can_see() {
 }
 
 #[test]
-fn what_has_been_wrong_for_long_is_told_at_once() {
+fn long_standing_incident_is_told_at_once() {
     let now = Timestamp::UNIX_EPOCH + Duration::from_hours(9);
     let mut incidents = Incidents::new(RHYTHM, []);
     let wrong = |since| Wrong {

@@ -161,7 +161,7 @@ async fn a_letter_arrives_as_it_was_written() {
 
 /// Fails if a line that begins with a dot ends the letter, or loses its dot.
 #[tokio::test]
-async fn a_dot_at_the_beginning_of_a_line_is_doubled_on_the_wire() {
+async fn leading_dot_of_line_is_doubled_on_wire() {
     let server = Server::start(Manner::default()).await;
     let settings = settings(server.port, SmtpTls::None);
     let sent = message(".dot\n.\n", "plain");
@@ -236,7 +236,7 @@ async fn both_ways_of_encryption_with_a_login() {
 }
 
 #[tokio::test]
-async fn a_password_that_everyone_may_read_is_not_used() {
+async fn world_readable_password_is_not_used() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(Manner::default()).await;
     for (text, mode, says) in [
@@ -265,7 +265,7 @@ async fn a_password_that_everyone_may_read_is_not_used() {
 }
 
 #[tokio::test]
-async fn one_who_is_refused_does_not_keep_it_from_the_others() {
+async fn refused_recipient_does_not_stop_the_others() {
     let manner = Manner {
         refuses: vec!["b@example.org"],
         ..Manner::default()
@@ -294,7 +294,7 @@ async fn one_who_is_refused_does_not_keep_it_from_the_others() {
 
 /// Each answer of a server once refused, cut off, and out of place.
 #[tokio::test]
-async fn a_server_that_refuses_cuts_or_lies_is_told_and_nothing_counts_as_taken() {
+async fn misbehaving_server_is_reported_and_nothing_counts_sent() {
     for command in ["GREETING", "EHLO", "MAIL", "RCPT", "DATA", "TEXT"] {
         for answer in [
             "",
@@ -335,7 +335,7 @@ async fn a_server_that_refuses_cuts_or_lies_is_told_and_nothing_counts_as_taken(
 const SILENT: Duration = Duration::from_secs(3);
 
 #[tokio::test]
-async fn a_server_that_falls_silent_is_left_and_it_is_told_where() {
+async fn silent_server_is_left_and_its_step_reported() {
     let mut conversations = JoinSet::new();
     for (command, step) in [
         ("GREETING", "its greeting"),
@@ -381,7 +381,7 @@ async fn a_server_that_falls_silent_is_left_and_it_is_told_where() {
 
 /// One that has taken the letter and does not say good-bye: the letter is taken all the same.
 #[tokio::test]
-async fn who_is_rude_at_the_end_has_taken_it_all_the_same() {
+async fn missing_goodbye_still_counts_as_taken() {
     let manner = Manner {
         instead: Some(("QUIT", "")),
         ..Manner::default()
