@@ -324,7 +324,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_authority_is_taken_up_again_and_goes_on() {
+    fn reopened_authority_continues_issuing() {
         let made = Authority::create("archive.example", long()).unwrap();
         let taken = Authority::from_pem(made.certificate(), &made.key()).unwrap();
         assert_eq!(

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn each_role_opens_its_own_doors_and_those_it_includes() {
+    fn role_admits_itself_and_the_roles_it_includes() {
         for needed in Role::ALL {
             let rules = Rules::new().allow("/a.B/C", &[needed]);
             for held in Role::ALL {

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_without_a_kind_is_read_by_its_code() {
+    fn status_without_kind_is_read_by_code() {
         for kind in Kind::ALL {
             let coarser = [
                 (Kind::NotEnoughReplicas, Kind::Unavailable),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_of_a_later_version_is_read_by_its_code() {
+    fn kind_of_later_version_is_read_by_code() {
         for text in ["on-fire", "", "Invalid"] {
             let mut status = Kind::NoSpace.status("");
             status.metadata_mut().insert(KEY, text.parse().unwrap());

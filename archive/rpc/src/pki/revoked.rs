@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_serial_reads_what_it_writes_and_zero_is_none() {
+    fn serial_round_trips_and_zero_is_refused() {
         for text in ["0f", "01", "ff00"] {
             assert_eq!(text.parse::<Serial>().unwrap().to_string(), text);
         }

@@ -18,7 +18,7 @@ use crate::echo::{call, take};
 use crate::world::{SERVING, World};
 
 #[tokio::test]
-async fn calls_under_way_end_well_and_new_connections_are_refused() {
+async fn drain_finishes_calls_and_refuses_new_connections() {
     let world = World::new("lab");
     let mut server = world.server(Limits::default()).await;
     let ben = world.credentials(&["reader/ben", "harvester/ben"]);
@@ -95,7 +95,7 @@ async fn calls_that_do_not_end_are_cut() {
 }
 
 #[tokio::test]
-async fn who_watches_the_health_is_told_and_does_not_hold_up_the_drain() {
+async fn health_watcher_is_told_without_delaying_drain() {
     let world = World::new("lab");
     let mut server = world.server(Limits::default()).await;
     let channel = server

@@ -80,7 +80,7 @@ async fn garbage_harms_nobody() {
 }
 
 #[tokio::test]
-async fn too_many_connections_are_turned_away_until_one_closes() {
+async fn excess_connections_are_refused_until_one_closes() {
     let world = World::new("lab");
     let server = world
         .server(Limits {
@@ -110,7 +110,7 @@ async fn too_many_connections_are_turned_away_until_one_closes() {
 }
 
 #[tokio::test]
-async fn a_client_tells_what_is_wrong_with_the_other_end() {
+async fn client_error_says_what_the_peer_lacks() {
     let world = World::new("lab");
     let ben = world.credentials(&["reader/ben"]);
     let expected = Expected::role(Role::Repository);
@@ -177,7 +177,7 @@ async fn a_client_tells_what_is_wrong_with_the_other_end() {
 }
 
 #[tokio::test]
-async fn a_lazy_channel_waits_for_its_server_and_finds_it_again() {
+async fn lazy_channel_waits_for_server_and_reconnects() {
     let world = World::new("lab");
     let ben = world.credentials(&["reader/ben"]);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");

@@ -20,7 +20,7 @@ use crate::echo::{call, take};
 use crate::world::{Running, SERVING, World, health, now, refused, years};
 
 #[tokio::test]
-async fn the_right_identity_gets_in_and_the_handler_knows_it() {
+async fn right_identity_is_admitted_and_known_to_handler() {
     let world = World::new("lab");
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["officer/anna", "operator/anna"]);
@@ -40,7 +40,7 @@ async fn the_right_identity_gets_in_and_the_handler_knows_it() {
 }
 
 #[tokio::test]
-async fn a_role_that_may_not_is_refused_before_the_handler_and_told_who_may() {
+async fn wrong_role_is_refused_before_handler_with_roles() {
     let world = World::new("lab");
     let server = world.server(Limits::default()).await;
     let channel = server
@@ -59,7 +59,7 @@ async fn a_role_that_may_not_is_refused_before_the_handler_and_told_who_may() {
 }
 
 #[tokio::test]
-async fn a_path_without_a_rule_is_denied_whoever_asks() {
+async fn path_without_rule_is_denied_to_all() {
     let world = World::new("lab");
     let server = world.server(Limits::default()).await;
     let all: Vec<String> = Role::ALL.iter().map(|role| format!("{role}/x")).collect();
@@ -79,7 +79,7 @@ async fn a_path_without_a_rule_is_denied_whoever_asks() {
 }
 
 #[tokio::test]
-async fn a_refused_upload_is_told_so_even_while_it_is_sending() {
+async fn refused_upload_is_answered_while_still_sending() {
     let world = World::new("lab");
     let server = world.server(Limits::default()).await;
     let channel = server
@@ -140,7 +140,7 @@ async fn an_expired_certificate_is_refused() {
 }
 
 #[tokio::test]
-async fn a_revoked_certificate_is_refused_and_the_others_are_not() {
+async fn only_the_revoked_certificate_is_refused() {
     let world = World::new("lab");
     let (anna, ben) = (
         world.issue(&["officer/anna"], years(2000, 2200)),
@@ -166,7 +166,7 @@ async fn a_revoked_certificate_is_refused_and_the_others_are_not() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_a_foreign_authority_is_refused_by_both_ends() {
+async fn certificate_of_foreign_authority_is_refused_both_ways() {
     // The same environment by name.
     let (world, impostor) = (World::new("lab"), World::new("lab"));
     let server = world.server(Limits::default()).await;
@@ -188,7 +188,7 @@ async fn a_certificate_of_a_foreign_authority_is_refused_by_both_ends() {
 }
 
 #[tokio::test]
-async fn a_server_of_another_environment_will_not_do_even_by_a_trusted_authority() {
+async fn server_of_another_environment_is_refused_despite_trust() {
     // Both trust both authorities, as when somebody reuses a bundle.
     let (lab, field) = (World::new("lab"), World::new("field"));
     let both = format!(
@@ -240,7 +240,7 @@ async fn only_the_server_one_meant_will_do() {
 }
 
 #[tokio::test]
-async fn a_server_does_not_start_while_an_rpc_has_no_rule() {
+async fn server_with_rpc_lacking_rule_does_not_start() {
     let world = World::new("lab");
     let (listener, _) = bind("127.0.0.1:0").await.expect("bind");
     // google.protobuf.compiler has no service; a descriptor set by hand has one.

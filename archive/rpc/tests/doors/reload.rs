@@ -75,7 +75,7 @@ async fn a_certificate_is_exchanged_while_calls_go_on() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_together_is_not_taken_up() {
+async fn mismatched_certificate_and_key_are_not_loaded() {
     let world = World::new("lab");
     let folder = Folder::new();
     let good = world.pem(&world.issue(&["node/a"], years(2000, 2200)), None);
@@ -191,7 +191,7 @@ async fn a_path_to_something_huge_is_noticed() {
 }
 
 #[tokio::test]
-async fn who_is_revoked_is_cut_off_with_the_calls_under_way() {
+async fn revoked_caller_is_cut_off_within_calls() {
     let world = World::new("lab");
     let folder = Folder::new();
     let none = world
