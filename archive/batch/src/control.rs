@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_word_stands_and_all_clones_hear_it() {
+    fn first_stop_reason_wins_in_all_clones() {
         let control = Control::default();
         let other = control.clone();
         assert_eq!(other.check(), Ok(()));

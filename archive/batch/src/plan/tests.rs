@@ -125,7 +125,7 @@ fn answer(media: &str, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn jobs_stand_by_name_and_each_says_what_it_is() {
+fn jobs_are_sorted_and_described() {
     let names: Vec<&str> = built_in().iter().map(|info| info.name).collect();
     let mut sorted = names.clone();
     sorted.sort_unstable();
@@ -342,7 +342,7 @@ impl Dice {
 }
 
 #[test]
-fn files_of_any_bytes_end_every_job_in_words() {
+fn arbitrary_bytes_end_every_job_without_panic() {
     let mut dice = Dice(11);
     let page = answer(
         "text/html",
