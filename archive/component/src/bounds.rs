@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_limit_sees_is_bounded_before_it_is_compiled() {
+    fn unmetered_resources_are_bounded_before_compilation() {
         let globals = "(global i64 (i64.const 1))".repeat(300_001);
         let words = refused(&format!("(component (core module {globals}))"));
         assert!(words.contains("more than 300000"), "{words}");
