@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_replica_has_its_own_turns_and_no_more() {
+    fn each_replica_has_its_own_bounded_turns() {
         let slots = Slots::new(2);
         let [one, two] = ["one", "two"].map(|id| slots.of(&ReplicaId::new(id).unwrap()));
         let first = Arc::clone(&one).try_acquire_owned().unwrap();

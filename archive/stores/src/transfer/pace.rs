@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_wait_for_those_before_them_and_idle_time_is_lost() {
+    fn pieces_queue_and_idle_time_is_lost() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
         let pace = Pace::new(hand.clock(), 8 << 20);
         let seconds = |bytes: u64| pace.turn(bytes).as_secs_f64();

@@ -55,7 +55,7 @@ fn bound(name: &str) -> AdminRow {
 /// Fails if every file that is on its way is read into memory, those for which there was no room are forgotten, or
 /// those that gave up their place never have another turn.
 #[test]
-fn some_at_a_time_and_each_in_its_turn() {
+fn paged_files_each_get_a_bounded_turn() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
     let directory = tempfile::tempdir().unwrap();
