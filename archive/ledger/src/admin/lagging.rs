@@ -118,7 +118,7 @@ mod tests {
 
     /// Fails if an age begins anew with each attempt, an excused replica counts, or the list of names has no end.
     #[test]
-    fn a_file_is_as_late_as_its_first_lack_and_only_what_is_not_excused_counts() {
+    fn age_counts_from_first_unexcused_lack() {
         let mut lagging = Lagging::default();
         let late = |lagging: &Lagging, minute| {
             let late = lagging.late(at(minute), |id| id.as_str() == "new");

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_differ_in_case_are_found_and_no_others() {
+    fn only_names_differing_in_case_are_similar() {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
         for text in ["a.warc", "A.warc", "a.warc.gz", "Straße", "Οδος", "b"] {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_bound_or_given_up_is_no_other_file() {
+    fn unbound_or_abandoned_name_is_not_similar() {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
         let expires = jiff::Timestamp::MAX;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_is_absent_or_cut_is_made_anew() {
+    fn absent_or_cut_index_is_rebuilt() {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
         put(&admin, "A", Phase::Bound);

@@ -186,7 +186,7 @@ fn hold(old: &[Filed], look: &Look) {
 }
 
 #[test]
-fn a_silent_replica_closes_nothing_and_a_catalog_no_damage() {
+fn silence_closes_nothing_and_catalog_no_damage() {
     for kind in kinds() {
         assert!(!Eye::Nothing.judges(&kind));
         let remembered = matches!(
@@ -204,7 +204,7 @@ fn a_silent_replica_closes_nothing_and_a_catalog_no_damage() {
 
 /// Every set of groups found good again, against every loss of four groups.
 #[test]
-fn a_loss_shrinks_by_what_is_found_and_ends_when_all_is() {
+fn loss_shrinks_by_found_groups_until_closed() {
     const GROUP: u64 = 16384;
     for bits in 1..16_u64 {
         let lost: Vec<u64> = (0..4).filter(|bit| bits & (1 << bit) != 0).collect();

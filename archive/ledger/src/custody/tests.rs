@@ -214,7 +214,7 @@ fn hold(cases: &[Case; 3]) {
 }
 
 #[test]
-fn an_open_anomaly_is_said_before_an_accepted_one() {
+fn open_anomaly_is_named_before_accepted_one() {
     let one = id("one");
     let copy = ReplicaRecord {
         state: ReplicaState::UploadCompleted,

@@ -201,7 +201,7 @@ mod tests {
     /// Fails if a step is without its line in the trail or a line without its step, a restart forgets an approval, or a
     /// number is used twice.
     #[test]
-    fn every_step_is_there_after_a_restart_with_its_line() {
+    fn every_step_survives_restart_with_its_line() {
         let directory = tempfile::tempdir().unwrap();
         let open = || Admin::init(directory.path()).unwrap();
         let (anna, olga) = (

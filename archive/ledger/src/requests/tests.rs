@@ -216,7 +216,7 @@ fn explore(world: &World, steps: &[Step], depth: usize) -> u64 {
 }
 
 #[test]
-fn every_short_sequence_of_what_people_do_with_a_request() {
+fn every_short_sequence_of_acts_keeps_the_rules() {
     let people = people();
     let mut steps = vec![
         Step::Days(3),
@@ -272,7 +272,7 @@ fn who_asks_and_who_approves() {
 }
 
 #[test]
-fn a_request_says_why_and_refusals_say_what_to_do() {
+fn request_says_why_and_refusal_says_remedy() {
     let (anna, now) = (
         Person::new("anna", &[Role::Custodian]),
         Timestamp::UNIX_EPOCH,

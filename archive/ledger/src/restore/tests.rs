@@ -85,7 +85,7 @@ impl World {
 }
 
 #[test]
-fn an_export_brings_back_the_listing_and_the_trail() {
+fn export_restores_listing_and_trail() {
     let world = World::new();
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
     packer.write_all(&world.export).unwrap();
@@ -190,7 +190,7 @@ fn log_shorter_than_its_stamp_is_refused() {
 }
 
 #[test]
-fn a_damaged_export_is_not_restored_and_what_is_good_of_it_only_when_asked() {
+fn damaged_export_is_restored_only_on_request() {
     let world = World::new();
     let length = world.export.len();
     let mut tried = 0;
@@ -257,7 +257,7 @@ fn a_damaged_export_is_not_restored_and_what_is_good_of_it_only_when_asked() {
 }
 
 #[test]
-fn an_export_of_another_archive_or_format_is_none() {
+fn export_of_another_archive_or_format_is_refused() {
     let world = World::new();
     let text = String::from_utf8(world.export.clone()).unwrap();
     for (from, to) in [
@@ -287,7 +287,7 @@ fn combine(name: &str, sightings: &[Sighting]) -> Verdict {
 }
 
 #[test]
-fn only_what_a_trusted_key_signed_for_this_name_counts() {
+fn only_admissions_of_trusted_keys_and_name_count() {
     let good = admission("a", 1).sign(&key()).unwrap();
     let forged = admission("a", 2)
         .sign(&SigningKey::from_seed([9; 32]))
@@ -337,7 +337,7 @@ fn admissions_that_contradict_each_other_are_for_people() {
 }
 
 #[test]
-fn of_two_admissions_of_one_content_the_first_counts_and_a_file_that_is_gone_is_no_copy_less() {
+fn first_admission_counts_and_file_gone_is_restored() {
     let first = admission("a", 1).sign(&key()).unwrap();
     let later = archive_proof::Admission {
         admitted: "2026-01-05T00:00:00Z".parse().unwrap(),

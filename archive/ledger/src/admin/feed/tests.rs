@@ -186,7 +186,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// Fails if whoever followed the archive before its admin data were put back from a backup misses what came instead.
 #[test]
-fn backup_that_went_on_differently_knows_common_positions_only() {
+fn diverged_backup_knows_only_common_positions() {
     let directory = tempfile::tempdir().unwrap();
     let backup = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();

@@ -21,7 +21,7 @@ fn look(found: Vec<AnomalyKind>, eye: Eye) -> Look {
 
 /// Fails if an id is given twice after a restart, a count drifts, or the brake forgets what was repaired.
 #[test]
-fn what_is_filed_counted_and_closed_is_there_after_a_restart() {
+fn anomalies_and_counts_survive_restart() {
     let directory = tempfile::tempdir().unwrap();
     let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
     let admin = Admin::init(directory.path()).unwrap();
@@ -128,7 +128,7 @@ fn closed_rows_go_on_behind_any() {
 }
 
 #[test]
-fn a_loss_that_is_found_again_is_closed_in_every_replica() {
+fn found_loss_is_closed_in_every_replica() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     let table = Anomalies::open(&admin, Clock::system()).unwrap();

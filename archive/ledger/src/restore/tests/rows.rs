@@ -197,7 +197,7 @@ fn volumes_of_restored_copies_are_known() {
 /// Fails if a damaged row is passed over or takes others with it, or if an act is done because somebody wrote it into
 /// an export.
 #[test]
-fn a_damaged_row_is_named_and_nothing_else_is_lost() {
+fn damaged_row_is_named_and_others_are_restored() {
     let world = World::new();
     let all = lines(&world.export);
     let kinds = [
@@ -250,7 +250,7 @@ fn a_damaged_row_is_named_and_nothing_else_is_lost() {
 }
 
 #[test]
-fn an_export_of_before_has_no_rows_and_is_restored() {
+fn older_export_without_rows_is_restored() {
     let world = World::new();
     let rows = [
         "anomaly",
