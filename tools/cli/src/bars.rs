@@ -12,7 +12,7 @@ pub(crate) struct Bars {
     bars: BTreeMap<String, ProgressBar>,
 }
 
-/// What is counted.
+/// The unit that a bar counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Counted {
     Files,

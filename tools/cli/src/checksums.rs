@@ -33,7 +33,7 @@ pub(crate) enum Listed {
     Long([u8; 32]),
 }
 
-/// Why a list is none.
+/// The reason why a text is not a list of checksums.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidList {
     #[error("line {0} is no line of b3sum, sha256sum or md5sum: CHECKSUM, two spaces, FILE")]

@@ -52,7 +52,7 @@ pub(crate) struct Cli {
     pub(crate) global: Global,
 }
 
-/// What can be asked. The help of a verb stands beside its arguments.
+/// A verb of the command line. The help of a verb stands beside its arguments.
 ///
 /// A part (`repository`, `up`) brings its own runtime and does not need [`talk`].
 #[derive(Debug, Subcommand)]

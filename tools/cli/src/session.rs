@@ -95,17 +95,17 @@ impl Session {
         })
     }
 
-    /// How long an answer is waited for.
+    /// Returns the time to wait for an answer.
     pub(crate) const fn patience(&self) -> Duration {
         self.limits.answer()
     }
 
-    /// How often something is tried without getting any further.
+    /// Returns the number of tries without progress before giving up.
     pub(crate) const fn attempts(&self) -> u32 {
         self.limits.attempts
     }
 
-    /// What a person is told of an error: who may not do something learns whom they can be.
+    /// Returns the words for an error: a person who may not do something learns who may.
     pub(crate) fn failure(&self, error: ClientError) -> Failure {
         let refused = matches!(error, ClientError::Refused(_));
         let failure = Failure::from(error);

@@ -25,7 +25,7 @@ use crate::session::Session;
 /// Where the header of a record is lost nobody can name it; those bytes are said to be unknown. At most 64 GiB are read
 /// where no file is named. Needs the role officer.
 ///
-/// The exit code is 1 if an anomaly is open, and 0 if there is none.
+/// The exit code is 1 if an anomaly is open, and 0 if no anomaly is open.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast anomalies

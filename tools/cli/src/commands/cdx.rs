@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::save::{Partial, to_stdout};
 
-/// How many bytes of lines a thread gathers before it hands them over.
+/// The number of bytes that a thread gathers before it hands its lines over.
 const HANDED_OVER: usize = 256 * 1024;
 
 /// Make a sorted index of WARC and ARC files
@@ -36,7 +36,7 @@ pub(crate) struct Cdx {
     /// Archive files: WARC or ARC, plain, gzip or zstd; `-` is stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// How lines are written
+    /// The form in which lines are written
     #[arg(long, value_enum, default_value_t = Form::Cdxj)]
     format: Form,
     /// Make the keys of answers to POST and PUT from what was posted, too
@@ -51,7 +51,7 @@ pub(crate) struct Cdx {
     /// Replace the file that --output names
     #[arg(long)]
     force: bool,
-    /// How many files are read at once [default: one for each core]
+    /// Number of files to read at once [default: one for each core]
     #[arg(long, value_name = "COUNT")]
     jobs: Option<NonZero<usize>>,
     /// About how much memory the sorting may take; more lines go to temporary files
@@ -87,7 +87,7 @@ impl Form {
 #[derive(Serialize)]
 struct Made<'a> {
     index: &'a Path,
-    /// How many files were named.
+    /// The number of files that were named.
     files: usize,
     /// `done`, or what came in between: then the index may lack something.
     exit: Exit,
@@ -214,7 +214,7 @@ impl Cdx {
     }
 }
 
-/// Why the reading of a file ends.
+/// The reason why the reading of a file ends.
 enum Stop {
     /// It cannot be read. The others go on.
     File(Failure),

@@ -56,7 +56,7 @@ pub(crate) enum Check {
     Checksums(Selection),
 }
 
-/// What is checked.
+/// The files and replicas that a check looks at.
 #[derive(Debug, Args)]
 pub(crate) struct Selection {
     /// Only these files [default: all]
@@ -76,7 +76,7 @@ pub(crate) struct Selection {
     challenge: bool,
 }
 
-/// What a check found, beside the anomalies.
+/// The result of a check, without the anomalies.
 #[derive(Debug, Default, Serialize)]
 struct Found {
     replicas: Vec<ReplicaReport>,

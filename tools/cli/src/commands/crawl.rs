@@ -34,7 +34,7 @@ mod progress;
 mod signals;
 mod words;
 
-/// How long an archive that is down is waited for.
+/// The time to wait for an archive that is down.
 const PATIENCE: Duration = Duration::from_hours(24);
 
 /// The arguments that say what a job is: a job that was begun has its own, and would not heed them.

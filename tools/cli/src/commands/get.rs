@@ -53,7 +53,7 @@ pub(crate) struct Get {
     force: bool,
 }
 
-/// What was read.
+/// The result of reading, for programs.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     name: &'a FileName,

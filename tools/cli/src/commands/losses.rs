@@ -17,19 +17,19 @@ use crate::output::size;
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// How many bytes a command reads for this where no file was named.
+/// The most bytes that a command reads to name lost records where no file was named.
 const MOST_READ: u64 = 64 << 30;
 
 /// The most items that wait until the archive has said all of them.
 pub(crate) const MOST_WAITING: usize = 10_000;
 
-/// How many answers are kept: the copies of a file are often damaged in the same bytes.
+/// The most answers that are kept: the copies of a file are often damaged in the same bytes.
 const MOST_KEPT: usize = 16;
 
 /// Looks for records, and remembers a little.
 pub(crate) struct Looking<'a> {
     session: &'a Session,
-    /// How many bytes may still be read; none: any number.
+    /// The number of bytes that may still be read; `None` is any number.
     left: Option<u64>,
     kept: VecDeque<(FileName, Vec<Range<u64>>, Losses)>,
 }
@@ -43,12 +43,12 @@ pub(crate) struct WithRecords<'a, T> {
     told: &'a Told,
 }
 
-/// What was found.
+/// The records that damage touches, as far as they could be named.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Told {
     #[serde(flatten)]
     losses: Option<Losses>,
-    /// Why the records cannot be told.
+    /// The reason why the records cannot be named.
     #[serde(rename = "records_error", skip_serializing_if = "Option::is_none")]
     error: Option<Failure>,
 }
@@ -75,7 +75,7 @@ impl Told {
     }
 }
 
-/// What people read of losses, a line each.
+/// Returns the losses as people read them, a line each.
 pub(crate) fn lines_of(losses: &Losses) -> Vec<String> {
     let Losses {
         records,

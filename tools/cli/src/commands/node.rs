@@ -31,7 +31,7 @@ pub(crate) enum Node {
     List {},
     /// Let a node take no new files
     ///
-    /// What it has stays, and is read and repaired. The exit code is 0 if the node says so itself.
+    /// Its copies stay, and are read and repaired. The exit code is 0 if the node itself confirms the change.
     #[command(after_help = "Examples:
   holdfast node read-only two-1")]
     ReadOnly(One),

@@ -46,7 +46,7 @@ pub(crate) struct Init {
     /// The environment: in every certificate, `spiffe://ENVIRONMENT/ROLE/NAME`
     #[arg(long, value_name = "NAME", default_value = "holdfast.local")]
     environment: String,
-    /// How long the authority is valid, in days
+    /// Validity of the authority, in days
     #[arg(long, value_name = "N", default_value_t = 7300)]
     days: u32,
 }
@@ -69,7 +69,7 @@ pub(crate) struct Issue {
     /// A host name or IP address for other people's tools; ours look at role and name
     #[arg(long, value_name = "NAME")]
     dns: Vec<String>,
-    /// How long it is valid, in days
+    /// Validity of the certificate, in days
     #[arg(long, value_name = "N", default_value_t = 365)]
     days: u32,
     /// The directory that its files go to; made if it is not there
@@ -77,7 +77,7 @@ pub(crate) struct Issue {
     output: PathBuf,
 }
 
-/// Revoke certificates, for ever
+/// Revoke certificates; this cannot be undone
 ///
 /// Writes the list of revoked certificates anew. Parts refuse who is on it as soon as they have it.
 #[derive(Debug, Args)]
@@ -93,7 +93,7 @@ pub(crate) struct Revoke {
     what: String,
 }
 
-/// What was made.
+/// The files that were made, for programs.
 #[derive(Debug, Serialize)]
 struct Made<'a> {
     environment: &'a str,
@@ -106,7 +106,7 @@ struct Made<'a> {
     until: Timestamp,
 }
 
-/// What was issued.
+/// The certificate that was issued, for programs.
 #[derive(Debug, Serialize)]
 struct Given<'a> {
     #[serde(flatten)]

@@ -45,12 +45,12 @@ pub(crate) struct Record {
     force: bool,
 }
 
-/// What was read.
+/// The result of reading, for programs.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     name: &'a FileName,
     root: Root,
-    /// What kind of record it is.
+    /// The kind of the record.
     kind: &'static str,
     /// The first byte.
     start: u64,

@@ -55,7 +55,7 @@ pub(crate) struct Repair {
     /// Also tell the records in the damaged bytes: reads the damaged files
     #[arg(long)]
     records: bool,
-    /// How many files you expect to be repaired; needed when they are more than the brake lets through
+    /// Number of files you expect to be repaired; needed when they are more than the brake lets through
     #[arg(long, value_name = "COUNT")]
     confirm: Option<NonZeroU64>,
     /// Why; the audit trail keeps it
@@ -63,7 +63,7 @@ pub(crate) struct Repair {
     reason: Option<Reason>,
 }
 
-/// What became of all of them.
+/// The counts of outcomes, for programs.
 #[derive(Debug, Default, Serialize)]
 struct Outcomes {
     outcomes: BTreeMap<RepairOutcome, u64>,
@@ -162,7 +162,8 @@ fn quoted(name: &FileName) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// What was repaired, or not, and which records that is. It is told once the archive has done all of it: reading takes
+/// One repair or failure, and the records that it concerns. It is told once the archive has done all of them: reading
+/// takes
 /// long, and nobody shall wait for it.
 struct Damage<'a> {
     looking: Looking<'a>,

@@ -59,7 +59,7 @@ pub(crate) struct Where {
 pub(crate) struct Pause {
     #[command(flatten)]
     on: Where,
-    /// How long, as in `90 min` or `2 h` [default: as long as is allowed, 24 h]
+    /// Length of the scrub, as in `90 min` or `2 h` [default: as long as is allowed, 24 h]
     #[arg(long = "for", value_name = "DURATION", value_parser = pause)]
     length: Option<Period>,
 }

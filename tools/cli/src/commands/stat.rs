@@ -38,7 +38,7 @@ pub(crate) struct Stat {
     history: bool,
 }
 
-/// What is known of a file.
+/// All that the archive knows of a file.
 #[derive(Debug, Serialize)]
 struct Known {
     #[serde(flatten)]
@@ -47,7 +47,7 @@ struct Known {
     history: Option<Vec<Moment>>,
 }
 
-/// What is known of one name.
+/// The answer about one name.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Answer {

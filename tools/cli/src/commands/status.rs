@@ -167,7 +167,7 @@ fn only_site(status: &ArchiveStatus) -> Option<String> {
     }
 }
 
-/// What an operator should look at.
+/// Returns the problems that an operator should look at.
 fn problems(status: &ArchiveStatus) -> Vec<String> {
     let mut problems = Vec::new();
     if status.below_required > 0 {

@@ -57,7 +57,7 @@ pub(crate) struct VerifyReceipt {
     trust: Option<PathBuf>,
 }
 
-/// What a receipt says.
+/// The statement of a receipt, for programs.
 #[derive(Debug, Serialize)]
 struct Said {
     #[serde(serialize_with = "crate::shown_path::one")]
@@ -74,7 +74,7 @@ struct Said {
     replicas: Vec<Custody>,
 }
 
-/// Why one says nothing.
+/// The reason why a receipt says nothing, for programs.
 #[derive(Debug, Serialize)]
 struct Refused {
     #[serde(serialize_with = "crate::shown_path::one")]

@@ -16,7 +16,7 @@ use crate::session::Session;
 
 /// List disks, take new ones into service, and say which take new files
 ///
-/// A volume is one disk of a node, labelled once and for ever. Changing one needs the role operator; what was done is
+/// A volume is one disk of a node, labelled once, permanently. Changing one needs the role operator; what was done is
 /// shown as the volumes of its node then. The exit code is 1 if the volume is not as it was ordered, or offline.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
@@ -42,7 +42,7 @@ pub(crate) enum Volume {
     Clear(One),
     /// Let a volume take no new files
     ///
-    /// What it has stays, and is read and repaired.
+    /// Its copies stay, and are read and repaired.
     #[command(after_help = "Examples:
   holdfast volume read-only 6f1c0a")]
     ReadOnly(One),
@@ -114,7 +114,7 @@ pub(crate) struct Init {
     path: String,
     #[command(flatten)]
     node: NodeOf,
-    /// What the volume is called for ever [default: 32 random hex digits]
+    /// Permanent id of the volume [default: 32 random hex digits]
     #[arg(long, value_name = "ID")]
     id: Option<VolumeId>,
 }

@@ -56,7 +56,7 @@ const DEVIATIONS: [(&str, Theirs, &str); 8] = [
     ),
 ];
 
-/// What cdxj-indexer does with a file on which we differ.
+/// The behaviour of cdxj-indexer with a file on which we differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Theirs {
     /// It ends with an error and has written nothing.

@@ -34,7 +34,7 @@ fn pages(file: u64, records: u64, size: usize) -> Vec<u8> {
     writer.into_inner()
 }
 
-/// Stores so many archive files, and says where they lie outside, too.
+/// Stores `count` archive files, and returns their paths outside the archive.
 pub fn store(archive: &Archive, count: u64, records: u64, size: usize) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = (0..count)
         .map(|number| {
@@ -49,7 +49,7 @@ pub fn store(archive: &Archive, count: u64, records: u64, size: usize) -> Vec<Pa
     paths
 }
 
-/// What `holdfast` makes of the same files on this machine.
+/// Returns the index that `holdfast` makes of the same files on this machine.
 fn index(archive: &Archive, paths: &[PathBuf]) -> String {
     let mut words = vec!["cdx"];
     words.extend(paths.iter().map(|path| path.to_str().expect("text")));

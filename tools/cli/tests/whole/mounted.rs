@@ -10,7 +10,7 @@ use crate::steps::Filed;
 
 const SIZE: usize = 100_000;
 
-/// What is wrong would be repaired at once.
+/// Settings with which damage is repaired at once.
 const EAGER: [&str; 6] = [
     "repair.automatic=all",
     "repair.delay=1 s",
@@ -91,7 +91,7 @@ fn nothing_is_concluded(archive: &Archive, what: &str) {
     }
 }
 
-/// What is filed and says more than that nobody could look.
+/// Returns the filed anomalies that say more than that nobody could look.
 fn concluded(archive: &Archive) -> Vec<Filed> {
     let filed = archive.filed().into_iter();
     filed.filter(|(_, _, kind)| kind != "unverified").collect()

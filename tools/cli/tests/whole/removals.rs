@@ -12,7 +12,7 @@ const SIZE: usize = 200_000;
 /// The parts that a removal from replica two meets.
 const PARTS: [&str; 3] = ["repository", "bitarchive-two", "monitor-two"];
 
-/// How a request stands.
+/// Returns the state of a request.
 fn state(archive: &Archive, request: &str) -> String {
     let all = archive.json(&["requests", "--all"], 0);
     let requests = all["requests"].as_array().expect("requests");

@@ -10,10 +10,10 @@ use crate::kills::chosen;
 const SIZE: usize = 100_000;
 const NODE: &str = "bitarchive-two";
 
-/// How long a new file may wait to be read twice.
+/// The time that a new file may wait to be read twice.
 const YOUNG: Duration = Duration::from_secs(2);
 
-/// What the scrub of the node says of itself.
+/// Returns the report of the node's scrub about itself.
 fn scrub(archive: &Archive) -> Option<Value> {
     let ran = archive.run(&["--json", "scrub", "status", "--replica", "two"]);
     assert!(matches!(ran.code, 0 | 1), "{ran:#?}");

@@ -28,7 +28,7 @@ pub(crate) struct Check {
     file: PathBuf,
 }
 
-/// What is known of a component.
+/// The description of a component, for programs.
 #[derive(Serialize)]
 struct Known<'a> {
     file: String,

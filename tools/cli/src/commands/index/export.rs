@@ -212,7 +212,7 @@ impl PartFiles<'_> {
     }
 }
 
-/// How many bytes of whole lines fit; a line that is longer than all the room of an empty file fits all the same.
+/// Returns the length of the whole lines that fit; a line that is longer than an empty file may be fits all the same.
 fn end_within(lines: &[u8], room: usize, is_empty: bool) -> usize {
     if lines.len() <= room {
         return lines.len();

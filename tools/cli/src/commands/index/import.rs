@@ -17,7 +17,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::session::Session;
 
-/// How much of a file is read at once.
+/// The number of bytes of a file read at once.
 const CHUNK: usize = 256 << 10;
 
 /// Import index files as a set of captures

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::refused;
 use crate::exit::{Exit, Failure};
 
-/// What was issued.
+/// The record of a certificate that was issued.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) serial: String,
@@ -31,10 +31,10 @@ pub(super) struct Pki {
     pub(super) authority: Authority,
 }
 
-/// What a person may have meant.
+/// The certificates that a person may have meant.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// What was issued here and fits.
+    /// The certificates that were issued here and fit.
     issued: Vec<Record>,
     /// The number itself, where it may be one.
     number: Option<Serial>,
@@ -68,7 +68,7 @@ impl Pki {
         write_new(&path, format!("{text}\n").as_bytes(), false)
     }
 
-    /// What `what` names: a serial number, `role/name` or a name.
+    /// Finds the certificates that `what` names: a serial number, `role/name` or a name.
     pub(super) fn find(&self, what: &str) -> Result<Found, Failure> {
         let mut issued = Vec::new();
         for record in self.records()? {
@@ -128,7 +128,7 @@ impl Found {
             .map_err(|error| refused(&error))
     }
 
-    /// Who it was issued to, as something to add.
+    /// Returns the holder of a certificate, as words to append.
     pub(super) fn who(&self, serial: &Serial) -> String {
         let serial = serial.to_string();
         let record = self.issued.iter().find(|record| record.serial == serial);

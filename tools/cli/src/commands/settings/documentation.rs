@@ -1,4 +1,4 @@
-//! What each setting means, from the comments beside it: the comment that the compiler asks for is the manual.
+//! The meaning of each setting, from the comments beside it: the comment that the compiler asks for is the manual.
 //!
 //! Owns the list of the files in which settings are declared. A key of a part that has no comment here fails a test.
 

@@ -14,7 +14,7 @@ use crate::checksums::{self, Checksums};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
-/// What all files have in common.
+/// The context that all files share.
 #[derive(Debug)]
 pub(super) struct One {
     pub(super) depositor: Depositor,
@@ -110,7 +110,7 @@ impl One {
         })
     }
 
-    /// What is known of the content: read from the disk, and held against the list.
+    /// Returns the announced content: it is read from the disk, and compared with the list.
     async fn announced(
         &self,
         path: &Path,

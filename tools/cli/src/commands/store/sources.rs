@@ -10,7 +10,7 @@ use archive_model::FileName;
 use crate::commands::get::name;
 use crate::exit::Failure;
 
-/// A path, and the file that it is, or why it is none.
+/// A path, and the file that it is, or the reason why it is not a file.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) path: PathBuf,

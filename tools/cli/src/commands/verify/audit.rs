@@ -50,7 +50,7 @@ struct KnownEnd {
     end: LogEnd,
 }
 
-/// What the log says.
+/// The statement of the log, for programs.
 #[derive(Debug, Serialize)]
 struct Said {
     #[serde(serialize_with = "crate::shown_path::list")]
@@ -255,7 +255,7 @@ fn hash(text: &str) -> Result<Hash, String> {
     Hash::parse(text).ok_or_else(|| "a hash has 64 of the digits 0-9 and a-f".to_owned())
 }
 
-/// What is broken, and where.
+/// Returns the place of the damage and the failure to report.
 fn broken(error: LogError) -> (Option<(PathBuf, u64)>, Failure) {
     let message = error.to_string();
     match error {

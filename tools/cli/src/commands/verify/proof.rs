@@ -43,7 +43,7 @@ pub(crate) struct VerifyProof {
     force: bool,
 }
 
-/// What a proof proves.
+/// The statement of a proof, for programs.
 #[derive(Debug, Serialize)]
 struct Said {
     #[serde(serialize_with = "crate::shown_path::one")]

@@ -29,7 +29,7 @@ pub(crate) struct Recompress {
     /// Replace the file that --output names
     #[arg(long)]
     force: bool,
-    /// How hard to compress
+    /// Compression level
     #[arg(long, value_name = "0..9", default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=9))]
     level: u32,
     /// Without compression

@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use super::{MOST_HOLES, Map};
 use crate::exit::Failure;
 
-/// How much is read at a time.
+/// The number of bytes read at a time.
 const PIECE: u64 = 64 * 1024;
 
 /// A file that was written, as the parts it was written from.
