@@ -1,4 +1,4 @@
-//! What a user of the whole archive sees while its parts work, stop, come back and lose bits.
+//! The whole archive as its users see it, while its parts work, stop, come back and lose bits.
 
 mod batch;
 mod captures;

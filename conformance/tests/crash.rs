@@ -48,7 +48,8 @@ const OPERATIONS: [&str; 15] = [
 /// Stored before the faults begin.
 const KEPT: &str = "kept-50000";
 
-/// What the node stores while the faults happen: nothing, one group, a file whose upload was cut, and one whose
+/// The files that the node stores while the faults happen: nothing, one group, a file whose upload was cut, and one
+/// whose
 /// upload died between linking its sidecar and linking the file.
 const STORED: [&str; 4] = ["empty-0", "small-16384", "cut-100000", "left-20000"];
 
@@ -61,7 +62,7 @@ fn name(text: &str) -> FileName {
     FileName::new(text).unwrap()
 }
 
-/// A place for machines: in memory, where there is one. Whoever works there does so as an ordinary user.
+/// A place for machines: in memory, where there is one. The work there is done as an ordinary user.
 fn scratch() -> TempDir {
     machine::give_up_override().unwrap();
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
@@ -109,7 +110,7 @@ impl Base {
         (place, machine)
     }
 
-    /// How often each system call is made when nothing fails.
+    /// Returns the number of each system call when nothing fails.
     fn calls(&self) -> BTreeMap<&'static str, u64> {
         let count = |operation: Option<&str>| {
             let (_place, machine) = self.copy();
@@ -229,7 +230,7 @@ fn expected_root(name: &FileName) -> Root {
     machine::root(&machine::content(name).unwrap())
 }
 
-/// What is listed has the right root; what was acknowledged is listed as present, with that root.
+/// Asserts that listed files have the right root, and acknowledged ones are listed as present, with that root.
 fn what_is_listed_is_right(
     listed: &BTreeMap<FileName, Entry>,
     acknowledged: &BTreeMap<FileName, String>,

@@ -18,7 +18,7 @@ use conformance::tree;
 use self::inputs::Target;
 use self::inputs::kept::{kept, lines};
 
-/// How many mutations there are of each seed.
+/// The number of mutations of each seed.
 const MUTATIONS: u64 = 1500;
 
 /// Numbers that are the same for the same seed (splitmix64).
@@ -32,14 +32,14 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`; 0 where there is none.
+    /// A number below `limit`; 0 if `limit` is 0.
     fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit).unwrap().max(1);
         usize::try_from(self.roll() % limit).unwrap()
     }
 }
 
-/// What parsers trip over.
+/// Tokens that parsers trip over.
 const TOKENS: [&[u8]; 20] = [
     b"\0",
     b"\xff",

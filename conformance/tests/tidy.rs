@@ -135,7 +135,7 @@ fn what_is_left_to_do_has_an_issue() {
 fn is_door(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
-        // Tests in a folder of their own play whoever is on the other side of a door.
+        // Tests in a folder of their own play the party on the other side of a door.
         ["proto" | "conformance", ..]
         | ["archive" | "harvest" | "index", "client", ..]
         | ["archive", "replicas", ..]

@@ -182,7 +182,7 @@ fn caller_without_certificate_of_environment_is_refused() {
     });
 }
 
-/// What a server says to somebody who shows no certificate.
+/// Returns the answer of a server to a client that shows no certificate.
 async fn without_a_certificate(cluster: &Cluster, address: &str) -> String {
     let mut roots = rustls::RootCertStore::empty();
     let authority = cluster.authority().certificate();

@@ -84,7 +84,7 @@ async fn until_drained(cluster: &Cluster, sample: impl Fn()) -> Drain {
     .await
 }
 
-/// What the audit trail says, and of which file.
+/// Returns the lines of the audit trail, each with its file.
 async fn trail(cluster: &Cluster) -> Vec<(String, String)> {
     let mut pages = people(cluster, "officer/olga")
         .audit(AuditRequest::default())

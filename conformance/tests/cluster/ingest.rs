@@ -1,4 +1,4 @@
-//! What depositors do at the door: right, wrong and twice at once.
+//! Depositors at the door: right, wrong and twice at once.
 
 mod again;
 mod resume;

@@ -138,7 +138,7 @@ fn silent_line_costs_a_store_only_time() {
                         (copies >= 2).then_some(()).ok_or(copies)
                     })
                     .await;
-                    // The name is bound, whoever is behind the line.
+                    // The name is bound, whatever is behind the line.
                     let refused = store(cluster, &file, &other).await.unwrap_err();
                     assert!(matches!(refused, ClientError::Exists(_)), "{refused}");
                     wire.release();

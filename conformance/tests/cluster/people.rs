@@ -1,4 +1,4 @@
-//! What people do to the archive, and the second person: over real doors, with real certificates.
+//! The acts of people on the archive, and the second person: over real doors, with real certificates.
 
 mod decided;
 mod mad;
@@ -92,7 +92,7 @@ async fn store_some(cluster: &Cluster, count: u64) -> Vec<FileName> {
     names
 }
 
-/// Every node of a replica lives, and there are so many.
+/// Every node of a replica lives, and their number is `count`.
 pub(crate) async fn until_live(cluster: &Cluster, replica: &str, count: usize) {
     let reader = cluster.reader();
     eventually("nodes live", LONG, async || {

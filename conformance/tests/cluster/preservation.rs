@@ -1,4 +1,5 @@
-//! What officers see: damage is found where it is, repaired from what is good, and never invented out of silence.
+//! The archive as officers see it: damage is found where it is, repaired from what is good, and never invented out of
+//! silence.
 
 mod gone;
 mod strangers;
@@ -17,7 +18,7 @@ use super::world::{Cluster, LONG, NODES, REPOSITORY, eventually, flip, on_a_clus
 
 const SIZE: usize = 64 * 16384 + 7;
 
-/// What one check said.
+/// The messages of one check.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     anomalies: Vec<wire::AnomalyState>,

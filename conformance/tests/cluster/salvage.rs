@@ -1,4 +1,4 @@
-//! What is left of a file that no replica has whole.
+//! Salvage of a file that no replica has whole.
 
 use archive_model::{FileName, GROUP_SIZE};
 use archive_proof::decode;

@@ -76,7 +76,7 @@ fn cut_stream_resumes_where_it_stopped() {
     });
 }
 
-/// Sends so many bytes, breaks off, and waits until everybody has noticed.
+/// Sends that number of bytes, breaks off, and waits until everybody has noticed.
 async fn break_off(cluster: &Cluster, open: Open, bytes: &[u8]) {
     let (steps, requests) = mpsc::channel(2);
     let say = |step| StoreRequest { step: Some(step) };

@@ -1,4 +1,4 @@
-//! What can happen on the way to a node: flipped bytes, liars, silence.
+//! Faults on the way to a node: flipped bytes, liars, silence.
 
 use archive_client::{Ingest, Wanted};
 use tokio::time::Instant;
@@ -95,7 +95,7 @@ fn lying_donor_is_caught_and_another_is_asked() {
         flip(&cluster.copy("two", &file), 100_000);
         liar.lie(0, i64::MAX / 2);
         let said = preservation::mend(cluster, &file).await;
-        assert_eq!(said, ["repaired"], "whoever lies");
+        assert_eq!(said, ["repaired"], "one donor lies");
         let copy = cluster.copy("two", &file);
         assert!(std::fs::read(copy).unwrap() == bytes);
         // A reader is not lied to either.

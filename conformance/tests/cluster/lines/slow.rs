@@ -47,7 +47,7 @@ fn slow_replica_is_awaited_or_dropped_by_rule() {
     });
 }
 
-/// What does not need it goes on as if it were not there.
+/// The other replicas go on as if the slow one were not there.
 #[test]
 fn slow_optional_replica_delays_no_store() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {

@@ -1,4 +1,4 @@
-//! What people have decided holds: while files are on their way, after the admin data were lost, and for every copy.
+//! Decisions of people hold: while files are on their way, after the admin data were lost, and for every copy.
 
 use archive_client::{ClientError, Ingest, Keeper, Preservation, Progress, ReplicaStatus, Wanted};
 use archive_daemon::Clock;
@@ -29,7 +29,7 @@ async fn trail(cluster: &Cluster, file: &str) -> Vec<AuditLineState> {
     lines
 }
 
-/// How far each replica has a file, by their names.
+/// Returns the progress of a file in each replica, by their names.
 async fn progress(cluster: &Cluster, name: &FileName) -> Vec<(String, Progress)> {
     let said = |copy: &ReplicaStatus| (copy.replica.to_string(), copy.progress);
     // A harvester sees only what it deposited itself.

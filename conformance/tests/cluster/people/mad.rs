@@ -8,7 +8,7 @@ use super::super::visits::deposit;
 use super::super::world::NODES;
 use super::*;
 
-/// What a node lets go within an hour here.
+/// The number of files that a node lets go within an hour here.
 const AN_HOUR: usize = 25;
 
 /// Files that there are, and names that nobody has.
@@ -128,7 +128,7 @@ async fn approve_all(people: People, ids: Vec<String>) -> Vec<Result<RequestStat
     approved.await
 }
 
-/// How many of the files a replica has under their names, and how many lie in its attic.
+/// Returns the number of files that a replica has under their names, and the number in its attic.
 fn counts(cluster: &Cluster, replica: &str) -> (usize, usize) {
     let is_there = |number: &usize| cluster.copy(replica, &file(*number)).try_exists().unwrap();
     let attic = cluster.path(replica).join("volume/attic");

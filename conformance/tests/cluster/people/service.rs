@@ -249,7 +249,7 @@ fn permanently_dead_node_is_retired() {
     });
 }
 
-/// The node and its disk are dead for ever: the admin data still knows the volume.
+/// The node and its disk are permanently dead: the admin data still knows the volume.
 #[test]
 fn a_volume_of_a_dead_node_is_retired() {
     on_a_cluster(async |cluster: &mut Cluster| {

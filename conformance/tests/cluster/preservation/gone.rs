@@ -1,4 +1,5 @@
-//! What the archive answers for: only copies that are there and good, and a file that is gone everywhere is taken again.
+//! The copies that the archive answers for: only those that are there and good; a file that is gone everywhere is taken
+//! again.
 
 use archive_client::{Access, ClientError};
 

@@ -1,11 +1,11 @@
-//! What people are told: damage once, also over a restart of the repository, and once that it is over.
+//! The messages to people: damage once, also over a restart of the repository, and once that it is over.
 
 use serde_json::Value;
 
 use super::*;
 use crate::cluster::world::on_a_patient_cluster;
 
-/// What was told of `key`, in order.
+/// Returns the messages about `key`, in order.
 fn told(cluster: &Cluster, key: &str) -> Vec<(String, String)> {
     let said = std::fs::read_to_string(cluster.path("told")).unwrap_or_default();
     let messages = said.lines().map(|line| serde_json::from_str(line).unwrap());
