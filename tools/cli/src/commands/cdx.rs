@@ -12,7 +12,7 @@ use archive_formats::warc::Reader;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::warc::{Told, open, read};
+use super::warc::{FileReport, open, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
@@ -175,7 +175,7 @@ impl Cdx {
             || path.display().to_string(),
             |name| name.to_string_lossy().into_owned(),
         );
-        let mut told = Told::new(path);
+        let mut told = FileReport::new(path);
         let mut lines = String::new();
         let mut exchanges = self.post_append.then(|| Exchanges::new(name.as_str()));
         let mut reader = Reader::new(file);

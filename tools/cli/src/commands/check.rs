@@ -78,7 +78,7 @@ pub(crate) struct Selection {
 
 /// The result of a check, without the anomalies.
 #[derive(Debug, Default, Serialize)]
-struct Found {
+struct CheckSummary {
     replicas: Vec<ReplicaReport>,
     /// Anomalies that were told of and that nobody has accepted.
     open: u64,
@@ -99,7 +99,7 @@ impl Check {
         let steps = keeper.check(&order).await;
         let mut steps = steps.map_err(|error| session.failure(error))?;
         let mut items = Items::begin(&context.output, "anomalies")?;
-        let mut found = Found::default();
+        let mut found = CheckSummary::default();
         let mut bars = Bars::new(!context.output.is_json());
         let ended = found
             .follow(&mut steps, &mut items, &mut bars, counted)
@@ -154,7 +154,7 @@ pub(super) fn read_names(path: &Path) -> Result<Vec<FileName>, Failure> {
     Ok(names)
 }
 
-impl Found {
+impl CheckSummary {
     /// Follows a check to its end. The outer failure: nothing can be written any more.
     async fn follow(
         &mut self,
@@ -297,8 +297,8 @@ mod tests {
         }
     }
 
-    fn found(told: &[AnomalyState], reports: Vec<ReplicaReport>) -> Found {
-        let mut found = Found::default();
+    fn found(told: &[AnomalyState], reports: Vec<ReplicaReport>) -> CheckSummary {
+        let mut found = CheckSummary::default();
         for state in told {
             found.note(&filed(AnomalyWord::Missing, *state));
         }

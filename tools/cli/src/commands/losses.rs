@@ -40,12 +40,12 @@ pub(crate) struct WithRecords<'a, T> {
     #[serde(flatten)]
     item: &'a T,
     #[serde(flatten)]
-    told: &'a Told,
+    told: &'a RecordLosses,
 }
 
 /// The records that damage touches, as far as they could be named.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Told {
+pub(crate) struct RecordLosses {
     #[serde(flatten)]
     losses: Option<Losses>,
     /// The reason why the records cannot be named.
@@ -53,7 +53,7 @@ pub(crate) struct Told {
     error: Option<Failure>,
 }
 
-impl Told {
+impl RecordLosses {
     /// Whether it is not known what it is.
     pub(crate) const fn is_failed(&self) -> bool {
         self.error.is_some()
@@ -122,16 +122,16 @@ impl<'a> Looking<'a> {
     }
 
     /// The records in the bytes that an anomaly tells of.
-    pub(crate) async fn look(&mut self, anomaly: &FiledAnomaly) -> Told {
+    pub(crate) async fn look(&mut self, anomaly: &FiledAnomaly) -> RecordLosses {
         let ranges = damaged(anomaly);
         let Some(last) = ranges.iter().map(|range| range.end).max() else {
-            return Told::default();
+            return RecordLosses::default();
         };
         let mut kept = self.kept.iter();
         let known = kept.find(|(file, of, _)| *file == anomaly.file && *of == ranges);
         if let Some((_, _, losses)) = known {
             let losses = Some(losses.clone());
-            return Told {
+            return RecordLosses {
                 losses,
                 error: None,
             };
@@ -141,12 +141,12 @@ impl<'a> Looking<'a> {
                 self.kept.truncate(MOST_KEPT - 1);
                 let kept = (anomaly.file.clone(), ranges, losses.clone());
                 self.kept.push_front(kept);
-                Told {
+                RecordLosses {
                     losses: Some(losses),
                     error: None,
                 }
             }
-            Err(error) => Told {
+            Err(error) => RecordLosses {
                 losses: None,
                 error: Some(error),
             },
@@ -204,7 +204,7 @@ mod tests {
             omitted: 3,
             not_an_archive_file: false,
         };
-        let told = Told {
+        let told = RecordLosses {
             losses: Some(losses.clone()),
             error: None,
         };
@@ -228,7 +228,7 @@ mod tests {
             ..losses
         };
         assert_eq!(lines_of(&none), ["    not an archive file: bytes 20-29"]);
-        let nothing = serde_json::to_value(Told::default().of(&anomaly)).unwrap();
+        let nothing = serde_json::to_value(RecordLosses::default().of(&anomaly)).unwrap();
         assert!(nothing.get("records").is_none(), "{nothing}");
     }
 

@@ -95,7 +95,7 @@ pub(crate) struct Revoke {
 
 /// The files that were made, for programs.
 #[derive(Debug, Serialize)]
-struct Made<'a> {
+struct CreatedAuthority<'a> {
     environment: &'a str,
     #[serde(serialize_with = "crate::shown_path::one")]
     authority: PathBuf,
@@ -108,7 +108,7 @@ struct Made<'a> {
 
 /// The certificate that was issued, for programs.
 #[derive(Debug, Serialize)]
-struct Given<'a> {
+struct IssuedCertificate<'a> {
     #[serde(flatten)]
     record: &'a Record,
     #[serde(serialize_with = "crate::shown_path::list")]
@@ -165,7 +165,7 @@ impl Init {
         let empty = empty.map_err(|error| refused(&error))?;
         directory::make(&self.dir)?;
         let at = |name: &str| self.dir.join(name);
-        let made = Made {
+        let made = CreatedAuthority {
             environment: authority.environment(),
             authority: at("authority.pem"),
             key: at("authority.key"),
@@ -238,7 +238,9 @@ impl Issue {
         if context.output.is_json() {
             let files = [certificate, key, authorities];
             let record = &record;
-            context.output.document(&Given { record, files })?;
+            context
+                .output
+                .document(&IssuedCertificate { record, files })?;
             return Ok(Exit::Done);
         }
         let (shown, secret) = (certificate.display(), key.display());

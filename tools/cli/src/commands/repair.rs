@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::get::name;
-use super::losses::{Looking, MOST_WAITING, Told, damaged};
+use super::losses::{Looking, MOST_WAITING, RecordLosses, damaged};
 use crate::bars::{Bars, Counted};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
@@ -196,7 +196,7 @@ impl<'a> Damage<'a> {
         for step in &self.steps {
             let told = match &step.anomaly {
                 Some(anomaly) => self.looking.look(anomaly).await,
-                None => Told::default(),
+                None => RecordLosses::default(),
             };
             is_told &= !told.is_failed();
             if is_json {

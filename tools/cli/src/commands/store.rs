@@ -14,7 +14,7 @@ use clap::Args;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use self::one::{Done, One};
+use self::one::{One, StoredFile};
 use self::sources::Source;
 use crate::checksums::Checksums;
 use crate::context::Context;
@@ -60,13 +60,13 @@ struct Outcome {
     #[serde(serialize_with = "crate::shown_path::one")]
     path: PathBuf,
     #[serde(flatten)]
-    done: Option<Done>,
+    done: Option<StoredFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Failure>,
 }
 
 impl Outcome {
-    fn new(path: PathBuf, result: Result<Done, Failure>) -> Self {
+    fn new(path: PathBuf, result: Result<StoredFile, Failure>) -> Self {
         match result {
             Ok(done) => Self {
                 path,

@@ -72,12 +72,12 @@ pub(crate) fn read<T>(path: &Path, step: Result<T, ReadError>) -> Result<T, Fail
 
 /// The report about one file while it is read.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct FileReport {
     path: PathBuf,
     is_whole: bool,
 }
 
-impl Told {
+impl FileReport {
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),

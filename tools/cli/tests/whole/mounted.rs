@@ -115,9 +115,7 @@ fn nothing_has_happened(archive: &Archive, what: &str) {
 
 #[test]
 fn read_only_disk_serves_without_storing_until_cleared() {
-    if !has_own_mounts(
-        "mounted::read_only_disk_serves_without_storing_until_cleared",
-    ) {
+    if !has_own_mounts("mounted::read_only_disk_serves_without_storing_until_cleared") {
         return;
     }
     let archive = with_disks(&["disk"]);
@@ -184,8 +182,7 @@ fn two_stores_at_once_fill_two_disks() {
 
 #[test]
 fn swapped_disk_is_offline_without_missing_files() {
-    if !has_own_mounts("mounted::swapped_disk_is_offline_without_missing_files")
-    {
+    if !has_own_mounts("mounted::swapped_disk_is_offline_without_missing_files") {
         return;
     }
     let archive = with_disks(&["left", "right"]);

@@ -15,9 +15,7 @@ const BLOCK: u64 = 4096;
 /// write meets the hole: half a dead disk is another story, and told by the power cuts.
 #[test]
 fn half_unreadable_file_heals_from_other_replica() {
-    if !has_own_mounts(
-        "unreadable::half_unreadable_file_heals_from_other_replica",
-    ) {
+    if !has_own_mounts("unreadable::half_unreadable_file_heals_from_other_replica") {
         return;
     }
     let archive = Archive::start(&[

@@ -33,7 +33,7 @@ pub(super) struct Pki {
 
 /// The certificates that a person may have meant.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct CertificateMatches {
     /// The certificates that were issued here and fit.
     issued: Vec<Record>,
     /// The number itself, where it may be one.
@@ -69,7 +69,7 @@ impl Pki {
     }
 
     /// Finds the certificates that `what` names: a serial number, `role/name` or a name.
-    pub(super) fn find(&self, what: &str) -> Result<Found, Failure> {
+    pub(super) fn find(&self, what: &str) -> Result<CertificateMatches, Failure> {
         let mut issued = Vec::new();
         for record in self.records()? {
             let is_named = |grant: &String| {
@@ -80,7 +80,7 @@ impl Pki {
             }
         }
         let number = what.parse().ok();
-        Ok(Found { issued, number })
+        Ok(CertificateMatches { issued, number })
     }
 
     fn records(&self) -> Result<Vec<Record>, Failure> {
@@ -109,7 +109,7 @@ impl Pki {
     }
 }
 
-impl Found {
+impl CertificateMatches {
     /// The serial numbers that are meant; a number that was not issued here is one if it looks like one.
     pub(super) fn serials(&self, what: &str, path: &Path) -> Result<Vec<Serial>, Failure> {
         if self.issued.is_empty() {

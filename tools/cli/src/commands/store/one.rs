@@ -26,7 +26,7 @@ pub(super) struct One {
 
 /// A file that is in every required replica.
 #[derive(Debug, Serialize)]
-pub(super) struct Done {
+pub(super) struct StoredFile {
     pub(super) name: FileName,
     pub(super) size: u64,
     pub(super) root: Root,
@@ -56,7 +56,11 @@ pub(in crate::commands) fn make_directory(path: &Path) -> Result<(), Failure> {
 }
 
 impl One {
-    pub(super) async fn store(&self, path: &Path, file: &SourceFile) -> Result<Done, Failure> {
+    pub(super) async fn store(
+        &self,
+        path: &Path,
+        file: &SourceFile,
+    ) -> Result<StoredFile, Failure> {
         let name = &file.name;
         let unreadable = |error| Failure::unreadable(path, &error);
         let source = Arc::new(File::open(path).map_err(unreadable)?);
@@ -94,7 +98,7 @@ impl One {
             ));
         }
         let receipt = self.keep_receipt(name, &stored)?;
-        Ok(Done {
+        Ok(StoredFile {
             name: name.clone(),
             size,
             root: stored.admission.root,

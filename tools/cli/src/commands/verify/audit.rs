@@ -52,7 +52,7 @@ struct KnownEnd {
 
 /// The statement of the log, for programs.
 #[derive(Debug, Serialize)]
-struct Said {
+struct LogStatement {
     #[serde(serialize_with = "crate::shown_path::list")]
     files: Vec<PathBuf>,
     valid: bool,
@@ -116,7 +116,7 @@ impl VerifyAudit {
         Ok(exit)
     }
 
-    fn check(&self) -> Result<Said, (Option<(PathBuf, u64)>, Failure)> {
+    fn check(&self) -> Result<LogStatement, (Option<(PathBuf, u64)>, Failure)> {
         // Before the log: a repository that runs appends to the log first.
         let known = self.known().map_err(|why| (None, why))?;
         let walk = match self.files.as_slice() {
@@ -169,7 +169,7 @@ impl VerifyAudit {
                 )));
             }
         }
-        Ok(Said {
+        Ok(LogStatement {
             files: self.files.clone(),
             valid: true,
             lines,
@@ -207,8 +207,8 @@ impl VerifyAudit {
         }
     }
 
-    fn show(&self, said: &Said, context: &Context) -> Result<(), Failure> {
-        let Said {
+    fn show(&self, said: &LogStatement, context: &Context) -> Result<(), Failure> {
+        let LogStatement {
             lines,
             first,
             last,

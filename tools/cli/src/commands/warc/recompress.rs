@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use archive_formats::warc::{Reader, Writer};
 use clap::Args;
 
-use super::{Told, open, read};
+use super::{FileReport, open, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::save::{Partial, to_stdout};
@@ -72,7 +72,7 @@ impl Recompress {
         } else {
             Writer::gzip(out, self.level)
         };
-        let mut told = Told::new(path);
+        let mut told = FileReport::new(path);
         let mut records = 0_u64;
         while let Some(record) = read(path, reader.next_record())? {
             let copied = writer.copy(record);
