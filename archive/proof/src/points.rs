@@ -13,7 +13,7 @@ use archive_model::UploadId;
 /// Bytes between two points where they are closest.
 pub const STRIDE: u64 = 1024 * 1024;
 
-/// How many of the last points are all kept.
+/// The number of the last points that are all kept.
 const DENSE: u64 = 8;
 
 /// Splits `bytes`, which come after `size` others, before the next point.
@@ -64,18 +64,18 @@ impl<T> Points<T> {
             .map(|(_, state)| state)
     }
 
-    /// How many there are.
+    /// Returns the number of points.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no points.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// What streams left that were cut, by their upload. Bounded: the oldest go first.
+/// The states of streams that were cut, by their upload. Bounded: the oldest are dropped first.
 #[derive(Debug)]
 pub struct Shelf<T> {
     most: usize,

@@ -1,6 +1,6 @@
 //! Positioned reads: how this crate sees a file.
 //!
-//! Owns the one trait through which stored bytes are read. Whoever opens the file decides how it is read (through
+//! Owns the one trait through which stored bytes are read. The caller who opens the file decides how it is read (through
 //! the page cache or past it); nothing here opens, writes or remembers a position.
 
 use std::fs::File;
