@@ -32,7 +32,7 @@ use crate::run::Daemon;
 use incident::{Incidents, Rhythm, Wrong};
 pub use memory::{Forgetful, Memory};
 use message::Message;
-pub use outbox::Outcome;
+pub use outbox::SendOutcome;
 use outbox::{Outbox, Way};
 pub use settings::{
     InvalidAddress, InvalidNotify, MailAddress, NotifySettings, SmtpSettings, SmtpTls,
@@ -157,7 +157,7 @@ impl Notifier {
     }
 
     /// Sends a test message through every way that is set, now; empty: none is.
-    pub async fn test(&self) -> Vec<Outcome> {
+    pub async fn test(&self) -> Vec<SendOutcome> {
         let Some(shared) = &self.0 else {
             return Vec::new();
         };

@@ -1,20 +1,20 @@
 //! What is wrong, and what was said about it: one word when it lasts, one when it is over, a reminder now and then.
 //!
 //! Pure: times are arguments. What comes and goes within the delay is never told, and what comes back within it was
-//! never over. Of each incident there is a row ([`Kept`]) that goes on over a restart: that it began, that it was told
+//! never over. Of each incident there is a row ([`IncidentRow`]) that goes on over a restart: that it began, that it was told
 //! once somebody has taken the message, that it is over. A restart therefore changes nothing; a message that was lost
 //! with the process is told again.
 //!
 //! Not promised: that the text and the count of a row are the newest; the next report brings them up to date.
 
-mod kept;
+mod row;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use kept::Kept;
+pub use row::IncidentRow;
 
 /// The most incidents at once. More are told as one, under [`MORE`].
 pub const MOST: usize = 1000;
@@ -79,7 +79,7 @@ impl Wrong {
 
 /// What is told of an incident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum IncidentStage {
     /// It is wrong, and has been for the delay.
     Began,
     /// It is still wrong.
@@ -94,7 +94,7 @@ pub struct News {
     /// Which incident.
     pub key: String,
     /// What of it.
-    pub what: What,
+    pub what: IncidentStage,
     /// Since when it is, or was, wrong.
     pub since: Timestamp,
     /// How often it was said to be wrong.
@@ -103,7 +103,7 @@ pub struct News {
     pub text: String,
 }
 
-impl What {
+impl IncidentStage {
     /// In one word.
     pub const fn word(self) -> &'static str {
         match self {
@@ -126,7 +126,7 @@ impl Incident {
 
 impl Incidents {
     /// What was wrong when the last process ended; none of it where there was none.
-    pub fn new(rhythm: Rhythm, kept: impl IntoIterator<Item = (String, Kept)>) -> Self {
+    pub fn new(rhythm: Rhythm, kept: impl IntoIterator<Item = (String, IncidentRow)>) -> Self {
         let mut incidents = Self {
             rhythm,
             open: BTreeMap::new(),
@@ -233,9 +233,9 @@ impl Incidents {
                 return true;
             }
             let what = match (incident.told, incident.over) {
-                (None, _) => What::Began,
-                (Some(_), None) => What::Lasts,
-                (Some(_), Some(_)) => What::Over,
+                (None, _) => IncidentStage::Began,
+                (Some(_), None) => IncidentStage::Lasts,
+                (Some(_), Some(_)) => IncidentStage::Over,
             };
             incident.told = Some(now);
             news.push(News {
@@ -245,10 +245,10 @@ impl Incidents {
                 count: incident.count,
                 text: incident.text.clone(),
             });
-            if what == What::Over {
+            if what == IncidentStage::Over {
                 leaving.insert(key.clone(), incident.clone());
             }
-            what != What::Over
+            what != IncidentStage::Over
         });
         self.leaving.extend(leaving);
         news
@@ -263,18 +263,18 @@ impl Incidents {
             let Some(incident) = it else { continue };
             incident.taken = Some(at);
             self.changed.insert(news.key.clone());
-            if news.what == What::Over {
+            if news.what == IncidentStage::Over {
                 self.leaving.remove(&news.key);
             }
         }
     }
 
     /// The rows that are to be written before anything else is done; none: it is to be taken away.
-    pub fn changes(&mut self) -> Vec<(String, Option<Kept>)> {
+    pub fn changes(&mut self) -> Vec<(String, Option<IncidentRow>)> {
         let changed = std::mem::take(&mut self.changed);
         let row = |key: String| {
             let incident = self.open.get(&key).or_else(|| self.leaving.get(&key));
-            let kept = incident.map(Kept::from);
+            let kept = incident.map(IncidentRow::from);
             (key, kept)
         };
         changed.into_iter().map(row).collect()

@@ -39,7 +39,7 @@ pub(super) enum Way {
 
 /// What came of a message in one way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SendOutcome {
     /// The way: `command` or `smtp`.
     pub way: &'static str,
     /// The command, or the server and whom it tells.
@@ -160,7 +160,7 @@ impl Outbox {
     }
 
     /// Sends one message now, and remembers what came of it.
-    pub(super) async fn send(&self, message: &Message) -> Outcome {
+    pub(super) async fn send(&self, message: &Message) -> SendOutcome {
         let (is_taken, failure) = match &self.way {
             Way::Command(words) => match serde_json::to_vec(message) {
                 Err(error) => (false, Some(error.to_string())),
@@ -172,7 +172,7 @@ impl Outbox {
             },
             Way::Smtp(settings) => smtp::send(settings, message, self.limit).await,
         };
-        let outcome = Outcome {
+        let outcome = SendOutcome {
             way: self.way.word(),
             target: self.way.target(),
             is_taken,
@@ -182,7 +182,7 @@ impl Outbox {
         outcome
     }
 
-    fn remember(&self, outcome: &Outcome) {
+    fn remember(&self, outcome: &SendOutcome) {
         let (way, target) = (outcome.way, &outcome.target);
         if outcome.is_taken {
             self.sent.inc();

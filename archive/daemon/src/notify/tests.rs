@@ -112,18 +112,18 @@ async fn a_test_says_what_came_of_it() {
 /// What outlives a notifier, or fails.
 #[derive(Debug, Default)]
 struct Rows {
-    rows: Mutex<BTreeMap<String, incident::Kept>>,
+    rows: Mutex<BTreeMap<String, incident::IncidentRow>>,
     fails: bool,
 }
 
 impl Memory for Rows {
-    fn load(&self) -> Result<Vec<(String, incident::Kept)>, crate::tasks::AnyError> {
+    fn load(&self) -> Result<Vec<(String, incident::IncidentRow)>, crate::tasks::AnyError> {
         Ok(lock(&self.rows).clone().into_iter().collect())
     }
 
     fn keep(
         &self,
-        rows: &[(String, Option<incident::Kept>)],
+        rows: &[(String, Option<incident::IncidentRow>)],
     ) -> Result<(), crate::tasks::AnyError> {
         if self.fails {
             return Err("no room".into());
@@ -163,7 +163,7 @@ async fn a_restart_repeats_nothing_and_forgets_nothing() {
     lines(&path, 1).await;
     daemon.tasks.stop_all();
     daemon.tasks.join(SOON).await.unwrap();
-    let told = |kept: &incident::Kept| kept.told.is_some();
+    let told = |kept: &incident::IncidentRow| kept.told.is_some();
     let told: Vec<bool> = lock(&memory.rows).values().map(told).collect();
     assert_eq!(told, [true, true]);
     // One of them has ended meanwhile, and one is new.

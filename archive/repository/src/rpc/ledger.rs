@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use archive_daemon::notify::Outcome;
+use archive_daemon::notify::SendOutcome;
 use archive_ledger::audit::{Trail, Wanted};
 use archive_ledger::audit_log::{Entry, LogError};
 use archive_ledger::export::{Export, ExportError};
@@ -95,7 +95,7 @@ impl Door {
         }
         let failed = outcomes.iter().any(|outcome| outcome.failure.is_some());
         let outcomes = outcomes.into_iter().map(|outcome| {
-            let Outcome { way, target, .. } = outcome;
+            let SendOutcome { way, target, .. } = outcome;
             match (outcome.is_taken, outcome.failure) {
                 (true, None) => format!("{way} ({target}): sent"),
                 (true, Some(why)) => format!("{way} ({target}): sent, but not to all: {why}"),

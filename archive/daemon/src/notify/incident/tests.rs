@@ -24,11 +24,11 @@ const ACTS: [Act; 5] = [
 ];
 
 /// What was told, and what was so.
-type Told = Vec<(Timestamp, What)>;
+type ToldMessages = Vec<(Timestamp, IncidentStage)>;
 type Truth = Vec<(Timestamp, bool)>;
 
 /// Writes what changed, as the task does.
-fn write(incidents: &mut Incidents, rows: &mut BTreeMap<String, Kept>) {
+fn write(incidents: &mut Incidents, rows: &mut BTreeMap<String, IncidentRow>) {
     for (key, row) in incidents.changes() {
         match row {
             Some(row) => drop(rows.insert(key, row)),
@@ -39,7 +39,7 @@ fn write(incidents: &mut Incidents, rows: &mut BTreeMap<String, Kept>) {
 
 /// Plays `acts` as the task does: whatever is due while time passes is taken when it is due. After each act whose bit is
 /// set in `restarts` there is a restart, from nothing but the rows.
-fn play(acts: &[Act], restarts: u32) -> (Told, Truth) {
+fn play(acts: &[Act], restarts: u32) -> (ToldMessages, Truth) {
     let (mut incidents, mut now) = (Incidents::new(RHYTHM, []), Timestamp::UNIX_EPOCH);
     let (mut told, mut truth) = (Vec::new(), vec![(now, false)]);
     let mut rows = BTreeMap::new();
@@ -93,19 +93,25 @@ fn check(acts: &[Act]) {
             "a restart was noticed: {acts:?}"
         );
     }
-    let mut before: Option<(Timestamp, What)> = None;
+    let mut before: Option<(Timestamp, IncidentStage)> = None;
     for (at, what) in &told {
         match what {
-            What::Began => {
-                assert!(!matches!(before, Some((_, What::Began | What::Lasts))));
+            IncidentStage::Began => {
+                assert!(!matches!(
+                    before,
+                    Some((_, IncidentStage::Began | IncidentStage::Lasts))
+                ));
                 assert!(was(&truth, true, *at - RHYTHM.delay, *at), "{acts:?}");
             }
-            What::Lasts => {
+            IncidentStage::Lasts => {
                 let (last, _) = before.expect("told before");
                 assert!(*at - RHYTHM.remind >= last, "{acts:?}");
             }
-            What::Over => {
-                assert!(matches!(before, Some((_, What::Began | What::Lasts))));
+            IncidentStage::Over => {
+                assert!(matches!(
+                    before,
+                    Some((_, IncidentStage::Began | IncidentStage::Lasts))
+                ));
                 assert!(was(&truth, false, *at - RHYTHM.delay, *at), "{acts:?}");
             }
         }
@@ -119,7 +125,10 @@ fn check(acts: &[Act]) {
         .iter()
         .all(|(at, state)| *at <= begin || *state == wrong);
     if is_calm && then.is_some_and(|(_, state)| *state == wrong) {
-        let told = matches!(before, Some((_, What::Began | What::Lasts)));
+        let told = matches!(
+            before,
+            Some((_, IncidentStage::Began | IncidentStage::Lasts))
+        );
         assert_eq!(told, wrong, "{acts:?}");
     }
 }
@@ -207,13 +216,13 @@ fn only_unsent_messages_are_repeated_after_restart() {
     }
     now += RHYTHM.delay;
     let news = incidents.take(now);
-    assert!(news.iter().all(|news| news.what == What::Over) && news.len() == 2);
+    assert!(news.iter().all(|news| news.what == IncidentStage::Over) && news.len() == 2);
     incidents.taken(&news[..1], now);
     write(&mut incidents, &mut rows);
     assert_eq!(rows.keys().collect::<Vec<_>>(), ["told"]);
     let mut incidents = Incidents::new(RHYTHM, rows.clone());
     let news = incidents.take(now);
-    assert_eq!((news.len(), news[0].what), (1, What::Over));
+    assert_eq!((news.len(), news[0].what), (1, IncidentStage::Over));
     incidents.taken(&news, now);
     write(&mut incidents, &mut rows);
     assert!(rows.is_empty());

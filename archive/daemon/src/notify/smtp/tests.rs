@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use self::server::{Manner, Server, certified};
-use super::super::incident::{News, What};
+use super::super::incident::{IncidentStage, News};
 use super::super::settings::{MailAddress, SmtpTls};
 use super::*;
 
@@ -42,7 +42,7 @@ fn settings(port: u16, tls: SmtpTls) -> SmtpSettings {
 fn message(source: &str, text: &str) -> Message {
     let news = News {
         key: "export".to_owned(),
-        what: What::Began,
+        what: IncidentStage::Began,
         since: Timestamp::UNIX_EPOCH,
         count: 1,
         text: text.to_owned(),
@@ -120,7 +120,7 @@ fn quoted(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_letter_arrives_as_it_was_written() {
+async fn mail_arrives_as_it_was_written() {
     let server = Server::start(Manner::default()).await;
     let settings = settings(server.port, SmtpTls::None);
     let text = "Größe: 5 Dateien, 日本語\n.\n..dots\n".to_owned() + &"lang ".repeat(300);
@@ -155,11 +155,11 @@ async fn a_letter_arrives_as_it_was_written() {
     assert!(header("From").contains("Archivwächter") && header("To").contains("Bé"));
     assert_eq!(
         body.replace("\r\n", "\n").trim_end(),
-        sent.letter().trim_end()
+        sent.mail().trim_end()
     );
 }
 
-/// Fails if a line that begins with a dot ends the letter, or loses its dot.
+/// Fails if a line that begins with a dot ends the mail, or loses its dot.
 #[tokio::test]
 async fn leading_dot_of_line_is_doubled_on_wire() {
     let server = Server::start(Manner::default()).await;
@@ -171,7 +171,7 @@ async fn leading_dot_of_line_is_doubled_on_wire() {
     let (_, body) = decoded(&mail.raw);
     assert_eq!(
         body.replace("\r\n", "\n").trim_matches(['.', '\n']),
-        sent.letter().trim_matches(['.', '\n'])
+        sent.mail().trim_matches(['.', '\n'])
     );
 }
 
@@ -342,8 +342,8 @@ async fn silent_server_is_left_and_its_step_reported() {
         ("EHLO", "its greeting"),
         ("MAIL", "the sender"),
         ("RCPT", "the recipients"),
-        ("DATA", "the letter"),
-        ("TEXT", "the letter"),
+        ("DATA", "the mail"),
+        ("TEXT", "the mail"),
     ] {
         let manner = Manner {
             hangs: Some(command),
@@ -379,7 +379,7 @@ async fn silent_server_is_left_and_its_step_reported() {
     conversations.join_all().await;
 }
 
-/// One that has taken the letter and does not say good-bye: the letter is taken all the same.
+/// One that has taken the mail and does not say good-bye: the mail is taken all the same.
 #[tokio::test]
 async fn missing_goodbye_still_counts_as_taken() {
     let manner = Manner {
