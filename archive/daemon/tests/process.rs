@@ -1,4 +1,4 @@
-//! What only a whole process shows: signals, exit codes, the panic hook. Runs `examples/daemon.rs`.
+//! Properties that only a whole process shows: signals, exit codes, the panic hook. Runs `examples/daemon.rs`.
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
 use std::ffi::OsStr;

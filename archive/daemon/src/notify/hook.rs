@@ -10,13 +10,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// What a hook is given beside the message.
+/// The search path that a hook is given beside the message.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How much of what it says on standard error is repeated, in bytes.
+/// The most of its standard error that is repeated, in bytes.
 const SAID: usize = 1024;
 
-/// How long what it started may keep its standard error open after it has ended.
+/// The time that processes it started may keep its standard error open after it has ended.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A process group that is ended when this is dropped.

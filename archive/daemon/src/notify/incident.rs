@@ -1,4 +1,4 @@
-//! What is wrong, and what was said about it: one word when it lasts, one when it is over, a reminder now and then.
+//! Incidents and the messages about them: one when it lasts, one when it is over, a reminder now and then.
 //!
 //! Pure: times are arguments. What comes and goes within the delay is never told, and what comes back within it was
 //! never over. Of each incident there is a row ([`IncidentRow`]) that goes on over a restart: that it began, that it was told
@@ -28,9 +28,9 @@ const LONGEST: usize = 2000;
 /// When something is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rhythm {
-    /// How long something must be wrong before it is told, and right before it is told to be over.
+    /// The time that something must be wrong before it is told, and right before it is told to be over.
     pub delay: Duration,
-    /// How often it is told again while it lasts.
+    /// The time between two reminders while it lasts.
     pub remind: Duration,
 }
 
@@ -41,7 +41,7 @@ pub struct Incidents {
     open: BTreeMap<String, Incident>,
     /// Told to be over, in messages that nobody has taken yet.
     leaving: BTreeMap<String, Incident>,
-    /// Whose rows are not as they should be.
+    /// The keys whose rows are not as they should be.
     changed: BTreeSet<String>,
 }
 
@@ -58,10 +58,10 @@ struct Incident {
     over: Option<Timestamp>,
 }
 
-/// One thing that is wrong, as whoever looks after it says.
+/// One thing that is wrong, in the words of the part that looks after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// What it is, and what to do.
+    /// The problem, and what to do.
     pub text: String,
     /// Since when, where that is known.
     pub since: Option<Timestamp>,
@@ -77,7 +77,7 @@ impl Wrong {
     }
 }
 
-/// What is told of an incident.
+/// The stage of an incident that is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncidentStage {
     /// It is wrong, and has been for the delay.
@@ -93,13 +93,13 @@ pub enum IncidentStage {
 pub struct News {
     /// Which incident.
     pub key: String,
-    /// What of it.
+    /// The stage that it has reached.
     pub what: IncidentStage,
     /// Since when it is, or was, wrong.
     pub since: Timestamp,
-    /// How often it was said to be wrong.
+    /// The number of times it was reported as wrong.
     pub count: u64,
-    /// What was said last.
+    /// The text that was reported last.
     pub text: String,
 }
 
@@ -125,7 +125,7 @@ impl Incident {
 }
 
 impl Incidents {
-    /// What was wrong when the last process ended; none of it where there was none.
+    /// Returns the incidents that were open when the last process ended; `kept` is empty if there was no such process.
     pub fn new(rhythm: Rhythm, kept: impl IntoIterator<Item = (String, IncidentRow)>) -> Self {
         let mut incidents = Self {
             rhythm,
@@ -223,7 +223,7 @@ impl Incidents {
             .min()
     }
 
-    /// What there is to tell now; told with that. Once somebody has it, [`Incidents::taken`] is to be called.
+    /// Returns the news to tell now; told with that. Once somebody has it, [`Incidents::taken`] is to be called.
     pub fn take(&mut self, now: Timestamp) -> Vec<News> {
         let mut news = Vec::new();
         let rhythm = self.rhythm;

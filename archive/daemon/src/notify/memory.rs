@@ -10,7 +10,7 @@ pub trait Memory: Send + Sync + fmt::Debug {
     /// All rows.
     fn load(&self) -> Result<Vec<(String, IncidentRow)>, AnyError>;
 
-    /// Sets rows, and takes away those of which there is none; durable when it returns, all or none.
+    /// Sets rows, and takes away those that are `None`; durable when it returns, all or none.
     fn keep(&self, rows: &[(String, Option<IncidentRow>)]) -> Result<(), AnyError>;
 }
 

@@ -20,7 +20,7 @@ const LONGEST_MAIL: usize = 64 << 10;
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Message {
     version: &'static str,
-    /// Names it for ever.
+    /// Its permanent name.
     pub(super) id: String,
     /// `digest` or `test`.
     kind: &'static str,
@@ -44,7 +44,7 @@ struct Item {
 }
 
 impl Message {
-    /// What there is to tell.
+    /// Makes a message of the news.
     pub(super) fn digest(source: &str, id: String, at: Timestamp, news: Vec<News>) -> Self {
         let subject = subject(&news);
         Self::new("digest", source, id, at, &subject, news)

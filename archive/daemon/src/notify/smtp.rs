@@ -28,7 +28,7 @@ use super::settings::SmtpSettings;
 /// The longest password or list of authorities, in bytes.
 const FILE: u64 = 1 << 20;
 
-/// How much of what went wrong is repeated, in characters.
+/// The most of an error that is repeated, in characters.
 const SAID: usize = 500;
 
 /// Sends a message; whether somebody has it, and why somebody has it not.

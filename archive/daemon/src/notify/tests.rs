@@ -109,7 +109,7 @@ async fn a_test_says_what_came_of_it() {
     daemon.tasks.join(SOON).await.unwrap();
 }
 
-/// What outlives a notifier, or fails.
+/// Rows that outlive a notifier, or fail.
 #[derive(Debug, Default)]
 struct Rows {
     rows: Mutex<BTreeMap<String, incident::IncidentRow>>,

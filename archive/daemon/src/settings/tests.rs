@@ -1,4 +1,4 @@
-//! What stands over what, and how what is wrong is named.
+//! The precedence of sources, and the words for what is wrong.
 
 use std::collections::BTreeMap;
 use std::io::Write;

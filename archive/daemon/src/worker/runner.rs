@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// The end, which must come: a test that waits for ever does not fail.
+    /// The end, which must come: a test that waits without end does not fail.
     async fn joined(tasks: &Tasks) -> Result<(), TaskError> {
         let end = tokio::time::timeout(SOON * 2, tasks.join(SOON)).await;
         end.expect("an end in time")

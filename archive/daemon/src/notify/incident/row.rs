@@ -1,4 +1,4 @@
-//! What is remembered of an incident over a restart: one row for each key.
+//! The rows that remember incidents over a restart: one row for each key.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,9 +10,9 @@ use super::Incident;
 pub struct IncidentRow {
     /// Since when it is, or was, wrong.
     pub since: Timestamp,
-    /// How often it was said to be wrong.
+    /// The number of times it was reported as wrong.
     pub count: u64,
-    /// What was said of it.
+    /// The text that was reported last.
     pub text: String,
     /// When somebody last took a message about it; none: never.
     pub told: Option<Timestamp>,

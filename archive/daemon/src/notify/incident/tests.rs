@@ -23,7 +23,7 @@ const ACTS: [Act; 5] = [
     Act::Wait(24 * 60),
 ];
 
-/// What was told, and what was so.
+/// The messages that were told, each with its time.
 type ToldMessages = Vec<(Timestamp, IncidentStage)>;
 type Truth = Vec<(Timestamp, bool)>;
 

@@ -24,7 +24,7 @@ use super::stream::{Lines, Wrapped};
 use super::{lock, read};
 use crate::notify::settings::{SmtpSettings, SmtpTls};
 
-/// What is being done.
+/// The step under way.
 type Step = Mutex<&'static str>;
 
 /// Hands over a mail; who was refused, and why. Fails where nobody has it.
@@ -45,7 +45,7 @@ pub(super) async fn send(
     let handed = hand_over(settings, &mut connection, mail, step).await;
     if handed.is_ok() {
         *lock(step) = "leaving";
-        // Whoever has taken the mail may be rude.
+        // A server that has taken the mail may be rude.
         drop(connection.quit().await);
     }
     handed

@@ -331,7 +331,7 @@ async fn misbehaving_server_is_reported_and_nothing_counts_sent() {
     }
 }
 
-/// How long a server may be silent here: all that comes before the silence must fit in, also on a busy machine.
+/// The time that a server may be silent here: all that comes before the silence must fit in, also on a busy machine.
 const SILENT: Duration = Duration::from_secs(3);
 
 #[tokio::test]
