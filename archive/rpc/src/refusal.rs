@@ -1,9 +1,9 @@
-//! Who was turned away, told to whoever counts it.
+//! Refusals of calls and connections, told to the part that counts them.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// What was turned away.
+/// The kind of thing that was turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// A call that no rule allows, or of nobody who is known.
