@@ -35,6 +35,23 @@ const fn calls_per_caller() -> NonZeroUsize {
 }
 
 impl RpcSettings {
+    /// Makes settings of a part without a list of revoked certificates, with the usual limits.
+    pub fn new(
+        listen: impl Into<String>,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+        authorities: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            listen: listen.into(),
+            certificate: certificate.into(),
+            key: key.into(),
+            authorities: authorities.into(),
+            revoked: None,
+            calls_per_caller: CALLS_PER_CALLER,
+        }
+    }
+
     /// Reads the certificate, the key and the authorities.
     ///
     /// # Errors

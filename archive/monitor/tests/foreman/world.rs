@@ -88,14 +88,12 @@ impl World {
         };
         Settings {
             daemon: DaemonSettings::default(),
-            rpc: RpcSettings {
-                listen: "127.0.0.1:0".to_owned(),
-                certificate: write_pem("certificate.pem", &pem.certificate),
-                key: write_pem("key.pem", &pem.key),
-                authorities: write_pem("authorities.pem", &pem.authorities),
-                revoked: None,
-                calls_per_caller: archive_rpc::limits::CALLS_PER_CALLER,
-            },
+            rpc: RpcSettings::new(
+                "127.0.0.1:0",
+                write_pem("certificate.pem", &pem.certificate),
+                write_pem("key.pem", &pem.key),
+                write_pem("authorities.pem", &pem.authorities),
+            ),
             monitor: MonitorSettings::new(ReplicaId::new("one").expect("id")),
             batch_monitor: None,
         }
