@@ -10,8 +10,8 @@
 //! - [`tls`]: one's own certificate, exchanged without a restart; [`verify`]: the server one meant to reach.
 //! - [`mod@serve`], [`mod@connect`], [`limits`]: servers and channels; nothing waits without end.
 //! - [`browser`]: the one door without client certificates, for browsers; its certificates are chosen by host.
-//! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`],
-//!   [`status`]: streams that stall, messages that are wrong, errors that keep their kind.
+//! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`], [`text`],
+//!   [`status`]: streams that stall, messages that are wrong, texts fit for people, errors that keep their kind.
 //!
 //! Not promised: anything about the meaning of a call. Of the workspace it knows the model alone; it writes no
 //! file and starts no detached task of its own.
@@ -44,6 +44,7 @@ pub mod rules;
 pub mod serve;
 pub mod settings;
 pub mod status;
+pub mod text;
 pub mod tls;
 pub mod verify;
 
