@@ -61,4 +61,4 @@ pub use run::{Daemon, DaemonSettings, Panicked, RunError, run, spare};
 pub use settings::{ByteSize, Period};
 pub use tasks::{Outcome, TaskError, Tasks};
 pub use thread::OwnThread;
-pub use worker::{Step, Worker, WorkerError, Workers};
+pub use worker::{ReloadWorker, Step, Worker, WorkerError, Workers};

@@ -6,6 +6,7 @@
 //! Not promised: that pauses and throttles outlive the process. A pause ends by itself after [`MAX_PAUSE`], so
 //! that nobody forgets a scrub.
 
+mod reload;
 mod runner;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::tasks::{AnyError, Tasks};
+pub use reload::ReloadWorker;
 use runner::Runner;
 
 /// The longest pause: 24 hours.

@@ -28,14 +28,14 @@ use std::sync::{Arc, Mutex};
 
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
-use archive_daemon::{Daemon, OwnThread};
+use archive_daemon::{Daemon, ReloadWorker};
 use archive_model::ReplicaId;
-use archive_rpc::{CredentialsError, Drained, Refused, Role, ServeError};
+use archive_rpc::{CredentialsError, Role, ServeError};
 
 use metrics::Instruments;
 use nodes::Nodes;
 pub use settings::{InvalidSettings, MonitorSettings, Settings, UnreadSection};
-use watch::{Reload, Watch};
+use watch::Watch;
 
 /// Why a monitor does not start.
 #[derive(Debug, thiserror::Error)]
@@ -89,11 +89,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let instruments = Instruments::new(&daemon.metrics, &replica)?;
     let refused = daemon.metrics.refusals(&identity.to_string())?;
     credentials.on_refusal(move |what| {
-        let counter = match what {
-            Refused::Call => &refused.calls,
-            Refused::Connection => &refused.connections,
-        };
-        counter.inc();
+        what.choose(&refused.calls, &refused.connections).inc();
     });
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
 
@@ -106,11 +102,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         pause: monitor.heartbeat.duration(),
     };
     daemon.workers.spawn_instance(replica.as_str(), watch)?;
-    let reload = Reload {
-        credentials: credentials.clone(),
-        clock: daemon.clock.clone(),
-        thread: OwnThread::new("credentials"),
-    };
+    let own = credentials.clone();
+    let reload = ReloadWorker::new(daemon.clock.clone(), move |now| Ok(own.reload(now.into())?));
     daemon.workers.spawn_instance(replica.as_str(), reload)?;
 
     // Calls are cut before the tasks are, so that a client that does not read ends as a call and not as a failure.
@@ -119,20 +112,9 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let client = rpc::NodesClient::new(credentials.clone(), limits.with_independent_streams());
     let door = rpc::Door::new(monitor, &daemon, nodes, instruments, client);
     let services = rpc::services(door);
-    daemon.tasks.spawn("rpc", async move {
-        let drained = archive_rpc::serve(
-            listener,
-            services,
-            credentials,
-            limits,
-            stop.cancelled_owned(),
-        )
-        .await?;
-        if drained == Drained::Cut {
-            tracing::warn!(after = ?limits.drain, "calls still under way were cut");
-        }
-        Ok::<(), ServeError>(())
-    });
+    let stopped = stop.cancelled_owned();
+    let served = archive_rpc::serve_and_log(listener, services, credentials, limits, stopped);
+    daemon.tasks.spawn("rpc", served);
     tracing::info!(%replica, %address, "the monitor listens");
     Ok(address)
 }

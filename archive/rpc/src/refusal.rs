@@ -12,6 +12,16 @@ pub enum Refused {
     Connection,
 }
 
+impl Refused {
+    /// Returns the one of two values that stands for it, such as its counter.
+    pub fn choose<T>(self, call: T, connection: T) -> T {
+        match self {
+            Self::Call => call,
+            Self::Connection => connection,
+        }
+    }
+}
+
 type Hear = Box<dyn Fn(Refused) + Send + Sync>;
 
 /// Tells of refusals. Clones share one listener.

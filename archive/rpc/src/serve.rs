@@ -151,6 +151,25 @@ pub async fn serve(
     Ok(drained?)
 }
 
+/// Serves like [`serve`], and logs a warning if calls still under way had to be cut.
+///
+/// # Errors
+///
+/// Fails when [`serve`] does.
+pub async fn serve_and_log(
+    listener: TcpListener,
+    services: Services,
+    credentials: Credentials,
+    limits: Limits,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let drained = serve(listener, services, credentials, limits, shutdown).await?;
+    if drained == Drained::Cut {
+        tracing::warn!(after = ?limits.drain, "calls still under way were cut");
+    }
+    Ok(())
+}
+
 /// The health of the server as a whole (the empty name) and of each service: they come and go together.
 struct Health {
     reporter: HealthReporter,
