@@ -9,7 +9,8 @@
 //! one file cannot spoil another; and a job that was interrupted goes on after any file. What spans files is the
 //! reduce step, which sees all the output in the order of the names.
 //!
-//! What of a file is not in the output is said with its place: damaged bytes, what is broken in the file, what the job
+//! Everything of a file that is not in the output is reported with its place: damaged bytes, what is broken in the
+//! file, what the job
 //! itself could not do. Memory is bounded for a file, a record, a page and a line of any size.
 //!
 //! The rooms in reading order:

@@ -140,7 +140,7 @@ impl Hole {
     }
 }
 
-/// How a stretch without holes ended.
+/// The end of a stretch without holes.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
     /// With the end of the file.
@@ -254,7 +254,7 @@ fn widen(
     }
 }
 
-/// How a file is compressed, by its name.
+/// Returns the compression of a file, by its name.
 fn hint(file: &File) -> Compression {
     let name = file.name.as_str().to_ascii_lowercase();
     let ends = |end: &str| name.ends_with(end);

@@ -50,7 +50,7 @@ pub(super) fn files() -> (Vec<u8>, Vec<u8>) {
     (gzip(&records), arc)
 }
 
-/// What `holdfast cdx` prints: a header line, and all lines sorted.
+/// Returns what `holdfast cdx` prints: a header line, and all lines sorted.
 fn local(format: &Format, files: &[(&str, &[u8])]) -> String {
     let scratch = tempfile::tempdir().unwrap();
     let mut sorter = Sorter::new(scratch.path(), 1 << 20);

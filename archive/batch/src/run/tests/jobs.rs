@@ -247,7 +247,7 @@ fn a_stop_ends_the_reading_at_once() {
             }
         }
     }
-    // Before it begins, and by whoever reads the output.
+    // Before it begins, and by the reader of the output.
     let control = Control::default();
     control.stop(Stop::Time);
     let mut source = Holed::new(b"", &[]);
