@@ -9,7 +9,7 @@ const CHUNKED: &[u8] =
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
 const CUT: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nhello";
 
-/// A file that ends with an error after so many bytes.
+/// A file that ends with an error after a number of bytes.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {

@@ -1,4 +1,4 @@
-//! What an honest component is shown, and how compiled ones are kept.
+//! An honest component is shown its input, and compiled ones are kept.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

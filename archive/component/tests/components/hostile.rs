@@ -10,7 +10,7 @@ use archive_model::JobLimits;
 
 use crate::drive::{binary, compile, file, limits, resources, show, show_to};
 
-/// A sink that takes so many bytes and no more, as the node's does.
+/// A sink that takes a number of bytes and no more, as the node's does.
 struct Limited {
     left: usize,
     taken: usize,
