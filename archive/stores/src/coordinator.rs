@@ -41,7 +41,7 @@ pub use retries::{Retries, Times};
 #[cfg(any(test, feature = "testing"))]
 pub use undriven::parts as undriven;
 
-/// What a coordinator works with.
+/// The things that a coordinator works with.
 #[derive(Debug)]
 pub struct Parts {
     /// The name of the archive.
@@ -50,13 +50,13 @@ pub struct Parts {
     pub key: SigningKey,
     /// The replicas of the settings.
     pub specs: Vec<ReplicaSpec>,
-    /// What is out of service.
+    /// The list of what is out of service.
     pub standing: Arc<Standing>,
-    /// How long is waited for what.
+    /// The limits of waiting.
     pub limits: Limits,
     /// The admin data.
     pub admin: Admin,
-    /// What is filed of copies.
+    /// The anomalies that are filed of copies.
     pub anomalies: Arc<Anomalies>,
     /// Bytes from depositors.
     pub transfers: Transfers,
@@ -66,7 +66,7 @@ pub struct Parts {
     pub clock: Clock,
     /// Randomness for the ids of uploads.
     pub chance: Chance,
-    /// What it is told.
+    /// The messages to it.
     pub letters: mpsc::Receiver<Letter>,
     /// When what failed is tried again, as those see it who ask.
     pub retries: Retries,
@@ -80,7 +80,7 @@ pub struct Coordinator {
     timers: BTreeSet<(Timestamp, FileName)>,
     depositors: HashMap<Requester, Depositor>,
     last_requester: u64,
-    /// Who waits until what they decided is remembered.
+    /// The callers who wait until what they decided is remembered.
     waiting: Vec<oneshot::Sender<()>>,
     /// Copies that count from this round on.
     back: Vec<doubt::Back>,
@@ -99,7 +99,7 @@ struct Active {
     timer: Option<Timestamp>,
 }
 
-/// Why the coordinator ends.
+/// The reason why the coordinator ends.
 #[derive(Debug, thiserror::Error)]
 pub enum CoordinatorError {
     /// The admin data cannot be read or written: nothing may be decided any more.
@@ -273,7 +273,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Who sent the bytes that an event tells of; none: it tells of no depositor.
+    /// Returns the sender of the bytes that an event tells of; `None` if it tells of no depositor.
     fn sender(&self, event: &Event) -> Option<String> {
         let Event::Received { requester, .. } = event else {
             return None;
@@ -347,7 +347,7 @@ impl Coordinator {
 #[cfg(test)]
 mod tests;
 
-/// What woke the coordinator.
+/// The event that woke the coordinator.
 enum Wake {
     Letter(Letter),
     Timer(FileName),

@@ -13,16 +13,16 @@ use crate::depositor::Depositor;
 #[derive(Clone, Debug)]
 pub struct Mail(mpsc::Sender<Letter>);
 
-/// What the coordinator is told.
+/// A message to the coordinator.
 #[derive(Debug)]
 pub enum Letter {
     /// A depositor wants to store a file.
     Ask {
         /// The file.
         name: FileName,
-        /// What is said of its bytes.
+        /// The claim about its bytes.
         claim: Claim,
-        /// Who asks.
+        /// The depositor who asks.
         depositor: Box<Depositor>,
     },
     /// Something happened to a file.

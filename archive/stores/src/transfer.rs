@@ -1,6 +1,6 @@
 //! One stream in, one out per replica. A replica that stalls is dropped, not waited for.
 //!
-//! What happens is reported as events; what it means is for the store core to decide. The bytes are hashed once, here,
+//! Every event is reported; what it means is for the store core to decide. The bytes are hashed once, here,
 //! while they pass.
 //!
 //! A stream that broke off goes on where it stood, if the same content is announced by a strong digest: at the last
@@ -46,30 +46,30 @@ const WINDOW: usize = 8;
 /// The pause before a node that is busy with the same name is asked again.
 const BUSY: Duration = Duration::from_millis(200);
 
-/// How often a replica that takes bytes is said to live.
+/// The time between two signs of life of a replica that takes bytes.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-/// How fast a node reads what it has of an upload, at least, in bytes per second.
+/// The speed at which a node reads what it has of an upload, at least, in bytes per second.
 const READING: u64 = 50_000_000;
 
-/// What every transfer needs.
+/// The means of every transfer.
 #[derive(Clone, Debug)]
 pub struct Transfers {
     /// Where bytes go.
     pub replicas: Arc<Replicas>,
     /// Where the coordinator is told.
     pub mail: Mail,
-    /// What runs them.
+    /// The tasks that run them.
     pub tasks: Tasks,
     /// The clock.
     pub clock: Clock,
-    /// How long a replica may take no byte.
+    /// The time that a replica may take no byte.
     pub stall: Duration,
     /// Whether MD5 is computed for every file.
     pub md5: bool,
-    /// What streams left that broke off.
+    /// The points at which streams broke off.
     pub left: Left,
-    /// What becomes of stores.
+    /// The metrics of stores.
     pub stores: Stores,
 }
 
@@ -187,7 +187,7 @@ impl Transfers {
         });
     }
 
-    /// How long a node is waited for that reads what it has of an upload.
+    /// Returns the time to wait for a node that reads what it has of an upload.
     fn reading(&self, bytes: u64) -> Duration {
         self.stall
             .saturating_add(Duration::from_secs(bytes / READING))
@@ -270,7 +270,7 @@ impl Transfers {
         let filled = self.carry(&replica, &item, &mut chunks, sealed, route);
         match filled.await {
             Ok(None) => {}
-            // Nobody waits for it any more, and whoever stores the file now must not take it for their own.
+            // Nobody waits for it any more, and a depositor that stores the file now must not take it for their own.
             Err(error) if is_given_up(&given_up) => {
                 tracing::debug!(file = %item.name, %replica, %error, "an upload that was given up");
             }
@@ -303,6 +303,10 @@ impl Transfers {
     }
 
     /// The same; how it went is the result. None: the admission never came.
+    ///
+    /// # Errors
+    ///
+    /// [`Status`] of the replica that did not take the file.
     pub async fn carry(
         &self,
         replica: &ReplicaId,

@@ -1,4 +1,4 @@
-//! What follows from decisions: remember them, then do them.
+//! The consequences of decisions: remember them, then do them.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::assemble::Donor;
 use crate::depositor::{Custody, Reply, Source};
 use crate::transfer::{Arrival, Item, UploadVerdict};
 
-/// What was decided about a file.
+/// A decision about a file.
 pub(super) struct Decided {
     pub(super) name: FileName,
-    /// Who caused it, as `role/name`; none: the archive by itself.
+    /// The person or part that caused it, as `role/name`; `None` if the archive did by itself.
     pub(super) by: Option<String>,
     pub(super) effects: Vec<Effect>,
 }

@@ -12,7 +12,7 @@ use super::{Coordinator, Step, Wake};
 /// The most that is decided in one round.
 const ROUND: usize = 256;
 
-/// How long a decision that nobody waits for may stay in memory, to be written with others.
+/// The time that a decision that nobody waits for may stay in memory, to be written with others.
 const DEFERRED: Duration = Duration::from_millis(5);
 
 /// Decisions that are not written yet, and until when they may wait.

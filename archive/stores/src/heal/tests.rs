@@ -1,4 +1,4 @@
-//! What a probe tells of what a replica answers.
+//! The report of a probe about a replica's answers.
 
 use super::*;
 use crate::mail::Letter;

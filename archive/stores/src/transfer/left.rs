@@ -1,4 +1,5 @@
-//! What streams left that broke off: the states of their hashing, in memory, bounded, until the file is stored or its
+//! The points at which streams broke off: the states of their hashing, in memory, bounded, until the file is stored or
+//! its
 //! intent has expired. A repository that was restarted has none, and depositors begin with the first byte.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +11,13 @@ use archive_proof::{Points, Shelf};
 use super::hash::{Hash, State};
 use crate::depositor::Source;
 
-/// How many states are kept of all streams: some 35 MB.
+/// The most states that are kept of all streams: some 35 MB.
 const MOST: usize = 2048;
 
-/// What was announced, and how far it came.
+/// An announcement, and how far its stream came.
 type Begun = (Claim, Points<State>);
 
-/// What streams left, by their upload. Cheap to clone.
+/// The points at which streams broke off, by their upload. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Left(Arc<Mutex<Shelf<Begun>>>);
 

@@ -1,4 +1,4 @@
-//! How a file goes into a replica, and what came of it.
+//! The way of a file into a replica, and what came of it.
 
 use archive_model::NodeId;
 use archive_replicas::Copy;
@@ -6,7 +6,7 @@ use archive_replicas::Copy;
 use super::meeting::Seat;
 use super::{UploadVerdict, VerdictReceiver};
 
-/// How a file goes into a replica.
+/// The way of a file into a replica.
 #[derive(Debug, Default)]
 pub struct Route {
     /// Nodes that shall not have it.
