@@ -10,7 +10,7 @@ use super::{Admin, Changes};
 /// Folded name and name; the row of two empty texts says that the index is whole.
 type Index = Table<(String, String), ()>;
 
-/// How many rows are written at once while the index is made.
+/// The number of rows that are written at once while the index is made.
 const BATCH: usize = 10_000;
 
 /// The index.
@@ -62,6 +62,10 @@ impl Admin {
     }
 
     /// Another file of the archive whose name differs only in case; the first one, if there are several.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the database fails.
     pub fn similar(&self, name: &FileName) -> Result<Option<FileName>, DbError> {
         for row in self.similar.0.prefix(&fold(name))? {
             let ((_, other), ()) = row?;

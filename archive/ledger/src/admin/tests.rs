@@ -1,4 +1,4 @@
-//! What is there after a restart, what is counted, and what is no empty archive.
+//! Admin data after a restart, their counts, and what is not an empty archive.
 
 use archive_decisions::store::ReplicaSpec;
 use archive_model::{ReplicaId, ReplicaKind, ReplicaState, VolumeKey};

@@ -83,7 +83,7 @@ fn row_of_later_release_is_an_error() {
         assert_eq!(listed[at].as_ref().unwrap().record.name, name(file));
     }
     assert!(is_told(&admin.count(|_row| {}).unwrap_err()));
-    // Nor is it written over: whoever changes a row reads it first.
+    // Nor is it written over: an act that changes a row reads it first.
     let mut changes = admin.change();
     admin.put(&mut changes, &row("b")).unwrap();
     assert!(is_told(&admin.commit(changes).unwrap_err()));

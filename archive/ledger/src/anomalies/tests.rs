@@ -82,7 +82,7 @@ fn filed(id: u64, kind: &AnomalyKind, by: Finder, is_accepted: bool) -> Filed {
     }
 }
 
-/// What is filed after the changes, and what was closed.
+/// Returns the anomalies that are filed after the changes, and those that were closed.
 fn after(mut all: Vec<Filed>, changes: &[Change]) -> (Vec<Filed>, Vec<Filed>) {
     let mut closed = Vec::new();
     for change in changes {

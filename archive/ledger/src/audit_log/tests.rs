@@ -1,4 +1,4 @@
-//! What is done to a log, and whether it is noticed.
+//! Tampering with a log, and whether it is noticed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -277,7 +277,7 @@ fn note(admin: &Admin, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// What the trail says, and how many of its lines are in the log.
+/// Returns the lines of the trail, and how many of them are in the log.
 fn said(admin: &Admin, at: &Path) -> (Vec<String>, usize) {
     let entries: Vec<_> = Trail::read(admin, at)
         .unwrap()
@@ -343,7 +343,7 @@ fn the_trail_is_whole_wherever_the_draining_stands() {
     );
 }
 
-/// Fails if a forged line whose number has no next one stops whoever verifies it.
+/// Fails if a forged line whose number has no next one stops the reader that verifies it.
 #[test]
 fn the_highest_number_is_refused() {
     let at = tempfile::tempdir().unwrap();

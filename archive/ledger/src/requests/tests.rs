@@ -195,7 +195,7 @@ impl World {
                 "{story}"
             );
         }
-        // Fails if an open request lives for ever.
+        // Fails if an open request never expires.
         if self.request.state == State::Open {
             assert!(!is_late || !matches!(step, Step::Days(_)), "{story}");
         }
@@ -250,7 +250,8 @@ fn every_short_sequence_of_acts_keeps_the_rules() {
     assert!(tried > 1_000_000);
 }
 
-/// Who may ask for each act and who may approve it, written down a second time, without the code that decides it.
+/// The roles that may ask for each act and those that may approve it, written down a second time, without the code that
+/// decides it.
 #[test]
 fn who_asks_and_who_approves() {
     for act in acts() {
@@ -296,7 +297,7 @@ fn request_says_why_and_refusal_says_remedy() {
     assert_eq!(request.expires, "1970-01-08T00:00:00Z".parse().unwrap());
 }
 
-/// Fails if whoever approves reads only a number.
+/// Fails if a person who approves reads only a number.
 #[test]
 fn whoever_approves_reads_what_is_lived_with() {
     let act = acts()

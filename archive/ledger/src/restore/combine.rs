@@ -19,7 +19,7 @@ use jiff::Timestamp;
 
 use crate::admin::AdminRow;
 
-/// What one sidecar says, and where it lies.
+/// The text of one sidecar, and where it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
     /// The replica.
@@ -49,7 +49,7 @@ pub struct Removal {
     pub name: FileName,
     /// When.
     pub at: Timestamp,
-    /// Who asked and who approved.
+    /// The persons who asked and approved.
     pub approval: Approval,
     /// The request and its reason.
     pub why: String,
@@ -57,7 +57,7 @@ pub struct Removal {
     pub admission: String,
 }
 
-/// What is to be done with a name.
+/// The decision about a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is re-established.
@@ -68,7 +68,7 @@ pub enum Verdict {
     Unsigned(String),
 }
 
-/// Whose admissions count, and for what.
+/// The keys whose admissions count, and for what.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule<'a> {
     /// The archive.
@@ -230,7 +230,7 @@ impl Rule<'_> {
     }
 }
 
-/// What the replicas say of one name.
+/// The statements of the replicas about one name.
 #[derive(Clone, Copy)]
 struct World<'a> {
     /// The copies that are admitted, all alike.

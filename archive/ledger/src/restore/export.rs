@@ -13,12 +13,12 @@ use crate::admin::{AuditLine, Restoring};
 use crate::audit_log::{Entry, Position, Walk};
 use crate::export::Line;
 
-/// What came of it.
+/// The result of restoring from an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FromExport {
     /// When the export was made.
     pub time: Option<Timestamp>,
-    /// How many files, nodes and lines of the trail it has that can be believed.
+    /// The number of its files, nodes and lines of the trail that can be believed.
     pub files: u64,
     /// Nodes.
     pub nodes: u64,
@@ -55,6 +55,10 @@ pub fn from_export(
 }
 
 /// Reads an export against the audit log in `data`, and restores nothing: what of it can be believed. For the fuzz targets.
+///
+/// # Errors
+///
+/// [`RestoreError`] if the export cannot be read, or is not one of this archive.
 #[doc(hidden)]
 pub fn judge(
     data: &Path,
@@ -73,6 +77,10 @@ pub fn judge(
 }
 
 /// One line of an export, read and written again. For the fuzz targets.
+///
+/// # Errors
+///
+/// [`serde_json::Error`] if the line is not one of an export.
 #[doc(hidden)]
 pub fn rewritten(line: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&serde_json::from_slice::<Line>(line)?)
@@ -240,7 +248,7 @@ impl Source<'_> {
     }
 }
 
-/// What can be believed.
+/// The lines that can be believed.
 enum Taken {
     File(Box<crate::admin::AdminRow>),
     Node(crate::export::Node),

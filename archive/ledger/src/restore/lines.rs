@@ -18,7 +18,7 @@ use crate::export::{Counted, End, FORMAT, Header, Line, Node, OLD_FORMAT, Row};
 /// The longest line that is read, in bytes.
 const LONGEST: u64 = 8 << 20;
 
-/// What a line is good for.
+/// The use of a line.
 pub(super) enum Seen {
     /// The header.
     Header(Header),

@@ -1,4 +1,4 @@
-//! What comes back from an export or from sidecars, and what does not.
+//! Restoring from an export or from sidecars: what comes back, and what does not.
 
 mod rows;
 
