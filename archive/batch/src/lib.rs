@@ -64,4 +64,4 @@ pub use control::{Control, Stop};
 pub use job::{File, Job, JobError, ReadError, Reads, Sink, Source};
 pub use plan::{Argument, InvalidJob, JobInfo, Plan, Reduce, built_in, plan};
 pub use reduce::reduce;
-pub use run::{Done, run_file};
+pub use run::{FileResult, run_file};

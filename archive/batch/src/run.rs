@@ -22,7 +22,7 @@ const CHUNK: usize = 256 * 1024;
 
 /// The result of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct FileResult {
     /// The number of records that the job was shown.
     pub records: u64,
     /// The parts that are not in the output, at most [`archive_model::batch::MOST_FAILURES`].
@@ -44,9 +44,9 @@ pub fn run_file(
     source: &mut dyn Source,
     out: &mut dyn Sink,
     control: &Control,
-) -> Result<Done, Stop> {
+) -> Result<FileResult, Stop> {
     control.check()?;
-    let mut done = Done::default();
+    let mut done = FileResult::default();
     let mut job = match plan.start(control) {
         Ok(job) => job,
         Err(error) => {
@@ -70,7 +70,7 @@ pub fn run_file(
     Ok(done)
 }
 
-impl Done {
+impl FileResult {
     /// Something is not in the output.
     fn fail(&mut self, kind: FailureKind, offset: Option<u64>, mut reason: String) {
         if self.failures.len() >= MOST_FAILURES {
@@ -106,7 +106,7 @@ fn bytes(
     source: &mut dyn Source,
     out: &mut dyn Sink,
     control: &Control,
-    done: &mut Done,
+    done: &mut FileResult,
 ) -> Result<bool, Stop> {
     let mut buffer = vec![0; CHUNK];
     let mut at = 0;

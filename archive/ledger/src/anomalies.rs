@@ -4,7 +4,7 @@
 //! by a look that could have seen it. Nothing that nobody looked for is ever closed, and what was accepted stays accepted
 //! until it gets worse.
 //!
-//! Not promised: that a look is honest. Whether everybody was asked is for the caller to say, by the [`Eye`].
+//! Not promised: that a look is honest. Whether everybody was asked is for the caller to say, by the [`LookQuality`].
 
 mod table;
 #[cfg(test)]
@@ -15,7 +15,7 @@ use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use table::{Anomalies, AnomalyRow, Filing, Found};
+pub use table::{Anomalies, AnomalyRow, Filing, LookResult};
 
 /// The finder of an anomaly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +108,7 @@ pub struct Closed {
 
 /// The quality of a look, and so what can be said not to be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eye {
+pub enum LookQuality {
     /// Every volume said which copies it has.
     Listing,
     /// A good copy was listed; somebody else could not be asked.
@@ -121,7 +121,7 @@ pub enum Eye {
     Nothing,
 }
 
-impl Eye {
+impl LookQuality {
     /// Whether what was not found is not there.
     pub const fn judges(self, kind: &AnomalyKind) -> bool {
         use AnomalyKind as K;
@@ -172,7 +172,7 @@ pub struct Look {
     /// The kinds that were found; at most one of each.
     pub found: Vec<AnomalyKind>,
     /// The quality of the look.
-    pub eye: Eye,
+    pub quality: LookQuality,
     /// The finder.
     pub by: Finder,
     /// Whether it was a look of its own, past every cache: it confirms what was filed before.
@@ -187,9 +187,9 @@ impl Look {
     /// Whether what is filed so, and was not found, is not so. Who looked at one copy says nothing of another of the
     /// same replica.
     fn judges(&self, old: &Filed) -> bool {
-        let is_of_all = self.eye == Eye::Listing || !is_of_one_copy(&old.kind);
+        let is_of_all = self.quality == LookQuality::Listing || !is_of_one_copy(&old.kind);
         let is_there = |(node, volume): &(NodeId, VolumeId)| old.is_at(node, volume);
-        self.eye.judges(&old.kind) && (is_of_all || self.place.as_ref().is_none_or(is_there))
+        self.quality.judges(&old.kind) && (is_of_all || self.place.as_ref().is_none_or(is_there))
     }
 
     /// Whether what is filed is what was found now: damage is of one copy, all else of the replica.
@@ -290,7 +290,7 @@ pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Ve
     for old in filed {
         let is_found = look.found.iter().any(|kind| look.finds(old, kind));
         if !is_found && look.judges(old) {
-            changes.push(Change::Close(old.clone(), look.eye.saw().to_owned()));
+            changes.push(Change::Close(old.clone(), look.quality.saw().to_owned()));
         }
     }
     changes

@@ -16,14 +16,14 @@ use crate::audit_log::{Entry, LogError, Walk};
 
 /// The filter of a reading of the trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct TrailFilter {
     /// Only of this file.
     pub file: Option<FileName>,
     /// Only from this time on.
     pub since: Option<Timestamp>,
 }
 
-impl Wanted {
+impl TrailFilter {
     /// Whether a line is wanted.
     pub fn has(&self, line: &AuditLine) -> bool {
         let is_file = self.file.is_none() || self.file == line.file;

@@ -44,7 +44,7 @@ pub struct RestoreTarget<'a> {
 }
 
 /// Admin data that are being restored, and the number of the next line of their trail.
-pub type Begun = (Restoring, u64);
+pub type PartialRestore = (Restoring, u64);
 
 /// The reason why nothing was restored.
 #[derive(Debug, thiserror::Error)]

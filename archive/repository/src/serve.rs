@@ -25,7 +25,7 @@ use archive_stores::coordinator::{self, Coordinator, Retries};
 use archive_stores::heal::Healer;
 use archive_stores::mail::Mail;
 use archive_stores::metrics::Stores;
-use archive_stores::transfer::{Left, Pace, Transfers};
+use archive_stores::transfer::{Pace, ResumePoints, Transfers};
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -149,7 +149,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         let known = admin.nodes(&spec.id).map_err(AdminError::from)?;
         replicas.set_members(&spec.id, known);
     }
-    let (mail, letters) = Mail::new();
+    let (mail, messages) = Mail::new();
     let transfers = Transfers {
         replicas: Arc::clone(&replicas),
         mail: mail.clone(),
@@ -157,7 +157,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         clock: daemon.clock.clone(),
         stall: own.stall.duration(),
         md5: own.md5,
-        left: Left::default(),
+        resume_points: ResumePoints::default(),
         stores: Stores::new(&daemon.metrics)?,
     };
     let assembler = Assembler {
@@ -181,7 +181,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         transfers: transfers.clone(),
         clock: daemon.clock.clone(),
         chance: daemon.chance.clone(),
-        letters,
+        messages,
         anomalies: Arc::clone(&anomalies),
         retries: retries.clone(),
     });

@@ -32,7 +32,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::depositor::Depositor;
 use crate::heal::Healer;
-use crate::mail::Letter;
+use crate::mail::CoordinatorMessage;
 use crate::transfer::{Seal, Transfers, UploadVerdict};
 
 use act::Decided;
@@ -67,7 +67,7 @@ pub struct Parts {
     /// Randomness for the ids of uploads.
     pub chance: Chance,
     /// The messages to it.
-    pub letters: mpsc::Receiver<Letter>,
+    pub messages: mpsc::Receiver<CoordinatorMessage>,
     /// When what failed is tried again, as those see it who ask.
     pub retries: Retries,
 }
@@ -142,7 +142,7 @@ impl Coordinator {
     fn decide(&mut self, wake: Wake, all: &mut Vec<Decided>) -> Step<()> {
         let now = self.parts.clock.now();
         let (name, mut event, by) = match wake {
-            Wake::Letter(Letter::Ask {
+            Wake::Message(CoordinatorMessage::Ask {
                 name,
                 claim,
                 depositor,
@@ -151,11 +151,11 @@ impl Coordinator {
                 let (name, event) = self.welcome(name, claim, *depositor)?;
                 (name, event, Some(by))
             }
-            Wake::Letter(Letter::Happened { name, event }) => {
+            Wake::Message(CoordinatorMessage::Happened { name, event }) => {
                 let by = self.sender(&event);
                 (name, event, by)
             }
-            Wake::Letter(Letter::Ordered {
+            Wake::Message(CoordinatorMessage::Ordered {
                 name,
                 event,
                 who,
@@ -164,8 +164,8 @@ impl Coordinator {
                 self.waiting.push(done);
                 (name, event, Some(who))
             }
-            Wake::Letter(Letter::Admit(file)) => return self.admit(file, now, all),
-            Wake::Letter(Letter::Settle(settle)) => {
+            Wake::Message(CoordinatorMessage::Admit(file)) => return self.admit(file, now, all),
+            Wake::Message(CoordinatorMessage::Settle(settle)) => {
                 self.waiting.push(settle);
                 return Ok(());
             }
@@ -232,7 +232,7 @@ impl Coordinator {
                 active.depositor = who;
                 active.admission = None;
                 if let Some(abandoned) = before {
-                    self.parts.transfers.left.forget(&abandoned);
+                    self.parts.transfers.resume_points.forget(&abandoned);
                 }
             }
             all.push(Decided { name, by, effects });
@@ -349,7 +349,7 @@ mod tests;
 
 /// The event that woke the coordinator.
 enum Wake {
-    Letter(Letter),
+    Message(CoordinatorMessage),
     Timer(FileName),
     Page,
 }

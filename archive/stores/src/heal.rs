@@ -129,7 +129,7 @@ impl Healer {
                 turn = waiting => turn,
             };
             let giving = async {
-                match pour(&mut reading, &lane, None).await {
+                match send_all(&mut reading, &lane, None).await {
                     Ok(()) => {
                         drop(lane);
                         seal.send_replace(Some(UploadVerdict::Admitted(admission)));
@@ -174,7 +174,7 @@ async fn turn(
 /// # Errors
 ///
 /// [`StoreFailure::Unreachable`] if no replica gives some of the bytes.
-pub async fn pour(
+pub async fn send_all(
     reading: &mut Assembly,
     lane: &mpsc::Sender<Bytes>,
     pace: Option<&Pace>,

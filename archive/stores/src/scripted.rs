@@ -29,8 +29,8 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use crate::assemble::{Assembler, DonorLoad};
-use crate::mail::{Letter, Mail};
-use crate::transfer::{Left, Transfers};
+use crate::mail::{CoordinatorMessage, Mail};
+use crate::transfer::{ResumePoints, Transfers};
 
 /// The answers of the replicas, and the orders they were given.
 #[derive(Default)]
@@ -114,8 +114,8 @@ impl ScriptedReplicas {
     }
 
     /// Returns the means of stores and probes, and the messages to the coordinator.
-    pub fn transfers(&self) -> (Transfers, mpsc::Receiver<Letter>) {
-        let (mail, letters) = Mail::new();
+    pub fn transfers(&self) -> (Transfers, mpsc::Receiver<CoordinatorMessage>) {
+        let (mail, messages) = Mail::new();
         let transfers = Transfers {
             replicas: Arc::clone(&self.replicas),
             mail,
@@ -123,10 +123,10 @@ impl ScriptedReplicas {
             clock: Clock::system(),
             stall: Duration::from_mins(1),
             md5: false,
-            left: Left::default(),
+            resume_points: ResumePoints::default(),
             stores: crate::metrics::Stores::new(&archive_daemon::Metrics::new()).unwrap(),
         };
-        (transfers, letters)
+        (transfers, messages)
     }
 
     /// Returns the reader of their files.

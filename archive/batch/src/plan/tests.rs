@@ -7,7 +7,7 @@ use testing::Random;
 use super::*;
 use crate::job::{File, ReadError, Source};
 use crate::reduce::reduce;
-use crate::run::{Done, run_file};
+use crate::run::{FileResult, run_file};
 
 mod crawl;
 mod export;
@@ -53,7 +53,7 @@ fn run(
     let (mut output, mut failures) = (Vec::new(), Vec::new());
     for (name, bytes) in files {
         let file = file(name, bytes);
-        let done: Done = run_file(
+        let done: FileResult = run_file(
             plan.as_ref(),
             &file,
             &mut Memory(bytes),

@@ -209,7 +209,7 @@ fn whole(bytes: &[u8]) -> Vec<(String, Option<Range<u64>>)> {
     all
 }
 
-fn run(name: &str, bytes: &[u8], damaged: &[u64]) -> (Vec<String>, Done) {
+fn run(name: &str, bytes: &[u8], damaged: &[u64]) -> (Vec<String>, FileResult) {
     let mut out = Vec::new();
     let mut source = Holed::new(bytes, damaged);
     let control = Control::default();
@@ -247,9 +247,9 @@ fn whole_file_yields_all_records_without_failure() {
         assert_eq!(lines, all, "{name}");
         assert_eq!(
             done,
-            Done {
+            FileResult {
                 records: all.len() as u64,
-                ..Done::default()
+                ..FileResult::default()
             },
             "{name}"
         );

@@ -58,7 +58,7 @@ pub struct Filing<'a> {
 
 /// The result of a look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct LookResult {
     /// The anomalies that were found, as they are filed now.
     pub open: Vec<AnomalyRow>,
     /// The number of these that are new.
@@ -115,7 +115,7 @@ impl Anomalies {
     }
 
     /// Files what a look found, and closes what it could have found and did not.
-    pub fn look(&self, filing: Filing<'_>, look: &Look) -> Result<Found, DbError> {
+    pub fn look(&self, filing: Filing<'_>, look: &Look) -> Result<LookResult, DbError> {
         self.file(&mut self.running(), filing, look)
     }
 
@@ -126,7 +126,7 @@ impl Anomalies {
         filing: Filing<'_>,
         look: &Look,
         is_so: impl FnOnce(Option<&FileRecord>, &[AnomalyRow]) -> bool,
-    ) -> Result<Option<Found>, DbError> {
+    ) -> Result<Option<LookResult>, DbError> {
         let mut running = self.running();
         let row = self.admin.file(filing.file)?;
         let filed = self.rows_of(filing.file)?;
@@ -141,11 +141,11 @@ impl Anomalies {
         running: &mut Running,
         filing: Filing<'_>,
         look: &Look,
-    ) -> Result<Found, DbError> {
+    ) -> Result<LookResult, DbError> {
         let filed = self.filed(filing.file, filing.replica)?;
         let changes = compare(&filed, look, self.clock.now(), running.next_id);
         self.write(running, filing, &changes)?;
-        let mut found = Found::default();
+        let mut found = LookResult::default();
         for change in changes {
             let row = |filed: Filed| AnomalyRow {
                 file: filing.file.clone(),

@@ -106,7 +106,7 @@ enum Step {
 }
 
 #[derive(Clone)]
-struct World {
+struct RequestScene {
     request: Request,
     asker: usize,
     now: Timestamp,
@@ -114,7 +114,7 @@ struct World {
     ended: u32,
 }
 
-impl World {
+impl RequestScene {
     fn step(&mut self, step: Step) {
         let before = self.request.clone();
         let people = people();
@@ -202,7 +202,7 @@ impl World {
     }
 }
 
-fn explore(world: &World, steps: &[Step], depth: usize) -> u64 {
+fn explore(world: &RequestScene, steps: &[Step], depth: usize) -> u64 {
     let mut tried = 0;
     for step in steps {
         let mut next = world.clone();
@@ -236,7 +236,7 @@ fn every_short_sequence_of_acts_keeps_the_rules() {
             assert_eq!(request.is_ok(), may, "{person:?} asks for {act}");
             let Ok(request) = request else { continue };
             asked += 1;
-            let world = World {
+            let world = RequestScene {
                 request,
                 asker,
                 now,

@@ -127,7 +127,7 @@ impl Rule<'_> {
             .min_by_key(|(sighting, admission)| (admission.admitted, sighting.admission.as_str()));
         match first {
             Some((sighting, admission)) => {
-                let world = World {
+                let world = NameSightings {
                     copies: if has_copies { &agreed } else { &[] },
                     sightings,
                     removals,
@@ -155,7 +155,7 @@ impl Rule<'_> {
         Ok(admission)
     }
 
-    fn row(&self, first: &Sighting, admission: &Admission, world: World<'_>) -> AdminRow {
+    fn row(&self, first: &Sighting, admission: &Admission, world: NameSightings<'_>) -> AdminRow {
         let content = Content {
             root: admission.root,
             size: admission.size,
@@ -189,7 +189,7 @@ impl Rule<'_> {
     }
 
     /// A replica that has the sidecar had the file: where that is gone now, the next check finds it missing.
-    fn replica(&self, spec: &ReplicaSpec, world: World<'_>) -> ReplicaRecord {
+    fn replica(&self, spec: &ReplicaSpec, world: NameSightings<'_>) -> ReplicaRecord {
         let is_own = |sighting: &Sighting| sighting.replica == spec.id;
         let own = world.copies.iter().map(|(sighting, _)| *sighting);
         let best = own
@@ -232,7 +232,7 @@ impl Rule<'_> {
 
 /// The statements of the replicas about one name.
 #[derive(Clone, Copy)]
-struct World<'a> {
+struct NameSightings<'a> {
     /// The copies that are admitted, all alike.
     copies: &'a [(&'a Sighting, &'a Admission)],
     sightings: &'a [Sighting],

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
-use super::lines::{Lines, Seen};
+use super::lines::{ExportLine, Lines};
 use super::{
-    Begun, Findings, RestoreError, RestoreTarget, log_end, refuse_if_there, restored, trust_file,
+    Findings, PartialRestore, RestoreError, RestoreTarget, log_end, refuse_if_there, restored,
+    trust_file,
 };
 use crate::admin::{AuditLine, Restoring};
 use crate::audit_log::{Entry, Position, Walk};
@@ -96,7 +97,7 @@ pub fn begin(
     export: &Path,
     skip_damaged: bool,
     now: Timestamp,
-) -> Result<(FromExport, Option<Begun>), RestoreError> {
+) -> Result<(FromExport, Option<PartialRestore>), RestoreError> {
     refuse_if_there(target.data)?;
     let trust = trust_file(target.trust)?;
     let log = log_end(target.data)?;
@@ -140,7 +141,7 @@ impl Source<'_> {
     /// Reads it once; `take` is given what can be believed.
     fn read(
         &self,
-        take: &mut dyn FnMut(Taken) -> Result<(), RestoreError>,
+        take: &mut dyn FnMut(BelievedLine) -> Result<(), RestoreError>,
     ) -> Result<FromExport, RestoreError> {
         let mut lines = Lines::open(self.export, self.trust, self.archive)?;
         let mut report = FromExport::default();
@@ -154,26 +155,26 @@ impl Source<'_> {
         };
         while let Some(read) = lines.next() {
             match read {
-                Seen::Header(header) => report.time = Some(header.time),
-                Seen::End => {}
-                Seen::Bad(why) => report.damaged.add(format!("line {}", lines.number), why),
+                ExportLine::Header(header) => report.time = Some(header.time),
+                ExportLine::End => {}
+                ExportLine::Bad(why) => report.damaged.add(format!("line {}", lines.number), why),
                 _ if report.time.is_none() => return Err(foreign()),
-                Seen::File(row) => {
+                ExportLine::File(row) => {
                     if row.admission.is_none() {
                         report.intents += 1;
                     }
                     report.files += 1;
-                    take(Taken::File(row))?;
+                    take(BelievedLine::File(row))?;
                 }
-                Seen::Node(node) => {
+                ExportLine::Node(node) => {
                     report.nodes += 1;
-                    take(Taken::Node(node))?;
+                    take(BelievedLine::Node(node))?;
                 }
-                Seen::Row(row) => {
+                ExportLine::Row(row) => {
                     report.rows += 1;
-                    take(Taken::Row(row))?;
+                    take(BelievedLine::Row(row))?;
                 }
-                Seen::Audit(number, line) => {
+                ExportLine::Audit(number, line) => {
                     let lost = number.checked_sub(trail.next);
                     // Each line that is lost was found to be damaged, and there cannot be more of them.
                     match lost.filter(|lost| *lost <= report.damaged.count) {
@@ -190,11 +191,11 @@ impl Source<'_> {
                                     at: line.at,
                                 };
                                 trail.next = gone + 1;
-                                take(Taken::Line(gone, line))?;
+                                take(BelievedLine::Line(gone, line))?;
                             }
                             trail.compare(number, &line)?;
                             report.audit += 1;
-                            take(Taken::Line(number, line))?;
+                            take(BelievedLine::Line(number, line))?;
                         }
                     }
                 }
@@ -223,17 +224,17 @@ impl Source<'_> {
         let report = self.read(&mut |taken| {
             match taken {
                 // Where the export was changed nothing vouches for what has no signature.
-                Taken::File(row) if row.admission.is_none() && !is_whole => {}
-                Taken::File(row) => restoring.file(&row)?,
-                Taken::Node(node) => restoring.node(node)?,
+                BelievedLine::File(row) if row.admission.is_none() && !is_whole => {}
+                BelievedLine::File(row) => restoring.file(&row)?,
+                BelievedLine::Node(node) => restoring.node(node)?,
                 // Nor for an act that somebody may have written into it.
-                Taken::Row(row) if row.is_pending_act() && !is_whole => {}
-                Taken::Row(row) => restoring.row(*row)?,
-                Taken::Line(number, line) if number >= sure => {
+                BelievedLine::Row(row) if row.is_pending_act() && !is_whole => {}
+                BelievedLine::Row(row) => restoring.row(*row)?,
+                BelievedLine::Line(number, line) if number >= sure => {
                     restoring.line(number, &line)?;
                     next = number + 1;
                 }
-                Taken::Line(..) => {}
+                BelievedLine::Line(..) => {}
             }
             Ok(())
         })?;
@@ -249,7 +250,7 @@ impl Source<'_> {
 }
 
 /// The lines that can be believed.
-enum Taken {
+enum BelievedLine {
     File(Box<crate::admin::AdminRow>),
     Node(crate::export::Node),
     Row(Box<crate::export::Row>),

@@ -19,7 +19,7 @@ use crate::audit::Trail;
 use crate::audit_log::AuditLog;
 use crate::export::Export;
 
-struct World {
+struct RestoreScene {
     directory: tempfile::TempDir,
     rows: Vec<AdminRow>,
     trail: Vec<AuditLine>,
@@ -39,7 +39,7 @@ fn now() -> Timestamp {
     "2026-02-02T00:00:00Z".parse().unwrap()
 }
 
-impl World {
+impl RestoreScene {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let old = directory.path().join("old");
@@ -86,7 +86,7 @@ impl World {
 
 #[test]
 fn export_restores_listing_and_trail() {
-    let world = World::new();
+    let world = RestoreScene::new();
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
     packer.write_all(&world.export).unwrap();
     for (data, bytes) in [
@@ -113,7 +113,7 @@ fn export_restores_listing_and_trail() {
 
 #[test]
 fn the_log_that_is_still_there_goes_on() {
-    let world = World::new();
+    let world = RestoreScene::new();
     let log = |data: &str, lines: &[AuditLine]| {
         fs::create_dir(world.path(data)).unwrap();
         let at = world.path(data).join("audit");
@@ -145,7 +145,7 @@ fn the_log_that_is_still_there_goes_on() {
 /// Fails if admin data are restored over a log from whose end lines are gone, of which the stamp of the lost data knows.
 #[test]
 fn log_shorter_than_its_stamp_is_refused() {
-    let world = World::new();
+    let world = RestoreScene::new();
     let admin = Admin::init(&world.path("rows")).unwrap();
     let lines = || (0..).zip(world.trail.iter().cloned());
     let mut ends = vec![Position::start()];
@@ -191,7 +191,7 @@ fn log_shorter_than_its_stamp_is_refused() {
 
 #[test]
 fn damaged_export_is_restored_only_on_request() {
-    let world = World::new();
+    let world = RestoreScene::new();
     let length = world.export.len();
     let mut tried = 0;
     for byte in (0..length).step_by(37) {
@@ -258,7 +258,7 @@ fn damaged_export_is_restored_only_on_request() {
 
 #[test]
 fn export_of_another_archive_or_format_is_refused() {
-    let world = World::new();
+    let world = RestoreScene::new();
     let text = String::from_utf8(world.export.clone()).unwrap();
     for (from, to) in [
         ("\"archive\":\"kb\"", "\"archive\":\"sb\""),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use archive_daemon::notify::SendOutcome;
-use archive_ledger::audit::{Trail, Wanted};
+use archive_ledger::audit::{Trail, TrailFilter};
 use archive_ledger::audit_log::{Entry, LogError};
 use archive_ledger::export::{Export, ExportError};
 use archive_model::FileName;
@@ -31,7 +31,7 @@ impl Door {
             name => Some(fields::file_name("file", name)?),
         };
         let since = fields::optional_time("since", &request.since)?;
-        let wanted = Wanted { file, since };
+        let wanted = TrailFilter { file, since };
         let door = self.clone();
         Ok(self.answer_blocking("audit", move |answers| {
             let log = door.settings.data.join("audit");

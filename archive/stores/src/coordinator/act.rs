@@ -109,7 +109,7 @@ impl Coordinator {
         let is_idle = |active: &&Active| active.state.is_idle();
         if let Some(active) = self.files.get(name).filter(is_idle) {
             if let Some(upload) = &active.state.record().upload {
-                self.parts.transfers.left.forget(&upload.id);
+                self.parts.transfers.resume_points.forget(&upload.id);
             }
             self.forget(name);
         } else {
@@ -174,7 +174,7 @@ impl Coordinator {
         for effect in effects {
             match effect {
                 Effect::Persist => {}
-                Effect::Expire { upload } => self.parts.transfers.left.forget(&upload),
+                Effect::Expire { upload } => self.parts.transfers.resume_points.forget(&upload),
                 Effect::Source { requester } => source = Some((requester, Vec::new())),
                 Effect::BeginUpload { replica, .. } => {
                     if let Some((_, targets)) = &mut source {

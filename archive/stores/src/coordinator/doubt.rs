@@ -3,7 +3,7 @@
 
 use archive_decisions::store::{Event, FileRecord};
 use archive_ledger::admin::AdminError;
-use archive_ledger::anomalies::{AnomalyRow, Eye, Filing, Finder, Look};
+use archive_ledger::anomalies::{AnomalyRow, Filing, Finder, Look, LookQuality};
 use archive_ledger::custody::Vouched;
 use archive_ledger::standing::Now;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
@@ -84,10 +84,10 @@ impl Coordinator {
             let size = size.unwrap_or_default();
             let look = Look {
                 found: Vec::new(),
-                eye: if back.is_read {
-                    Eye::Bytes
+                quality: if back.is_read {
+                    LookQuality::Bytes
                 } else {
-                    Eye::Glimpse
+                    LookQuality::Glimpse
                 },
                 by: Finder::Check,
                 is_second: false,

@@ -30,7 +30,7 @@ impl Route {
 
 /// A copy that a replica has now.
 #[derive(Debug)]
-pub struct Carried {
+pub struct UploadedCopy {
     /// The copy.
     pub copy: Copy,
     /// Whether it was brought now and read back; it was there before otherwise, and nobody looked.

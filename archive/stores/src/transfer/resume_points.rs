@@ -15,19 +15,19 @@ use crate::depositor::Source;
 const MOST: usize = 2048;
 
 /// An announcement, and how far its stream came.
-type Begun = (Claim, Points<State>);
+type ResumePoint = (Claim, Points<State>);
 
 /// The points at which streams broke off, by their upload. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Left(Arc<Mutex<Shelf<Begun>>>);
+pub struct ResumePoints(Arc<Mutex<Shelf<ResumePoint>>>);
 
-impl Default for Left {
+impl Default for ResumePoints {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(Shelf::new(MOST))))
     }
 }
 
-impl Left {
+impl ResumePoints {
     /// The states from which this depositor's stream can go on: none, unless it announces, by a strong digest, the same
     /// content as the one that left them.
     pub(super) fn take(&self, upload: &UploadId, source: &Source, md5: bool) -> Points<State> {
@@ -79,7 +79,7 @@ impl Left {
         self.shelf().take(upload).is_some()
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf<Begun>> {
+    fn shelf(&self) -> MutexGuard<'_, Shelf<ResumePoint>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
