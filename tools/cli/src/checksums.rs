@@ -36,7 +36,7 @@ pub(crate) enum Listed {
 /// The reason why a text is not a list of checksums.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidList {
-    #[error("line {0} is no line of b3sum, sha256sum or md5sum: CHECKSUM, two spaces, FILE")]
+    #[error("line {0} is not a line of b3sum, sha256sum or md5sum: CHECKSUM, two spaces, FILE")]
     Line(usize),
     #[error("line {line}: {name} is listed before with another checksum; leave one of them")]
     Twice { line: usize, name: String },

@@ -86,8 +86,8 @@ impl Door {
     pub(super) async fn test_notifications(&self) -> wire::NotifyTestResponse {
         let outcomes = self.notifier.test().await;
         if outcomes.is_empty() {
-            let text =
-                "no way is set: set notify.command or [notify.smtp] in the repository's settings";
+            let text = "no notification channel is configured: set `notify.command` or \
+                        `notify.smtp` in the repository's settings";
             return wire::NotifyTestResponse {
                 outcomes: vec![text.to_owned()],
                 failed: true,

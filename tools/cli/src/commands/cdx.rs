@@ -39,13 +39,13 @@ pub(crate) struct Cdx {
     /// The form in which lines are written
     #[arg(long, value_enum, default_value_t = Form::Cdxj)]
     format: Form,
-    /// Make the keys of answers to POST and PUT from what was posted, too
+    /// Include posted data in the keys of answers to POST and PUT
     ///
     /// The request has to be the neighbour of its answer in the file, and one of them has to name the other in
     /// WARC-Concurrent-To.
     #[arg(short, long)]
     post_append: bool,
-    /// Where the index goes; `-` is stdout
+    /// Output file of the index; `-` is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// Replace the file that --output names
@@ -57,7 +57,7 @@ pub(crate) struct Cdx {
     /// About how much memory the sorting may take; more lines go to temporary files
     #[arg(long, value_name = "SIZE", default_value = "256 MB")]
     memory: ByteSize,
-    /// Where temporary files go [default: that of the system]
+    /// Directory of temporary files [default: that of the system]
     #[arg(long, value_name = "DIRECTORY")]
     temporary: Option<PathBuf>,
 }

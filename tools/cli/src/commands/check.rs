@@ -41,7 +41,7 @@ const LONGEST_LIST: u64 = 64 << 20;
 pub(crate) enum Check {
     /// Compare what the replicas list
     ///
-    /// Which files, their sizes, and what their nodes know of them. Reads no file. The exit code is 1 if something is wrong, or if somebody could not be asked.
+    /// Compares names, sizes, and what the nodes know of each file. Reads no file. The exit code is 1 if something is wrong, or if somebody could not be asked.
     #[command(after_help = "Examples:
   holdfast check files
   holdfast check files --replica two --challenge")]

@@ -25,7 +25,7 @@ pub(crate) struct Part {
 pub(crate) struct Repository {
     #[command(flatten)]
     part: Part,
-    /// Begin with empty admin data, where there are none; without it, admin data that are not there are an error
+    /// Begin with empty admin data if there are none yet; without this option, missing admin data are an error
     #[arg(long)]
     init: bool,
 }

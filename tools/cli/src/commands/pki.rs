@@ -72,7 +72,7 @@ pub(crate) struct Issue {
     /// Validity of the certificate, in days
     #[arg(long, value_name = "N", default_value_t = 365)]
     days: u32,
-    /// The directory that its files go to; made if it is not there
+    /// Output directory of its files; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 }

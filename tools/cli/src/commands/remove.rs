@@ -33,10 +33,10 @@ pub(crate) struct Remove {
     /// BLAKE3 of the copy, 64 hex digits; `holdfast stat` shows it
     #[arg(long, value_name = "HEX")]
     checksum: Root,
-    /// Why; the audit trail keeps it
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
-    /// You know that no other copy is left, or that this leaves none
+    /// Confirm that no other copy is left, or that this leaves none
     #[arg(long)]
     last_copies: bool,
 }

@@ -52,13 +52,13 @@ pub(crate) struct Repair {
     /// Only say what would be done, and how many bytes it would move
     #[arg(long)]
     dry_run: bool,
-    /// Also tell the records in the damaged bytes: reads the damaged files
+    /// Also name the records in the damaged bytes: reads the damaged files
     #[arg(long)]
     records: bool,
     /// Number of files you expect to be repaired; needed when they are more than the brake lets through
     #[arg(long, value_name = "COUNT")]
     confirm: Option<NonZeroU64>,
-    /// Why; the audit trail keeps it
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 }

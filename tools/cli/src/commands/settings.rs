@@ -48,7 +48,7 @@ pub(crate) struct Check {
   holdfast settings print holdfast-data/settings/monitor-one.toml
   holdfast settings print --documented holdfast-data/settings/repository.toml")]
 pub(crate) struct Print {
-    /// Say above each key what it means, and name those that are not set
+    /// Explain each key in a comment above it, and list keys that are not set
     #[arg(long)]
     documented: bool,
     /// The settings file of a part, or a client file

@@ -123,7 +123,7 @@ impl Store {
                 serde_json::json!({ "files": outcomes, "stored": stored, "failed": failed });
             context.output.document(&document)?;
         } else if outcomes.is_empty() {
-            tell("there is no file in what was named; nothing was stored");
+            tell("the named paths contain no file; nothing was stored");
         } else if outcomes.len() > 1 {
             context
                 .output

@@ -30,7 +30,7 @@ use crate::exit::{Exit, Failure};
     holdfast up --data /srv/archive      elsewhere\n  \
     holdfast up --demo --once            show what it does, and end")]
 pub(crate) struct Up {
-    /// Where everything is kept; made if it is not there
+    /// Directory of all data; created if it does not exist
     #[arg(long, value_name = "DIR", default_value = "holdfast-data")]
     data: PathBuf,
     /// Start each part as a process of its own; their ids are in DIR/run

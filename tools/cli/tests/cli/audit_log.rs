@@ -74,7 +74,7 @@ fn intact_log_passes_and_contains_given_hashes() {
     assert!(both.out.contains("2 files: good"), "{both:?}");
     let rest = verify(&[], &[&paths[1]]).expect(0);
     assert!(
-        rest.err.contains("before line number 6 was not looked at"),
+        rest.err.contains("before number 6 were not checked"),
         "{rest:?}"
     );
     // What is being written just now.

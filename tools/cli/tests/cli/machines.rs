@@ -388,5 +388,10 @@ async fn a_notification_that_nobody_gets_is_a_failure() {
         "command: sent\n"
     );
     test(&["command: sent", "smtp: refused"], true).expect(1);
-    assert!(test(&[], false).expect(1).err.contains("no way is set"));
+    assert!(
+        test(&[], false)
+            .expect(1)
+            .err
+            .contains("no notification channel is configured")
+    );
 }

@@ -272,7 +272,7 @@ fn show_replicas(context: &Context, report: &FromReplicas) -> Result<Exit, Failu
         )?;
     } else {
         context.output.line(
-            "nothing was written; bring back who did not answer, or go on without them with --partial",
+            "nothing was written; bring back the nodes that did not answer, or go on without them with --partial",
         )?;
     }
     Ok(exit)

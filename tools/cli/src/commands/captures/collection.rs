@@ -87,7 +87,7 @@ impl Question<'_> {
         };
         let mut url = Url::parse(self.listener).map_err(|error| wrong(&error.to_string()))?;
         url.path_segments_mut()
-            .map_err(|()| wrong("it is no address of a listener"))?
+            .map_err(|()| wrong("it is not the address of a listener"))?
             .pop_if_empty()
             .extend([self.collection, "cdx"]);
         url.query_pairs_mut().extend_pairs(self.parameters);

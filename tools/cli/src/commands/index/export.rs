@@ -27,13 +27,13 @@ pub(super) struct Export {
     /// The form of the lines: cdxj, cdx9, cdx11, cdx14, or the letters of a CDX legend
     #[arg(long, value_name = "FORM", default_value = "cdxj")]
     format: String,
-    /// Only the captures of this imported set [default: all captures, those of sets, too]. In this verb --set sets no setting
+    /// Only the captures of this imported set [default: all captures, those of sets, too]. With this verb, --set does not override a setting
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
     /// Begin another file before one gets larger: PATH.0001, PATH.0002 and so on, each with a header
     #[arg(long, value_name = "SIZE")]
     max_size: Option<ByteSize>,
-    /// Where the lines go; `-` is stdout
+    /// Output file of the lines; `-` is stdout
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
     /// Replace files that are there

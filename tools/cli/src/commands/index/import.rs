@@ -34,7 +34,7 @@ pub(super) struct Import {
     /// Index files, plain; `-` is stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The name of the set: small letters, digits, `.`, `_` and `-`. In this verb --set sets no setting
+    /// The name of the set: small letters, digits, `.`, `_` and `-`. With this verb, --set does not override a setting
     #[arg(long, value_name = "NAME")]
     set: String,
 }

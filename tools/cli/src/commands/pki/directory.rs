@@ -188,7 +188,10 @@ pub(super) fn text(path: &Path) -> Result<Option<String>, Failure> {
     text.map_err(|_error| {
         Failure::new(
             Exit::Settings,
-            format!("{}: is no text; restore it from a backup", path.display()),
+            format!(
+                "{}: not UTF-8 text; restore it from a backup",
+                path.display()
+            ),
         )
     })
 }

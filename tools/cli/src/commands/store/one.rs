@@ -156,7 +156,7 @@ impl One {
         let path = directory.join(format!("{name}.receipt.json"));
         archive_durable::replace(&path, stored.envelope.as_bytes()).map_err(|error| {
             Failure::failed(format!(
-                "{name}: is stored, but its receipt cannot be written: {error}; store it again to get it"
+                "{name}: stored, but its receipt cannot be written: {error}; store it again to get the receipt"
             ))
         })?;
         Ok(Some(path))

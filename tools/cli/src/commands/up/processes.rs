@@ -82,7 +82,7 @@ impl Processes {
         let text = read_state(&pid).map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
         let id = text.trim().parse().ok().and_then(Pid::from_raw);
-        let id = id.ok_or_else(|| format!("{}: {text:?} is no process id", pid.display()))?;
+        let id = id.ok_or_else(|| format!("{}: {text:?} is not a process id", pid.display()))?;
         kill_process(id, Signal::KILL).map_err(|error| format!("{name}: {error}"))
     }
 

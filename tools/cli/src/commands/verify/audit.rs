@@ -238,7 +238,7 @@ impl VerifyAudit {
         }
         if *first > 0 {
             tell(&format!(
-                "what is before line number {first} was not looked at: name the earlier files, too"
+                "the lines before number {first} were not checked: name the earlier files, too"
             ));
         }
         if said.torn > 0 {

@@ -44,7 +44,7 @@ impl Cat {
     pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
         if context.output.is_json() {
             return Err(Failure::usage(
-                "records are no JSON; leave --json out, or use `warc list`",
+                "records are not JSON; leave --json out, or use `warc list`",
             ));
         }
         let path = &self.file;

@@ -23,7 +23,7 @@ pub(crate) struct Recompress {
     /// An archive file; `-` is stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where the new one goes; `-` is stdout
+    /// Output file; `-` is stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Replace the file that --output names
