@@ -1,16 +1,19 @@
 //! The foreman of one bitarchive replica: which nodes live, where a file goes or is, one sorted listing out of many.
 //!
-//! Owner of: who is alive ([`nodes`]), where uploads go ([`placement`]), what an answer lacks ([`gap`]). It never sees
-//! a byte of a file, nor of what a batch job writes, and keeps nothing on disk; started anew it knows all nodes after one heartbeat, and which of them
-//! to miss as soon as the repository has asked for its state. Until then every answer has a gap.
+//! Owns the answers to: who is alive ([`nodes`]), where uploads go ([`placement`]), what an answer lacks ([`gap`]). It
+//! never sees a byte of a file, nor of what a batch job writes, and keeps nothing on disk; started anew it knows all nodes
+//! after one heartbeat, and which of them to miss as soon as the repository has asked for its state. Until then every
+//! answer has a gap.
+//!
+//! The rooms in reading order:
 //!
 //! - pure: [`nodes`], [`placement`], [`listing`], [`gap`];
 //! - [`mod@locate`] asks many nodes at once;
 //! - `rpc` is the door: the service `Replica`, and the client of the service `Node`;
 //! - [`settings`], `metrics`, `watch`: as in every part.
 //!
-//! Not promised: that an answer is complete. What it lacks is named, and a node that is known and silent is named for
-//! ever; leaving out the nodes that were retired is the repository's affair.
+//! Not promised: that an answer is complete. What it lacks is named, and a node that is known and silent is named
+//! permanently; leaving out the nodes that were retired is the repository's affair.
 
 pub mod gap;
 pub mod listing;
@@ -37,7 +40,7 @@ use nodes::Nodes;
 pub use settings::{InvalidSettings, MonitorSettings, Settings, UnreadSection};
 use watch::Watch;
 
-/// Why a monitor does not start.
+/// The reason why a monitor does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The settings contradict each other.
@@ -51,7 +54,7 @@ pub enum StartError {
         "the certificate is {found}, not monitor/{replica}; issue one with `holdfast pki issue`"
     )]
     Identity {
-        /// Whose it is.
+        /// The holder of the certificate.
         found: String,
         /// The replica this monitor is set to.
         replica: ReplicaId,
@@ -68,6 +71,10 @@ pub enum StartError {
 }
 
 /// Brings a monitor up and returns the address it listens on. It lives in the daemon's tasks until their stop.
+///
+/// # Errors
+///
+/// [`StartError`] if the settings, the certificate or the address cannot be used.
 pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
     let monitor = settings.monitor;
     monitor.check()?;

@@ -12,12 +12,12 @@ use futures_util::future::join_all;
 use crate::gap::Gap;
 use crate::nodes::{Address, Survey};
 
-/// What was found, and where nobody could look. Entries are in the order of their nodes.
+/// The entries that were found, and the gaps where nobody could look. Entries are in the order of their nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<E> {
     /// One for each volume that knows the file.
     pub entries: Vec<E>,
-    /// What could not be asked.
+    /// The nodes and volumes that could not be asked.
     pub gaps: Vec<Gap>,
 }
 
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// What each node of these tests does when it is asked.
+    /// Answers as each node of these tests does when it is asked.
     async fn answer(address: Address) -> Result<Found<&'static str>, &'static str> {
         let offline = Gap::volume(&address.node, VolumeId::new("v1").unwrap(), &"not mounted");
         match address.node.as_str() {

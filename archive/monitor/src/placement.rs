@@ -18,7 +18,7 @@ use archive_model::{NodeId, UploadId};
 /// For how long an upload is remembered: as long as the repository's intent lives.
 pub const KEPT: Duration = Duration::from_hours(24);
 
-/// How many uploads are remembered.
+/// The most uploads that are remembered.
 pub const MOST: usize = 100_000;
 
 /// A node that is alive.
@@ -34,7 +34,7 @@ pub struct Candidate {
     pub room: u64,
 }
 
-/// What a node already knows of the file; the more it is its home, the greater.
+/// The knowledge that a node already has of the file; the more it is its home, the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Home {
     /// It should have the file, and does not.
@@ -69,7 +69,7 @@ pub struct Placed {
     pub promised: u64,
 }
 
-/// Why a file goes nowhere.
+/// The reason why a file goes nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlace {
     /// No node at all.
@@ -101,6 +101,10 @@ pub struct Placements {
 
 impl Placements {
     /// Decides, and remembers.
+    ///
+    /// # Errors
+    ///
+    /// [`NoPlace`] if no node may take the file.
     pub fn place(
         &mut self,
         wish: &Wish<'_>,

@@ -43,7 +43,7 @@ pub(crate) struct Door {
     instruments: Instruments,
 }
 
-/// What the monitor's server offers, and to whom.
+/// Returns the services of the monitor's server, and the callers they are offered to.
 pub(crate) fn services(door: Door) -> Services {
     Services {
         routes: Routes::new(ReplicaServer::new(door)),

@@ -20,7 +20,7 @@ fn listed(index: usize, name: &'static str, on: &str) -> Listed<Entry> {
     }
 }
 
-/// How a node's listing goes.
+/// The course of a node's listing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Ends,

@@ -99,7 +99,7 @@ fn a_node_lives_until_the_limit_and_comes_back() {
     assert_eq!(world.asked(30), (vec!["a@h:2".to_owned()], vec![]));
 }
 
-/// Fails if a node that is dead for ever keeps every answer partial, or one that lives on is still asked or filled.
+/// Fails if a permanently dead node keeps every answer partial, or one that lives on is still asked or filled.
 #[test]
 fn what_was_retired_is_neither_asked_nor_missed() {
     let mut world = World::new();

@@ -24,19 +24,19 @@ pub(crate) enum Step {
     Names(Vec<String>),
     /// Sends these entries.
     Entries(Vec<FileEntry>),
-    /// Says that this was all, with so many entries and these gaps.
+    /// Says that this was all, with that number of entries and these gaps.
     End(u64, Vec<Gap>),
-    /// Sends nothing, for ever.
+    /// Sends nothing, without end.
     Stall,
-    /// Sends sorted names for ever.
+    /// Sends sorted names without end.
     Forever,
-    /// Sends messages without anything, for ever.
+    /// Sends empty messages without end.
     EmptyForever,
     /// Ends with an error.
     Fail(&'static str),
 }
 
-/// What a node does when it is asked for a file.
+/// The answer of a node that is asked for a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Find {
     /// It has it in this condition, on `v1`.
@@ -62,11 +62,11 @@ pub(crate) struct FakeNode {
     served: Served,
 }
 
-/// What a node has seen of its callers.
+/// The calls that a node has seen.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) after: Mutex<Vec<String>>,
-    /// How many listings were of findings only.
+    /// The number of listings that were of findings only.
     pub(crate) of_findings: AtomicUsize,
     /// Messages of listings that were taken from it.
     pub(crate) messages: AtomicUsize,

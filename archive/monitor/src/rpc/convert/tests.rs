@@ -1,4 +1,4 @@
-//! What nodes say, translated.
+//! Messages of nodes, translated.
 
 use super::*;
 
