@@ -117,7 +117,7 @@ pub async fn an_upload_goes_on_where_it_began(foreman: &Foreman<'_>) -> Result<(
     let lives = nodes
         .iter()
         .any(|node| node.alive && (&node.node, &node.endpoint) == (&first.0, &first.1));
-    ensure!(lives, "{first:?} is none of {nodes:?}");
+    ensure!(lives, "{first:?} is not one of {nodes:?}");
     Ok(())
 }
 
