@@ -51,7 +51,10 @@ impl Random {
     /// # Panics
     ///
     /// Panics if there are no values.
-    #[expect(clippy::indexing_slicing, reason = "a test that picks from nothing fails")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a test that picks from nothing fails"
+    )]
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         let place = self.index(from.len());
         &from[place]
