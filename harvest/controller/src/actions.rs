@@ -30,10 +30,10 @@ use tokio::sync::oneshot;
 use crate::directory::JobDirectory;
 use crate::job::{Notice, Notify};
 
-/// How often it is looked.
+/// The time between two looks.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// How long a file without a line end at its end has to stay as it is: its writer may not be done.
+/// The time that a file without a line end at its end has to stay as it is: its writer may not be done.
 const UNENDED: Duration = Duration::from_secs(5);
 
 /// The longest request.

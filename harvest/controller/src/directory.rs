@@ -54,10 +54,10 @@ const MAX_JOB: u64 = 256 << 20;
 /// The longest description of a file.
 const MAX_ENTRY: u64 = 64 << 10;
 
-/// How much is copied at a time.
+/// The number of bytes copied at a time.
 const PIECE: usize = 256 << 10;
 
-/// Why the directory of a job cannot be used.
+/// The reason why the directory of a job cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JobDirectoryError {
     /// The disk.
@@ -71,7 +71,7 @@ pub enum JobDirectoryError {
     Job {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: InvalidOrder,
     },
     /// The job cannot be written as TOML.
@@ -85,7 +85,7 @@ pub enum JobDirectoryError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The description of an archive file, or another fact of the job, is damaged.
@@ -93,7 +93,7 @@ pub enum JobDirectoryError {
     Entry {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: serde_json::Error,
     },
 }

@@ -37,7 +37,7 @@ use crate::job::JobParts;
 use crate::report::{DomainOutcome, stop_reason};
 use crate::requests_log::{self, requests_log};
 
-/// Why a crawl cannot be documented.
+/// The reason why a crawl cannot be documented.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// The directory of the job.
@@ -54,7 +54,7 @@ pub enum DocumentError {
     Log {
         /// The log.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The frontier.

@@ -30,7 +30,7 @@ use crate::upload::Uploader;
 /// The program that writes archive files, in their `warcinfo`.
 const SOFTWARE: &str = concat!("Holdfast/", env!("CARGO_PKG_VERSION"));
 
-/// Why a job has broken off.
+/// The reason why a job has broken off.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     /// Its directory.
@@ -57,7 +57,7 @@ pub enum JobError {
     Frontier {
         /// Its directory.
         state: PathBuf,
-        /// Why it cannot be used.
+        /// The reason why it cannot be used.
         source: Box<CrawlError>,
     },
     /// The index of earlier captures.
@@ -71,7 +71,7 @@ pub enum JobError {
     Task {
         /// The work.
         what: &'static str,
-        /// Why not.
+        /// The reason.
         source: tokio::task::JoinError,
     },
 }
@@ -85,7 +85,7 @@ pub struct JobParts {
     pub chance: Chance,
     /// The archive that takes the files; `None`: they stay in the directory.
     pub archive: Option<Arc<dyn Ingest>>,
-    /// How long an archive that takes no file is waited for.
+    /// The time to wait for an archive that takes no file.
     pub patience: Duration,
     /// Whether local files stay after they are stored.
     pub keeps_files: bool,
@@ -116,14 +116,14 @@ pub enum Notice<'a> {
         name: &'a str,
         /// The answer of the archive.
         error: &'a ClientError,
-        /// How long until it is asked again.
+        /// The time until it is asked again.
         pause: Duration,
     },
     /// A file is not stored.
     NotStored {
         /// The name of the file.
         name: &'a str,
-        /// Why not.
+        /// The reason.
         why: &'a str,
     },
     /// A request was carried out.
@@ -139,7 +139,7 @@ pub enum Notice<'a> {
     ActionRefused {
         /// The name of its file.
         name: &'a str,
-        /// Why not.
+        /// The reason.
         why: &'a str,
     },
     /// Outcomes whose records had not reached the disk were taken back; their URIs are fetched again.

@@ -9,7 +9,7 @@ use archive_durable::DiskError;
 
 use crate::directory::JobDirectory;
 
-/// Why a job cannot be locked.
+/// The reason why a job cannot be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process works on it.

@@ -14,10 +14,10 @@ use harvest_reports::progress::{CrawlState, ProgressLine, Rate, StateNote, legen
 use harvest_reports::text::Hundredths;
 use tokio::sync::watch;
 
-/// How often a line is written.
+/// The time between two lines.
 const PERIOD: Duration = Duration::from_secs(20);
 
-/// How much of a log is read at a time to find the end of its last line.
+/// The number of bytes of a log read at a time to find the end of its last line.
 const PIECE: u64 = 64 << 10;
 
 /// The log of the progress of a crawl.

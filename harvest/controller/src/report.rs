@@ -37,7 +37,7 @@ pub struct FileOutcome {
     pub size: u64,
     /// Whether the archive has it, and its receipt is kept.
     pub stored: bool,
-    /// Why it is not stored.
+    /// The reason why it is not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -51,7 +51,7 @@ pub struct DomainOutcome {
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Why it stopped, in the words of NetarchiveSuite.
+    /// The reason why it stopped, in the words of NetarchiveSuite.
     pub stop_reason: &'static str,
 }
 
@@ -62,9 +62,9 @@ pub struct JobReport {
     pub job: u64,
     /// Its directory.
     pub directory: String,
-    /// How it ended.
+    /// The way in which it ended.
     pub status: JobStatus,
-    /// Why the crawl ended, in Heritrix' words.
+    /// The reason why the crawl ended, in Heritrix' words.
     pub stop_reason: String,
     /// The URIs that were fetched.
     pub objects: u64,
@@ -94,7 +94,7 @@ pub struct QuarantinedPattern {
 #[derive(Debug)]
 pub(crate) struct JobEnd {
     pub(crate) outcome: CrawlOutcome,
-    /// Why files were not stored, by name.
+    /// The reason why files were not stored, by name.
     pub(crate) failures: BTreeMap<String, String>,
     /// Whether a person has ended it, to go on later.
     pub(crate) is_suspended: bool,

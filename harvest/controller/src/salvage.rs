@@ -24,7 +24,7 @@ use crate::directory::{INVALID, JobDirectory, JobDirectoryError, OPEN};
 use crate::job::{JobParts, Notice, Notify};
 use crate::progress_log::{ProgressLog, cut_to_whole_lines};
 
-/// Why files cannot be salvaged.
+/// The reason why files cannot be salvaged.
 #[derive(Debug, thiserror::Error)]
 pub enum SalvageError {
     /// The disk.
@@ -38,7 +38,7 @@ pub enum SalvageError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// An archive file cannot be read.
@@ -46,7 +46,7 @@ pub enum SalvageError {
     Archive {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: ReadError,
     },
 }

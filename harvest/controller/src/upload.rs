@@ -25,7 +25,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
-/// Why a file is not in the archive.
+/// The reason why a file is not in the archive.
 #[derive(Debug, thiserror::Error)]
 enum UploadError {
     /// No file of the archive may have its name.
@@ -33,7 +33,7 @@ enum UploadError {
     Name {
         /// The name.
         name: String,
-        /// Why not.
+        /// The reason.
         source: InvalidFileName,
     },
     /// The local disk.
@@ -52,7 +52,7 @@ enum UploadError {
     Patience {
         /// The name.
         name: String,
-        /// How long.
+        /// The time waited.
         waited: Duration,
         /// The last answer.
         source: ClientError,

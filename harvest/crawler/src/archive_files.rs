@@ -21,13 +21,13 @@ use crate::frontier::RecordedPlace;
 /// The ending of a file that is being written.
 pub(crate) const OPEN: &str = ".open";
 
-/// How much of a group is copied at a time.
+/// The number of bytes of a group copied at a time.
 const PIECE: usize = 256 << 10;
 
-/// How hard `warcinfo` is deflated: zlib's own default.
+/// The level at which `warcinfo` is deflated: zlib's own default.
 const LEVEL: u32 = 6;
 
-/// Why an archive file cannot be written.
+/// The reason why an archive file cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveFileError {
     /// The disk refuses.
@@ -41,7 +41,7 @@ pub enum ArchiveFileError {
     Warcinfo {
         /// The name of the file.
         file: String,
-        /// Why not.
+        /// The reason.
         source: BuildError,
     },
     /// The `warcinfo` record cannot be deflated.

@@ -18,13 +18,13 @@ use tempfile::SpooledTempFile;
 use crate::exchange::Protocol;
 use crate::exchange::receive::Response;
 
-/// How hard records are deflated: zlib's own default.
+/// The level at which records are deflated: zlib's own default.
 const LEVEL: u32 = 6;
 
 /// A larger group leaves memory.
 const IN_MEMORY: usize = 512 << 10;
 
-/// Why the records of an exchange cannot be made.
+/// The reason why the records of an exchange cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// A field of a header cannot be written.

@@ -59,7 +59,7 @@ pub struct CrawlSettings {
     pub min_free: u64,
 }
 
-/// Why a crawl cannot begin, or cannot go on.
+/// The reason why a crawl cannot begin, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum CrawlError {
     /// The recorder: the disk, the frontier, an archive file.
@@ -70,7 +70,7 @@ pub enum CrawlError {
     Process {
         /// The URI.
         uri: String,
-        /// Why not.
+        /// The reason.
         source: ProcessError,
     },
     /// The settings of name servers.

@@ -32,11 +32,11 @@ pub struct DnsAnswer {
     pub addresses: Vec<IpAddr>,
     /// The block of the `dns:` record.
     pub text: String,
-    /// How long the answer holds.
+    /// The time for which the answer holds.
     pub holds: Duration,
 }
 
-/// Why there is no address.
+/// The reason why there is no address.
 #[derive(Debug, thiserror::Error)]
 pub enum DnsError {
     /// The name server knows no address of the host.
@@ -47,7 +47,7 @@ pub enum DnsError {
     Failed {
         /// The host.
         host: String,
-        /// Why not.
+        /// The reason.
         source: NetError,
     },
 }

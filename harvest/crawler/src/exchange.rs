@@ -29,10 +29,10 @@ use self::request::Request;
 use self::tls::{Offer, TlsClient, TlsSession};
 use self::wire::Wire;
 
-/// How many bytes are read at a time.
+/// The number of bytes read at a time.
 const READ: usize = 64 << 10;
 
-/// How long an exchange may take, and how much of a response is taken.
+/// The limits of time and size of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExchangeLimits {
     /// The longest wait for a connection and for its TLS handshake, each.
@@ -41,7 +41,7 @@ pub struct ExchangeLimits {
     pub stall: Duration,
     /// The longest time from the first byte out to the last byte in.
     pub total: Duration,
-    /// How much of the response is taken.
+    /// The limits of how much of the response is taken.
     pub receive: ReceiveLimits,
 }
 
@@ -57,7 +57,7 @@ impl Default for ExchangeLimits {
     }
 }
 
-/// Why there is no response at all.
+/// The reason why there is no response at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
     /// No connection could be made.
@@ -65,7 +65,7 @@ pub enum ExchangeError {
     Connect {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The connection was made, but no TLS session on it.
@@ -73,7 +73,7 @@ pub enum ExchangeError {
     Tls {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// HTTP/2 cannot be spoken on the connection.
@@ -81,7 +81,7 @@ pub enum ExchangeError {
     Http2 {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The reason.
         source: h2::Error,
     },
     /// A URI or a header field that HTTP/2 has no form for.
@@ -100,7 +100,7 @@ pub enum ExchangeError {
     Timeout {
         /// The address.
         address: SocketAddr,
-        /// How long was waited.
+        /// The time that was waited.
         limit: Duration,
     },
     /// The response cannot be kept: the disk of this machine is full, or fails.

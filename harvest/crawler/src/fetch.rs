@@ -31,7 +31,7 @@ const MOST_IDLE: usize = 256;
 /// The most hosts that are remembered to speak HTTP/2 alone.
 const MOST_HTTP2: usize = 4096;
 
-/// Why there is no response.
+/// The reason why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The URI names no host that can be connected to.
@@ -63,7 +63,7 @@ pub struct Fetch {
     pub authorization: Option<String>,
     /// A form to be sent once, with POST; `None`: the URI is asked for.
     pub form: Option<FilledForm>,
-    /// How long the exchange may take, and how large it may be.
+    /// The limits of time and size of the exchange.
     pub limits: ExchangeLimits,
 }
 

@@ -94,7 +94,7 @@ pub enum NextUri {
 /// The outcome of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// How the try ended.
+    /// The status with which the try ended.
     pub status: FetchStatus,
     /// The bytes of its records.
     pub bytes: u64,

@@ -34,7 +34,7 @@ mod candidates;
 mod describe;
 mod novelty;
 
-/// Why a fetch cannot be worked up.
+/// The reason why a fetch cannot be worked up.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The records.
@@ -119,7 +119,7 @@ pub struct ProcessedUri {
     pub seed: Option<Url>,
     /// The content of a page that was fetched well.
     pub content: Option<Content>,
-    /// How long the exchange took.
+    /// The time that the exchange took.
     pub duration: Duration,
     /// When it ended.
     pub ended: Instant,
@@ -144,7 +144,7 @@ pub struct RobotsFile {
 pub struct Processor {
     /// Which URIs belong to the crawl.
     pub scope: RwLock<Scope>,
-    /// How queues get their names.
+    /// The rules by which queues get their names.
     pub queues: QueueNames,
     /// The cost of a URI for its queue.
     pub costs: CostPolicy,
@@ -156,7 +156,7 @@ pub struct Processor {
     pub hasher: UriHasher,
     /// When a try is repeated.
     pub retry: RetryRules,
-    /// How much is read of a document for its links.
+    /// The limits of what is read of a document for its links.
     pub limits: ExtractionLimits,
     /// The means to make records.
     pub scratch: Scratch,

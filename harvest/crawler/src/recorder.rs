@@ -41,7 +41,7 @@ const MOST_BYTES: usize = 8 << 20;
 /// The name of the crawl log.
 pub const CRAWL_LOG: &str = "crawl.log";
 
-/// Why a crawl cannot be recorded.
+/// The reason why a crawl cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderError {
     /// The frontier.
@@ -73,7 +73,7 @@ pub enum Subject {
     Uri {
         /// The URI.
         lease: Lease,
-        /// How its try ended for its queue.
+        /// The outcome of its try for its queue.
         outcome: Outcome,
     },
     /// A question to a host that goes before its URIs.

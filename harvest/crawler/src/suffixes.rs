@@ -11,7 +11,7 @@ use harvest_policy::suffixes::{InvalidSuffixList, SuffixList};
 /// The longest list that is read, in bytes: Mozilla's has a third of a megabyte.
 const MAX_LIST: u64 = 16 << 20;
 
-/// Why a list of public suffixes cannot be used.
+/// The reason why a list of public suffixes cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SuffixListError {
     /// It is not there.

@@ -14,7 +14,7 @@ use crate::kind::Kind;
 use crate::source::read_buffered;
 use crate::{Document, annotation};
 
-/// How far into a document its own declaration may stand (HTML Standard, "prescan a byte stream").
+/// The number of bytes within which a document's own declaration may stand (HTML Standard, "prescan a byte stream").
 const PRESCAN: usize = 1024;
 
 /// The size of a piece of decoded text.

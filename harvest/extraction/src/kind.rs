@@ -5,7 +5,7 @@ use url::Url;
 
 use crate::Document;
 
-/// How a document is read for its links.
+/// The way in which a document is read for its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Html,

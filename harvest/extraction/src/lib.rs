@@ -84,7 +84,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// How much of a document is read, and how much is kept.
+/// The limits of how much of a document is read, and how much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most links of one document (Heritrix' `maxOutlinks`). The others are counted.
@@ -114,7 +114,7 @@ impl Default for Limits {
 pub struct Link {
     /// The URL, absolute and without a fragment; its scheme is `http`, `https` or `ftp`.
     pub url: Url,
-    /// How the document leads to it.
+    /// The hop by which the document leads to it.
     pub hop: Hop,
     /// Where it stands, as Heritrix writes it into `outlink` fields: `a/@href`, `=JS_MISC`, `Location:`.
     pub context: &'static str,

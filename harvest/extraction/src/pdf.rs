@@ -14,7 +14,7 @@ use crate::Limits;
 use crate::outlinks::{MAX_REFERENCE, Outlinks};
 use crate::source::{Ending, collect};
 
-/// How far before a stream its dictionary is looked for.
+/// The number of bytes before a stream in which its dictionary is looked for.
 const DICTIONARY: usize = 2048;
 
 /// Adds the links of a file: those of plain objects first.

@@ -149,7 +149,7 @@ impl Slashes<'_> {
 /// Whether a slash behind these bytes divides: behind a value it does, behind an operator or `return` an expression begins.
 fn is_division(before: &[u8]) -> bool {
     const KEYWORDS: [&[u8]; 4] = [b"return", b"typeof", b"case", b"in"];
-    /// How far is looked back, so that many slashes behind many blanks take no longer than the text.
+    /// The number of bytes to look back, so that many slashes behind many blanks take no longer than the text.
     const FAR: usize = 64;
     let near = before.get(before.len().saturating_sub(FAR)..);
     let near = near.unwrap_or_default().trim_ascii_end();

@@ -5,10 +5,10 @@
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 
-/// How many bytes are looked at before it is decided what a document is.
+/// The number of bytes that are looked at before it is decided what a document is.
 const START: u64 = 16 << 10;
 
-/// Why a document was not read to its end.
+/// The reason why a document was not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// It has more bytes than are read.

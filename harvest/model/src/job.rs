@@ -40,7 +40,7 @@ pub struct Job {
     pub harvest: HarvestDescription,
     /// The URIs that it begins with, each once.
     pub seeds: Vec<Url>,
-    /// How it is harvested.
+    /// The order by which it is harvested.
     #[serde(default)]
     pub order: Order,
 }

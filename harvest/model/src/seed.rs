@@ -14,7 +14,7 @@ pub enum InvalidSeed {
     Syntax {
         /// The text.
         text: String,
-        /// How it breaks the syntax.
+        /// The way in which it breaks the syntax.
         why: url::ParseError,
     },
     /// It is a URI that is not fetched by HTTP.

@@ -184,7 +184,7 @@ pub struct Network {
     length: u8,
 }
 
-/// Why a text is no network.
+/// The reason why a text is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidNetwork {
     /// The text in front of the slash is no address.

@@ -78,7 +78,7 @@ pub struct DigestChallenge {
     pub nonce: String,
     /// A text that the host wants back.
     pub opaque: Option<String>,
-    /// How it is hashed.
+    /// The algorithm by which it is hashed.
     pub algorithm: DigestAlgorithm,
     /// Whether the host counts the uses of its nonce (`qop=auth`). Hosts of RFC 2069 do not.
     pub has_quality: bool,
@@ -97,7 +97,7 @@ impl Challenge {
         }
     }
 
-    /// How much it tells about the password: less is more.
+    /// Returns how little it tells about the password: less is more.
     fn strength(&self) -> Option<DigestHash> {
         match self {
             Self::Basic { .. } => None,
@@ -139,11 +139,11 @@ pub struct SignedRequest<'a> {
     pub target: &'a str,
     /// A nonce of the crawler's own: visible ASCII characters.
     pub client_nonce: &'a str,
-    /// How many requests have used the nonce of the host, this one included.
+    /// The number of requests that have used the nonce of the host, this one included.
     pub nonce_count: u32,
 }
 
-/// Why a login cannot be sent.
+/// The reason why a login cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLogin {
     /// Control characters cannot be sent in a field (RFC 7617 §2).

@@ -1,4 +1,4 @@
-//! How a crawl came to a URI: the hops from its seed, a letter each, as Heritrix writes them into its crawl log.
+//! The way of a crawl to a URI: the hops from its seed, a letter each, as Heritrix writes them into its crawl log.
 //!
 //! ```
 //! use harvest_policy::hops::{Hop, HopPath};
@@ -12,7 +12,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How one URI led to another.
+/// The way in which one URI led to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hop {
     /// A link that a person would follow.

@@ -1,10 +1,10 @@
-//! How long a queue rests after a fetch (the politeness rules of Heritrix).
+//! The rest of a queue after a fetch (the politeness rules of Heritrix).
 //!
 //! Owns the length of the pause. The pause itself is kept by the part that fetches, by host and by address.
 
 use std::time::Duration;
 
-/// How a crawl treats the hosts that it visits.
+/// The rules by which a crawl treats the hosts that it visits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Politeness {
     /// The pause as a multiple of the time that the fetch took: a slow host rests longer.

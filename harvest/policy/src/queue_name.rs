@@ -34,7 +34,7 @@ pub enum QueueKind {
     Host,
 }
 
-/// How queues get their names.
+/// The rules by which queues get their names.
 #[derive(Clone, Debug, Default)]
 pub struct QueueNames {
     /// The part that names a queue.

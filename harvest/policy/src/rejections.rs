@@ -37,7 +37,7 @@ pub enum Rejection {
     Expression(TrapExpression),
 }
 
-/// Why a text is no rule.
+/// The reason why a text is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRejection {
     /// It is no expression either.

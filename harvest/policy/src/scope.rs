@@ -210,7 +210,8 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
     path.trim_matches('/').split('/')
 }
 
-/// How often the same segments stand behind each other at most: 3 in `/a/x/y/x/y/x/y`. The last segment is a file and does
+/// Returns the most times that the same segments stand behind each other: 3 in `/a/x/y/x/y/x/y`. The last segment is a
+/// file and does
 /// not count, as in Heritrix' `.*?/(.*?/)\1{2,}.*`.
 fn repeats(path: &str) -> usize {
     let Some((directories, _)) = path.rsplit_once('/') else {

@@ -27,7 +27,7 @@ const BEGIN: &str = "// ===BEGIN ICANN DOMAINS===";
 /// The word before the version in the comments of a list.
 const VERSION: &str = "VERSION:";
 
-/// Why a file is no list of public suffixes.
+/// The reason why a file is not a list of public suffixes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSuffixList {
     /// It is no text.

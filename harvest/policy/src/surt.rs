@@ -49,7 +49,7 @@ fn host_part(url: &Url) -> Option<String> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SurtPrefix(String);
 
-/// Why a text is no prefix in SURT form.
+/// The reason why a text is not a prefix in SURT form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no prefix in SURT form; write {suggestion}")]
 pub struct InvalidSurtPrefix {

@@ -19,7 +19,7 @@ const LONGEST: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrapExpression(String);
 
-/// Why an expression is refused.
+/// The reason why an expression is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidExpression {
     /// It breaks the syntax.
@@ -27,7 +27,7 @@ pub enum InvalidExpression {
     Syntax {
         /// The text.
         text: String,
-        /// How it breaks the syntax.
+        /// The way in which it breaks the syntax.
         why: String,
     },
     /// It is longer than an expression may be.
@@ -73,7 +73,7 @@ pub struct Traps {
     set: RegexSet,
 }
 
-/// Why a list of crawler traps is refused.
+/// The reason why a list of crawler traps is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTrap {
     /// A line is no expression.

@@ -11,7 +11,7 @@ use harvest_policy::status::FetchStatus;
 
 use crate::statistics::host_of;
 
-/// Why the harvest of a domain stopped. The numbers are those of NetarchiveSuite's table `historyinfo`.
+/// The reason why the harvest of a domain stopped. The numbers are those of NetarchiveSuite's table `historyinfo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StopReason {
     /// Everything was fetched that was found.
@@ -88,7 +88,7 @@ pub struct DomainReport {
     pub objects: u64,
     /// The bytes of their records (annotation `content-size:N`).
     pub bytes: u64,
-    /// Why it stopped.
+    /// The reason why it stopped.
     pub stop_reason: StopReason,
 }
 

@@ -33,7 +33,7 @@ const LONGEST_VALIDATOR: usize = 1024;
 /// The most problems of a file that are named.
 const MAX_NAMED: usize = 100;
 
-/// Why an archive file has no index.
+/// The reason why an archive file has no index.
 #[derive(Debug, Error)]
 pub enum IndexError {
     /// The archive file.

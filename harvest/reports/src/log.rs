@@ -34,7 +34,7 @@ pub struct UnreadableLine {
     pub number: u64,
     /// Where it begins in the log, in bytes.
     pub offset: u64,
-    /// Why it cannot be read, in one line.
+    /// The reason why it cannot be read, in one line.
     pub reason: String,
 }
 

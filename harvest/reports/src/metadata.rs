@@ -30,10 +30,10 @@ pub use uri::{JobIdentity, Section};
 /// The value of `heritrixVersion`: the name and version of this crawler.
 pub const CRAWLER_VERSION: &str = concat!("holdfast-", env!("CARGO_PKG_VERSION"));
 
-/// How hard records are deflated: zlib's own default.
+/// The level at which records are deflated: zlib's own default.
 const LEVEL: u32 = 6;
 
-/// Why a metadata file cannot be written. It is of no use then.
+/// The reason why a metadata file cannot be written. It is of no use then.
 #[derive(Debug, Error)]
 pub enum MetadataError {
     /// A field of a header cannot be written.

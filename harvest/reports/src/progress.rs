@@ -126,7 +126,7 @@ fn seconds(time: Timestamp) -> String {
         .to_owned()
 }
 
-/// How a crawl ended, in Heritrix' words.
+/// The end of a crawl, in Heritrix' words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EndMessage {
     /// No URI was left.

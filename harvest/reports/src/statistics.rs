@@ -21,7 +21,7 @@ mod reports;
 
 pub use reports::CrawlSummary;
 
-/// How many names have a row of their own, and how many bytes such a name has at most.
+/// The most names that have a row of their own, and the most bytes of such a name.
 #[derive(Clone, Copy, Debug)]
 struct RowLimits {
     rows: usize,

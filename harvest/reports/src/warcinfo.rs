@@ -39,13 +39,13 @@ pub struct Warcinfo {
     pub is_part_of: Option<String>,
     /// A description of the crawl.
     pub description: Option<String>,
-    /// How robots.txt was treated: `obey`, `ignore`.
+    /// The treatment of robots.txt: `obey`, `ignore`.
     pub robots: Option<String>,
     /// The User-Agent of requests.
     pub user_agent: Option<String>,
     /// The From of requests.
     pub from: Option<String>,
-    /// How messages that came by HTTP/2 are written, where it may be spoken.
+    /// The form in which messages that came by HTTP/2 are written, where it may be spoken.
     pub http2: Option<String>,
     /// The entries of `harvestInfo.xml`, as key and value, in their order: lines `harvestInfo.<key>: value`.
     pub harvest_info: Vec<(String, String)>,

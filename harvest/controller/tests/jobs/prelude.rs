@@ -92,7 +92,7 @@ async fn answer(mut stream: TcpStream, asked: Arc<AtomicU32>) {
 /// An archive with moods, which keeps what it has stored where a test can read it.
 pub(crate) struct Moody {
     pub(crate) archive: FakeArchive,
-    /// How often it cannot be reached.
+    /// The number of times that it cannot be reached.
     pub(crate) refusals: AtomicU32,
     /// The names that it refuses, by a part of them.
     pub(crate) refused: Option<&'static str>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::frontier::QueueLengths;
 
-/// Why a crawl has ended.
+/// The reason why a crawl has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CrawlEnd {
     /// No URI is left that may be fetched.
@@ -46,7 +46,7 @@ pub struct CrawlProgress {
     pub active_queues: u64,
     /// The queues that have URIs and are out of budget.
     pub retired_queues: u64,
-    /// How long the queues are.
+    /// The lengths of the queues.
     pub queues: QueueLengths,
     /// The patterns under quarantine.
     pub quarantined: u64,
@@ -59,13 +59,13 @@ pub struct CrawlProgress {
 /// The outcome of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrawlOutcome {
-    /// Why it has ended.
+    /// The reason why it has ended.
     pub end: CrawlEnd,
     /// Its last progress.
     pub progress: CrawlProgress,
     /// The number of outcomes that were taken back when it was gone on with.
     pub taken_back: u64,
-    /// How long it went on, in all processes together and without pauses.
+    /// The time that it went on, in all processes together and without pauses.
     pub duration: Duration,
     /// The number of URIs that were not fetched, by host.
     pub remaining: BTreeMap<String, u64>,
@@ -86,6 +86,6 @@ pub struct ConnectionSnapshot {
     pub number: u32,
     /// The URI that it fetches; `None`: it waits for one.
     pub uri: Option<String>,
-    /// How long it has fetched it.
+    /// The time that it has fetched it.
     pub elapsed: Duration,
 }

@@ -41,7 +41,7 @@ mod steps;
 
 pub(super) use self::steps::line_without_fetch;
 
-/// How often what was written is made durable.
+/// The time after which what was written is made durable.
 const SYNC: Duration = Duration::from_secs(1);
 
 /// The most URIs between the frontier and their record.

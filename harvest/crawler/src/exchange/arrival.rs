@@ -9,7 +9,7 @@ use archive_daemon::clock::Clock;
 use super::receive::{ResponseReceiver, Truncation};
 use super::{ExchangeError, ExchangeLimits};
 
-/// How long an exchange goes on.
+/// The times that bound an exchange.
 pub(super) struct Timer<'a> {
     pub(super) limits: &'a ExchangeLimits,
     pub(super) clock: &'a Clock,
@@ -31,7 +31,7 @@ pub(super) struct Arrival {
     pub(super) receiver: ResponseReceiver,
     /// When the last bytes came.
     pub(super) last: Instant,
-    /// Why the rest of it was not waited for, or cannot come.
+    /// The reason why the rest of it was not waited for, or cannot come.
     pub(super) cut: Option<Truncation>,
     /// Whether its end was said, other than by the end of the connection.
     pub(super) has_ended: bool,

@@ -18,7 +18,7 @@ use super::receive::ResponseReceiver;
 use super::request::Request;
 use super::wire::Wire;
 
-/// How many bytes of a body a host may send before they are taken.
+/// The number of bytes of a body that a host may send before they are taken.
 const WINDOW: u32 = 1 << 20;
 
 /// The length of the head of a frame.

@@ -13,7 +13,7 @@ use tempfile::SpooledTempFile;
 /// A larger block leaves memory.
 const IN_MEMORY: usize = 512 << 10;
 
-/// How much of a response is taken.
+/// The limits of how much of a response is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveLimits {
     /// The most bytes of one head.
@@ -32,7 +32,7 @@ impl Default for ReceiveLimits {
     }
 }
 
-/// Why a record has less than the host would have sent (`WARC-Truncated`, ISO 28500 §5.13).
+/// The reason why a record has less than the host would have sent (`WARC-Truncated`, ISO 28500 §5.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
     /// A limit of length.
@@ -73,9 +73,9 @@ pub struct Response {
     pub payload_digest: Value,
     /// The length of the payload.
     pub payload_length: u64,
-    /// How the response ended on the wire.
+    /// The way in which the response ended on the wire.
     pub ending: Ending,
-    /// Why it is not whole.
+    /// The reason why it is not whole.
     pub truncation: Option<Truncation>,
     /// Whether the connection may carry another request.
     pub is_reusable: bool,

@@ -42,7 +42,7 @@ impl Changes {
         self.touched.insert(number);
     }
 
-    /// How many bytes they take.
+    /// Returns the number of bytes that they take.
     pub fn size(&self) -> usize {
         self.batch.size()
     }

@@ -36,7 +36,7 @@ pub struct QueueSnapshot {
     pub next: Option<String>,
 }
 
-/// How long the queues of a crawl are, and how many wait for a turn.
+/// The lengths of the queues of a crawl, and the number that wait for a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueLengths {
     /// The most URIs in one queue.
@@ -94,7 +94,7 @@ impl Frontier {
         retired.filter(|queue| !queue.lanes.is_empty()).count()
     }
 
-    /// How long the queues are.
+    /// The lengths of the queues.
     pub fn queue_lengths(&self) -> QueueLengths {
         let mut lengths = QueueLengths::default();
         for queue in &self.queues {

@@ -7,7 +7,7 @@ use harvest_policy::account::QueueAccount;
 use harvest_policy::hops::{Hop, HopPath};
 use serde::{Deserialize, Serialize};
 
-/// How urgent a URI is within its queue (Heritrix' scheduling classes).
+/// The urgency of a URI within its queue (Heritrix' scheduling classes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Urgency {
     /// Others cannot be fetched before it: `dns:`, robots.txt.
@@ -31,7 +31,7 @@ pub struct FrontierUri {
     pub via: Option<String>,
     /// The seed that all of it began with.
     pub source: Option<String>,
-    /// How urgent it is.
+    /// The urgency of it.
     pub urgency: Urgency,
     /// The number of tries so far.
     pub tries: u32,
@@ -152,7 +152,7 @@ pub(super) struct PendingRow {
 
 impl Value for PendingRow {}
 
-/// How an outcome is taken back.
+/// The row by which an outcome is taken back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum UndoRow {
     /// The URI goes back to where it was, and its queue has the account from before.

@@ -68,7 +68,7 @@ impl Order {
         }
     }
 
-    /// How queues get their names, with a list of public suffixes.
+    /// Returns the rules by which queues get their names, with a list of public suffixes.
     pub const fn queue_names(&self, suffixes: Arc<SuffixList>) -> QueueNames {
         QueueNames {
             kind: self.queues.by,

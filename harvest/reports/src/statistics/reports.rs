@@ -18,9 +18,9 @@ use crate::text::{ByteCount, Elapsed, Hundredths, ReportText};
 pub struct CrawlSummary {
     /// The name of the crawl.
     pub name: String,
-    /// How it ended.
+    /// The way in which it ended.
     pub end: EndMessage,
-    /// How long it ran, without pauses.
+    /// The time that it ran, without pauses.
     pub duration: Duration,
 }
 

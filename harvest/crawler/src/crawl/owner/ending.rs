@@ -15,10 +15,10 @@ use crate::crawl::{ConnectionSnapshot, CrawlEnd, CrawlError, CrawlNotice, CrawlO
 use crate::frontier::{FrontierUri, Outcome};
 use crate::recorder::{FinishedTry, RecorderError, Subject};
 
-/// How long fetches under way may go on when the crawl is to end, or has no room left.
+/// The time that fetches under way may go on when the crawl is to end, or has no room left.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How often the running time is written when nothing else is.
+/// The time after which the running time is written when nothing else is.
 const KEEP_RUNNING: Duration = Duration::from_secs(10);
 
 /// The most seeds that people are told about while the crawl goes on.
@@ -196,7 +196,7 @@ impl Owner {
         }
     }
 
-    /// Why the crawl is over, if it is.
+    /// Returns the reason why the crawl is over, if it is.
     pub(super) fn over(&self) -> Option<CrawlEnd> {
         if let Some(end) = self.end {
             let is_patient = match end {
@@ -216,7 +216,7 @@ impl Owner {
         is_idle.then_some(CrawlEnd::Finished)
     }
 
-    /// How long nothing is to be done unless an event comes.
+    /// Returns the time for which nothing is to be done unless an event comes.
     pub(super) fn next_wake(&self, synced: Instant) -> Duration {
         let now = self.now();
         let next_sync = self.moment_of(synced).saturating_add(SYNC);

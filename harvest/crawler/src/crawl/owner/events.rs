@@ -22,7 +22,7 @@ use crate::recorder::{FinishedTry, RecorderError, Subject};
 /// The most redirects from a robots.txt (RFC 9309 §2.3.1.2).
 const MOST_ROBOTS_REDIRECTS: u8 = 5;
 
-/// How long it holds that a host has no address, in seconds.
+/// The time for which it holds that a host has no address, in seconds.
 const NO_ADDRESS_SECONDS: i64 = 3600;
 
 impl Owner {
