@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upload_moves_on_when_its_node_could_not() {
+    fn upload_moves_on_when_its_node_fails() {
         let (now, homes) = (Instant::now(), BTreeMap::new());
         let candidates = [candidate("a", true, 9), candidate("b", true, 8)];
         let mut placements = Placements::default();

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_or_no_id_is_refused() {
+    fn unknown_key_or_bad_id_is_refused() {
         for (set, says) in [
             ("monitor.silent_afer=5 s", "silent_afer"),
             ("monitor.replica=Ä", "replica id"),

@@ -79,7 +79,7 @@ fn id(name: &str) -> NodeId {
 }
 
 #[test]
-fn a_node_lives_until_the_limit_and_comes_back() {
+fn node_is_alive_until_limit_and_again_later() {
     let mut world = World::new();
     assert_eq!(world.beat("a", "h:1", 0), Arrival::New);
     assert_eq!(world.beat("a", "h:1", 1), Arrival::Usual);
@@ -131,7 +131,7 @@ fn what_was_retired_is_neither_asked_nor_missed() {
 }
 
 #[test]
-fn what_the_repository_knows_is_a_gap_until_it_is_heard_of() {
+fn unheard_node_of_repository_is_a_gap() {
     let mut world = World::new();
     world.nodes = Nodes::new(LIMIT);
     world.beat("a", "h:1", 0);
@@ -166,7 +166,7 @@ fn what_the_repository_knows_is_a_gap_until_it_is_heard_of() {
 }
 
 #[test]
-fn a_node_that_moves_is_asked_where_it_is_now() {
+fn moved_node_is_asked_at_its_new_address() {
     let mut world = World::new();
     world.beat("a", "h:1", 0);
     assert_eq!(
@@ -195,7 +195,7 @@ fn a_node_that_moves_is_asked_where_it_is_now() {
 }
 
 #[test]
-fn two_processes_of_one_name_are_asked_nothing_until_one_is_gone() {
+fn two_processes_of_one_node_are_not_asked() {
     let mut world = World::new();
     world.beat("a", "h:1", 0);
     world.beat("a", "h:2", 1);

@@ -59,7 +59,7 @@ async fn a_certificate_speaks_only_for_its_own_node() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_that_cannot_be_read_names_its_field() {
+async fn unreadable_heartbeat_names_its_field() {
     let world = World::new();
     let monitor = world.monitor().await;
     let mut a = world.caller("node/a", &monitor);
@@ -87,7 +87,7 @@ async fn a_heartbeat_that_cannot_be_read_names_its_field() {
 }
 
 #[tokio::test]
-async fn a_node_is_silent_after_the_limit_and_alive_again_with_its_next_heartbeat() {
+async fn node_is_silent_after_limit_until_next_heartbeat() {
     let world = World::new();
     let hand = ManualClock::new(Clock::system().now());
     let monitor = World::try_start(world.settings("monitor/one"), hand.clock())
@@ -130,7 +130,7 @@ async fn a_node_is_silent_after_the_limit_and_alive_again_with_its_next_heartbea
 }
 
 #[tokio::test]
-async fn two_processes_that_claim_one_node_are_a_gap() {
+async fn two_processes_claiming_one_node_are_a_gap() {
     let world = World::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;

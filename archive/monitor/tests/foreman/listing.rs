@@ -65,7 +65,7 @@ async fn many_listings_are_one() {
 }
 
 #[tokio::test]
-async fn whoever_misbehaves_is_named_and_the_others_are_listed() {
+async fn misbehaving_node_is_named_and_others_are_listed() {
     let world = World::new();
     let monitor = world.impatient_monitor().await;
     let mut repository = world.repository(&monitor).await;
@@ -147,7 +147,7 @@ async fn whoever_misbehaves_is_named_and_the_others_are_listed() {
 }
 
 #[tokio::test]
-async fn a_node_that_dies_in_the_middle_is_a_gap() {
+async fn node_dying_within_listing_is_a_gap() {
     let world = World::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.idle = archive_daemon::Period::from_secs(3600);
@@ -306,7 +306,7 @@ async fn listings_at_once_are_limited() {
 }
 
 #[tokio::test]
-async fn a_listing_of_findings_asks_the_nodes_for_these_only() {
+async fn listing_of_findings_asks_only_for_findings() {
     let world = World::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;

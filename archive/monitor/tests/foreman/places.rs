@@ -7,7 +7,7 @@ use crate::fake_node::{FakeNode, Find};
 use crate::world::{World, gaps, status};
 
 #[tokio::test]
-async fn a_file_is_nowhere_only_when_all_have_said_so() {
+async fn file_is_nowhere_only_if_all_say_so() {
     let world = World::new();
     let monitor = world.impatient_monitor().await;
     let mut repository = world.repository(&monitor).await;
