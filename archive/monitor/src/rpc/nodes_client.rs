@@ -22,7 +22,7 @@ use tonic::transport::Channel;
 
 use super::convert;
 use crate::gap::Gap;
-use crate::locate::Found;
+use crate::locate::SurveyAnswer;
 use crate::nodes::Address;
 
 /// The messages of a node's listing. A silence in it, also before its first message, ends it with an error.
@@ -108,7 +108,7 @@ impl Nodes {
         at: &Address,
         name: &FileName,
         on_disk: bool,
-    ) -> Result<Found<wire::FileEntry>, AskError> {
+    ) -> Result<SurveyAnswer<wire::FileEntry>, AskError> {
         let mut client = NodeClient::new(self.shared_channel(at)?);
         let answer = client
             .find(wire::FindRequest {
@@ -138,7 +138,7 @@ impl Nodes {
             ..convert::gap(&at.node, gap)
         });
         let gaps = gaps.collect();
-        Ok(Found { entries, gaps })
+        Ok(SurveyAnswer { entries, gaps })
     }
 
     /// Begins to list a node's files, or its findings, after a name.

@@ -26,7 +26,7 @@ use tonic::{Status, Streaming};
 /// The limits of a monitor that soon notices what stalls. Long enough for honest nodes on a busy machine.
 const SOON: Period = Period::from_secs(2);
 
-pub(crate) struct World {
+pub(crate) struct TestEnvironment {
     authority: Authority,
     files: TempDir,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Listed {
     pub(crate) gaps: Vec<Gap>,
 }
 
-impl World {
+impl TestEnvironment {
     pub(crate) fn new() -> Self {
         Self {
             authority: Authority::create("lab", validity()).expect("authority"),
