@@ -306,7 +306,7 @@ impl Transfers {
     ///
     /// # Errors
     ///
-    /// [`Status`] of the replica that did not take the file.
+    /// [`CallError`] of the replica that did not take the file.
     pub async fn upload(
         &self,
         replica: &ReplicaId,
