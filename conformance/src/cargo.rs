@@ -1,4 +1,8 @@
-//! What Cargo knows of the workspace: who depends on whom, under which licence, with which features.
+//! The workspace as Cargo knows it: who depends on whom, under which licence, with which features.
+//!
+//! # Errors
+//!
+//! All functions fail if Cargo cannot be run, or its answer has another shape than expected; the error names the place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -11,7 +15,7 @@ use crate::tree;
 /// Names, and for each of them other names.
 pub type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// What `cargo metadata` says of this workspace on this platform.
+/// The output of `cargo metadata` for this workspace on this platform.
 #[derive(Debug)]
 pub struct Metadata(Value);
 
@@ -56,7 +60,7 @@ impl Metadata {
             .collect())
     }
 
-    /// What each crate of the workspace names under `[dependencies]`, outside crates included.
+    /// Returns the dependencies that each crate of the workspace names under `[dependencies]`, outside crates included.
     pub fn dependencies(&self) -> Result<Graph> {
         let members = self.members()?;
         let mut graph = Graph::new();

@@ -1,10 +1,15 @@
-//! What implementations of a trait promise, as functions that each of them is held to: a suite for each trait.
+//! The promises of a trait's implementations, as functions that each of them is held to: a suite for each trait.
 //!
 //! A promise is one public function. It says in its first line what is promised, takes what makes the promise, and names
 //! itself when that is broken; the suite's `all` holds an implementation to every one of them. Suites take an archive as
 //! they find it, and leave files in it: run each once on an archive.
 //!
 //! Not promised: anything that only a fault shows. Faults are played in `tests/cluster` and `tests/crash`, on real parts.
+//!
+//! # Errors
+//!
+//! A promise fails if it is broken, or if the archive cannot be asked; the error says which. A seeded bug must fail
+//! too.
 
 pub mod access;
 pub mod ingest;
@@ -24,7 +29,7 @@ use archive_model::{FileName, Root};
 /// No promise may take longer to be shown.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// What came of the promises that one implementation was held to.
+/// The result of holding one implementation to the promises.
 #[derive(Debug, Default)]
 pub struct Outcome {
     kept: usize,
@@ -51,7 +56,7 @@ impl Outcome {
         &self.broken
     }
 
-    /// How many promises were kept.
+    /// Returns the number of promises that were kept.
     pub const fn kept(&self) -> usize {
         self.kept
     }
@@ -109,7 +114,7 @@ async fn bring(archive: &dyn Ingest, deposit: &Deposit) -> Result<Stored, Client
     archive.store(deposit, &ignore).await
 }
 
-/// Why it was refused; an error if it was not.
+/// Returns the error of a refusal, or an error if nothing was refused.
 fn refusal<T: fmt::Debug>(answer: Result<T, ClientError>) -> Result<ClientError> {
     match answer {
         Err(error) => Ok(error),

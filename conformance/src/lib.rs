@@ -5,6 +5,12 @@
 //! promises when it dies or its disk fails. The library finds out what is there, says what is promised, and has the node
 //! that dies; `tests/` says what should be.
 //!
+//! The rooms in reading order:
+//!
+//! - [`tree`] (the files of the source tree), [`cargo`] (what Cargo knows of the workspace);
+//! - [`contract`] (the promises of each trait, as functions);
+//! - [`machine`] (a node that is killed, and its disk).
+//!
 //! Not promised: an interface. No crate depends on this one, and a test holds that too.
 
 pub mod cargo;

@@ -1,7 +1,12 @@
 //! One node's machine for crash tests: a disk and a data directory that survive whatever happens to the node.
 //!
-//! The content of a file follows from its name, and its size is the last part of it (`left-20000`). So whoever finds
+//! The content of a file follows from its name, and its size is the last part of it (`left-20000`). So a reader who finds
 //! a file knows what it must be, and no bookkeeping of a test can be wrong about it.
+//!
+//! # Errors
+//!
+//! All functions fail if the disk or the node refuses; those that return a second `Result` hand the node's refusal on
+//! in it.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +22,7 @@ use rustix::thread::{self, CapabilitySet};
 
 pub mod acts;
 
-/// How many bytes are handed to an upload at a time.
+/// The number of bytes handed to an upload at a time.
 const BLOCK: usize = 48 * 1024;
 
 /// A directory with `disk/`, the only volume of a node, and `data/`, where the node keeps the rest.
@@ -113,7 +118,7 @@ impl Machine {
         Ok(lines)
     }
 
-    /// What lies in `incoming/`.
+    /// Returns the names of the files in `incoming/`.
     pub fn incoming(&self) -> Result<Vec<String>> {
         let listed = directory::list(&self.disk().join("incoming"))?;
         let text = |entry: directory::Entry| entry.name.to_string_lossy().into_owned();
@@ -203,7 +208,7 @@ pub fn give_up_override() -> Result<()> {
     Ok(thread::set_capabilities(None, sets)?)
 }
 
-/// Why the node's volume was taken offline after a failed call; `None`: it was not.
+/// Returns the reason why the node's volume was taken offline after a failed call; `None` if it was not.
 pub fn poison(node: &Node) -> Option<String> {
     let problem = node.volumes().into_iter().find_map(|volume| volume.problem);
     problem

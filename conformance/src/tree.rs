@@ -1,4 +1,8 @@
 //! The files of the source tree, as a fresh checkout has them.
+//!
+//! # Errors
+//!
+//! All functions fail if a file or folder of the tree cannot be read, or a name is not UTF-8; the error names it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +29,7 @@ pub fn read(path: &str) -> Result<String> {
 pub struct File {
     /// Its path from the root, with `/` between the parts.
     pub path: String,
-    /// What is in it; bytes that are not UTF-8 replaced.
+    /// Its content; bytes that are not UTF-8 are replaced.
     pub text: String,
 }
 

@@ -8,7 +8,7 @@ use spdx::{Expression, ParseMode};
 
 use crate::assert_none;
 
-/// What may be in the graph of a programme that a national library gives away.
+/// The licences that may be in the graph of a programme that a national library gives away.
 const LICENCES: [&str; 14] = [
     "0BSD",
     "Apache-2.0",
@@ -37,7 +37,7 @@ const PARTS: [&str; 7] = [
     "viewer-web",
 ];
 
-/// What lets a crate wait for something without a thread.
+/// The crates that let a crate wait for something without a thread.
 const RUNTIMES: [&str; 4] = ["async-std", "futures-executor", "smol", "tokio"];
 
 /// Crates that are clients of the web.
@@ -74,7 +74,7 @@ fn arrows() -> Graph {
     graph
 }
 
-/// What is in one graph and not in the other, as `name` or `name -> other`.
+/// Returns the nodes and edges that are in one graph and not in the other, as `name` or `name -> other`.
 fn beyond(graph: &Graph, other: &Graph) -> Vec<String> {
     let mut found = Vec::new();
     for (name, names) in graph {
@@ -150,7 +150,7 @@ fn a_crate_is_named_after_its_folder() {
 }
 
 #[test]
-fn outside_crates_are_named_by_these_and_no_others() {
+fn outside_crates_are_named_only_where_listed() {
     let drawn = block("outside");
     let mut found: Graph = drawn
         .keys()
@@ -174,7 +174,7 @@ fn outside_crates_are_named_by_these_and_no_others() {
 }
 
 #[test]
-fn crates_that_cannot_await_have_no_runtime_under_them() {
+fn crates_that_cannot_await_have_no_runtime() {
     let metadata = Metadata::read().unwrap();
     let mut wrong = Vec::new();
     for (name, _) in block("no-await") {

@@ -1,4 +1,4 @@
-//! What a user of the whole archive sees while its parts work, stop, come back and lose bits.
+//! The whole archive as its users see it, while its parts work, stop, come back and lose bits.
 
 mod batch;
 mod captures;
@@ -118,7 +118,7 @@ fn what_is_stored_is_everywhere_and_for_ever() {
 }
 
 #[test]
-fn a_node_that_is_away_is_named_and_made_good() {
+fn absent_node_is_named_and_later_made_good() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
         let (before, during) = (name("before"), name("during"));
         let bytes = noise(SIZE, 3);
@@ -174,7 +174,7 @@ fn a_node_that_is_away_is_named_and_made_good() {
 }
 
 #[test]
-fn a_store_that_is_asked_again_does_not_wait_for_the_pause() {
+fn repeated_store_does_not_wait_for_the_pause() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a"), noise(SIZE, 4));
         cluster.stop(NODES[1]).await;
@@ -193,7 +193,7 @@ fn a_store_that_is_asked_again_does_not_wait_for_the_pause() {
 }
 
 #[test]
-fn bits_that_flip_cost_nothing_until_they_flip_twice_in_one_place() {
+fn flipped_bits_are_harmless_unless_in_both_copies() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a"), noise(SIZE, 5));
         store(cluster, &name, &bytes).await.unwrap();
@@ -241,7 +241,7 @@ fn bits_that_flip_cost_nothing_until_they_flip_twice_in_one_place() {
 }
 
 #[test]
-fn a_monitor_that_comes_back_never_makes_a_file_disappear() {
+fn monitor_restart_never_makes_a_file_disappear() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let names: Vec<FileName> = (0..5).map(|n| name(&format!("f-{n}"))).collect();
         for name in &names {
@@ -335,7 +335,7 @@ async fn assert_only(cluster: &Cluster, name: &FileName, bytes: &[u8]) {
 }
 
 #[test]
-fn a_store_survives_a_repository_that_goes_away_in_its_middle() {
+fn store_survives_restart_of_the_repository() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a"), noise(16 * SIZE, 7));
         let (deposit, mut is_reached, go) = waiting(&name, &bytes);
@@ -359,7 +359,7 @@ fn a_store_survives_a_repository_that_goes_away_in_its_middle() {
 }
 
 #[test]
-fn a_store_that_was_given_up_shows_nothing_and_can_be_done_again() {
+fn abandoned_store_shows_nothing_and_can_be_repeated() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a"), noise(16 * SIZE, 8));
         let (deposit, mut is_reached, go) = waiting(&name, &bytes);

@@ -48,7 +48,8 @@ const OPERATIONS: [&str; 15] = [
 /// Stored before the faults begin.
 const KEPT: &str = "kept-50000";
 
-/// What the node stores while the faults happen: nothing, one group, a file whose upload was cut, and one whose
+/// The files that the node stores while the faults happen: nothing, one group, a file whose upload was cut, and one
+/// whose
 /// upload died between linking its sidecar and linking the file.
 const STORED: [&str; 4] = ["empty-0", "small-16384", "cut-100000", "left-20000"];
 
@@ -61,7 +62,7 @@ fn name(text: &str) -> FileName {
     FileName::new(text).unwrap()
 }
 
-/// A place for machines: in memory, where there is one. Whoever works there does so as an ordinary user.
+/// A place for machines: in memory, where there is one. The work there is done as an ordinary user.
 fn scratch() -> TempDir {
     machine::give_up_override().unwrap();
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
@@ -109,7 +110,7 @@ impl Base {
         (place, machine)
     }
 
-    /// How often each system call is made when nothing fails.
+    /// Returns the number of each system call when nothing fails.
     fn calls(&self) -> BTreeMap<&'static str, u64> {
         let count = |operation: Option<&str>| {
             let (_place, machine) = self.copy();
@@ -229,7 +230,7 @@ fn expected_root(name: &FileName) -> Root {
     machine::root(&machine::content(name).unwrap())
 }
 
-/// What is listed has the right root; what was acknowledged is listed as present, with that root.
+/// Asserts that listed files have the right root, and acknowledged ones are listed as present, with that root.
 fn what_is_listed_is_right(
     listed: &BTreeMap<FileName, Entry>,
     acknowledged: &BTreeMap<FileName, String>,
@@ -290,7 +291,7 @@ fn manifests_say_what_is_there(machine: &Machine, what: &str) {
 }
 
 #[test]
-fn a_process_that_dies_at_any_call_leaves_nothing_broken() {
+fn death_at_any_call_leaves_nothing_broken() {
     Base::new().at_every_call("abort", |case| {
         assert!(
             case.outcome.aborted(),
@@ -303,7 +304,7 @@ fn a_process_that_dies_at_any_call_leaves_nothing_broken() {
 }
 
 #[test]
-fn a_process_that_dies_in_the_middle_of_a_write_leaves_nothing_broken() {
+fn death_within_any_write_leaves_nothing_broken() {
     Base::new().at_every_call("torn", |case| {
         assert!(
             case.outcome.aborted(),
@@ -316,7 +317,7 @@ fn a_process_that_dies_in_the_middle_of_a_write_leaves_nothing_broken() {
 }
 
 #[test]
-fn an_input_or_output_error_loses_nothing_and_a_failed_sync_poisons() {
+fn io_error_loses_nothing_and_failed_sync_poisons() {
     Base::new().at_every_call("eio", |case| {
         let outcome = &case.outcome;
         assert!(outcome.ended(), "{}: {outcome:?}", case.what);
@@ -339,7 +340,7 @@ fn an_input_or_output_error_loses_nothing_and_a_failed_sync_poisons() {
 }
 
 #[test]
-fn a_disk_that_was_full_once_is_not_blamed() {
+fn disk_that_was_full_once_stays_online() {
     Base::new().at_every_call("enospc", |case| {
         assert!(case.outcome.ended(), "{}: {:?}", case.what, case.outcome);
         assert_eq!(case.outcome.poisoned, None, "{}", case.what);
@@ -355,7 +356,7 @@ fn a_disk_that_stays_full_is_refused_cleanly() {
 }
 
 #[test]
-fn a_disk_that_dies_and_comes_back_has_what_was_acknowledged() {
+fn revived_disk_has_all_acknowledged_files() {
     from_here("eio-from", |case| {
         assert!(
             case.outcome.poisoned.is_some(),
@@ -386,14 +387,14 @@ fn from_here(fault: &str, check: impl Fn(&Case<'_>)) {
 }
 
 #[test]
-fn a_node_that_dies_while_it_starts_can_start_again() {
+fn node_that_dies_while_starting_starts_again() {
     at_every_call_of_a_start("abort", |case| {
         assert!(case.outcome.aborted(), "{}", case.what);
     });
 }
 
 #[test]
-fn a_full_disk_at_the_start_is_not_blamed() {
+fn disk_full_at_start_stays_online() {
     at_every_call_of_a_start("enospc", |case| {
         let node = case.machine.start(AFTER).unwrap();
         assert_eq!(machine::poison(&node), None, "{}", case.what);

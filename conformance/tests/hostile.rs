@@ -18,7 +18,7 @@ use conformance::tree;
 use self::inputs::Target;
 use self::inputs::kept::{kept, lines};
 
-/// How many mutations there are of each seed.
+/// The number of mutations of each seed.
 const MUTATIONS: u64 = 1500;
 
 /// Numbers that are the same for the same seed (splitmix64).
@@ -32,14 +32,14 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`; 0 where there is none.
+    /// A number below `limit`; 0 if `limit` is 0.
     fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit).unwrap().max(1);
         usize::try_from(self.roll() % limit).unwrap()
     }
 }
 
-/// What parsers trip over.
+/// Tokens that parsers trip over.
 const TOKENS: [&[u8]; 20] = [
     b"\0",
     b"\xff",
@@ -158,7 +158,7 @@ fn each_input(target: &Target, mutations: u64, run: impl Fn(&[u8])) {
 }
 
 #[test]
-fn nothing_from_outside_makes_us_panic_or_believe_it() {
+fn hostile_input_from_outside_is_no_panic() {
     std::thread::scope(|scope| {
         for half in inputs::LIGHT.chunks(inputs::LIGHT.len().div_ceil(2)) {
             scope.spawn(move || half.iter().for_each(|target| torment(target, MUTATIONS)));
@@ -167,7 +167,7 @@ fn nothing_from_outside_makes_us_panic_or_believe_it() {
 }
 
 #[test]
-fn nothing_on_a_nodes_disk_makes_it_panic_or_believe_it() {
+fn hostile_bytes_on_disk_are_no_panic() {
     // These write, and sync what they write.
     for target in node::NODE {
         torment(target, MUTATIONS / 5);
@@ -198,7 +198,7 @@ fn every_target_can_be_fuzzed() {
 }
 
 #[test]
-fn what_is_kept_of_fuzzing_is_of_a_target_and_as_the_tool_writes_it() {
+fn kept_fuzzing_inputs_have_targets_and_tool_format() {
     let mut names = BTreeSet::new();
     for entry in std::fs::read_dir(corpus()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();

@@ -7,8 +7,8 @@ use conformance::tree::{self, File};
 use crate::assert_none;
 
 /// Where the rules hold: a folder (ends with `/`) or a file. A folder may not exist yet.
-const COVERED: [&str; 72] = [
-    "archive/component/src/child.rs",
+const COVERED: [&str; 53] = [
+    "archive/batch/",
     "archive/bitarchive/src/batch/unclean.rs",
     "archive/bitarchive/src/catalog/stamp.rs",
     "archive/bitarchive/src/node/receive.rs",
@@ -21,12 +21,14 @@ const COVERED: [&str; 72] = [
     "archive/bitarchive/src/volumes/generation.rs",
     "archive/bitarchive/src/volumes/unready.rs",
     "archive/bitarchive/src/volumes/warnings.rs",
-    "archive/daemon/src/thread.rs",
+    "archive/component/",
+    "archive/daemon/",
     "archive/db/src/fault.rs",
     "archive/db/src/log.rs",
     "archive/db/src/reach.rs",
     "archive/db/src/torn.rs",
     "archive/db/tests/unsynced.rs",
+    "archive/decisions/",
     "archive/durable/src/stage/reservation.rs",
     "archive/durable/src/stamp.rs",
     "archive/formats/src/crawl_log.rs",
@@ -34,22 +36,14 @@ const COVERED: [&str; 72] = [
     "archive/formats/src/http/chunked/scanner.rs",
     "archive/formats/src/http/framer.rs",
     "archive/formats/src/http/framer/tests.rs",
-    "archive/model/src/approval.rs",
-    "archive/model/src/limits.rs",
-    "archive/model/src/name_pattern.rs",
-    "archive/decisions/",
-    "archive/ledger/src/admin/stamp.rs",
-    "archive/ledger/src/admin/stamp/tests.rs",
-    "archive/ledger/src/admin/volumes.rs",
-    "archive/ledger/src/anomalies/table/slots.rs",
-    "archive/stores/src/assemble/donors.rs",
-    "archive/stores/src/assemble/parts.rs",
     "archive/jobs/src/life/early.rs",
     "archive/jobs/src/life/gaps.rs",
     "archive/jobs/src/life/tests/early.rs",
-    "archive/stores/src/coordinator/retries.rs",
-    "archive/stores/src/coordinator/rounds.rs",
-    "archive/stores/src/coordinator/tests.rs",
+    "archive/ledger/",
+    "archive/model/",
+    "archive/monitor/",
+    "archive/proof/",
+    "archive/replicas/src/members.rs",
     "archive/repository/src/daily_export/spool.rs",
     "archive/repository/src/daily_export/tests.rs",
     "archive/repository/src/mending/loss.rs",
@@ -57,28 +51,15 @@ const COVERED: [&str; 72] = [
     "archive/repository/src/people/named.rs",
     "archive/repository/src/people/purge.rs",
     "archive/repository/src/people/reinstate.rs",
-    "archive/replicas/src/members.rs",
-    "archive/ledger/src/requests/selector.rs",
-    "archive/ledger/src/requests/version2.rs",
     "archive/repository/tests/played/batch/silent.rs",
-    "archive/rpc/src/answers.rs",
-    "archive/rpc/src/callers.rs",
-    "conformance/fuzz/src/inputs/links.rs",
-    "conformance/fuzz/src/inputs/proxy.rs",
-    "conformance/fuzz/src/inputs/response.rs",
-    "conformance/tests/cluster/damage.rs",
-    "conformance/tests/cluster/patience.rs",
-    "conformance/tests/cluster/volumes.rs",
-    "conformance/tests/flaky.rs",
-    "conformance/tests/language.rs",
+    "archive/rpc/",
+    "archive/stores/",
+    "conformance/",
     "harvest/",
     "index/",
     "proto/index/",
     "testing/",
-    "tools/cli/src/commands/up/client_file.rs",
-    "tools/cli/src/shown_path.rs",
-    "tools/cli/tests/replay/",
-    "tools/cli/tests/whole/compiler.rs",
+    "tools/cli/",
     "viewer/",
 ];
 
@@ -103,8 +84,16 @@ const EMPTY_NAMES: [&str; 34] = [
 /// The most words in the name of a test.
 const LONGEST_TEST_NAME: usize = 8;
 
-/// Openings of a doc comment that leave a sentence without its subject.
-const HEADLESS: [&str; 5] = ["What ", "Who ", "Whose ", "Of what ", "That which "];
+/// Openings of a doc comment that leave a sentence without its subject and verb.
+const HEADLESS: [&str; 7] = [
+    "What ",
+    "Who ",
+    "Whose ",
+    "Of what ",
+    "That which ",
+    "How ",
+    "Why ",
+];
 
 fn is_covered(path: &str) -> bool {
     COVERED
@@ -137,7 +126,17 @@ fn covered() -> Vec<File> {
 
 fn has_banned_phrase(line: &str) -> bool {
     let line = line.to_lowercase();
-    BANNED.iter().any(|phrase| line.contains(phrase))
+    BANNED.iter().any(|phrase| has_words(&line, phrase))
+}
+
+/// Whether `phrase` stands in `line` as whole words, and not only within longer ones.
+fn has_words(line: &str, phrase: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(phrase).any(|(start, phrase)| {
+        let before = line.get(..start).unwrap_or_default();
+        let behind = line.get(start + phrase.len()..).unwrap_or_default();
+        !before.ends_with(is_word) && !behind.starts_with(is_word)
+    })
 }
 
 fn has_headless_doc(line: &str) -> bool {
@@ -198,7 +197,8 @@ fn silent_errors(file: &File) -> Vec<String> {
             let signature: String = rest.take(body.unwrap_or(0) + 1).copied().collect();
             let returned = signature
                 .rsplit_once("->")
-                .map_or("", |(_, returned)| returned);
+                .and_then(|(_, returned)| returned.split("where").next())
+                .unwrap_or_default();
             if returned.contains("Result<") && !says_errors {
                 found.push(format!("{}:{}", file.path, at + 1));
             }
@@ -215,8 +215,8 @@ fn silent_errors(file: &File) -> Vec<String> {
 fn covered_paths_are_whole_names() {
     for (path, expected) in [
         ("testing/src/lib.rs", true),
-        ("conformance/tests/language.rs", true),
-        ("conformance/tests/main.rs", false),
+        ("archive/db/src/log.rs", true),
+        ("archive/db/src/lib.rs", false),
         ("archive/testing/src/lib.rs", false),
     ] {
         assert_eq!(is_covered(path), expected, "{path}");
@@ -230,8 +230,16 @@ fn line_rules_tell_bad_from_good() {
     for phrase in kept {
         assert!(has_banned_phrase(&format!("/// It {phrase}.")), "{phrase}");
     }
-    assert!(!has_banned_phrase("/// Returns all problems, permanently."));
+    for good in [
+        "/// Returns all problems, permanently.",
+        "/// Asks for every name.",
+        concat!("fn who", "ever_asks()"),
+    ] {
+        assert!(!has_banned_phrase(good), "{good}");
+    }
     assert!(has_headless_doc("    /// What was read."));
+    assert!(has_headless_doc("/// How long a call may take."));
+    assert!(!has_headless_doc("/// However long it takes, it ends."));
     assert!(!has_headless_doc("/// Whatever the reason, it fails."));
     assert!(has_empty_name(concat!("pub(crate) enum", " Told {")));
     assert!(has_empty_name(concat!("struct", " Left<T>(T);")));
@@ -270,6 +278,8 @@ fn public_errors_without_words_are_found() {
         silent.replace("pub fn", "pub(crate) fn"),
         silent.replace("io::Result<u8>", "Vec<u8>"),
         "pub fn each(visit: impl Fn() -> io::Result<()>) -> u8 {\n}\n".to_owned(),
+        "pub fn each<F>(visit: F) -> u8\nwhere\n    F::Output: Into<Result<u8>>,\n{\n}\n"
+            .to_owned(),
     ] {
         assert!(silent_errors(&file(good.clone())).is_empty(), "{good}");
     }

@@ -135,7 +135,7 @@ fn what_is_left_to_do_has_an_issue() {
 fn is_door(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
-        // Tests in a folder of their own play whoever is on the other side of a door.
+        // Tests in a folder of their own play the party on the other side of a door.
         ["proto" | "conformance", ..]
         | ["archive" | "harvest" | "index", "client", ..]
         | ["archive", "replicas", ..]
@@ -213,7 +213,7 @@ fn names_say_what_is_in_a_file() {
 }
 
 #[test]
-fn nothing_points_to_the_machine_it_was_written_on() {
+fn no_file_names_the_machine_of_its_author() {
     // In two halves, so that this file does not accuse itself.
     let folders = [concat!("/ro", "ot/"), concat!("/wo", "rk/")];
     let hosts = [

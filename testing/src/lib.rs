@@ -1,4 +1,5 @@
-//! Waiting in tests without hanging on luck. Tests see this crate under `[dev-dependencies]`; nothing else does.
+//! Helpers of tests: waiting without hanging on luck, and numbers that look random. Tests see this crate under
+//! `[dev-dependencies]`; nothing else does.
 //!
 //! A test meets time in three ways:
 //!
@@ -14,6 +15,8 @@
 //!
 //! Functions panic where a test has to fail; none returns an error.
 
+mod random;
 mod wait;
 
+pub use random::Random;
 pub use wait::{Nothing, Observation, PATIENCE, eventually, eventually_blocking, in_time};

@@ -151,7 +151,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// How long this wait may still last if the state does not change.
+    /// Returns the time that this wait may still last if the state does not change.
     fn left(&self) -> Duration {
         let unchanged = self.limit.saturating_sub(self.changed.elapsed());
         let all = self.limit * EXTENSIONS;

@@ -1,10 +1,10 @@
-//! How a job is told to end, from outside, while it computes.
+//! The order to end, which a job hears from outside while it computes.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Why a job has to end before its end.
+/// The reason why a job has to end before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Somebody cancelled it, or nobody waits for its output any more.
@@ -45,7 +45,7 @@ impl Control {
             .compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Why it has to end; nothing: it goes on.
+    /// Returns the reason why it has to end; `None` if it goes on.
     pub fn why(&self) -> Option<Stop> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
@@ -56,6 +56,10 @@ impl Control {
     }
 
     /// An error when it has to end.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop`] if the job has to end.
     pub fn check(&self) -> Result<(), Stop> {
         self.why().map_or(Ok(()), Err)
     }
@@ -66,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_word_stands_and_all_clones_hear_it() {
+    fn first_stop_reason_wins_in_all_clones() {
         let control = Control::default();
         let other = control.clone();
         assert_eq!(other.check(), Ok(()));

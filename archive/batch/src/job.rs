@@ -1,4 +1,4 @@
-//! What a job is: what it is shown of one file, and where it writes.
+//! A job: the things it is shown of one file, and where it writes.
 
 use std::fmt;
 use std::io::Read;
@@ -16,13 +16,13 @@ pub struct File {
     pub name: FileName,
     /// Its size in bytes.
     pub size: u64,
-    /// What its bytes are proven against.
+    /// The root that its bytes are proven against.
     pub root: Root,
     /// When it was stored on this node, RFC 3339 in UTC.
     pub stored: String,
 }
 
-/// Why bytes could not be read.
+/// The reason why bytes could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// These bytes are not what was admitted, or cannot be read. Others may be good: ask behind them.
@@ -30,7 +30,7 @@ pub enum ReadError {
     Damaged {
         /// First byte and one past the last, at least one group; not beyond the end of the file.
         range: Range<u64>,
-        /// What was found.
+        /// The problem that was found.
         reason: String,
     },
     /// The file cannot be read at all any more, from here on.
@@ -59,7 +59,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// What a job wants to be shown of a file.
+/// The parts of a file that a job wants to be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
     /// Nothing: what is in [`File`] is enough.
@@ -70,7 +70,7 @@ pub enum Reads {
     Records,
 }
 
-/// Why a job could not do its work.
+/// The reason why a job could not do its work.
 #[derive(Debug)]
 pub enum JobError {
     /// It has to end, as it was told.
@@ -107,11 +107,11 @@ impl fmt::Display for JobError {
 
 impl std::error::Error for JobError {}
 
-/// What is done with one file: `begin`, then its bytes or its records, then `end`.
+/// The work on one file: `begin`, then its bytes or its records, then `end`.
 ///
-/// What [`Job::reads`] does not ask for is not shown; the methods for it then are never called.
+/// A job is not shown what [`Job::reads`] does not ask for; the methods for it then are never called.
 pub trait Job {
-    /// What it wants to be shown.
+    /// Returns the parts that it wants to be shown.
     fn reads(&self) -> Reads;
 
     /// The file begins.

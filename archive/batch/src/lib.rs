@@ -9,7 +9,8 @@
 //! one file cannot spoil another; and a job that was interrupted goes on after any file. What spans files is the
 //! reduce step, which sees all the output in the order of the names.
 //!
-//! What of a file is not in the output is said with its place: damaged bytes, what is broken in the file, what the job
+//! Everything of a file that is not in the output is reported with its place: damaged bytes, what is broken in the
+//! file, what the job
 //! itself could not do. Memory is bounded for a file, a record, a page and a line of any size.
 //!
 //! The rooms in reading order:
@@ -63,4 +64,4 @@ pub use control::{Control, Stop};
 pub use job::{File, Job, JobError, ReadError, Reads, Sink, Source};
 pub use plan::{Argument, InvalidJob, JobInfo, Plan, Reduce, built_in, plan};
 pub use reduce::reduce;
-pub use run::{Done, run_file};
+pub use run::{FileResult, run_file};

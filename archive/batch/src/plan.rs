@@ -24,7 +24,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-/// Why a job cannot be run so.
+/// The reason why a job cannot be run so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJob {
     /// There is no built-in job of this name.
@@ -37,7 +37,7 @@ pub enum InvalidJob {
         job: &'static str,
         /// The argument.
         argument: &'static str,
-        /// What it is for.
+        /// The purpose of the argument.
         about: &'static str,
     },
     /// An argument is not one of the job's, stands twice, or is no such value.
@@ -45,7 +45,7 @@ pub enum InvalidJob {
     Argument {
         /// As it was given.
         argument: String,
-        /// What is wrong with it.
+        /// The problem of the value.
         reason: String,
     },
     /// The component cannot be used, and why.
@@ -58,13 +58,13 @@ pub enum InvalidJob {
 pub struct Argument {
     /// As it is given: `--arg NAME=VALUE`.
     pub name: &'static str,
-    /// What it is, for people.
+    /// The meaning of the argument, for people.
     pub about: &'static str,
-    /// What it is when it is not given; nothing: it must be given.
+    /// The value when it is not given; `None` if it must be given.
     pub default: Option<&'static str>,
 }
 
-/// How the outputs of all files become one.
+/// The way in which the outputs of all files become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
     /// One after the other, by the names of the files.
@@ -91,24 +91,24 @@ impl fmt::Display for Reduce {
     }
 }
 
-/// What people are told of a built-in job.
+/// The description of a built-in job, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobInfo {
     /// Its name: `holdfast batch run NAME`.
     pub name: &'static str,
-    /// What it does, in a sentence or two.
+    /// The work of the job, in a sentence or two.
     pub about: &'static str,
-    /// What one line, or piece, of its output is.
+    /// The meaning of one line, or piece, of its output.
     pub output: &'static str,
     /// Its arguments.
     pub arguments: &'static [Argument],
-    /// How the outputs of all files become one.
+    /// The way in which the outputs of all files become one.
     pub reduce: Reduce,
 }
 
 /// A job with its arguments, ready for any number of files, on any number of threads.
 pub trait Plan: Send + Sync + fmt::Debug {
-    /// How the outputs of all files become one.
+    /// Returns the way in which the outputs of all files become one.
     fn reduce(&self) -> Reduce;
 
     /// A job for one file. What it computes ends soon after `control` says so.
@@ -136,6 +136,10 @@ pub fn built_in() -> &'static [JobInfo] {
 }
 
 /// Prepares a built-in job.
+///
+/// # Errors
+///
+/// [`InvalidJob`] if there is no such job, or an argument is missing, unknown or wrong.
 pub fn plan(name: &str, arguments: &[(String, String)]) -> Result<Box<dyn Plan>, InvalidJob> {
     let Some(info) = built_in().iter().find(|info| info.name == name) else {
         return Err(InvalidJob::Unknown(name.to_owned()));

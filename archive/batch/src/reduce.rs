@@ -21,14 +21,18 @@ mod tests;
 /// The longest line that is sorted or added up. Jobs of this crate write none that is longer.
 const LONGEST_LINE: usize = 4 << 20;
 
-/// How much is read or written at once.
+/// The number of bytes that are read or written at once.
 const PIECE: usize = 256 * 1024;
 
 /// About how much memory the sorting takes.
 const MEMORY: usize = 64 << 20;
 
 /// Makes the result of a built-in job. Sorts on disk under `scratch`, in bounded memory; `room` is asked before anything
-/// is written there, whether so many bytes may lie there in all.
+/// is written there, whether that number of bytes may lie there in all.
+///
+/// # Errors
+///
+/// [`JobError`] if the input, the scratch folder or the sink fails, a line cannot be used, or the job has to end.
 pub fn reduce(
     kind: Reduce,
     input: &mut dyn Read,

@@ -17,32 +17,36 @@ mod records;
 #[cfg(test)]
 mod tests;
 
-/// How much of a file is read at once.
+/// The number of bytes of a file that are read at once.
 const CHUNK: usize = 256 * 1024;
 
-/// What became of a file.
+/// The result of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Done {
-    /// How many records the job was shown.
+pub struct FileResult {
+    /// The number of records that the job was shown.
     pub records: u64,
-    /// What is not in the output, at most [`archive_model::batch::MOST_FAILURES`].
+    /// The parts that are not in the output, at most [`archive_model::batch::MOST_FAILURES`].
     pub failures: Vec<FileFailure>,
-    /// How many failures more there were.
+    /// The number of further failures.
     pub more_failures: u64,
 }
 
 /// Shows a file to a job of its own. A file that fails fails alone; an error only when the whole job has to end.
 ///
 /// Behind damage, a job for records is shown the next record that can be found; a job for bytes gets no more of the file.
+///
+/// # Errors
+///
+/// [`Stop`] if the whole job has to end; a file that fails is not an error.
 pub fn run_file(
     plan: &dyn Plan,
     file: &File,
     source: &mut dyn Source,
     out: &mut dyn Sink,
     control: &Control,
-) -> Result<Done, Stop> {
+) -> Result<FileResult, Stop> {
     control.check()?;
-    let mut done = Done::default();
+    let mut done = FileResult::default();
     let mut job = match plan.start(control) {
         Ok(job) => job,
         Err(error) => {
@@ -66,7 +70,7 @@ pub fn run_file(
     Ok(done)
 }
 
-impl Done {
+impl FileResult {
     /// Something is not in the output.
     fn fail(&mut self, kind: FailureKind, offset: Option<u64>, mut reason: String) {
         if self.failures.len() >= MOST_FAILURES {
@@ -83,7 +87,7 @@ impl Done {
         });
     }
 
-    /// What a job says went wrong. An error when the whole job has to end.
+    /// Notes a failure of the job. An error when the whole job has to end.
     fn note(&mut self, offset: Option<u64>, error: JobError) -> Result<(), Stop> {
         match error {
             JobError::Stopped(stop) => return Err(stop),
@@ -102,7 +106,7 @@ fn bytes(
     source: &mut dyn Source,
     out: &mut dyn Sink,
     control: &Control,
-    done: &mut Done,
+    done: &mut FileResult,
 ) -> Result<bool, Stop> {
     let mut buffer = vec![0; CHUNK];
     let mut at = 0;

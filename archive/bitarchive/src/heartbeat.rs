@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Clock, OwnThread, Period, Step, Worker, WorkerError};
+use archive_daemon::{Clock, Period, Step, Worker, WorkerError};
 use archive_model::NodeId;
-use archive_rpc::Credentials;
 use jiff::SignedDuration;
 use tokio::task::spawn_blocking;
 
@@ -73,34 +72,5 @@ impl Worker for Look {
         })
         .await??;
         Ok(Step::Idle(self.every.duration()))
-    }
-}
-
-/// Takes up certificates that were exchanged on disk, and new lists of revoked ones.
-pub(crate) struct Reload {
-    credentials: Credentials,
-    clock: Clock,
-    thread: OwnThread,
-}
-
-impl Reload {
-    pub(crate) fn new(credentials: Credentials, clock: Clock) -> Self {
-        let thread = OwnThread::new("credentials");
-        Self {
-            credentials,
-            clock,
-            thread,
-        }
-    }
-}
-
-impl Worker for Reload {
-    const NAME: &'static str = "credentials";
-
-    async fn step(&mut self) -> Result<Step, WorkerError> {
-        let (credentials, now) = (self.credentials.clone(), self.clock.now());
-        let reloaded = self.thread.run(move || credentials.reload(now.into()));
-        reloaded.await??;
-        Ok(Step::Idle(Duration::from_mins(1)))
     }
 }

@@ -4,17 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use archive_daemon::Daemon;
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
+use archive_daemon::{Daemon, ReloadWorker};
 use archive_durable::{DiskError, read_state};
 use archive_model::{NodeId, ReplicaId};
 use archive_proof::TrustFile;
-use archive_rpc::{
-    ConnectError, Credentials, CredentialsError, Drained, Limits, Refused, Role, ServeError,
-    Services,
-};
-use tokio::net::TcpListener;
+use archive_rpc::{ConnectError, Credentials, CredentialsError, Role, ServeError};
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::adopt::Strangers;
@@ -22,7 +18,7 @@ use crate::attic::Evidence;
 use crate::batch::{Batch, BatchError};
 use crate::checksum::RecordError;
 use crate::error::NodeError;
-use crate::heartbeat::{Heartbeat, Look, Reload};
+use crate::heartbeat::{Heartbeat, Look};
 use crate::metrics::{Instruments, Show};
 use crate::node::{Node, NodeOptions};
 use crate::rpc::{Door, Herald, services};
@@ -144,7 +140,9 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     };
     workers.spawn_instance(id, look)?;
     workers.spawn_instance(id, Strangers::new(Arc::clone(&node), own.look))?;
-    workers.spawn_instance(id, Reload::new(credentials.clone(), clock.clone()))?;
+    let renewed = credentials.clone();
+    let reload = ReloadWorker::new(clock.clone(), move |now| Ok(renewed.reload(now.into())?));
+    workers.spawn_instance(id, reload)?;
 
     // A node that cannot write its catalog takes files and answers for none of them: it ends, and rebuilds it at the start.
     let watched = Arc::clone(&node);
@@ -189,8 +187,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         idle: own.idle.duration(),
     };
     let stop = daemon.tasks.stop().cancelled_owned();
-    let offered = offer(listener, services(door), credentials, limits, stop);
-    daemon.tasks.spawn("rpc", offered);
+    let served = archive_rpc::serve_and_log(listener, services(door), credentials, limits, stop);
+    daemon.tasks.spawn("rpc", served);
     tracing::info!(node = %own.node, %address, "the node listens");
     Ok(address)
 }
@@ -200,27 +198,8 @@ pub(crate) fn count_refusals(credentials: &Credentials, daemon: &Daemon) -> Resu
     let identity = credentials.identity().to_string();
     let refused = daemon.metrics.refusals(&identity)?;
     credentials.on_refusal(move |what| {
-        let counter = match what {
-            Refused::Call => &refused.calls,
-            Refused::Connection => &refused.connections,
-        };
-        counter.inc();
+        what.choose(&refused.calls, &refused.connections).inc();
     });
-    Ok(())
-}
-
-/// Serves until `stop`, then until the calls under way are done.
-pub(crate) async fn offer(
-    listener: TcpListener,
-    services: Services,
-    credentials: Credentials,
-    limits: Limits,
-    stop: impl Future<Output = ()>,
-) -> Result<(), ServeError> {
-    let drained = archive_rpc::serve(listener, services, credentials, limits, stop).await?;
-    if drained == Drained::Cut {
-        tracing::warn!(after = ?limits.drain, "calls still under way were cut");
-    }
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What a component reads from: the block of a record, or the output of all files.
+//! The input of a component: the block of a record, or the output of all files.
 //!
 //! Owns the order of asking: the head first, then either the bytes as they are stored or what they carry. Bounded memory.
 //! Keeps the first error of the input itself, so that damage is told whatever the component makes of it.
@@ -35,7 +35,7 @@ enum State<'a> {
     Whole(Input<'a>),
     /// The bytes are read as they are stored.
     Stored(Input<'a>),
-    /// What they carry is read.
+    /// The content that they carry is read.
     Content(Body<'a>),
     /// Nothing more can be read, and why.
     Failed(String),
@@ -76,7 +76,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// An error when the input itself could not be read, whoever asked for it.
+    /// Returns the error with which the input itself could not be read, if there was one.
     pub(super) fn damage(self) -> Result<(), JobError> {
         self.damage
             .map_or(Ok(()), |error| Err(JobError::Read(ReadError::Io(error))))
@@ -181,7 +181,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// What came before an error is handed out first; then the error, again and again.
+    /// Hands out the bytes that came before an error first; then the error, again and again.
     fn hand_out(&mut self, read: (Vec<u8>, Option<io::Error>)) -> Result<Vec<u8>, String> {
         let (bytes, error) = read;
         let Some(error) = error else {

@@ -1,11 +1,11 @@
-//! How much a component may define, looked at before it is compiled.
+//! Bounds of what a component may define, looked at before it is compiled.
 //!
 //! Owns the bounds of what no limit of a running component sees: what each instance of a module takes beside its memories
-//! and tables, and functions over which a compiler would sit for ever. Does not know what a component is for.
+//! and tables, and functions over which a compiler would sit without end. Does not know what a component is for.
 
 use wasmparser::{BinaryReaderError, Parser, Payload};
 
-/// How many instances of modules a component may have. Those of Python and JavaScript have fewer than twenty.
+/// The number of instances of modules that a component may have. Those of Python and JavaScript have fewer than twenty.
 pub(super) const INSTANCES: usize = 64;
 
 /// The most imports, functions, globals and elements of tables in all modules together: each takes up to 32 bytes in each
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_limit_sees_is_bounded_before_it_is_compiled() {
+    fn unmetered_resources_are_bounded_before_compilation() {
         let globals = "(global i64 (i64.const 1))".repeat(300_001);
         let words = refused(&format!("(component (core module {globals}))"));
         assert!(words.contains("more than 300000"), "{words}");

@@ -1,9 +1,9 @@
-//! What was compiled before, on disk.
+//! Compiled components from before, on disk.
 //!
 //! Machine code is run as it lies there, and wasmtime believes what it reads: its cache has no sums. Owns a sum for each of
 //! its files. What is not as it was written, or was noted by nobody, is deleted before anything is compiled.
 //!
-//! Not promised: anything against whoever may write here; they can run what they like.
+//! Not promised: anything against a user who may write here; they can run what they like.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 use blake3::Hash;
 
-/// What the files are, by their path below the directory of the code.
+/// The hashes of the files, by their path below the directory of the code.
 type Sums = BTreeMap<String, Hash>;
 
 /// The directory of what is compiled, and the sums beside it.
@@ -138,7 +138,7 @@ fn files(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
 mod tests {
     use super::*;
 
-    /// What whoever compiles finds there.
+    /// Returns the files that a compiler finds there.
     fn seen(cache: &Cache) -> Vec<String> {
         let seen = cache.with(|| files(&cache.code).unwrap()).unwrap();
         let mut names: Vec<_> = seen.into_iter().map(|(name, _)| name).collect();

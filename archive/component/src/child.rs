@@ -24,16 +24,16 @@ use super::{engine, host, reason};
 /// The verb with which the executable is called: `VERB CACHE MEMORY SECONDS`, with the component on its standard input.
 pub const VERB: &str = "compile-component";
 
-/// How often it is looked whether the compiler has ended, or has to.
+/// The time between two looks whether the compiler has ended, or has to.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How many threads compile at most: each takes address space of its own.
+/// The most threads that compile: each takes address space of its own.
 const THREADS: usize = 4;
 
 /// The exit code of a component that is refused; the reason is on standard output.
 const REFUSED: u8 = 10;
 
-/// How a compiler in a process of its own is started, and what it may take.
+/// The way in which a compiler in a process of its own is started, and the limits of what it may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiler {
     /// The executable, which knows [`VERB`].
@@ -55,7 +55,7 @@ impl Compiler {
     }
 }
 
-/// Why a component is not there to be run.
+/// The reason why a component is not there to be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
     /// It is refused, and would be again.
@@ -140,7 +140,7 @@ impl Compiler {
         )
     }
 
-    /// Why the compiler ended that said nothing.
+    /// Returns the reason why a compiler that said nothing ended.
     fn why(&self, status: ExitStatus) -> String {
         let signal = status.signal();
         if signal == Some(Signal::XCPU.as_raw()) {

@@ -1,4 +1,4 @@
-//! What makes a component a job: what it imports and what it exports.
+//! The imports and exports that make a component a job.
 //!
 //! Owns the refusals, in plain words. Compiles; keeps nothing.
 
@@ -16,22 +16,22 @@ use super::bounds;
 use super::host::{Halt, Host};
 use super::wit::{ArchiveRecord, Arguments, Ended, File};
 
-/// What all interfaces begin with.
+/// The beginning of all interfaces.
 const PACKAGE: &str = "holdfast:batch/";
 const RECORDS: &str = "holdfast:batch/records@1.0.0";
 const BYTES: &str = "holdfast:batch/bytes@1.0.0";
 const REDUCER: &str = "holdfast:batch/reducer@1.0.0";
 
-/// How all binaries begin.
+/// The beginning of all binaries.
 const MAGIC: &[u8] = b"\0asm";
-/// How the first bytes of a module and of a component go on.
+/// The rest of the first bytes of a module and of a component.
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
 /// Does something whose panic ends one job; whether it went to its end.
 type Spare = fn(&mut dyn FnMut()) -> bool;
 
-/// What a component is shown.
+/// The part of a file that a component is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shows {
     Records,

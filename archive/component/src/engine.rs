@@ -22,13 +22,13 @@ use super::guest::{Call, Guest};
 use super::host::{self, Host};
 use super::{About, Component, reason};
 
-/// How deep components may call.
+/// The depth to which components may call.
 pub(super) const STACK: usize = 1 << 20;
-/// How often what computes looks whether it may go on.
+/// The time between two looks of computing code whether it may go on.
 const TICK: Duration = Duration::from_millis(10);
-/// How many compiled components are kept: one of Python takes about 60 MB.
+/// The number of compiled components that are kept: one of Python takes about 60 MB.
 const KEPT: usize = 4;
-/// How long a component may compute to say what it is.
+/// The time that a component may compute to describe itself.
 const DESCRIBE: Duration = Duration::from_secs(5);
 
 /// The engine that runs components, and those that it has compiled. One for each process; clones are the same one.
@@ -80,12 +80,20 @@ impl fmt::Debug for Components {
 impl Components {
     /// An engine that compiles in this process, and keeps what it compiles under `cache`, or only in memory.
     ///
-    /// What lies under `cache` is run: nobody else may write there.
+    /// Makes the engine. Code that lies under `cache` is run: nobody else may write there.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidJob`] if the engine or its cache cannot be made.
     pub fn new(cache: Option<&Path>) -> Result<Self, InvalidJob> {
         Self::within(Surroundings::default(), cache)
     }
 
     /// The same, with what the process lends it.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidJob`] if the engine or its cache cannot be made.
     pub fn within(around: Surroundings, cache: Option<&Path>) -> Result<Self, InvalidJob> {
         let failed = |error: wasmtime::Error| {
             InvalidJob::Component(format!("there is no engine for components here: {error:#}"))
@@ -125,7 +133,7 @@ impl Components {
     /// Compiles a component, or takes it from the cache; says why it is refused. Takes seconds for tens of megabytes, or
     /// until `control` says so.
     ///
-    /// The same component is compiled once, whoever asks at the same time.
+    /// The same component is compiled once, however many ask at the same time.
     ///
     /// # Errors
     /// [`CompileError`]: which is the component's doing, and which is not.
@@ -230,7 +238,7 @@ impl Components {
     }
 }
 
-/// What describes itself writes nothing.
+/// A sink for a component that describes itself, which writes nothing.
 struct Nowhere;
 
 impl Sink for Nowhere {

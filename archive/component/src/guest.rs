@@ -2,7 +2,7 @@
 //!
 //! Two threads take turns: one holds the file and the output, which are borrowed; the other holds the component, which can
 //! hold nothing borrowed. The thread of its own also makes computing time easy to tell: waiting for the disk, for the sink
-//! or for other threads is none.
+//! or for other threads does not count.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -21,7 +21,7 @@ use super::host::{Ask, HANDED_OVER, Halt, Host, Reply};
 use super::reason;
 use super::wit::{ArchiveRecord, Arguments, Ended, File};
 
-/// What the thread of a component needs: its stack, and what the host does on top of it.
+/// The stack of the thread of a component: its own, and room for what the host does on top of it.
 const STACK: usize = super::engine::STACK + (2 << 20);
 /// The most handles of resources; there are none to have.
 const HANDLES: usize = 100;
@@ -131,7 +131,7 @@ struct Running<'a> {
     store: Store<Host>,
     limits: JobLimits,
     functions: Option<Functions>,
-    /// Why it cannot be called any more.
+    /// The reason why it cannot be called any more.
     broken: Option<String>,
 }
 
@@ -219,7 +219,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// How long this thread has computed.
+/// Returns the time that this thread has computed.
 fn computed() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or(Duration::MAX)

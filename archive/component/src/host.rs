@@ -1,6 +1,6 @@
-//! What a component can ask for, and the memory it may have: the side of the border that it sees.
+//! The host of a component, and the memory it may have: the side of the border that it sees.
 //!
-//! What it asks for is answered by the thread that holds the file ([`super::guest`]): nothing borrowed can live in here.
+//! A request of it is answered by the thread that holds the file ([`super::guest`]): nothing borrowed can live in here.
 
 use std::sync::mpsc::{Receiver, SyncSender};
 
@@ -12,16 +12,16 @@ use wasmtime::{Engine, ResourceLimiter, StoreContextMut};
 use super::bounds;
 use super::wit::{self, Fields, HttpMessage};
 
-/// What a component imports.
+/// The interface that a component imports.
 pub(super) const NAME: &str = "holdfast:batch/host@1.0.0";
-/// How much output is gathered before it is passed on.
+/// The number of bytes of output that are gathered before they are passed on.
 const GATHERED: usize = 64 << 10;
 /// The most that a component may hand over in one call.
 pub(super) const HANDED_OVER: usize = 16 << 20;
 /// The most elements of all tables together.
 const ELEMENTS: usize = 1 << 20;
 
-/// What the component wants of the thread that holds the file.
+/// A request of the component to the thread that holds the file.
 #[derive(Debug)]
 pub(super) enum Ask {
     Write(Vec<u8>),
@@ -32,7 +32,7 @@ pub(super) enum Ask {
     Over(Result<String, JobError>),
 }
 
-/// What it is answered.
+/// The answer to it.
 #[derive(Debug)]
 pub(super) enum Reply {
     Taken,
@@ -41,7 +41,7 @@ pub(super) enum Reply {
     Stop(Stop),
 }
 
-/// Why a component has to end at once. Travels through it as a trap.
+/// The reason why a component has to end at once. Travels through it as a trap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Halt {
     #[error("{0}")]
@@ -56,7 +56,7 @@ pub(super) enum Halt {
     Gone,
 }
 
-/// What belongs to one instance.
+/// The state of one instance.
 #[derive(Debug)]
 pub(super) struct Host {
     asks: SyncSender<Ask>,

@@ -62,10 +62,10 @@ pub struct Component {
     program: Arc<Program>,
 }
 
-/// What a component says of itself.
+/// The description that a component gives of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// What it does and which arguments it takes, in its own words.
+    /// The work it does and the arguments it takes, in its own words.
     pub text: String,
     /// Whether it has a reduce step of its own.
     pub reduces: bool,
@@ -77,12 +77,12 @@ impl Component {
         self.digest
     }
 
-    /// What it says of itself.
+    /// Returns the description that it gives of itself.
     pub fn about(&self) -> &About {
         &self.about
     }
 
-    /// What it is shown of a file: `records` or `bytes`.
+    /// Returns the part of a file that it is shown: `records` or `bytes`.
     pub fn shown(&self) -> &'static str {
         match self.program.shows() {
             compile::Shows::Records => "records",
@@ -91,6 +91,10 @@ impl Component {
     }
 
     /// Ready for files, with these arguments and within these limits.
+    ///
+    /// # Errors
+    ///
+    /// None yet: the component itself checks its arguments, with its first file.
     pub fn plan(
         self: Arc<Self>,
         arguments: &[(String, String)],
@@ -100,6 +104,10 @@ impl Component {
     }
 
     /// Its reduce step over all the output, by name of the files. It may compute as long as the whole job may take.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError`] if the component fails or goes over a limit, the sink fails, or the job has to end.
     pub fn reduce(
         &self,
         arguments: &[(String, String)],

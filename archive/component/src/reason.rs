@@ -1,4 +1,4 @@
-//! Why a component ended, in words.
+//! The reason why a component ended, in words.
 //!
 //! Owns the order of blame: what it was told, which limit it went over, else what it did.
 
@@ -11,7 +11,7 @@ use wasmtime::{Trap, WasmBacktrace};
 
 use super::host::{HANDED_OVER, Halt};
 
-/// What an error that came out of a component means.
+/// Returns the meaning of an error that came out of a component.
 pub(super) fn of(error: &wasmtime::Error, limits: &JobLimits) -> JobError {
     if let Some(halt) = error.downcast_ref::<Halt>() {
         return match *halt {

@@ -1,4 +1,4 @@
-//! What goes over the border of a component: the nouns of `wit/batch.wit`, field by field in the same order.
+//! The nouns that go over the border of a component: those of `wit/batch.wit`, field by field in the same order.
 //!
 //! Only what the host hands in: what comes out are bytes and texts.
 

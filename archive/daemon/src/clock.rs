@@ -2,6 +2,19 @@
 //!
 //! [`Clock::now`] is the time of day: it may jump, and is for what people read. [`Clock::instant`] never goes back,
 //! and is for how long something took. Not promised: that two machines agree about either.
+//!
+//! A test moves the time by hand:
+//!
+//! ```
+//! use std::time::Duration;
+//! use archive_daemon::clock::ManualClock;
+//!
+//! let hand = ManualClock::new("2026-11-26T12:00:00Z".parse()?);
+//! let clock = hand.clock();
+//! hand.advance(Duration::from_mins(1));
+//! assert_eq!(clock.now().to_string(), "2026-11-26T12:01:00Z");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -11,7 +24,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-/// How long a [`ManualClock`] waits for sleeps. A limit against hanging.
+/// The time that a [`ManualClock`] waits for sleeps. A limit against hanging.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// The time, cheap to clone.
@@ -24,7 +37,7 @@ enum Source {
     Manual(Arc<Manual>),
 }
 
-/// What was waited for did not come in time.
+/// The awaited event did not come in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nothing happened within {0:?}")]
 pub struct TimedOut(pub Duration);
@@ -68,6 +81,10 @@ impl Clock {
     }
 
     /// The outcome of `future`, unless `limit` passes first; then `future` is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`TimedOut`] if `limit` passes first.
     pub async fn timeout<F: Future>(
         &self,
         limit: Duration,
@@ -226,6 +243,10 @@ impl Chance {
     }
 
     /// `N` random bytes: 16 make a name that nobody else has, 32 a secret.
+    ///
+    /// # Errors
+    ///
+    /// [`NoChance`] if the system gives no randomness; a seeded one never fails.
     pub fn bytes<const N: usize>(&self) -> Result<[u8; N], NoChance> {
         let mut bytes = [0; N];
         match &self.0 {
@@ -244,6 +265,10 @@ impl Chance {
     }
 
     /// A number below `limit`. Even enough for delays and samples: the bias is below `limit` / 2⁶⁴.
+    ///
+    /// # Errors
+    ///
+    /// [`NoChance`] if the system gives no randomness; a seeded one never fails.
     pub fn below(&self, limit: NonZeroU64) -> Result<u64, NoChance> {
         Ok(u64::from_le_bytes(self.bytes()?) % limit)
     }
@@ -315,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_manual_clock_ends_at_the_end_of_time() {
+    async fn manual_clock_stops_at_end_of_time() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
         hand.advance(Duration::MAX);
         assert_eq!(hand.clock().now(), Timestamp::MAX);

@@ -1,4 +1,4 @@
-//! What every long-running process is built on: settings, telemetry, tasks, workers, clock, shutdown. No gRPC.
+//! The base of every long-running process: settings, telemetry, tasks, workers, clock, shutdown. No gRPC.
 //!
 //! A part is a library that is handed its settings and a [`Daemon`]. It starts its tasks through the daemon and
 //! returns; [`run()`] does the rest, the same for every part: panic hook, logs, metrics, signals, drain, deadline.
@@ -8,6 +8,12 @@
 //!
 //! Not promised: that anything is remembered over a restart. A pause, a throttle and a status live in memory; a
 //! worker's checkpoint is its own.
+//!
+//! The rooms in reading order:
+//!
+//! - [`mod@run`] (the life of a process), [`settings`] (where its settings come from), [`telemetry`] (its log);
+//! - [`tasks`] (all that runs), [`worker`] (background jobs), [`thread`] (blocking work of its own), [`shutdown`] (signals);
+//! - [`clock`] (the time and randomness), [`metrics`] (what is counted), [`notify`] (whom it tells).
 //!
 //! ```no_run
 //! use archive_daemon::settings::{self, Sources};
@@ -55,4 +61,4 @@ pub use run::{Daemon, DaemonSettings, Panicked, RunError, run, spare};
 pub use settings::{ByteSize, Period};
 pub use tasks::{Outcome, TaskError, Tasks};
 pub use thread::OwnThread;
-pub use worker::{Step, Worker, WorkerError, Workers};
+pub use worker::{ReloadWorker, Step, Worker, WorkerError, Workers};

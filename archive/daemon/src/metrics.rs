@@ -25,10 +25,10 @@ use prometheus_client::registry::{Metric, Registry};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// What the page says it is.
+/// The media type of the page.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// How long a reader of the page may keep the stop waiting.
+/// The time that a reader of the page may keep the stop waiting.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 type Labels = Vec<(String, String)>;
@@ -62,11 +62,11 @@ impl MetricConstructor<Histogram> for Buckets {
     }
 }
 
-/// Why there is no such instrument: a bug in the part that asked for it.
+/// The reason why there is no such instrument: a bug in the part that asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetricError {
     /// A metric or label name has a character that Prometheus does not allow.
-    #[error("`{0}` is no name for a metric or a label")]
+    #[error("`{0}` is not a valid name for a metric or a label")]
     Name(String),
     /// A label is given twice.
     #[error("metric `{metric}` has the label `{label}` twice")]
@@ -102,6 +102,10 @@ impl Metrics {
     }
 
     /// A number that only grows. On the page its name ends in `_total`, whether or not `name` does.
+    ///
+    /// # Errors
+    ///
+    /// [`MetricError`] if a name is not allowed, or belongs to another kind of instrument.
     pub fn counter(
         &self,
         name: &str,
@@ -122,6 +126,10 @@ impl Metrics {
     }
 
     /// A number that goes up and down.
+    ///
+    /// # Errors
+    ///
+    /// [`MetricError`] if a name is not allowed, or belongs to another kind of instrument.
     pub fn gauge(
         &self,
         name: &str,
@@ -140,7 +148,11 @@ impl Metrics {
         }
     }
 
-    /// How many values lay below each of the rising limits `buckets`; the first caller's limits stand.
+    /// Returns a count of values below each of the rising limits `buckets`; the first caller's limits stand.
+    ///
+    /// # Errors
+    ///
+    /// [`MetricError`] if a name is not allowed, or belongs to another kind of instrument, or the limits do not rise.
     pub fn histogram(
         &self,
         name: &str,
@@ -160,6 +172,10 @@ impl Metrics {
     }
 
     /// The page.
+    ///
+    /// # Errors
+    ///
+    /// [`fmt::Error`] if a value cannot be written.
     pub fn page(&self) -> Result<String, fmt::Error> {
         let mut page = String::new();
         prometheus_client::encoding::text::encode(&mut page, &self.shared().registry)?;
@@ -223,6 +239,10 @@ impl Shared {
 }
 
 /// Answers `GET /metrics` on `listener` until `stop`. Not made for strangers: bind it to loopback or behind a wall.
+///
+/// # Errors
+///
+/// The system's reason if connections can no longer be accepted.
 pub async fn serve(
     listener: TcpListener,
     metrics: Metrics,
@@ -348,7 +368,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_silent_reader_does_not_hold_up_the_stop() {
+    async fn silent_metrics_reader_does_not_delay_stop() {
         let metrics = Metrics::new();
         let (address, stop, server) = served(&metrics).await;
         let client = async {

@@ -1,6 +1,7 @@
 //! Telling people: one message when something is wrong for a while, one when it is over, never one per file.
 //!
-//! Whoever finds something wrong calls [`Notifier::raise`], and [`Notifier::resolve`] when it is right again; whoever
+//! A part that finds something wrong calls [`Notifier::raise`], and [`Notifier::resolve`] when it is right again; one
+//! that
 //! sees all of something says so with [`Notifier::declare`]. As often as they like: none waits, and none is lost. One
 //! task makes messages of it; every way that is set sends them for itself, and tries again what was not taken.
 //!
@@ -32,7 +33,7 @@ use crate::run::Daemon;
 use incident::{Incidents, Rhythm, Wrong};
 pub use memory::{Forgetful, Memory};
 use message::Message;
-pub use outbox::Outcome;
+pub use outbox::SendOutcome;
 use outbox::{Outbox, Way};
 pub use settings::{
     InvalidAddress, InvalidNotify, MailAddress, NotifySettings, SmtpSettings, SmtpTls,
@@ -47,7 +48,7 @@ pub struct Notifier(Option<Arc<Shared>>);
 
 #[derive(Debug)]
 struct Shared {
-    /// Who tells: `repository kb`.
+    /// The part that tells: `repository kb`.
     source: String,
     clock: Clock,
     chance: Chance,
@@ -58,14 +59,14 @@ struct Shared {
     smtp: Option<Arc<Outbox>>,
 }
 
-/// Why nobody can be told.
+/// The reason why nobody can be told.
 #[derive(Debug, thiserror::Error)]
 pub enum NotifyError {
     /// An instrument of that name is taken.
     #[error(transparent)]
     Metric(#[from] MetricError),
-    /// What was told before is not known.
-    #[error("what was told before cannot be read: {0}")]
+    /// The rows of earlier messages cannot be read.
+    #[error("the record of earlier notifications cannot be read: {0}")]
     Memory(#[source] crate::tasks::AnyError),
 }
 
@@ -81,6 +82,10 @@ impl Notifier {
     }
 
     /// Starts the tasks that tell; `source` is who does: `repository kb`. Inside a runtime only.
+    ///
+    /// # Errors
+    ///
+    /// [`NotifyError`] if the rows of earlier incidents cannot be read, or a metric cannot be made.
     pub fn start(
         source: &str,
         settings: &NotifySettings,
@@ -157,7 +162,7 @@ impl Notifier {
     }
 
     /// Sends a test message through every way that is set, now; empty: none is.
-    pub async fn test(&self) -> Vec<Outcome> {
+    pub async fn test(&self) -> Vec<SendOutcome> {
         let Some(shared) = &self.0 else {
             return Vec::new();
         };

@@ -21,20 +21,20 @@ use crate::tasks::{self, AnyError, TaskError, Tasks};
 use crate::telemetry::{self, InstallError, LogFilter, LogFormat};
 use crate::worker::Workers;
 
-/// How long blocking code outside of the tasks may still run after they have ended.
+/// The time that blocking code outside of the tasks may still run after they have ended.
 const LAST_CALL: Duration = Duration::from_secs(1);
 
 /// The section `[daemon]`, the same in every part's settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DaemonSettings {
-    /// What is logged: `info`, or levels by module: `info,archive_rpc=debug`.
+    /// The level of logging: `info`, or levels by module: `info,archive_rpc=debug`.
     pub log: LogFilter,
     /// `auto` (people on a terminal, else JSON), `human` or `json`.
     pub log_format: LogFormat,
     /// Where `/metrics` is served. Port 0 takes a free one, which is logged.
     pub metrics: SocketAddr,
-    /// How long tasks may take to end after a stop.
+    /// The time that tasks may take to end after a stop.
     pub drain: Period,
 }
 
@@ -49,14 +49,14 @@ impl Default for DaemonSettings {
     }
 }
 
-/// What a part is given to live on, cheap to clone.
+/// The means of a part, cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Daemon {
     /// The time.
     pub clock: Clock,
     /// Randomness.
     pub chance: Chance,
-    /// What runs, and the stop of all of it.
+    /// The running tasks, and the stop of all of them.
     pub tasks: Tasks,
     /// Background jobs.
     pub workers: Workers,
@@ -67,7 +67,7 @@ pub struct Daemon {
     pub executable: Option<PathBuf>,
 }
 
-/// Why a process ended other than by being asked to, or did not end in time.
+/// The reason why a process ended other than by being asked to, or did not end in time.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Logging could not be installed.
@@ -82,9 +82,9 @@ pub enum RunError {
     /// The address for the metrics is taken or not ours.
     #[error("metrics cannot be served at {address}; set daemon.metrics to another address")]
     Metrics {
-        /// What was set.
+        /// The address in the settings.
         address: SocketAddr,
-        /// What the system says.
+        /// The reason of the system.
         source: io::Error,
     },
     /// A task failed or did not end. The part's own start is the task that bears the part's name.
@@ -124,6 +124,11 @@ impl Daemon {
 ///
 /// `start` brings the part up and returns; what it leaves running in [`Daemon::tasks`] lives until the stop. It may
 /// also itself wait for the stop. Returns `Ok` after a stop that was asked for and in which every task ended well.
+///
+/// # Errors
+///
+/// [`RunError`]: logging, the runtime, the signals or the metrics cannot start, or a task failed or did not end in
+/// time.
 pub fn run<E, F>(
     name: &str,
     settings: &DaemonSettings,
@@ -189,7 +194,7 @@ thread_local! {
     static SPARED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a thread that was spared panicked at is said on standard error.
+/// The end of a spared thread by a panic. Its words are on standard error.
 #[derive(Debug, thiserror::Error)]
 #[error("it panicked; that is a bug, please report it")]
 pub struct Panicked;
@@ -197,6 +202,10 @@ pub struct Panicked;
 /// Does something whose panic must not end the process: the work of one job, beside which the archive goes on.
 ///
 /// Nothing that it shared with others may be used again after a panic.
+///
+/// # Errors
+///
+/// [`Panicked`] if `work` panics.
 pub fn spare<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     let before = SPARED.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));

@@ -1,6 +1,7 @@
 //! Settings: one TOML file → strict parse → overrides → typed.
 //!
-//! What stands over what: `--set KEY=VALUE` > environment `HOLDFAST__SECTION__KEY` > file > the type's own defaults.
+//! The order of precedence is: `--set KEY=VALUE` > environment `HOLDFAST__SECTION__KEY` > file > the type's own
+//! defaults.
 //! An unknown key, a wrong type and a bad unit are refused with the place they stand at; nothing is guessed.
 //! The text of an override is read as a TOML value if it can be, else as a string: `--set name=42` is a number,
 //! `--set 'name="42"'` a string. An override replaces the whole value of its key, also when that is a section.
@@ -30,7 +31,7 @@ pub use source::environment;
 /// The largest settings file that is read, in bytes.
 pub const MAX_FILE: u64 = 1 << 20;
 
-/// What an environment variable that is a setting begins with.
+/// The prefix of environment variables that are settings.
 pub const PREFIX: &str = "HOLDFAST__";
 
 /// Where the settings of one process come from.
@@ -57,7 +58,7 @@ pub enum Place {
     Set(String),
 }
 
-/// Why there are no settings: correct what is named, and start again.
+/// The reason why there are no settings: correct what is named, and start again.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file is missing, is a directory, or may not be read.
@@ -65,23 +66,27 @@ pub enum SettingsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The reason of the system.
         source: io::Error,
     },
     /// The file is longer than [`MAX_FILE`].
-    #[error("{}: longer than {MAX_FILE} bytes; this is no settings file", .0.display())]
+    #[error("{}: longer than {MAX_FILE} bytes; this is not a settings file", .0.display())]
     TooLarge(PathBuf),
     /// Something in a source is wrong.
     #[error("{place}: {message}")]
     Invalid {
         /// Where it stands.
         place: Place,
-        /// What is wrong, with the key.
+        /// The problem, with the key.
         message: String,
     },
 }
 
 /// The settings that `sources` make together.
+///
+/// # Errors
+///
+/// [`SettingsError`] with the first thing that is wrong, and its place.
 pub fn load<T: DeserializeOwned>(sources: &Sources) -> Result<T, SettingsError> {
     let (file, text) = file(sources)?;
     Document::new(file, &text, &overrides(sources)?)?.read()
@@ -89,7 +94,9 @@ pub fn load<T: DeserializeOwned>(sources: &Sources) -> Result<T, SettingsError> 
 
 /// Everything that is wrong with the settings that `sources` make together; [`load`] says the first thing only.
 ///
-/// Fails where there is nothing to look through: a file that cannot be read, an override that is none.
+/// # Errors
+///
+/// [`SettingsError`] if there is nothing to look through: the file cannot be read, or an override cannot.
 pub fn problems<T: DeserializeOwned>(
     sources: &Sources,
 ) -> Result<Vec<SettingsError>, SettingsError> {
@@ -98,6 +105,10 @@ pub fn problems<T: DeserializeOwned>(
 }
 
 /// The sections and single keys at the top of a settings file, as far as it can be read.
+///
+/// # Errors
+///
+/// [`SettingsError`] if the file cannot be read or is too large.
 pub fn sections(path: &Path) -> Result<Vec<String>, SettingsError> {
     Ok(problems::sections(&source::read(path)?))
 }
@@ -126,6 +137,10 @@ fn overrides(sources: &Sources) -> Result<Vec<Override>, SettingsError> {
 }
 
 /// Settings as the TOML text that [`load`] reads back.
+///
+/// # Errors
+///
+/// [`PrintError`] if TOML cannot express a value.
 pub fn print<T: Serialize>(settings: &T) -> Result<String, PrintError> {
     Ok(toml::to_string_pretty(settings)?)
 }

@@ -19,6 +19,10 @@ pub struct Signals {
 
 impl Signals {
     /// Takes the signals over. Inside a runtime only.
+    ///
+    /// # Errors
+    ///
+    /// The system's reason if a signal cannot be watched.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,

@@ -5,6 +5,18 @@
 //!
 //! Not promised: that a task stops when it is asked to. One that does not see [`Tasks::stop`] is cut off at the
 //! deadline, wherever it stands; blocking code cannot be cut off and ends with the process.
+//!
+//! ```
+//! use archive_daemon::{TaskError, Tasks};
+//!
+//! let ended = tokio::runtime::Runtime::new()?.block_on(async {
+//!     let tasks = Tasks::new();
+//!     tasks.spawn_once("fail", async { Err::<(), _>("no disk") });
+//!     tasks.join(std::time::Duration::from_secs(5)).await
+//! });
+//! assert!(matches!(ended, Err(TaskError::Failed { name, .. }) if &*name == "fail"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,7 +29,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 
-/// How often it is looked whether something failed.
+/// The time between two looks for a failure.
 const WATCH: Duration = Duration::from_secs(1);
 
 /// Any error: supervision names it and does not look inside.
@@ -66,7 +78,7 @@ struct State {
     failure: Option<TaskError>,
 }
 
-/// What ended the tasks before anybody asked them to, or kept them from ending.
+/// The reason why the tasks ended before anybody asked them to, or did not end.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
     /// It returned an error.
@@ -74,7 +86,7 @@ pub enum TaskError {
     Failed {
         /// The task.
         name: Arc<str>,
-        /// What it returned.
+        /// The error that it returned.
         source: AnyError,
     },
     /// It returned although nobody had asked it to stop: a bug.
@@ -88,7 +100,7 @@ pub enum TaskError {
     Panicked {
         /// The task.
         name: Arc<str>,
-        /// What it said.
+        /// The message of the panic.
         reason: String,
     },
     /// These still ran when the deadline had passed, and were cut off.
@@ -184,6 +196,10 @@ impl Tasks {
 
     /// Waits for the stop, then up to `deadline` for the tasks to end; what still runs is cut off.
     /// Returns the first failure. To be called once.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`] with the first failure of a task, or with the tasks that did not end in time.
     pub async fn join(&self, deadline: Duration) -> Result<(), TaskError> {
         self.shared.stop.cancelled().await;
         self.shared.tracker.close();
@@ -250,7 +266,7 @@ impl Tasks {
     }
 }
 
-/// How long a task should live.
+/// The expected life of a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lives {
     UntilStop,
@@ -306,7 +322,7 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(20);
 
-    /// The end, which must come: a test that waits for ever does not fail.
+    /// The end, which must come: a test that waits without end does not fail.
     async fn joined(tasks: &Tasks) -> Result<(), TaskError> {
         let end = tokio::time::timeout(SOON * 2, tasks.join(SOON)).await;
         end.expect("an end in time")
@@ -336,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_that_ends_stops_all_and_is_named() {
+    async fn task_that_ends_stops_all_and_is_named() {
         let tasks = Tasks::new();
         tasks.spawn("other", until(tasks.stop()));
         tasks
@@ -418,7 +434,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_stop_is_cut_off_and_named() {
+    async fn task_that_never_stops_is_aborted_and_named() {
         let tasks = Tasks::new();
         tasks.spawn("good", until(tasks.stop()));
         let (cut, mut seen) = tokio::sync::oneshot::channel::<()>();

@@ -12,7 +12,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What is logged: a level, or levels by module: `info`, `warn,archive_rpc=debug`.
+/// The level of logging: one level, or levels by module: `info`, `warn,archive_rpc=debug`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LogFilter(String);
@@ -24,7 +24,7 @@ pub struct LogFilter(String);
 )]
 pub struct InvalidLogFilter(String);
 
-/// How a log line is written.
+/// The format of a log line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -99,6 +99,10 @@ impl fmt::Display for LogFilter {
 }
 
 /// Sends everything that is logged from now on to standard error. Once a process.
+///
+/// # Errors
+///
+/// [`InstallError`] if the filter cannot be read, or logging was installed before.
 pub fn install(filter: &LogFilter, format: LogFormat) -> Result<(), InstallError> {
     let terminal = io::stderr().is_terminal();
     let json = match format {
@@ -111,7 +115,7 @@ pub fn install(filter: &LogFilter, format: LogFormat) -> Result<(), InstallError
     Ok(())
 }
 
-/// Why nothing is logged.
+/// The reason why nothing is logged.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The filter cannot be read.

@@ -32,7 +32,7 @@ struct Shared {
     jobs: Mutex<Option<Sender<Job>>>,
 }
 
-/// Why a thread did not do what it was asked.
+/// The reason why a thread did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadError {
     /// It is not back from what it was asked before. The work was not begun: nothing piles up behind something that

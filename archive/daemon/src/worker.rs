@@ -4,8 +4,9 @@
 //! be stopped, paused and throttled; a step itself is never interrupted, except by the deadline of the stop.
 //!
 //! Not promised: that pauses and throttles outlive the process. A pause ends by itself after [`MAX_PAUSE`], so
-//! that nobody forgets a scrub for ever.
+//! that nobody forgets a scrub.
 
+mod reload;
 mod runner;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::tasks::{AnyError, Tasks};
+pub use reload::ReloadWorker;
 use runner::Runner;
 
 /// The longest pause: 24 hours.
@@ -29,19 +31,19 @@ pub const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
 /// The longest back-off.
 pub const MAX_BACK_OFF: Duration = Duration::from_mins(5);
 
-/// Why a step failed. The runner logs it, backs off and tries again; it never looks inside.
+/// The error of a step. The runner logs it, backs off and tries again; it never looks inside.
 pub type WorkerError = AnyError;
 
 /// A background job.
 pub trait Worker: Send + 'static {
-    /// What it is called in logs and listings.
+    /// Its name in logs and listings.
     const NAME: &'static str;
 
     /// Does one unit of work. Never cancelled midway; keep it under a few seconds.
     fn step(&mut self) -> impl Future<Output = Result<Step, WorkerError>> + Send;
 }
 
-/// What a worker wants next.
+/// The next wish of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// There is more to do.
@@ -50,14 +52,14 @@ pub enum Step {
     Idle(Duration),
 }
 
-/// How a worker is doing.
+/// The status of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerStatus {
     /// Its name, with its part and instance in front and behind: `node-1/scrub/volume-2`.
     pub name: Arc<str>,
-    /// What it does right now.
+    /// Its state right now.
     pub state: WorkerState,
-    /// It rests so many times as long as each step took.
+    /// Its rest after each step, as a multiple of the time that the step took.
     pub tranquility: u32,
     /// Steps that succeeded, since the start.
     pub steps: u64,
@@ -69,7 +71,7 @@ pub struct WorkerStatus {
     pub last_error: Option<(Timestamp, String)>,
 }
 
-/// What a worker does right now.
+/// The states of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerState {
     /// In a step, or about to be.
@@ -103,7 +105,7 @@ pub struct Workers {
     all: Arc<Mutex<BTreeMap<Arc<str>, Arc<Controls>>>>,
 }
 
-/// What the runner and the registry share about one worker.
+/// The controls that the runner and the registry share about one worker.
 #[derive(Debug)]
 struct Controls {
     /// Until when it is paused. Every message ends the rest that is under way.
@@ -135,11 +137,19 @@ impl Workers {
     }
 
     /// Starts `worker` under its name. Inside a runtime only.
+    ///
+    /// # Errors
+    ///
+    /// [`DuplicateWorker`] if a worker of that name runs.
     pub fn spawn<W: Worker>(&self, worker: W) -> Result<(), DuplicateWorker> {
         self.start(worker, W::NAME)
     }
 
     /// Starts one of several like it, as `NAME/instance`. Inside a runtime only.
+    ///
+    /// # Errors
+    ///
+    /// [`DuplicateWorker`] if a worker of that name runs.
     pub fn spawn_instance<W: Worker>(
         &self,
         instance: &str,
@@ -157,6 +167,10 @@ impl Workers {
     }
 
     /// Pauses one after its current step, for at most [`MAX_PAUSE`]. Returns when the pause ends.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownWorker`] if no worker has that name.
     pub fn pause(&self, name: &str, duration: Duration) -> Result<Timestamp, UnknownWorker> {
         let duration = duration.min(MAX_PAUSE);
         let controls = self.controls(name)?;
@@ -167,12 +181,20 @@ impl Workers {
     }
 
     /// Lets one go on at once, from a pause, a rest or a back-off.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownWorker`] if no worker has that name.
     pub fn resume(&self, name: &str) -> Result<(), UnknownWorker> {
         self.controls(name)?.paused.send_replace(None);
         Ok(())
     }
 
     /// Lets one rest `tranquility` times as long as each step takes, from the next step on; 0 is full speed.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownWorker`] if no worker has that name.
     pub fn throttle(&self, name: &str, tranquility: u32) -> Result<(), UnknownWorker> {
         let controls = self.controls(name)?;
         controls.tranquility.store(tranquility, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What only a whole process shows: signals, exit codes, the panic hook. Runs `examples/daemon.rs`.
+//! Properties that only a whole process shows: signals, exit codes, the panic hook. Runs `examples/daemon.rs`.
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
 use std::ffi::OsStr;
@@ -105,7 +105,7 @@ fn what_does_not_drain_is_named() {
 }
 
 #[test]
-fn a_panic_that_is_spared_is_said_and_ends_nothing() {
+fn spared_panic_is_logged_and_ends_nothing() {
     let mut child = daemon("spared", &[]);
     up(&mut child);
     send(&child, Signal::TERM);

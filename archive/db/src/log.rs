@@ -18,10 +18,10 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// How long a block is.
+/// The length of a block.
 const BLOCK: usize = 32 << 10;
 
-/// How long the head of a record is.
+/// The length of the head of a record.
 const HEAD: usize = 7;
 
 /// The unit that a disk writes whole or not at all.
@@ -39,7 +39,7 @@ pub(crate) struct Log {
     pub(crate) whole: u64,
     /// The sequence number that this write has reached; none: there is no whole write in it.
     pub(crate) sequence: Option<u64>,
-    /// How long the file is.
+    /// The length of the file.
     pub(crate) length: u64,
     /// The state of the rest.
     pub(crate) tail: Tail,
@@ -108,7 +108,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Log> {
     })
 }
 
-/// Why the reading of a log ends before its last byte.
+/// The reason why the reading of a log ends before its last byte.
 enum Stop {
     /// The file ends within a record.
     Short,
@@ -118,7 +118,7 @@ enum Stop {
     Unknown,
 }
 
-/// How far a log was read.
+/// The reading of a log, as far as it came.
 #[derive(Default)]
 struct Reading {
     whole: u64,

@@ -1,9 +1,10 @@
-//! How far a database has come, for those who keep that in a second place.
+//! The point that a database has reached, for those who keep it in a second place.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How far which database has come. As text: the sequence number, a space, the identity; without an identity, the number
+/// The point that a database has reached. As text: the sequence number, a space, the identity; without an identity, the
+/// number
 /// alone.
 ///
 /// Kept in a second place after a commit, it tells at the next [`crate::Database::open`], by [`crate::Options::reaches`],

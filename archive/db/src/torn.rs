@@ -14,9 +14,9 @@ use crate::{DbError, log};
 pub struct TornTail {
     /// The log.
     pub log: PathBuf,
-    /// How many of its bytes are kept.
+    /// The number of its bytes that are kept.
     pub kept: u64,
-    /// How many bytes were cut away.
+    /// The number of bytes that were cut away.
     pub cut: u64,
 }
 

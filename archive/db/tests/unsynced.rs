@@ -27,7 +27,7 @@ fn write(database: &Database, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// How many of the numbers are there: a prefix of them, the same one in both tables.
+/// Returns the number of numbers that are there: a prefix of them, the same one in both tables.
 fn prefix(path: &Path) -> u64 {
     let database = Database::open(path, &options()).unwrap();
     let left: Table<u64, String> = database.table("left").unwrap();

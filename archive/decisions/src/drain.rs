@@ -21,7 +21,7 @@ pub enum Side {
     Stays,
 }
 
-/// How a copy is, by what its node knows.
+/// The state of a copy, by what its node knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// The bytes that were admitted.

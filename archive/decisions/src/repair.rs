@@ -32,11 +32,11 @@ pub struct KnownCopy {
     pub replica: ReplicaId,
     /// Only bitarchives can give bytes.
     pub kind: ReplicaKind,
-    /// How it is.
+    /// The condition of the copy.
     pub condition: Condition,
 }
 
-/// How a copy is.
+/// The conditions of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// Nothing is wrong with it, as far as is known.
@@ -87,7 +87,7 @@ pub enum Plan {
     Officer(Question),
 }
 
-/// Why nothing is to be done.
+/// The reason why nothing is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Idle {
     /// The copy is intact by what is known now.
@@ -230,7 +230,8 @@ impl Plan {
         }
     }
 
-    /// How many bytes of the file would move (proofs not counted: at most 1/128 more, see `archive-proof`).
+    /// Returns the number of bytes of the file that would move (proofs not counted: at most 1/128 more, see
+    /// `archive-proof`).
     pub fn bytes(&self, size: u64) -> u64 {
         let groups = self.to_verify(size).into_iter().map(|(_, groups)| groups);
         groups

@@ -45,7 +45,7 @@ pub struct FileState {
     comparing: BTreeMap<Requester, (Claim, Timestamp)>,
 }
 
-/// How often a replica has failed in a row.
+/// The number of failures of a replica in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Failures {
     /// Every time.

@@ -56,7 +56,7 @@ pub enum Authority {
     Vote,
 }
 
-/// Why nobody knows.
+/// The reason why nobody knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
     /// Valid admissions contradict each other.

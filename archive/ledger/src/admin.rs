@@ -1,8 +1,13 @@
-//! What was decided about every file, and the trail of who did what: one database, one synced batch for both.
+//! The decisions about every file, and the trail of who did what: one database, one synced batch for both.
 //!
 //! Written before it is acted on. Damage is never read as absence: a row that does not decode, or a database that ends
 //! before the stamp that is kept beside it, stops the repository. Before anybody is told of a change the stamp is brought
 //! up to date; so what is behind it at the end of a log, torn by a power cut, is what nobody was told of, and is cut away.
+//!
+//! # Errors
+//!
+//! All functions fail with [`DbError`] if the database does; those that open the admin data also with [`AdminError`] if
+//! they are not those of the stamp, or of a later release.
 
 mod counts;
 mod error;
@@ -82,9 +87,9 @@ const TABLES: &[&str] = &[
 /// One file, as it was decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdminRow {
-    /// How it stands in every replica.
+    /// The record of how it stands in every replica.
     pub record: FileRecord,
-    /// Who deposits, or deposited, it: `role/name`.
+    /// The depositor of it: `role/name`.
     pub depositor: String,
     /// The signed admission, a DSSE envelope in JSON; none until all bytes have passed.
     pub admission: Option<String>,
@@ -101,13 +106,13 @@ pub struct AuditLine {
     pub who: String,
     /// Which file; none where no single one is meant.
     pub file: Option<FileName>,
-    /// What was done, in a few words.
+    /// The act, in a few words.
     pub what: String,
 }
 
 impl Value for AuditLine {}
 
-/// What is remembered of a node.
+/// The row of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRow {
     /// Whether people took it out of service, when and why.
@@ -152,9 +157,9 @@ pub struct Admin {
 pub struct Changes {
     batch: Batch,
     lines: Vec<AuditLine>,
-    /// What each file that changes adds to the counts from then on.
+    /// The counts that each changed file adds to from then on.
     counted: BTreeMap<FileName, counts::Counted>,
-    /// What each of them is to followers from then on.
+    /// The state in which followers see each of them from then on.
     followed: BTreeMap<FileName, FeedState>,
 }
 
@@ -242,7 +247,7 @@ impl Admin {
         self.database.torn()
     }
 
-    /// What was decided about one file.
+    /// Returns the row of one file.
     pub fn file(&self, name: &FileName) -> Result<Option<AdminRow>, DbError> {
         self.files.get(&Text(name.clone()))
     }
@@ -262,7 +267,7 @@ impl Admin {
         Ok(rows.map(|row| row.map(|(_, row)| row)))
     }
 
-    /// Why nothing can be written into them any more, if a write failed so.
+    /// Returns the reason why nothing can be written into them any more, if a write failed so.
     pub fn broken(&self) -> Option<BrokenDatabase> {
         self.database.broken()
     }

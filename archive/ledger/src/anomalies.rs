@@ -1,10 +1,10 @@
-//! What a new look at one file in one replica does to what is filed of it. Pure.
+//! The effect of a new look at one file in one replica on the anomalies that are filed of it. Pure.
 //!
 //! Owns the rule: what is found is filed, once for each kind; what was filed and is not found any more is closed, but only
 //! by a look that could have seen it. Nothing that nobody looked for is ever closed, and what was accepted stays accepted
 //! until it gets worse.
 //!
-//! Not promised: that a look is honest. Whether everybody was asked is for the caller to say, by the [`Eye`].
+//! Not promised: that a look is honest. Whether everybody was asked is for the caller to say, by the [`LookQuality`].
 
 mod table;
 #[cfg(test)]
@@ -15,9 +15,9 @@ use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use table::{Anomalies, AnomalyRow, Filing, Found};
+pub use table::{Anomalies, AnomalyRow, Filing, LookResult};
 
-/// Who found it.
+/// The finder of an anomaly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Finder {
     /// A node, reading its own disk.
@@ -58,9 +58,9 @@ impl Finder {
 /// One anomaly, as it is filed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filed {
-    /// Names it for ever.
+    /// Its permanent name.
     pub id: u64,
-    /// What is wrong.
+    /// The kind of anomaly.
     pub kind: AnomalyKind,
     /// The size of the file in bytes; 0 where it is not known.
     pub size: u64,
@@ -74,11 +74,11 @@ pub struct Filed {
     pub seen: Timestamp,
     /// When a second look, past every cache, last found the same.
     pub confirmed: Option<Timestamp>,
-    /// Who found it.
+    /// The finder.
     pub found_by: Finder,
     /// Since when, and why, it is lived with.
     pub accepted: Option<Ended>,
-    /// What came of the last attempt to repair it.
+    /// The result of the last attempt to repair it.
     pub note: Option<String>,
     /// Whether it counts as one more file that needs repair: nothing else was filed of this copy.
     pub is_first: bool,
@@ -106,9 +106,9 @@ pub struct Closed {
     pub ended: Ended,
 }
 
-/// How well was looked, and so what can be said not to be there.
+/// The quality of a look, and so what can be said not to be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eye {
+pub enum LookQuality {
     /// Every volume said which copies it has.
     Listing,
     /// A good copy was listed; somebody else could not be asked.
@@ -121,7 +121,7 @@ pub enum Eye {
     Nothing,
 }
 
-impl Eye {
+impl LookQuality {
     /// Whether what was not found is not there.
     pub const fn judges(self, kind: &AnomalyKind) -> bool {
         use AnomalyKind as K;
@@ -169,11 +169,11 @@ impl Eye {
 /// One look at one file in one replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// What was found; at most one of each kind.
+    /// The kinds that were found; at most one of each.
     pub found: Vec<AnomalyKind>,
-    /// How well was looked.
-    pub eye: Eye,
-    /// Who looked.
+    /// The quality of the look.
+    pub quality: LookQuality,
+    /// The finder.
     pub by: Finder,
     /// Whether it was a look of its own, past every cache: it confirms what was filed before.
     pub is_second: bool,
@@ -187,9 +187,9 @@ impl Look {
     /// Whether what is filed so, and was not found, is not so. Who looked at one copy says nothing of another of the
     /// same replica.
     fn judges(&self, old: &Filed) -> bool {
-        let is_of_all = self.eye == Eye::Listing || !is_of_one_copy(&old.kind);
+        let is_of_all = self.quality == LookQuality::Listing || !is_of_one_copy(&old.kind);
         let is_there = |(node, volume): &(NodeId, VolumeId)| old.is_at(node, volume);
-        self.eye.judges(&old.kind) && (is_of_all || self.place.as_ref().is_none_or(is_there))
+        self.quality.judges(&old.kind) && (is_of_all || self.place.as_ref().is_none_or(is_there))
     }
 
     /// Whether what is filed is what was found now: damage is of one copy, all else of the replica.
@@ -219,7 +219,7 @@ impl Filed {
     }
 }
 
-/// What follows from a look.
+/// A consequence of a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It is new.
@@ -232,7 +232,8 @@ pub enum Change {
     Close(Filed, String),
 }
 
-/// What follows from `look`, given what is filed of the same file and replica. New ones get ids from `next_id` on.
+/// Returns the consequences of `look`, given what is filed of the same file and replica. New ones get ids from
+/// `next_id` on.
 pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut ids = next_id..;
@@ -289,13 +290,13 @@ pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Ve
     for old in filed {
         let is_found = look.found.iter().any(|kind| look.finds(old, kind));
         if !is_found && look.judges(old) {
-            changes.push(Change::Close(old.clone(), look.eye.saw().to_owned()));
+            changes.push(Change::Close(old.clone(), look.quality.saw().to_owned()));
         }
     }
     changes
 }
 
-/// What follows for a loss that is filed, now that these groups of the file were found good in some copy.
+/// Returns the consequence for a loss that is filed, now that these groups of the file were found good in some copy.
 pub fn found_again(lost: &Filed, good: &Groups) -> Option<Change> {
     let AnomalyKind::Lost(ranges) = &lost.kind else {
         return None;

@@ -1,4 +1,8 @@
 //! The audit trail: who did what to which file, and when; from the log and, where it has not come so far, the table.
+//!
+//! # Errors
+//!
+//! Reading fails with [`LogError`] if the log or the table cannot be read, or they do not follow each other.
 
 use std::fmt;
 use std::path::Path;
@@ -10,16 +14,16 @@ use jiff::Timestamp;
 use crate::admin::{Admin, AuditLine, Snapshot};
 use crate::audit_log::{Entry, LogError, Walk};
 
-/// What is wanted of the trail.
+/// The filter of a reading of the trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct TrailFilter {
     /// Only of this file.
     pub file: Option<FileName>,
     /// Only from this time on.
     pub since: Option<Timestamp>,
 }
 
-impl Wanted {
+impl TrailFilter {
     /// Whether a line is wanted.
     pub fn has(&self, line: &AuditLine) -> bool {
         let is_file = self.file.is_none() || self.file == line.file;

@@ -11,6 +11,10 @@
 //!
 //! Owns the reading and writing of the files. Nothing is appended to a log that is not what it was. Not promised:
 //! protection from someone who rewrites log and admin data together; the exports in the replicas tell of that.
+//!
+//! # Errors
+//!
+//! All functions fail with [`LogError`] if the log cannot be read or written, or is not what it was.
 
 mod chain;
 mod drain;
@@ -34,7 +38,7 @@ use crate::admin::AuditLine;
 /// Where a file of the log ends and the next begins, in bytes.
 pub const LONGEST_FILE: u64 = 64 << 20;
 
-/// Why the log cannot be believed, or not be read or written.
+/// The reason why the log cannot be believed, or not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// It is not what it was.
@@ -47,7 +51,7 @@ pub enum LogError {
         file: PathBuf,
         /// The line in it, from 1.
         line: u64,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
     /// A system call failed.
@@ -64,14 +68,15 @@ pub enum LogError {
     Stopped,
 }
 
-/// How far the log has come: where it ends, and how the chain goes on. Kept in the admin data with every deletion of rows.
+/// The point that the log has reached: where it ends, and how the chain goes on. Kept in the admin data with every
+/// deletion of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// The chain after the last line.
     pub chain: Chain,
     /// The number of the last file.
     pub file: u64,
-    /// How many bytes it has.
+    /// The number of its bytes.
     pub length: u64,
 }
 
@@ -88,7 +93,7 @@ impl Position {
     }
 }
 
-/// What is in a table of the admin data that is not, or not yet, only in the log.
+/// The rows in a table of the admin data that are not, or not yet, only in the log.
 pub trait Rows {
     /// The line of this number, if the table still has it.
     fn row(&self, number: u64) -> Result<Option<AuditLine>, DbError>;
@@ -252,10 +257,10 @@ impl AuditLog {
     }
 }
 
-/// What a log says that is whole.
+/// The statement of a log that is whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// How many lines it has.
+    /// The number of its lines.
     pub lines: u64,
     /// The number of the first and one past the last.
     pub numbers: std::ops::Range<u64>,

@@ -1,7 +1,7 @@
-//! What the archive can vouch for: which recorded copies of a file count now, and the receipt that names them.
+//! Custody: the recorded copies of a file that count now, and the receipt that names them.
 //!
 //! Owns the rule: a copy counts when the admin data record it as completed, nothing that holds it was retired, and no
-//! anomaly is filed that says otherwise. Whoever is told that a file is in the archive is told so by this rule, and by
+//! anomaly is filed that says otherwise. A client that is told that a file is in the archive is told so by this rule, and by
 //! nothing else: a depositor deletes its own copy on the answer.
 //!
 //! Not promised: that a copy of which nothing is filed is good. That is what scrubs and checks find out.
@@ -23,25 +23,25 @@ use crate::standing::Now;
 pub struct Vouched<'a> {
     /// The row of the file.
     pub record: &'a FileRecord,
-    /// What is out of service.
+    /// The list of what is out of service.
     pub now: &'a Now,
-    /// What is open or accepted of this file.
+    /// The anomalies of this file that are open or accepted.
     pub filed: &'a [AnomalyRow],
 }
 
-/// Why a copy does not count.
+/// The reason why a copy does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt<'a> {
     /// It is not recorded as one.
     State(&'a ReplicaState),
-    /// What holds it was retired.
+    /// The replica, node or volume that holds it was retired.
     Retired,
     /// This is filed of it.
     Filed(&'a Filed),
 }
 
 impl<'a> Vouched<'a> {
-    /// Why a copy does not count; none: it does.
+    /// Returns the reason why a copy does not count; `None` if it does.
     pub fn doubt(&self, id: &ReplicaId, copy: &'a ReplicaRecord) -> Option<Doubt<'a>> {
         if !copy.state.is_completed() {
             return Some(Doubt::State(&copy.state));
@@ -73,7 +73,7 @@ impl<'a> Vouched<'a> {
             .any(|(_, copy)| copy.kind == ReplicaKind::Bitarchive)
     }
 
-    /// How many replicas besides `replica` have good bytes of it.
+    /// Returns the number of replicas besides `replica` that have good bytes of it.
     pub fn others(&self, replica: &ReplicaId) -> usize {
         let bytes = |copy: &ReplicaRecord| copy.kind == ReplicaKind::Bitarchive;
         self.good()
@@ -101,7 +101,7 @@ impl<'a> Vouched<'a> {
             .collect()
     }
 
-    /// Why the archive cannot vouch for the file, for people; none: it does.
+    /// Returns the reason why the archive cannot vouch for the file, for people; `None` if it can.
     pub fn missing(&self) -> Option<String> {
         if self.record.content.is_none() {
             return Some("its content is not known yet".to_owned());
@@ -120,6 +120,10 @@ impl<'a> Vouched<'a> {
     }
 
     /// The custody receipt: the admission, and every replica that has a copy that counts.
+    ///
+    /// # Errors
+    ///
+    /// The reason why there is no receipt, for people: the admission cannot be read, or the receipt cannot be written.
     pub fn receipt(
         &self,
         admission: &str,

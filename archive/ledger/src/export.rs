@@ -89,13 +89,13 @@ pub struct Node {
 /// The last line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// How many files there are.
+    /// The number of files.
     pub files: u64,
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: u64,
-    /// How many lines of the trail.
+    /// The number of lines of the trail.
     pub audit: u64,
-    /// How many rows of the other tables.
+    /// The number of rows of the other tables.
     #[serde(default)]
     pub rows: Counted,
     /// SHA-256 of the last line of the audit log, in hex.
@@ -104,7 +104,7 @@ pub struct End {
     pub blake3: String,
 }
 
-/// What an export has.
+/// The content of an export, counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
     /// The last line.
@@ -113,7 +113,7 @@ pub struct Exported {
     pub content: String,
 }
 
-/// Why there is no export.
+/// The reason why there is no export.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The admin data cannot be read.
@@ -130,7 +130,7 @@ pub enum ExportError {
     Stopped,
 }
 
-/// What is to be exported.
+/// The tables that are to be exported.
 pub struct Export<'a> {
     /// The admin data.
     pub admin: &'a Admin,
@@ -152,6 +152,10 @@ impl fmt::Debug for Export<'_> {
 
 impl Export<'_> {
     /// Writes it. Memory holds one line.
+    ///
+    /// # Errors
+    ///
+    /// [`ExportError`] if the admin data cannot be read, or `out` does not take the lines.
     pub fn write(&self, out: &mut dyn Write) -> Result<Exported, ExportError> {
         let Snapshot {
             files,
@@ -248,7 +252,7 @@ impl Lines<'_> {
     }
 }
 
-/// What the names of the exports in the archive begin with.
+/// Returns the beginning of the names of the exports in the archive.
 pub fn prefix(archive: &str) -> String {
     format!("holdfast-admin-{archive}-")
 }

@@ -3,8 +3,12 @@
 //! Owns the rule of destroying acts: a request is bound to its act and its reason, is approved only by another *name*
 //! (another role of the same name is the same person), lives for seven days and is done once.
 //!
-//! Not promised: that the world is still as it was when somebody asked. Whoever does the act compares, and reports what
+//! Not promised: that the world is still as it was when somebody asked. The part that does the act compares, and reports what
 //! came of it: a changed world makes it fail.
+//!
+//! # Errors
+//!
+//! A step fails with [`NotAllowed`], which says who may do it, or what to do instead.
 
 mod act;
 mod selector;
@@ -21,7 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use act::{Accepted, Act, AtticItem, AtticPlace};
 pub use selector::{NodeSelector, VolumeSelector};
 
-/// How long a request may be approved.
+/// The time within which a request may be approved.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// One request, from when it was asked for.
@@ -29,46 +33,46 @@ pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 pub struct Request {
     /// Names it, as `r12`.
     pub number: u64,
-    /// What is asked for.
+    /// The act that is asked for.
     pub act: Act,
     /// Why.
     pub reason: String,
-    /// Who asked, as `role/name`.
+    /// The person who asked, as `role/name`.
     pub asked_by: String,
     /// When.
     pub asked: Timestamp,
     /// Until when it may be approved.
     pub expires: Timestamp,
-    /// How it stands.
+    /// The state of the request.
     pub state: State,
 }
 
-/// How a request stands.
+/// The states of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
     /// Nobody has approved it yet.
     Open,
     /// Approved, and not done yet.
     Approved {
-        /// Who approved, as `role/name`.
+        /// The person who approved, as `role/name`.
         by: String,
         /// When.
         at: Timestamp,
     },
     /// Approved and done, or not.
     Ended {
-        /// Who approved, as `role/name`.
+        /// The person who approved, as `role/name`.
         by: String,
         /// When it ended.
         at: Timestamp,
         /// Whether it was done.
         done: bool,
-        /// What came of it.
+        /// The result of the act.
         outcome: String,
     },
     /// Taken back.
     Withdrawn {
-        /// Who took it back, as `role/name`.
+        /// The person who took it back, as `role/name`.
         by: String,
         /// When.
         at: Timestamp,
@@ -87,7 +91,7 @@ pub struct Person {
     roles: Vec<Role>,
 }
 
-/// Why somebody may not do a step.
+/// The reason why somebody may not do a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAllowed {
     /// A part of the archive, not a person.
@@ -183,7 +187,7 @@ impl Request {
         Ok(())
     }
 
-    /// Who asked takes it back.
+    /// Withdraws the request; only the person who asked may.
     pub fn withdraw(&mut self, person: &Person, now: Timestamp) -> Result<(), NotAllowed> {
         if !self.is_by(person) {
             return Err(NotAllowed::NotTheirs(self.asked_by.clone()));
@@ -206,7 +210,7 @@ impl Request {
         expires
     }
 
-    /// What came of the act. Only what was approved ends, and only once.
+    /// Ends the request with the result of the act. Only what was approved ends, and only once.
     pub fn end(&mut self, result: Result<String, String>, now: Timestamp) -> bool {
         let State::Approved { by, .. } = &self.state else {
             return false;

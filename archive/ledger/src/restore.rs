@@ -44,9 +44,9 @@ pub struct RestoreTarget<'a> {
 }
 
 /// Admin data that are being restored, and the number of the next line of their trail.
-pub type Begun = (Restoring, u64);
+pub type PartialRestore = (Restoring, u64);
 
-/// Why nothing was restored.
+/// The reason why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// There are admin data.
@@ -62,7 +62,7 @@ pub enum RestoreError {
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem of the export.
         why: String,
     },
     /// The export cannot be read at all.
@@ -70,7 +70,7 @@ pub enum RestoreError {
     Export {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason of the refusal.
         why: String,
     },
     /// The audit log that is still there is not to be believed.
@@ -98,7 +98,7 @@ pub enum RestoreError {
 pub struct Finding {
     /// Which file, node or line.
     pub about: String,
-    /// What is wrong with it.
+    /// The problem of the line.
     pub what: String,
 }
 
@@ -107,7 +107,7 @@ pub struct Finding {
 pub struct Findings {
     /// The first of them.
     pub list: Vec<Finding>,
-    /// How many there are.
+    /// The number of damaged places.
     pub count: u64,
 }
 

@@ -1,7 +1,11 @@
-//! What is out of service for good, and what is being filled: replicas, nodes, volumes.
+//! The standing of replicas, nodes and volumes: what is out of service for good, and what is being filled.
 //!
 //! Durable, because only an act of people takes something out of service, and it must stay so after a restart and when
-//! node and disk are dead for ever. Everyone asks the copy in memory; it is changed after the tables are.
+//! node and disk are permanently dead. Everyone asks the copy in memory; it is changed after the tables are.
+//!
+//! # Errors
+//!
+//! All functions fail with [`DbError`] if the database does.
 
 mod draining;
 #[cfg(test)]
@@ -26,7 +30,7 @@ pub use draining::{DrainRow, Source};
 pub struct Retired {
     /// When.
     pub at: Timestamp,
-    /// Who asked for it, as `role/name`.
+    /// The person who asked for it, as `role/name`.
     pub by: String,
     /// The request and its reason.
     pub why: String,
@@ -41,7 +45,7 @@ pub enum ReplicaRow {
     Filling {
         /// Since when.
         since: Timestamp,
-        /// Who asked for it.
+        /// The person who asked for it.
         by: String,
     },
     /// It is neither asked nor required any more.
@@ -65,7 +69,7 @@ pub enum Task {
     Replica(ReplicaId),
 }
 
-/// How everything stands at one moment.
+/// The standing of everything at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     /// Replicas that are being filled or retired.
@@ -74,7 +78,7 @@ pub struct Now {
     pub nodes: BTreeMap<(ReplicaId, NodeId), Retired>,
     /// Retired volumes.
     pub volumes: BTreeMap<VolumeKey, Retired>,
-    /// What is drained.
+    /// The volumes and nodes that are drained.
     pub draining: BTreeMap<Source, DrainRow>,
 }
 
@@ -83,7 +87,7 @@ pub struct Now {
 pub struct View(Arc<Mutex<Arc<Now>>>);
 
 impl View {
-    /// How everything stands.
+    /// Returns the standing of everything.
     pub fn now(&self) -> Arc<Now> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -147,7 +151,7 @@ impl Now {
             && !is_retired_volume()
     }
 
-    /// What every file still has to be told of.
+    /// Returns the tasks that every file still has to be told of.
     pub fn tasks(&self) -> Vec<Task> {
         let replicas = self.replicas.iter().filter_map(|(id, row)| match row {
             ReplicaRow::Filling { .. } => Some(Task::Fill(id.clone())),
@@ -176,7 +180,7 @@ impl Standing {
         Ok(standing)
     }
 
-    /// How everything stands.
+    /// Returns the standing of everything.
     pub fn now(&self) -> Arc<Now> {
         self.view.now()
     }

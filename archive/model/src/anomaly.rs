@@ -1,4 +1,4 @@
-//! What can be wrong with one file in one replica: what checks file and repairs close.
+//! Anomalies: the things that can be wrong with one file in one replica, which checks file and repairs close.
 
 use std::fmt;
 

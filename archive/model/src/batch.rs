@@ -1,4 +1,4 @@
-//! What a batch job is, and what becomes of it, as every part speaks of it.
+//! A batch job, and its outcome, as every part speaks of it.
 //!
 //! A job is one program over many files of one replica. It sees one file at a time; what it writes about a file is kept
 //! in the order of the names, so that its output does not depend on how many nodes there are or which was faster. What
@@ -15,13 +15,17 @@ use crate::name_list::NameList;
 use crate::name_pattern::{InvalidPattern, NamePattern};
 use crate::replica::{InvalidId, NodeId, ReplicaId, UploadId, VolumeId};
 
-/// Which job. Made once, by whoever submits it: submitting again under the same id is the same job.
+/// Which job. Made once, by the client that submits it: submitting again under the same id is the same job.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(UploadId);
 
 impl JobId {
     /// Accepts what every id accepts: 1–64 characters of `a–z`, `0–9` and inner `-`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidId`] if the text is not an id.
     pub fn new(text: &str) -> Result<Self, InvalidId> {
         UploadId::new(text).map(Self)
     }
@@ -44,7 +48,7 @@ impl fmt::Debug for JobId {
     }
 }
 
-/// What a job runs.
+/// The program that a job runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Program {
     /// A built-in job of this name.
@@ -53,12 +57,12 @@ pub enum Program {
     Component(Root),
 }
 
-/// What one job may use.
+/// The limits of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobLimits {
-    /// How long the whole job may take from its start, waiting not counted before it starts.
+    /// The time that the whole job may take from its start, waiting not counted before it starts.
     pub time: Duration,
-    /// How long a component may compute for one file (its own computing, not waiting for others).
+    /// The time that a component may compute for one file (its own computing, not waiting for others).
     pub file_time: Duration,
     /// The most memory that a component may have at once, in bytes.
     pub memory: u64,
@@ -78,10 +82,10 @@ impl Default for JobLimits {
     }
 }
 
-/// What is to be done.
+/// The order for a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSpec {
-    /// What runs.
+    /// The program.
     pub program: Program,
     /// Its arguments: name and value, each name once, in the order given.
     pub arguments: Vec<(String, String)>,
@@ -91,9 +95,9 @@ pub struct JobSpec {
     pub names: Option<NameList>,
     /// Over the files of which replica.
     pub replica: ReplicaId,
-    /// What it may use.
+    /// Its limits.
     pub limits: JobLimits,
-    /// How long what it left is kept after its end; absent: as the repository is set.
+    /// The time for which its output is kept after its end; `None`: as the repository is set.
     pub keep: Option<Duration>,
 }
 
@@ -147,7 +151,8 @@ pub enum JobLane {
 }
 
 impl JobLane {
-    /// How many jobs of the index run at once over one replica, at its monitor and on each node: one that follows what is
+    /// The number of jobs of the index that run at once over one replica, at its monitor and on each node: one that
+    /// follows what is
     /// stored, and one that rebuilds beside it. The same number for all three, so that none refuses what another sends.
     pub const MOST_OF_INDEX: usize = 2;
 
@@ -155,7 +160,7 @@ impl JobLane {
     pub const ALL: [Self; 2] = [Self::Research, Self::Index];
 }
 
-/// Why something of a file is not in the output.
+/// The reason why something of a file is not in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum FailureKind {
     /// Bytes of the file are not what was admitted, or cannot be read: they were not shown to the job. Or a node read
@@ -193,10 +198,10 @@ impl FailureKind {
     }
 }
 
-/// Why something of a file is not in the output, and where.
+/// The reason why something of a file is not in the output, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFailure {
-    /// What kind of failure.
+    /// The kind of failure.
     pub kind: FailureKind,
     /// Where in the file, in bytes; nothing: the file as a whole.
     pub offset: Option<u64>,
@@ -204,7 +209,7 @@ pub struct FileFailure {
     pub reason: String,
 }
 
-/// What became of one file.
+/// The outcome of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileOutcome {
     /// The file.
@@ -213,17 +218,17 @@ pub struct FileOutcome {
     pub node: NodeId,
     /// The volume it lay on.
     pub volume: VolumeId,
-    /// What its bytes were proven against.
+    /// The root that its bytes were proven against.
     pub root: Root,
     /// Its size in bytes.
     pub size: u64,
-    /// How many records the job was shown; 0 of a job that is shown none.
+    /// The number of records that the job was shown; 0 of a job that is shown none.
     pub records: u64,
-    /// How many bytes the job wrote about it.
+    /// The number of bytes that the job wrote about it.
     pub output: u64,
-    /// What is not in the output; at most [`MOST_FAILURES`]. Empty: nothing failed.
+    /// The failures; at most [`MOST_FAILURES`]. Empty: nothing failed.
     pub failures: Vec<FileFailure>,
-    /// How many failures more there were.
+    /// The number of further failures.
     pub more_failures: u64,
 }
 

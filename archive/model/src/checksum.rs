@@ -77,7 +77,7 @@ impl<'de> Deserialize<'de> for Root {
     }
 }
 
-/// What is recorded of a file beside its root.
+/// The digests that are recorded of a file beside its root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digests {
     /// SHA-256 of the whole file, computed by the repository at ingest.
@@ -136,15 +136,15 @@ fn decode_hex<const N: usize>(text: &str) -> Result<[u8; N], InvalidChecksum> {
     Ok(bytes)
 }
 
-/// Why something is no checksum.
+/// The reason why a text is not a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidChecksum {
     /// Not the length of the algorithm, in bytes.
     #[error("a checksum of {expected} bytes was expected, {found} were given")]
     Length {
-        /// What the algorithm yields.
+        /// The length that the algorithm yields.
         expected: usize,
-        /// What was given.
+        /// The length that was given.
         found: usize,
     },
     /// A character that is no hex digit.

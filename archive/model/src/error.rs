@@ -1,10 +1,10 @@
-//! What can go wrong with a request to the archive, sorted by what the caller does next.
+//! Errors of requests to the archive, sorted by what the caller does next.
 
 use jiff::Timestamp;
 
 use crate::{FileName, InvalidFileName, ReplicaId, Root, StoreFailure};
 
-/// Why the archive did not do what was asked. Each variant is another next step for the caller.
+/// The reason why the archive did not do what was asked. Each variant is another next step for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveError {
     /// The request breaks a rule: correct it and ask again.
@@ -13,7 +13,7 @@ pub enum ArchiveError {
     /// The name breaks the rule of names: rename the file.
     #[error("{name:?} is no name for an archive file: {reason}")]
     Name {
-        /// What was given.
+        /// The name that was given.
         name: String,
         /// Which part of the rule it breaks.
         reason: InvalidFileName,
@@ -21,12 +21,12 @@ pub enum ArchiveError {
     /// Nothing of that name is known.
     #[error("{0} is not in the archive")]
     NotFound(String),
-    /// The name is bound to other bytes, for ever: store under another name.
+    /// The name is permanently bound to other bytes: store under another name.
     #[error("{name} is already archived with other content (root {archived})")]
     Exists {
         /// The name.
         name: FileName,
-        /// What it is bound to.
+        /// The root it is bound to.
         archived: Root,
     },
     /// Another upload of this name is under way: wait, then ask again.
@@ -39,9 +39,9 @@ pub enum ArchiveError {
         name: FileName,
         /// `size`, `blake3`, `sha256` or `md5`.
         what: &'static str,
-        /// What the depositor said.
+        /// The digest that the depositor announced.
         announced: String,
-        /// What arrived.
+        /// The digest of the bytes that arrived.
         received: String,
     },
     /// Stored, but not yet in every required replica: keep the source, ask again later.
@@ -49,7 +49,7 @@ pub enum ArchiveError {
     NotEnoughReplicas {
         /// The name.
         name: FileName,
-        /// Who failed, and why.
+        /// The replicas that failed, and why.
         failures: Vec<(ReplicaId, StoreFailure)>,
         /// When the archive goes on with it by itself; none: it waits for the bytes.
         again: Option<Timestamp>,

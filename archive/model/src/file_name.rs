@@ -1,4 +1,4 @@
-//! What may be archived under which name.
+//! The names under which files may be archived.
 //!
 //! 1 to 240 bytes of UTF-8 in NFC; no separators, control, bidirectional-format or unassigned characters; no leading
 //! dot, hyphen or space, no trailing dot or space. Wide enough for everything the field writes, narrow enough that a name
@@ -23,7 +23,7 @@ pub const MANIFEST_NAME: &str = "manifest-blake3.txt";
 #[serde(try_from = "String", into = "String")]
 pub struct FileName(Arc<str>);
 
-/// Why a string is no name for an archive file.
+/// The reason why a string is not a name for an archive file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidFileName {
     /// The empty string.
@@ -51,6 +51,10 @@ pub enum InvalidFileName {
 
 impl FileName {
     /// Accepts `name` if it follows the rule, else says which part of the rule it breaks.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidFileName`] with the first rule that the name breaks.
     pub fn new(name: &str) -> Result<Self, InvalidFileName> {
         check(name)?;
         Ok(Self(name.into()))

@@ -56,7 +56,7 @@ impl Groups {
         self.0.is_empty()
     }
 
-    /// How many groups are in the set.
+    /// Returns the number of groups in the set.
     pub fn len(&self) -> u64 {
         self.0.iter().map(|r| r.end - r.start).sum()
     }
@@ -77,7 +77,7 @@ impl Groups {
         self.0.iter().flat_map(Clone::clone)
     }
 
-    /// What is in this set or in `other`.
+    /// Returns the groups that are in this set or in `other`.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut all = self.clone();
@@ -87,7 +87,7 @@ impl Groups {
         all
     }
 
-    /// What is in this set and not in `other`.
+    /// Returns the groups that are in this set and not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         let mut left = Self::none();
@@ -110,7 +110,7 @@ impl Groups {
         left
     }
 
-    /// What is in both sets.
+    /// Returns the groups that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         self.difference(&self.difference(other))
@@ -124,7 +124,7 @@ impl Groups {
     }
 }
 
-/// How many groups a file of `size` bytes has: at least one.
+/// Returns the number of groups of a file of `size` bytes: at least one.
 pub const fn count(size: u64) -> u64 {
     let groups = size.div_ceil(GROUP_SIZE);
     if groups == 0 { 1 } else { groups }

@@ -6,6 +6,13 @@
 //!
 //! Not promised: a wire or disk format. Those live in `proto-archive` and beside the code that writes a file.
 //!
+//! The rooms in reading order:
+//!
+//! - [`file_name`], [`name_pattern`], [`name_list`] (what files are called), [`checksum`], [`groups`] (what is in them);
+//! - [`mod@replica`], [`node`], [`copy`] (where copies are), [`store_state`] (how far each has come), [`anomaly`] (what is wrong);
+//! - [`batch`], [`feed`] (jobs over files, and changes of files), [`role`], [`approval`] (who may do what);
+//! - [`mod@error`], [`limits`], [`quantity`] (errors, bounds and units that all parts share).
+//!
 //! ```
 //! use archive_model::FileName;
 //! assert!(FileName::new("12-34-20260101-00001.warc.gz").is_ok());

@@ -23,7 +23,7 @@ use crate::file_name::FileName;
 #[serde(try_from = "Vec<FileName>", into = "Vec<FileName>")]
 pub struct NameList(Arc<[FileName]>);
 
-/// Why names are not a list.
+/// The reason why names are not a list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidNameList {
     /// It names nothing.

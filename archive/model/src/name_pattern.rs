@@ -25,7 +25,7 @@ pub struct NamePattern {
     whole: Option<Regex>,
 }
 
-/// Why a text is no pattern.
+/// The reason why a text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPattern {
     /// It is too long to be read.

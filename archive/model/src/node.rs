@@ -77,7 +77,7 @@ pub struct VolumeState {
     pub volume: Option<VolumeId>,
     /// Where it is mounted on the machine of its node.
     pub path: String,
-    /// Why it is offline, if it is.
+    /// The reason why it is offline, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// Whether it takes new files.
@@ -176,7 +176,7 @@ impl VolumeState {
         self.problem.is_none() && !self.retired
     }
 
-    /// Why nobody can look at its copies, if so. A retired volume has none any more.
+    /// Returns the reason why nobody can look at its copies, if so. A retired volume has none any more.
     pub fn offline(&self) -> Option<&str> {
         self.problem.as_deref().filter(|_| !self.retired)
     }

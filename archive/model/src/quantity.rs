@@ -17,7 +17,7 @@ pub struct ByteSize(u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Period(u64);
 
-/// Why a text is no number with a unit.
+/// The reason why a text is not a number with a unit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidQuantity {
     /// No whole number in front.
@@ -26,7 +26,7 @@ pub enum InvalidQuantity {
     /// No such unit, or none at all.
     #[error("`{text}` has no known unit; the units are {known}")]
     Unit {
-        /// What was given.
+        /// The text that was given.
         text: String,
         /// The units there are.
         known: String,

@@ -1,6 +1,6 @@
-//! Who keeps a copy: replicas, their nodes, the volumes of a node; and the id of one upload.
+//! The places of copies: replicas, their nodes, the volumes of a node; and the id of one upload.
 //!
-//! All ids are plain text, chosen by people (replicas, nodes) or made once and for ever (volumes, uploads).
+//! All ids are plain text, chosen by people (replicas, nodes) or made once and permanent (volumes, uploads).
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a string is no id.
+/// The reason why a string is not an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no {kind} id: 1–64 characters of a–z, 0–9 and inner `-` are")]
 pub struct InvalidId {
@@ -35,6 +35,10 @@ macro_rules! id {
 
         impl $name {
             /// Accepts 1–64 characters of `a–z`, `0–9` and inner `-`.
+            ///
+            /// # Errors
+            ///
+            /// [`InvalidId`] if the text is not an id.
             pub fn new(text: &str) -> Result<Self, InvalidId> {
                 if is_id(text) {
                     Ok(Self(text.into()))
@@ -96,7 +100,7 @@ id!(
     "node"
 );
 id!(
-    /// One disk (file system) of a node, named for ever when it was initialised.
+    /// One disk (file system) of a node, named permanently when it was initialised.
     VolumeId,
     "volume"
 );
@@ -128,7 +132,7 @@ impl fmt::Display for VolumeKey {
     }
 }
 
-/// What a replica keeps.
+/// The kind of copy that a replica keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplicaKind {

@@ -1,4 +1,4 @@
-//! How far one file has come into one replica.
+//! The progress of one file into one replica.
 //!
 //! The first four states are those of NetarchiveSuite's `ReplicaStoreState`; here a failure carries its reason.
 
@@ -51,7 +51,7 @@ impl fmt::Display for ReplicaState {
     }
 }
 
-/// Why a file is not in a replica.
+/// The reason why a file is not in a replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoreFailure {
@@ -64,7 +64,7 @@ pub enum StoreFailure {
     /// No byte was accepted for the stall limit.
     #[error("stalled: no byte accepted for {0} s")]
     Stalled(u64),
-    /// What the node read back is not what was admitted.
+    /// The bytes that the node read back are not those that were admitted.
     #[error("read back differs from what was sent")]
     ReadBackDiffers,
     /// The node has other bytes under this name.

@@ -1,4 +1,4 @@
-//! What an answer lacks. An answer without gaps is complete; nothing is ever silently shorter.
+//! Gaps of an answer. An answer without gaps is complete; nothing is ever silently shorter.
 
 use std::fmt;
 

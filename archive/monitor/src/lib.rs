@@ -1,16 +1,19 @@
 //! The foreman of one bitarchive replica: which nodes live, where a file goes or is, one sorted listing out of many.
 //!
-//! Owner of: who is alive ([`nodes`]), where uploads go ([`placement`]), what an answer lacks ([`gap`]). It never sees
-//! a byte of a file, nor of what a batch job writes, and keeps nothing on disk; started anew it knows all nodes after one heartbeat, and which of them
-//! to miss as soon as the repository has asked for its state. Until then every answer has a gap.
+//! Owns the answers to: who is alive ([`nodes`]), where uploads go ([`placement`]), what an answer lacks ([`gap`]). It
+//! never sees a byte of a file, nor of what a batch job writes, and keeps nothing on disk; started anew it knows all nodes
+//! after one heartbeat, and which of them to miss as soon as the repository has asked for its state. Until then every
+//! answer has a gap.
+//!
+//! The rooms in reading order:
 //!
 //! - pure: [`nodes`], [`placement`], [`listing`], [`gap`];
 //! - [`mod@locate`] asks many nodes at once;
 //! - `rpc` is the door: the service `Replica`, and the client of the service `Node`;
 //! - [`settings`], `metrics`, `watch`: as in every part.
 //!
-//! Not promised: that an answer is complete. What it lacks is named, and a node that is known and silent is named for
-//! ever; leaving out the nodes that were retired is the repository's affair.
+//! Not promised: that an answer is complete. What it lacks is named, and a node that is known and silent is named
+//! permanently; leaving out the nodes that were retired is the repository's affair.
 
 pub mod gap;
 pub mod listing;
@@ -28,16 +31,16 @@ use std::sync::{Arc, Mutex};
 
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
-use archive_daemon::{Daemon, OwnThread};
+use archive_daemon::{Daemon, ReloadWorker};
 use archive_model::ReplicaId;
-use archive_rpc::{CredentialsError, Drained, Refused, Role, ServeError};
+use archive_rpc::{CredentialsError, Role, ServeError};
 
 use metrics::Instruments;
 use nodes::Nodes;
 pub use settings::{InvalidSettings, MonitorSettings, Settings, UnreadSection};
-use watch::{Reload, Watch};
+use watch::Watch;
 
-/// Why a monitor does not start.
+/// The reason why a monitor does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The settings contradict each other.
@@ -51,7 +54,7 @@ pub enum StartError {
         "the certificate is {found}, not monitor/{replica}; issue one with `holdfast pki issue`"
     )]
     Identity {
-        /// Whose it is.
+        /// The holder of the certificate.
         found: String,
         /// The replica this monitor is set to.
         replica: ReplicaId,
@@ -68,6 +71,10 @@ pub enum StartError {
 }
 
 /// Brings a monitor up and returns the address it listens on. It lives in the daemon's tasks until their stop.
+///
+/// # Errors
+///
+/// [`StartError`] if the settings, the certificate or the address cannot be used.
 pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
     let monitor = settings.monitor;
     monitor.check()?;
@@ -89,11 +96,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let instruments = Instruments::new(&daemon.metrics, &replica)?;
     let refused = daemon.metrics.refusals(&identity.to_string())?;
     credentials.on_refusal(move |what| {
-        let counter = match what {
-            Refused::Call => &refused.calls,
-            Refused::Connection => &refused.connections,
-        };
-        counter.inc();
+        what.choose(&refused.calls, &refused.connections).inc();
     });
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
 
@@ -106,11 +109,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         pause: monitor.heartbeat.duration(),
     };
     daemon.workers.spawn_instance(replica.as_str(), watch)?;
-    let reload = Reload {
-        credentials: credentials.clone(),
-        clock: daemon.clock.clone(),
-        thread: OwnThread::new("credentials"),
-    };
+    let own = credentials.clone();
+    let reload = ReloadWorker::new(daemon.clock.clone(), move |now| Ok(own.reload(now.into())?));
     daemon.workers.spawn_instance(replica.as_str(), reload)?;
 
     // Calls are cut before the tasks are, so that a client that does not read ends as a call and not as a failure.
@@ -119,20 +119,9 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let client = rpc::NodesClient::new(credentials.clone(), limits.with_independent_streams());
     let door = rpc::Door::new(monitor, &daemon, nodes, instruments, client);
     let services = rpc::services(door);
-    daemon.tasks.spawn("rpc", async move {
-        let drained = archive_rpc::serve(
-            listener,
-            services,
-            credentials,
-            limits,
-            stop.cancelled_owned(),
-        )
-        .await?;
-        if drained == Drained::Cut {
-            tracing::warn!(after = ?limits.drain, "calls still under way were cut");
-        }
-        Ok::<(), ServeError>(())
-    });
+    let stopped = stop.cancelled_owned();
+    let served = archive_rpc::serve_and_log(listener, services, credentials, limits, stopped);
+    daemon.tasks.spawn("rpc", served);
     tracing::info!(%replica, %address, "the monitor listens");
     Ok(address)
 }

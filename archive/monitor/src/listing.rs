@@ -2,7 +2,7 @@
 //!
 //! Each node lists its files sorted by name, then by volume, each once. The merge yields an entry only when every node
 //! that is still listing has one waiting, so that what comes out is sorted, and entries of one name are adjacent
-//! whichever nodes they come from: whoever reads it sees duplicates. Nothing is remembered of what came out, and the
+//! whichever nodes they come from: the reader of it sees duplicates. Nothing is remembered of what came out, and the
 //! door asks a node for more only when its entries are used up: memory does not grow with the archive.
 //!
 //! A node whose listing breaks off, stalls, is out of order or miscounts is a gap. What it sent so far is still listed.
@@ -23,7 +23,7 @@ pub struct Listed<E> {
     pub name: FileName,
     /// The volume it is on.
     pub volume: VolumeId,
-    /// What is said about it.
+    /// The entry about it.
     pub entry: E,
 }
 
@@ -82,7 +82,7 @@ impl<E> Merge<E> {
     }
 
     /// A node sent these. An error, or an entry out of order, ends its listing. So does a message with nothing in it:
-    /// a node could send those for ever.
+    /// a node could send those without end.
     pub fn feed<X: fmt::Display>(
         &mut self,
         index: usize,
@@ -120,7 +120,7 @@ impl<E> Merge<E> {
         }
     }
 
-    /// A node says that it has sent everything: so many entries, but for these gaps.
+    /// A node says that it has sent everything: that number of entries, but for these gaps.
     pub fn end(&mut self, index: usize, stated: u64, gaps: Vec<Gap>) {
         let Some(source) = self.sources.get_mut(index).filter(|source| source.listing) else {
             return;
@@ -177,12 +177,12 @@ impl<E> Merge<E> {
         self.hungry.is_empty() && self.heads.is_empty()
     }
 
-    /// How many entries have come out.
+    /// Returns the number of entries that have come out.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// What the listing lacks, as far as is known by now.
+    /// Returns the gaps of the listing, as far as they are known by now.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }

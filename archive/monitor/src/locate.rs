@@ -12,16 +12,16 @@ use futures_util::future::join_all;
 use crate::gap::Gap;
 use crate::nodes::{Address, Survey};
 
-/// What was found, and where nobody could look. Entries are in the order of their nodes.
+/// The entries that were found, and the gaps where nobody could look. Entries are in the order of their nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found<E> {
+pub struct SurveyAnswer<E> {
     /// One for each volume that knows the file.
     pub entries: Vec<E>,
-    /// What could not be asked.
+    /// The nodes and volumes that could not be asked.
     pub gaps: Vec<Gap>,
 }
 
-impl<E> Found<E> {
+impl<E> SurveyAnswer<E> {
     /// Whether every node and volume answered.
     pub fn is_complete(&self) -> bool {
         self.gaps.is_empty()
@@ -34,9 +34,9 @@ pub async fn locate<E, X, F>(
     limit: Duration,
     clock: &Clock,
     ask: impl Fn(Address) -> F,
-) -> Found<E>
+) -> SurveyAnswer<E>
 where
-    F: Future<Output = Result<Found<E>, X>>,
+    F: Future<Output = Result<SurveyAnswer<E>, X>>,
     X: fmt::Display,
 {
     let answers = survey.ask.into_iter().map(|address| {
@@ -45,13 +45,13 @@ where
         async move {
             match answer.await {
                 Ok(Ok(found)) => found,
-                Ok(Err(error)) => Found {
+                Ok(Err(error)) => SurveyAnswer {
                     entries: Vec::new(),
                     gaps: vec![Gap::node(&node, &error)],
                 },
                 Err(_late) => {
                     let gap = Gap::node(&node, &format_args!("no answer within {limit:?}"));
-                    Found {
+                    SurveyAnswer {
                         entries: Vec::new(),
                         gaps: vec![gap],
                     }
@@ -59,7 +59,7 @@ where
             }
         }
     });
-    let mut found = Found {
+    let mut found = SurveyAnswer {
         entries: Vec::new(),
         gaps: survey.gaps,
     };
@@ -89,23 +89,23 @@ mod tests {
         }
     }
 
-    /// What each node of these tests does when it is asked.
-    async fn answer(address: Address) -> Result<Found<&'static str>, &'static str> {
+    /// Answers as each node of these tests does when it is asked.
+    async fn answer(address: Address) -> Result<SurveyAnswer<&'static str>, &'static str> {
         let offline = Gap::volume(&address.node, VolumeId::new("v1").unwrap(), &"not mounted");
         match address.node.as_str() {
-            "has" => Ok(Found {
+            "has" => Ok(SurveyAnswer {
                 entries: vec!["on has"],
                 gaps: vec![],
             }),
-            "twice" => Ok(Found {
+            "twice" => Ok(SurveyAnswer {
                 entries: vec!["on v1", "on v2"],
                 gaps: vec![],
             }),
-            "not" => Ok(Found {
+            "not" => Ok(SurveyAnswer {
                 entries: vec![],
                 gaps: vec![],
             }),
-            "half" => Ok(Found {
+            "half" => Ok(SurveyAnswer {
                 entries: vec!["on half"],
                 gaps: vec![offline],
             }),

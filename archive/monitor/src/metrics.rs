@@ -1,4 +1,4 @@
-//! What a monitor counts.
+//! The metrics of a monitor.
 
 use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Gauge, Metrics};

@@ -1,4 +1,4 @@
-//! Who is known, and who is alive. Pure: the time is an argument.
+//! The nodes that are known, and those that are alive. Pure: the time is an argument.
 //!
 //! A node lives as long as its last sign of life is recent. One that is known but silent stays known: it is reported as
 //! a gap, never dropped, because its files are not missing. Only the repository may leave a node out, after it was
@@ -47,7 +47,7 @@ pub enum Life {
     Retired,
 }
 
-/// What is new about a sign of life.
+/// The news in a sign of life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// Nothing.

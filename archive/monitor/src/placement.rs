@@ -18,7 +18,7 @@ use archive_model::{NodeId, UploadId};
 /// For how long an upload is remembered: as long as the repository's intent lives.
 pub const KEPT: Duration = Duration::from_hours(24);
 
-/// How many uploads are remembered.
+/// The most uploads that are remembered.
 pub const MOST: usize = 100_000;
 
 /// A node that is alive.
@@ -34,7 +34,7 @@ pub struct Candidate {
     pub room: u64,
 }
 
-/// What a node already knows of the file; the more it is its home, the greater.
+/// The knowledge that a node already has of the file; the more it is its home, the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Home {
     /// It should have the file, and does not.
@@ -47,7 +47,7 @@ pub enum Home {
 
 /// A file that is to go somewhere.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish<'a> {
+pub struct PlacementRequest<'a> {
     /// The upload, the same one at each attempt.
     pub upload: &'a UploadId,
     /// Its size in bytes.
@@ -69,7 +69,7 @@ pub struct Placed {
     pub promised: u64,
 }
 
-/// Why a file goes nowhere.
+/// The reason why a file goes nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlace {
     /// No node at all.
@@ -101,9 +101,13 @@ pub struct Placements {
 
 impl Placements {
     /// Decides, and remembers.
+    ///
+    /// # Errors
+    ///
+    /// [`NoPlace`] if no node may take the file.
     pub fn place(
         &mut self,
-        wish: &Wish<'_>,
+        request: &PlacementRequest<'_>,
         candidates: &[Candidate],
         now: Instant,
     ) -> Result<Placed, NoPlace> {
@@ -113,19 +117,19 @@ impl Placements {
         }
         let left: Vec<&Candidate> = candidates
             .iter()
-            .filter(|c| !wish.avoid.contains(&c.node))
+            .filter(|c| !request.avoid.contains(&c.node))
             .collect();
         if left.is_empty() {
             return Err(NoPlace::AllTried);
         }
-        let home = |c: &Candidate| wish.homes.get(&c.node).copied();
+        let home = |c: &Candidate| request.homes.get(&c.node).copied();
         for known in [Home::Has, Home::Receives] {
             let there = left.iter().filter(|c| home(c) == Some(known));
             if let Some(candidate) = there.min_by_key(|c| &c.node) {
                 return Ok(candidate.placed(0));
             }
         }
-        let begun = self.at.get(wish.upload).map(|(node, _)| node);
+        let begun = self.at.get(request.upload).map(|(node, _)| node);
         if let Some(candidate) = left
             .iter()
             .find(|c| c.takes_files && begun == Some(&c.node))
@@ -134,12 +138,18 @@ impl Placements {
         }
         let taking = left.iter().filter(|c| c.takes_files);
         let best = taking.max_by(|a, b| {
-            let rank = |c: &Candidate| (c.room >= wish.size, home(c) == Some(Home::Misses), c.room);
+            let rank = |c: &Candidate| {
+                (
+                    c.room >= request.size,
+                    home(c) == Some(Home::Misses),
+                    c.room,
+                )
+            };
             rank(a).cmp(&rank(b)).then_with(|| b.node.cmp(&a.node))
         });
         match best {
             None => Err(NoPlace::NotAccepting),
-            Some(candidate) if candidate.room < wish.size => {
+            Some(candidate) if candidate.room < request.size => {
                 let most = left
                     .iter()
                     .filter(|c| c.takes_files)
@@ -147,13 +157,13 @@ impl Placements {
                     .max()
                     .unwrap_or(0);
                 Err(NoPlace::NoRoom {
-                    size: wish.size,
+                    size: request.size,
                     most,
                 })
             }
             Some(candidate) => {
-                self.remember(wish.upload, &candidate.node, now);
-                Ok(candidate.placed(wish.size))
+                self.remember(request.upload, &candidate.node, now);
+                Ok(candidate.placed(request.size))
             }
         }
     }
@@ -262,19 +272,19 @@ mod tests {
                             if let Some(begun) = begun {
                                 placements.remember(&upload("u"), &id(begun), now);
                             }
-                            let wish = Wish {
+                            let request = PlacementRequest {
                                 upload: &upload("u"),
                                 size,
                                 avoid: &avoid,
                                 homes: &homes,
                             };
-                            let placed = placements.place(&wish, &candidates, now);
-                            check(&wish, &candidates, begun, &placed);
-                            let again = placements.place(&wish, &candidates, now);
+                            let placed = placements.place(&request, &candidates, now);
+                            check(&request, &candidates, begun, &placed);
+                            let again = placements.place(&request, &candidates, now);
                             assert_eq!(
                                 again.map(|p| p.node),
                                 placed.map(|p| p.node),
-                                "sticky: {wish:?}"
+                                "sticky: {request:?}"
                             );
                             seen += 1;
                         }
@@ -287,21 +297,21 @@ mod tests {
 
     /// The rule said another way round: who beats whom.
     fn check(
-        wish: &Wish<'_>,
+        request: &PlacementRequest<'_>,
         candidates: &[Candidate],
         begun: Option<&str>,
         placed: &Result<Placed, NoPlace>,
     ) {
-        let say = || format!("{wish:?} {candidates:?} begun {begun:?}: {placed:?}");
+        let say = || format!("{request:?} {candidates:?} begun {begun:?}: {placed:?}");
         let left: Vec<&Candidate> = candidates
             .iter()
-            .filter(|c| !wish.avoid.contains(&c.node))
+            .filter(|c| !request.avoid.contains(&c.node))
             .collect();
-        let has = |c: &Candidate| wish.homes.get(&c.node) == Some(&Home::Has);
-        let receives = |c: &Candidate| wish.homes.get(&c.node) == Some(&Home::Receives);
+        let has = |c: &Candidate| request.homes.get(&c.node) == Some(&Home::Has);
+        let receives = |c: &Candidate| request.homes.get(&c.node) == Some(&Home::Receives);
         let goes_on = |c: &Candidate| begun.is_some_and(|b| c.node.as_str() == b) && c.takes_files;
-        let misses = |c: &Candidate| wish.homes.get(&c.node) == Some(&Home::Misses);
-        let fits = |c: &Candidate| c.takes_files && c.room >= wish.size;
+        let misses = |c: &Candidate| request.homes.get(&c.node) == Some(&Home::Misses);
+        let fits = |c: &Candidate| c.takes_files && c.room >= request.size;
         let possible: Vec<&&Candidate> = left
             .iter()
             .filter(|c| has(c) || receives(c) || goes_on(c) || fits(c))
@@ -314,7 +324,7 @@ mod tests {
                     _ if left.is_empty() => NoPlace::AllTried,
                     None => NoPlace::NotAccepting,
                     Some(most) => NoPlace::NoRoom {
-                        size: wish.size,
+                        size: request.size,
                         most,
                     },
                 };
@@ -345,7 +355,7 @@ mod tests {
                 let new = !has(chosen) && !receives(chosen) && !goes_on(chosen);
                 assert_eq!(
                     placed.promised,
-                    if new { wish.size } else { 0 },
+                    if new { request.size } else { 0 },
                     "{}",
                     say()
                 );
@@ -354,20 +364,20 @@ mod tests {
     }
 
     #[test]
-    fn an_upload_moves_on_when_its_node_could_not() {
+    fn upload_moves_on_when_its_node_fails() {
         let (now, homes) = (Instant::now(), BTreeMap::new());
         let candidates = [candidate("a", true, 9), candidate("b", true, 8)];
         let mut placements = Placements::default();
         let mut place = |avoid: &[&str], candidates: &[Candidate], now| {
             let avoid = avoid.iter().map(|name| id(name)).collect();
-            let wish = Wish {
+            let request = PlacementRequest {
                 upload: &upload("u"),
                 size: 5,
                 avoid: &avoid,
                 homes: &homes,
             };
             placements
-                .place(&wish, candidates, now)
+                .place(&request, candidates, now)
                 .map(|placed| placed.node.to_string())
         };
         assert_eq!(place(&[], &candidates, now).unwrap(), "a");
@@ -400,7 +410,7 @@ mod tests {
         let mut placements = Placements::default();
         for i in 0..MOST + 10 {
             let upload = upload(&format!("u{i}"));
-            let wish = Wish {
+            let request = PlacementRequest {
                 upload: &upload,
                 size: 1,
                 avoid: &avoid,
@@ -408,7 +418,7 @@ mod tests {
             };
             placements
                 .place(
-                    &wish,
+                    &request,
                     &candidates,
                     now + Duration::from_millis(1) * u32::try_from(i).unwrap(),
                 )

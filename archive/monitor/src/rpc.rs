@@ -20,10 +20,10 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use crate::listing::Merge;
-use crate::locate::{Found, locate};
+use crate::locate::{SurveyAnswer, locate};
 use crate::metrics::Instruments;
 use crate::nodes::{Address, Arrival, Moment, Nodes};
-use crate::placement::{Home, Placements, Wish};
+use crate::placement::{Home, PlacementRequest, Placements};
 use crate::settings::MonitorSettings;
 use listing::Listing;
 pub(crate) use nodes_client::Nodes as NodesClient;
@@ -43,7 +43,7 @@ pub(crate) struct Door {
     instruments: Instruments,
 }
 
-/// What the monitor's server offers, and to whom.
+/// Returns the services of the monitor's server, and the callers they are offered to.
 pub(crate) fn services(door: Door) -> Services {
     Services {
         routes: Routes::new(ReplicaServer::new(door)),
@@ -109,7 +109,7 @@ impl Door {
         Ok(())
     }
 
-    async fn find(&self, name: &FileName, on_disk: bool) -> Found<wire::FileEntry> {
+    async fn find(&self, name: &FileName, on_disk: bool) -> SurveyAnswer<wire::FileEntry> {
         let survey = lock(&self.nodes).survey(self.clock.instant());
         let ask = async |address: Address| self.client.find(&address, name, on_disk).await;
         let found = locate(survey, self.settings.find.duration(), &self.clock, ask).await;
@@ -166,7 +166,7 @@ impl Replica for Door {
                 (_, Some(_)) | (None, None) => {}
             }
         }
-        let wish = Wish {
+        let wanted = PlacementRequest {
             upload: &upload,
             size: request.size,
             avoid: &avoid,
@@ -174,7 +174,7 @@ impl Replica for Door {
         };
         let now = self.clock.instant();
         let mut nodes = lock(&self.nodes);
-        match lock(&self.placements).place(&wish, &nodes.candidates(now), now) {
+        match lock(&self.placements).place(&wanted, &nodes.candidates(now), now) {
             Ok(placed) => {
                 nodes.promise(&placed.node, placed.promised);
                 self.instruments.placed.inc();

@@ -25,9 +25,9 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnreadSection {
-    /// How many batch jobs ran over the nodes at once.
+    /// The number of batch jobs that ran over the nodes at once.
     pub jobs: Option<u16>,
-    /// How many reduce steps ran at once.
+    /// The number of reduce steps that ran at once.
     pub reduces: Option<u16>,
 }
 
@@ -37,16 +37,17 @@ pub struct UnreadSection {
 pub struct MonitorSettings {
     /// The replica it is the foreman of.
     pub replica: ReplicaId,
-    /// How often nodes are to say that they live.
+    /// The time between two signs of life of a node.
     #[serde(default = "heartbeat")]
     pub heartbeat: Period,
-    /// How old the last sign of life of a node that lives may be. At least twice `heartbeat`.
+    /// The age that the last sign of life of a living node may have. At least twice `heartbeat`.
     #[serde(default = "silent_after")]
     pub silent_after: Period,
-    /// How long a node may take to say whether it has a file.
+    /// The time that a node may take to say whether it has a file.
     #[serde(default = "find")]
     pub find: Period,
-    /// How long a node may send nothing in the middle of its listing. Shorter than the same limit of the repository,
+    /// The time that a node may send nothing in the middle of its listing. Shorter than the same limit of the
+    /// repository,
     /// so that one node that stalls costs the listing that node and not the listing.
     #[serde(default = "idle")]
     pub idle: Period,
@@ -79,9 +80,9 @@ pub enum InvalidSettings {
         "monitor.silent_after ({silent_after}) must be at least twice monitor.heartbeat ({heartbeat})"
     )]
     SilentAfter {
-        /// What was set.
+        /// The limit in the settings.
         silent_after: Period,
-        /// What was set.
+        /// The pause in the settings.
         heartbeat: Period,
     },
 }
@@ -99,6 +100,10 @@ impl MonitorSettings {
     }
 
     /// Whether they can work together.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidSettings`] with the first two values that contradict each other.
     pub fn check(&self) -> Result<(), InvalidSettings> {
         let Self {
             replica: _,
@@ -167,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_or_no_id_is_refused() {
+    fn unknown_key_or_bad_id_is_refused() {
         for (set, says) in [
             ("monitor.silent_afer=5 s", "silent_afer"),
             ("monitor.replica=Ä", "replica id"),

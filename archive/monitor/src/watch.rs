@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use archive_daemon::{Clock, OwnThread, Step, Worker, WorkerError};
+use archive_daemon::{Clock, Step, Worker, WorkerError};
 use archive_model::NodeId;
-use archive_rpc::Credentials;
 
 use crate::metrics::Instruments;
 use crate::nodes::{Life, Nodes};
@@ -44,26 +43,5 @@ impl Watch {
             now.insert(node.clone(), standing.life);
         }
         self.before = now;
-    }
-}
-
-/// Takes up certificates that were exchanged on disk, and new lists of revoked ones.
-pub(crate) struct Reload {
-    pub(crate) credentials: Credentials,
-    pub(crate) clock: Clock,
-    pub(crate) thread: OwnThread,
-}
-
-/// How long an exchange may take to be noticed.
-const RELOAD: Duration = Duration::from_mins(1);
-
-impl Worker for Reload {
-    const NAME: &'static str = "credentials";
-
-    async fn step(&mut self) -> Result<Step, WorkerError> {
-        let (credentials, now) = (self.credentials.clone(), self.clock.now());
-        let reloaded = self.thread.run(move || credentials.reload(now.into()));
-        reloaded.await??;
-        Ok(Step::Idle(RELOAD))
     }
 }

@@ -1,6 +1,6 @@
-//! The admission: what the archive took in, said once and signed.
+//! The admission: the statement of what the archive took in, made once and signed.
 //!
-//! Owns `holdfast-admission/1`, the payload that fixes the root of a file for ever. It is signed by the repository when
+//! Owns `holdfast-admission/1`, the payload that fixes the root of a file permanently. It is signed by the repository when
 //! the last byte has passed, and kept verbatim beside every copy.
 //!
 //! Not promised: that any copy exists. That is the [receipt](crate::receipt).
@@ -19,20 +19,20 @@ pub const PAYLOAD_TYPE: &str = "application/vnd.holdfast.admission+json";
 
 const VERSION: &str = "holdfast-admission/1";
 
-/// What was admitted.
+/// One admitted file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
     /// The archive that admits.
     pub archive: String,
-    /// The name, bound to these bytes for ever.
+    /// The name, bound permanently to these bytes.
     pub name: FileName,
     /// The size in bytes.
     pub size: u64,
     /// The BLAKE3 root: what decides about every copy.
     pub root: Root,
-    /// What other tools compare.
+    /// The digests that other tools compare.
     pub digests: Digests,
-    /// Who deposited it: the name in the certificate.
+    /// The name in the depositor's certificate.
     pub depositor: String,
     /// When.
     pub admitted: Timestamp,
@@ -49,7 +49,11 @@ struct Payload<'a> {
 }
 
 impl Admission {
-    /// Signs the admission. Fails only if it cannot be written as JSON.
+    /// Signs the admission.
+    ///
+    /// # Errors
+    ///
+    /// [`AdmissionError::Json`] if the admission cannot be written as JSON.
     pub fn sign(&self, key: &SigningKey) -> Result<Envelope, AdmissionError> {
         let payload = serde_json::to_vec(&Payload {
             version: VERSION,
@@ -61,6 +65,10 @@ impl Admission {
     /// Reads the admission in `envelope`, if a key that `trust` lists for its archive and its time signed it.
     ///
     /// Fields it does not know are tolerated; an unknown major version is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`AdmissionError`]: no trusted key signed it, or the payload is not an admission of this version.
     pub fn verify(envelope: &Envelope, trust: &TrustFile) -> Result<Self, AdmissionError> {
         let verified = trust.verify(envelope, PAYLOAD_TYPE)?;
         let admission: Self = version::parse::<_, AdmissionError>(verified.payload, VERSION)?;
@@ -69,7 +77,7 @@ impl Admission {
     }
 }
 
-/// Why an envelope is no valid admission.
+/// The reason why an envelope is not a valid admission.
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
     /// The signature does not count.
@@ -151,7 +159,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn newer_fields_are_tolerated_and_newer_meanings_are_not() {
+    fn newer_fields_pass_and_newer_versions_fail() {
         let newer = json().replace("admission/1\"", "admission/1.4\",\"more\":{\"a\":[1]}");
         assert_eq!(
             Admission::verify(&signed(&newer), &trust()).unwrap(),
@@ -175,7 +183,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_signed_payload_that_breaks_a_rule_is_refused() {
+    fn signed_payload_breaking_a_rule_is_refused() {
         for (good, bad) in [
             ("Måned-1.warc.gz", "../escape"),
             ("18446744073709551615", "-1"),
@@ -193,7 +201,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn who_signs_for_another_archive_or_time_does_not_count() {
+    fn signature_for_other_archive_or_time_is_ignored() {
         let other = admission().sign(&SigningKey::from_seed([2; 32])).unwrap();
         let error = Admission::verify(&other, &trust()).unwrap_err();
         assert!(matches!(

@@ -72,6 +72,10 @@ impl Envelope {
     }
 
     /// Reads an envelope. Fields it does not know are tolerated, as DSSE asks; base64 must be canonical, with padding.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidEnvelope`] if the bytes are too long, or not a DSSE envelope.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidEnvelope> {
         if bytes.len() > MAX_LENGTH {
             return Err(InvalidEnvelope::TooLong(bytes.len()));
@@ -109,7 +113,7 @@ impl Envelope {
         &self.text
     }
 
-    /// What the payload claims to be; signed, but not yet verified.
+    /// Returns the type that the payload claims to be; signed, but not yet verified.
     pub fn payload_type(&self) -> &str {
         &self.payload_type
     }
@@ -166,14 +170,14 @@ impl From<Envelope> for String {
     }
 }
 
-/// Why bytes are no envelope.
+/// The reason why bytes are not an envelope.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidEnvelope {
     /// More bytes than an envelope has.
     #[error("{0} bytes are too long for an envelope; at most {MAX_LENGTH} are read")]
     TooLong(usize),
     /// Not text.
-    #[error("the envelope is no UTF-8 text: {0}")]
+    #[error("the envelope is not UTF-8 text: {0}")]
     Text(#[from] std::str::Utf8Error),
     /// Not the JSON of an envelope.
     #[error("the envelope is not DSSE: {0}")]
@@ -183,7 +187,7 @@ pub enum InvalidEnvelope {
     Base64 {
         /// `payload` or `sig`.
         field: &'static str,
-        /// What is wrong.
+        /// The reason of the decoder.
         source: base64::DecodeError,
     },
     /// More signatures than anyone has reason to make.
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_signed_bytes_are_those_of_the_dsse_protocol() {
+    fn signed_bytes_follow_the_dsse_protocol() {
         // The example of the DSSE specification (secure-systems-lab/dsse, `protocol.md`).
         let expected = b"DSSEv1 29 http://example.com/HelloWorld 11 hello world";
         assert_eq!(

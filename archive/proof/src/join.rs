@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_one_after_the_other_are_the_slice_of_all() {
+    fn joined_slices_equal_slice_of_whole() {
         let mut dice = Dice::new(7);
         for size in EDGES.into_iter().filter(|size| *size > 0) {
             let data = noise(size, 3);

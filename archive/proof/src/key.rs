@@ -2,7 +2,7 @@
 //!
 //! Owns the encodings: PKCS#8 and SPKI PEM, which `openssl` reads and writes, and the key id.
 //!
-//! Not promised: secrecy at rest. Whoever writes the PEM decides who may read it.
+//! Not promised: secrecy at rest. The caller who writes the PEM decides who may read it.
 
 use std::fmt;
 
@@ -24,6 +24,10 @@ impl SigningKey {
     }
 
     /// Reads PKCS#8 PEM (`-----BEGIN PRIVATE KEY-----`), as `openssl genpkey -algorithm ed25519` writes it.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidKey`] if the text is not such a key; the error does not repeat the text.
     pub fn from_pem(pem: &str) -> Result<Self, InvalidKey> {
         ed25519_dalek::SigningKey::from_pkcs8_pem(pem)
             .map(Self)
@@ -34,6 +38,10 @@ impl SigningKey {
     }
 
     /// Writes PKCS#8 PEM, version 1 (without the public key), which every tool reads. The text is the secret.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidKey`] if the key cannot be encoded.
     pub fn to_pem(&self) -> Result<String, InvalidKey> {
         KeypairBytes {
             secret_key: self.0.to_bytes(),
@@ -77,6 +85,10 @@ impl PublicKey {
     /// Reads SPKI PEM (`-----BEGIN PUBLIC KEY-----`), as `openssl pkey -pubout` writes it.
     ///
     /// A key of low order, under which almost anything verifies, is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidKey`] if the text is not such a key, or the key has low order.
     pub fn from_pem(pem: &str) -> Result<Self, InvalidKey> {
         let invalid = |reason| InvalidKey {
             kind: "a public Ed25519 key in PEM",
@@ -92,6 +104,10 @@ impl PublicKey {
     }
 
     /// Writes SPKI PEM.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidKey`] if the key cannot be encoded.
     pub fn to_pem(&self) -> Result<String, InvalidKey> {
         self.0
             .to_public_key_pem(LineEnding::LF)
@@ -124,9 +140,9 @@ impl fmt::Debug for PublicKey {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is not {kind}: {reason}")]
 pub struct InvalidKey {
-    /// What was expected.
+    /// The kind of key that was expected.
     pub kind: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 
@@ -185,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_without_showing_it() {
+    fn invalid_key_is_refused_without_being_shown() {
         let secret = SigningKey::from_seed([1; 32]).to_pem().unwrap();
         for bad in [
             "",

@@ -1,4 +1,5 @@
-//! What is true about bytes: roots, trees, proofs, signed admissions. Only Read and Write.
+//! Statements about bytes that can be proven: roots, trees, proofs, signed admissions. The crate uses only `Read` and
+//! `Write`.
 //!
 //! Owns the outboard's format and everything that is said with it: building a tree while bytes pass ([`TreeBuilder`]),
 //! judging one copy ([`walk()`]), proving ranges to someone else ([`encode`], [`decode`]); and the signed documents that
@@ -13,6 +14,15 @@
 //!
 //! It makes it impossible to await, to open a file, to ask for the time or for chance: readers, writers, times and seeds
 //! are arguments.
+//!
+//! The rooms in reading order:
+//!
+//! - [`outboard`] (the format of the tree), [`tree`] (how one is built), [`read_at`] (how this crate sees a file);
+//! - [`mod@walk`] (which groups of a copy are good), [`reader`] (any bytes of a copy, proven before they are handed out);
+//! - [`ranges`] (bytes with their proof, for someone else), [`record_proof`] (the same as one file, offline), [`points`]
+//!   (where a stream that was cut goes on);
+//! - [`key`], [`envelope`], [`trust`] (who signs, and whose signatures count), [`admission`], [`receipt`] (what is signed),
+//!   [`version`] (how each document begins).
 //!
 //! Not promised: durability (the caller syncs), secrecy (the caller guards its keys), or a root that is the right one
 //! (that is what the admission is for).
@@ -31,6 +41,36 @@
 //! assert_eq!(found.damaged.iter().collect::<Vec<_>>(), [2]);
 //! assert_eq!(found.outboard, OutboardState::Good);
 //! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! A signed admission counts for those who trust the key that signed it:
+//!
+//! ```
+//! use archive_model::{Digests, FileName, Root, UploadId};
+//! use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
+//!
+//! let key = SigningKey::from_seed([7; 32]);
+//! let admission = Admission {
+//!     archive: "kb".to_owned(),
+//!     name: FileName::new("a.warc.gz")?,
+//!     size: 0,
+//!     root: Root::from_bytes(*blake3::hash(b"").as_bytes()),
+//!     digests: Digests::default(),
+//!     depositor: "harvester/one".to_owned(),
+//!     admitted: "2026-11-26T12:00:00Z".parse()?,
+//!     upload: UploadId::new("u-1")?,
+//! };
+//! let envelope = admission.sign(&key)?;
+//!
+//! let trust = TrustFile::new(vec![TrustedKey {
+//!     archive: "kb".to_owned(),
+//!     public_key: key.public_key(),
+//!     from: "2026-01-01T00:00:00Z".parse()?,
+//!     until: None,
+//! }])?;
+//! assert_eq!(Admission::verify(&envelope, &trust)?, admission);
+//! assert!(Admission::verify(&envelope, &TrustFile::default()).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod admission;

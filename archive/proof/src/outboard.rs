@@ -81,7 +81,7 @@ impl Subtree {
         self.first
     }
 
-    /// How many groups it has; at least one.
+    /// Returns the number of its groups; at least one.
     pub const fn count(self) -> u64 {
         self.count
     }

@@ -4,7 +4,7 @@
 //! 1024 groups are read at once (64 KiB), those above one by one. What is absent, cut off or unreadable reads as zeros,
 //! which hash to no value above them.
 //!
-//! Not promised: that a pair is right. Whoever asks holds it against the value above.
+//! Not promised: that a pair is right. The caller compares it with the value above.
 
 use crate::chaining::Pair;
 use crate::outboard::{PAIR_SIZE, Subtree};

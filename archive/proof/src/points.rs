@@ -13,7 +13,7 @@ use archive_model::UploadId;
 /// Bytes between two points where they are closest.
 pub const STRIDE: u64 = 1024 * 1024;
 
-/// How many of the last points are all kept.
+/// The number of the last points that are all kept.
 const DENSE: u64 = 8;
 
 /// Splits `bytes`, which come after `size` others, before the next point.
@@ -64,18 +64,18 @@ impl<T> Points<T> {
             .map(|(_, state)| state)
     }
 
-    /// How many there are.
+    /// Returns the number of points.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no points.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// What streams left that were cut, by their upload. Bounded: the oldest go first.
+/// The states of streams that were cut, by their upload. Bounded: the oldest are dropped first.
 #[derive(Debug)]
 pub struct Shelf<T> {
     most: usize,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_the_other_end_stands_little_is_sent_again() {
+    fn resuming_at_any_point_resends_little() {
         for strides in (0..200).chain([1000, 1024, 4097, 1 << 20]) {
             let points = after(strides);
             assert!(points.len() <= 100, "{strides}: {}", points.len());
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_that_is_behind_has_what_the_other_kept_of_it() {
+    fn end_that_is_behind_has_a_common_point() {
         for (ahead, behind) in [(1, 1), (9, 8), (100, 37), (1025, 1000), (5000, 64)] {
             let known: Vec<u64> = after(behind).iter().map(|(size, _)| size).collect();
             let points = after(ahead);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shelf_is_bounded_and_the_oldest_go_first() {
+    fn full_shelf_drops_oldest_first() {
         let id = |name: &str| UploadId::new(name).unwrap();
         let mut shelf = Shelf::new(10);
         shelf.put(id("a"), 4, 'a');

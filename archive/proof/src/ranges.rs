@@ -39,6 +39,10 @@ pub fn ranges_with_last(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
 /// A group costs its 16 KiB and 64 bytes for each level of the tree: 17,408 bytes in a file of 1 GiB.
 ///
 /// On an error part of the stream may have been written; [`decode`] refuses such a stream.
+///
+/// # Errors
+///
+/// [`EncodeError`]: the data or the outboard is damaged or cannot be read, or `out` does not take the bytes.
 pub fn encode(
     data: &(impl ReadAt + ?Sized),
     outboard: Option<&(impl ReadAt + ?Sized)>,
@@ -114,7 +118,7 @@ pub fn encode(
     })
 }
 
-/// Why this copy could not prove the ranges.
+/// The reason why this copy could not prove the ranges.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
     /// A group is not what the root says, or the file is too short for it: ask another copy.
@@ -130,7 +134,7 @@ pub enum EncodeError {
     UnreadableGroup {
         /// The index of the group.
         group: u64,
-        /// What the operating system says.
+        /// The reason of the operating system.
         source: io::Error,
     },
     /// The outboard is absent, cut or wrong: rebuild it ([`crate::rebuild_outboard`]), then ask again.
@@ -149,6 +153,10 @@ pub enum EncodeError {
 /// `sink` gets exactly the bytes in `ranges` that lie below `size`, each once, at most 16 KiB at a time, and never a
 /// byte that is not proven. The stream must end where the ranges end: `encoded` is read until it says so. Without
 /// ranges, nothing is proven and nothing may come; only an empty file proves itself whatever the ranges.
+///
+/// # Errors
+///
+/// [`DecodeError`]: the stream is not the proof of these ranges, or cannot be read, or `sink` does not take the bytes.
 pub fn decode(
     mut encoded: impl Read,
     root: Root,
@@ -194,7 +202,7 @@ pub fn decode(
     }
 }
 
-/// Why a stream proves nothing more. What `sink` got before is proven all the same.
+/// The reason why a stream proves nothing more. All that `sink` got before is proven all the same.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// The stream ended too early: ask for the rest, or another copy.

@@ -1,6 +1,6 @@
 //! Positioned reads: how this crate sees a file.
 //!
-//! Owns the one trait through which stored bytes are read. Whoever opens the file decides how it is read (through
+//! Owns the one trait through which stored bytes are read. The caller who opens the file decides how it is read (through
 //! the page cache or past it); nothing here opens, writes or remembers a position.
 
 use std::fs::File;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn short_and_interrupted_reads_go_on_and_errors_keep_what_was_read() {
+    fn short_reads_continue_and_errors_keep_read_bytes() {
         let source = Reluctant {
             bad: 5,
             interrupted: Cell::new(false),

@@ -22,13 +22,13 @@ use crate::pairs::Pairs;
 use crate::read_at::{ReadAt, fill};
 use crate::walk::matching;
 
-/// How many groups are proven at once: 1 MiB.
+/// The number of groups that are proven at once: 1 MiB.
 const WINDOW: u64 = 64;
 
 /// Told how many bytes of data were just read (at most 1 MiB); it may wait, and stop the reading.
 pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
-/// Why bytes are not handed out.
+/// The reason why bytes are not handed out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unproven {
     /// These bytes are not what the root says, or cannot be read. Those behind them may be good.
@@ -36,7 +36,7 @@ pub enum Unproven {
     Damaged {
         /// Whole groups, not beyond the end of the file.
         range: Range<u64>,
-        /// What was found.
+        /// The problem that was found.
         reason: String,
     },
     /// `progress` stopped it.
@@ -52,7 +52,7 @@ pub struct ProvenReader<'a, D: ?Sized, O: ?Sized> {
     /// The root, and below it the nodes that lead to the last window, with their values: all of them proven.
     path: Vec<(Subtree, Value)>,
     window: Window,
-    /// What each window of the file hashes to; read when the outboard fails.
+    /// The hash of each window of the file; read when the outboard fails.
     values: Option<Vec<Option<Value>>>,
     /// Bytes that cannot be proven.
     hopeless: Range<u64>,
@@ -66,7 +66,7 @@ impl<D: ?Sized, O: ?Sized> fmt::Debug for ProvenReader<'_, D, O> {
     }
 }
 
-/// What was read last, and what of it is bad.
+/// The bytes that were read last, and the bad groups among them.
 #[derive(Default)]
 struct Window {
     node: Option<Subtree>,
@@ -96,6 +96,10 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
     /// Fills `buffer` from `offset`, less only where the file ends or before bytes that are not handed out.
     ///
     /// An error only when the first byte is not handed out.
+    ///
+    /// # Errors
+    ///
+    /// [`Unproven`] if the first byte is damaged or cannot be read, or `progress` stopped the reading.
     pub fn read_at(
         &mut self,
         offset: u64,
@@ -243,7 +247,8 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         matching(&lefts, &rights, expected, is_root)
     }
 
-    /// What the value of `child` may be: as its parent has it, as the pair below it says, as its data hash.
+    /// Returns the candidates for the value of `child`: as its parent has it, as the pair below it says, as its data
+    /// hash.
     fn candidates(&mut self, child: Subtree, stored: Value) -> Vec<Value> {
         let below = child.children().map(|_| self.pairs.of(child));
         let below = below.map(|pair| chaining::merge(&pair, false));
@@ -251,7 +256,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         found.into_iter().flatten().collect()
     }
 
-    /// What the data of `node` hashes to, as far as it is known.
+    /// Returns the hash of the data of `node`, as far as it is known.
     fn computed(&self, node: Subtree) -> Option<Value> {
         let is_root = node == Subtree::whole(self.size);
         if let Some(window) = self.window.node.filter(|window| window.contains(node)) {

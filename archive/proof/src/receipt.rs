@@ -20,7 +20,7 @@ pub const PAYLOAD_TYPE: &str = "application/vnd.holdfast.receipt+json";
 
 const VERSION: &str = "holdfast-receipt/1";
 
-/// What is receipted.
+/// The statement of which replicas hold a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The signed admission, byte for byte; in JSON a string.
@@ -36,7 +36,7 @@ pub struct Receipt {
 pub struct Custody {
     /// The replica.
     pub replica: ReplicaId,
-    /// What it keeps: the bytes, or the checksum only.
+    /// The kind of copy that it keeps: the bytes, or the checksum only.
     pub kind: ReplicaKind,
     /// When its copy was read back, equal and durable.
     pub completed: Timestamp,
@@ -56,7 +56,11 @@ struct Payload<'a> {
 }
 
 impl Receipt {
-    /// Signs the receipt. Fails only if it cannot be written as JSON.
+    /// Signs the receipt.
+    ///
+    /// # Errors
+    ///
+    /// [`ReceiptError::Json`] if the receipt cannot be written as JSON.
     pub fn sign(&self, key: &SigningKey) -> Result<Envelope, ReceiptError> {
         let payload = serde_json::to_vec(&Payload {
             version: VERSION,
@@ -66,6 +70,11 @@ impl Receipt {
     }
 
     /// Reads the receipt in `envelope` and the admission in it, if trusted keys of one and the same archive signed both.
+    ///
+    /// # Errors
+    ///
+    /// [`ReceiptError`]: no trusted key signed both, the payload is not a receipt of this version, or it names no
+    /// replica, or one twice.
     pub fn verify(
         envelope: &Envelope,
         trust: &TrustFile,
@@ -91,7 +100,7 @@ impl Receipt {
     }
 }
 
-/// Why an envelope is no valid receipt.
+/// The reason why an envelope is not a valid receipt.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiptError {
     /// The signature does not count.
@@ -205,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_that_promises_nothing_or_twice_is_refused() {
+    fn receipt_with_empty_or_repeated_promises_is_refused() {
         let none = Receipt {
             replicas: Vec::new(),
             ..receipt()

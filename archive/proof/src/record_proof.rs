@@ -4,7 +4,7 @@
 //!
 //! # FORMAT
 //!
-//! One line of JSON, ended by one line feed (`0x0A`; there is none within the JSON), then a slice up to the end of the
+//! One line of JSON, ended by one line feed (`0x0A`; the JSON has no other), then a slice up to the end of the
 //! file. Nothing is compressed; a record that is a gzip member stands in the slice as the member.
 //!
 //! ```text
@@ -68,7 +68,7 @@ struct HeaderLine<'a> {
     end: u64,
 }
 
-/// What a record proof proves.
+/// The statement that a record proof proves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proven {
     /// The archived file; a trusted key signed this.
@@ -79,8 +79,14 @@ pub struct Proven {
 
 /// Verifies the record proof that `input` holds, and hands its bytes to `sink`, ascending, at most 16 KiB at a time.
 ///
-/// What `sink` got is proven at once; but only when this returns is it known that nothing is missing. It keeps one group,
+/// Every byte that `sink` got is proven at once; but only when this returns is it known that nothing is missing. It
+/// keeps one group,
 /// and the first line, which has a limit: the range may be of any size.
+///
+/// # Errors
+///
+/// [`RecordProofError`]: the file is not a record proof, no trusted key signed its admission, the slice does not prove
+/// the range, or `sink` does not take the bytes.
 pub fn verify(
     mut input: impl BufRead,
     trust: &TrustFile,
@@ -129,12 +135,16 @@ pub struct ProofWriter<W> {
     root: Root,
     size: u64,
     first: u64,
-    /// What is still to come, whole groups.
+    /// The bytes that are still to come, whole groups.
     rest: Range<u64>,
 }
 
 impl<W: Write> ProofWriter<W> {
     /// Begins the proof of the bytes in `range` of the file that `envelope` admits; `admission` is what is in it.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordProofError`] if the file has no such range, or `out` does not take the first line.
     pub fn new(
         mut out: W,
         envelope: &Envelope,
@@ -166,6 +176,11 @@ impl<W: Write> ProofWriter<W> {
     }
 
     /// Adds the slice of the next bytes, whole groups of them; they must follow what came before.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordProofError`] if the slice is not that of the next groups, does not prove them, or cannot be read or
+    /// written.
     pub fn add(&mut self, range: Range<u64>, encoded: impl Read) -> Result<(), RecordProofError> {
         let Range { start, end } = range;
         let whole = end.is_multiple_of(GROUP_SIZE) || end == self.size;
@@ -192,6 +207,10 @@ impl<W: Write> ProofWriter<W> {
     }
 
     /// Ends the proof. All groups must have come.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordProofError`] if groups are missing, or the rest cannot be written.
     pub fn finish(mut self) -> Result<W, RecordProofError> {
         if !self.rest.is_empty() {
             return Err(RecordProofError::Slice(DecodeError::Cut));
@@ -203,12 +222,12 @@ impl<W: Write> ProofWriter<W> {
     }
 }
 
-/// Why a file proves nothing, or a proof cannot be written.
+/// The reason why a file proves nothing, or a proof cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordProofError {
     /// No line at the beginning.
     #[error(
-        "this is no record proof, or it was cut in its first line: write it again with `holdfast record --proof`"
+        "this is not a record proof, or it was cut in its first line: write it again with `holdfast record --proof`"
     )]
     NoHeader,
     /// The first line is not the JSON of a record proof.

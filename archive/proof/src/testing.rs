@@ -1,4 +1,5 @@
-//! What the tests of this crate share: bytes that look random, sizes where trees change shape, and broken disks.
+//! Helpers that the tests of this crate share: bytes that look random, sizes where trees change shape, and broken
+//! disks.
 
 use std::cell::Cell;
 use std::io;

@@ -3,7 +3,7 @@
 //! Owns the writing of outboards: bytes go in, in slices of any length; the pairs come out in post-order and the root
 //! at the end. Memory: one group, one value per level, a write buffer.
 //!
-//! Not promised: that the sink is durable. It is handed back; whoever opened it syncs it.
+//! Not promised: that the sink is durable. It is handed back; the caller who opened it syncs it.
 
 use std::io::{self, BufWriter, IntoInnerError, Write};
 
@@ -13,7 +13,7 @@ use crate::chaining::{self, GROUP, Value};
 use crate::outboard::outboard_size;
 use crate::read_at::{ReadAt, fill};
 
-/// How much of a file is read at once when its outboard is rebuilt.
+/// The number of bytes of a file that are read at once when its outboard is rebuilt.
 const READ: usize = 1024 * 1024;
 
 /// Hashes bytes as they pass and streams the outboard into `W`.
@@ -29,14 +29,14 @@ pub struct TreeBuilder<W: Write> {
     stack: Vec<Value>,
 }
 
-/// What a [`TreeBuilder`] leaves behind.
+/// The result of a [`TreeBuilder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree<W> {
     /// The BLAKE3 root of all bytes.
     pub root: Root,
-    /// How many bytes there were.
+    /// The number of bytes.
     pub size: u64,
-    /// How many bytes of outboard the sink has received: 64 for each group but the first.
+    /// The number of bytes of outboard that the sink has received: 64 for each group but the first.
     pub outboard_size: u64,
     /// The sink, with every pair in it, not synced.
     pub sink: W,
@@ -53,7 +53,11 @@ impl<W: Write> TreeBuilder<W> {
         }
     }
 
-    /// Takes the next bytes. Fails only when the sink does.
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails only if the sink does.
     pub fn update(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.size += bytes.len() as u64;
         if let Some((head, rest)) = bytes
@@ -80,7 +84,7 @@ impl<W: Write> TreeBuilder<W> {
         Ok(())
     }
 
-    /// How many bytes have passed.
+    /// Returns the number of bytes that have passed.
     pub const fn size(&self) -> u64 {
         self.size
     }
@@ -100,6 +104,10 @@ impl<W: Write> TreeBuilder<W> {
     }
 
     /// Ends the tree: writes the pairs that were waiting and hands the sink back.
+    ///
+    /// # Errors
+    ///
+    /// Fails only if the sink does.
     pub fn finish(mut self) -> io::Result<Tree<W>> {
         let mut value = self.last_value();
         while let Some(left) = self.stack.pop() {
@@ -134,7 +142,7 @@ impl<W: Write> TreeBuilder<W> {
     }
 }
 
-/// What is known of the first bytes of a file: enough to go on hashing after them. At most a group and a half large.
+/// The state after the first bytes of a file: enough to go on hashing after them. At most a group and a half large.
 #[derive(Clone, Debug)]
 pub struct Prefix {
     size: u64,
@@ -143,7 +151,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// How many bytes they are.
+    /// Returns the number of these bytes.
     pub const fn size(&self) -> u64 {
         self.size
     }
@@ -187,6 +195,10 @@ fn write_pair(sink: &mut impl Write, (left, right): &chaining::Pair) -> io::Resu
 /// Computes the outboard of `data` (`size` bytes, root `root`) anew and writes it into `sink`.
 ///
 /// Only an `Ok` is an outboard: on an error the sink holds nothing of use.
+///
+/// # Errors
+///
+/// [`RebuildError`]: the data cannot be read or has another root, or the sink fails.
 pub fn rebuild_outboard<W: Write>(
     data: &(impl ReadAt + ?Sized),
     root: Root,
@@ -222,7 +234,7 @@ pub fn rebuild_outboard<W: Write>(
     Ok(tree)
 }
 
-/// Why no outboard could be computed.
+/// The reason why no outboard could be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
     /// The data cannot be read: repair it first.
@@ -236,9 +248,9 @@ pub enum RebuildError {
     /// The data is not what the root says (also when it is too short): repair it first.
     #[error("the data has root {found} instead of {expected}; repair the file before its outboard")]
     OtherRoot {
-        /// What was asked for.
+        /// The root that was asked for.
         expected: Root,
-        /// What the bytes hash to.
+        /// The root of the bytes.
         found: Root,
     },
     /// The outboard could not be written.
@@ -263,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn root_and_outboard_are_those_of_blake3_and_bao_tree() {
+    fn root_and_outboard_match_blake3_and_bao_tree() {
         for size in EDGES {
             let data = noise(size, 1);
             let theirs = PostOrderMemOutboard::create(&data, BlockSize::from_chunk_log(4));
@@ -306,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_so_far_is_the_root_of_the_prefix() {
+    fn root_so_far_is_root_of_prefix() {
         let data = noise(16384 * 40, 3);
         let mut builder = TreeBuilder::new(std::io::sink());
         for (index, slice) in data.chunks(1024 * 5).enumerate() {
@@ -389,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_sink_is_an_error_and_never_a_short_outboard() {
+    fn full_sink_is_an_error() {
         let data = noise(16384 * 8, 4);
         for room in 0..=64 * 7 {
             let mut builder = TreeBuilder::new(Full { room });

@@ -61,6 +61,10 @@ struct WireKey {
 
 impl TrustFile {
     /// A trust file of these keys, each listed once and with a term that is not empty.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidTrustFile`] if a key is listed twice, or its term is empty.
     pub fn new(keys: Vec<TrustedKey>) -> Result<Self, InvalidTrustFile> {
         let mut file = Self::default();
         for key in keys {
@@ -77,6 +81,10 @@ impl TrustFile {
     }
 
     /// Reads a trust file.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidTrustFile`] if the text is not a trust file of this version, or one of its keys cannot be trusted.
     pub fn parse(json: &[u8]) -> Result<Self, InvalidTrustFile> {
         let wire: Wire = version::parse::<_, InvalidTrustFile>(json, VERSION)?;
         let mut keys = Vec::new();
@@ -109,6 +117,10 @@ impl TrustFile {
     }
 
     /// Writes the file, indented, for people.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidTrustFile`] if a key cannot be encoded.
     pub fn to_json(&self) -> Result<String, InvalidTrustFile> {
         let mut keys = Vec::new();
         for (key_id, key) in &self.keys {
@@ -146,6 +158,10 @@ impl TrustFile {
     /// Only then are there payload bytes. One good signature of a trusted key is enough; signatures of unknown keys
     /// count for nothing. The term and the archive of the key are held against what the payload says:
     /// [`Verified::accept`].
+    ///
+    /// # Errors
+    ///
+    /// [`VerifyError`] if the envelope holds another type of payload, or no trusted key signed it.
     pub fn verify<'a>(
         &'a self,
         envelope: &'a Envelope,
@@ -197,6 +213,10 @@ pub struct Verified<'a> {
 
 impl Verified<'_> {
     /// Checks that the key signs for `archive` and did so within its term; `time` is when the payload says it was signed.
+    ///
+    /// # Errors
+    ///
+    /// [`VerifyError`] if the key signs for another archive, or did so outside of its term.
     pub fn accept(&self, archive: &str, time: Timestamp) -> Result<(), VerifyError> {
         let key = self.key;
         if key.archive != archive {
@@ -216,15 +236,15 @@ impl Verified<'_> {
     }
 }
 
-/// Why an envelope does not count.
+/// The reason why an envelope does not count.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
     /// It holds something else than was asked for.
     #[error("the envelope holds `{found}`, not `{expected}`: give the right kind of file")]
     OtherType {
-        /// What was asked for.
+        /// The type that was asked for.
         expected: String,
-        /// What it holds; at most 80 characters of it.
+        /// The type that it holds; at most 80 characters of it.
         found: String,
     },
     /// No key of the trust file signed it.
@@ -271,7 +291,7 @@ fn list(key_ids: &[String]) -> String {
     }
 }
 
-/// Why a trust file is refused.
+/// The reason why a trust file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidTrustFile {
     /// Not the JSON of a trust file.
@@ -280,12 +300,12 @@ pub enum InvalidTrustFile {
     /// Of another kind or version.
     #[error("the trust file cannot be read: {0}")]
     Version(#[from] UnknownVersion),
-    /// A key that is none.
+    /// A text that is not a key.
     #[error("the trust file's key {key_id}: {source}")]
     Key {
         /// As it is listed.
         key_id: String,
-        /// What is wrong.
+        /// The reason why it is not a key.
         source: InvalidKey,
     },
     /// The id is not that of the key beside it.

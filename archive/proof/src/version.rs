@@ -9,9 +9,9 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the document is `{found}`; this build reads `{expected}`: use a build that knows it")]
 pub struct UnknownVersion {
-    /// What the document calls itself; at most 80 characters of it.
+    /// The version that the document names; at most 80 characters of it.
     pub found: String,
-    /// What was expected.
+    /// The version that was expected.
     pub expected: &'static str,
 }
 

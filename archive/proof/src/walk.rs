@@ -22,10 +22,10 @@ use crate::outboard::Subtree;
 use crate::pairs::Pairs;
 use crate::read_at::{ReadAt, fill};
 
-/// How many groups are read at once: 1 MiB.
+/// The number of groups that are read at once: 1 MiB.
 const BATCH: u64 = 64;
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
     /// Groups whose bytes are missing (a short file), wrong, or impossible to prove.
@@ -34,7 +34,7 @@ pub struct Walk {
     pub unreadable: Groups,
     /// The first read error, as the operating system words it; present when `unreadable` has groups.
     pub read_error: Option<String>,
-    /// What the outboard is worth.
+    /// The state of the outboard.
     pub outboard: OutboardState,
     /// Whether `progress` stopped the walk: what is reported is true, but the rest of the file is not known.
     pub stopped: bool,
@@ -47,12 +47,12 @@ impl Walk {
     }
 }
 
-/// What an outboard is worth.
+/// The states of an outboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutboardState {
     /// All of it hashes to the root – or none is needed: the file is one group.
     Good,
-    /// There is none: rebuild it once the data is good.
+    /// It is absent: rebuild it once the data is good.
     Absent,
     /// Some of it is wrong, missing, too much or unreadable: rebuild it once the data is good.
     Damaged,
@@ -193,14 +193,15 @@ impl Walker<'_> {
         }
     }
 
-    /// What the pair of `node` hashes to; nothing is said of whether it is right.
+    /// Returns the hash of the pair of `node`; it may be wrong.
     fn value_from_pairs(&mut self, node: Subtree) -> Option<Value> {
         node.children()?;
         let pair = self.pairs.of(node);
         Some(chaining::merge(&pair, false))
     }
 
-    /// What the data of `node` hashes to; none if some of it is missing or cannot be read, or the walk was stopped.
+    /// Returns the hash of the data of `node`; `None` if some of it is missing or cannot be read, or the walk was
+    /// stopped.
     fn data_value(&mut self, node: Subtree) -> Option<Value> {
         let is_root = node == self.whole;
         let range = node.bytes(self.size);

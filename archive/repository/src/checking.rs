@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use archive_ledger::anomalies::{AnomalyRow, Found};
+use archive_ledger::anomalies::{AnomalyRow, LookResult};
 use archive_model::{AnomalyKind, FileName, NamePattern, NodeId, ReplicaId, ReplicaKind, VolumeId};
 use archive_replicas::Located;
 use archive_rpc::answers::{Progress, UNREAD};
@@ -233,7 +233,7 @@ impl Pass<'_> {
             for row in remembered {
                 if self.own.is_open(&row).await? {
                     let open = vec![row];
-                    self.tell(Found {
+                    self.tell(LookResult {
                         open,
                         new: 0,
                         closed: 0,
@@ -350,7 +350,7 @@ impl Pass<'_> {
     }
 
     /// Tells of what is filed now, each once.
-    async fn tell(&self, found: Found) -> Result<(), CallError> {
+    async fn tell(&self, found: LookResult) -> Result<(), CallError> {
         for row in found.open {
             if matches!(row.filed.kind, AnomalyKind::Lost(_)) {
                 let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);

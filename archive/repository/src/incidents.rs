@@ -1,7 +1,7 @@
 //! What people were told, in the admin data: one row for each incident, so that a restart tells nothing twice.
 
 use archive_daemon::notify::Memory;
-use archive_daemon::notify::incident::Kept;
+use archive_daemon::notify::incident::IncidentRow;
 use archive_daemon::tasks::AnyError;
 use archive_db::{DbError, Table, Value};
 use archive_ledger::admin::Admin;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// An incident, by its key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Row(Kept);
+struct Row(IncidentRow);
 
 impl Value for Row {}
 
@@ -30,13 +30,13 @@ impl Told {
 }
 
 impl Memory for Told {
-    fn load(&self) -> Result<Vec<(String, Kept)>, AnyError> {
+    fn load(&self) -> Result<Vec<(String, IncidentRow)>, AnyError> {
         let rows = self.table.scan()?;
         let rows = rows.map(|row| row.map(|(key, Row(kept))| (key, kept)));
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    fn keep(&self, rows: &[(String, Option<Kept>)]) -> Result<(), AnyError> {
+    fn keep(&self, rows: &[(String, Option<IncidentRow>)]) -> Result<(), AnyError> {
         let mut changes = self.admin.change();
         for (key, kept) in rows {
             match kept {
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn rows_are_there_after_a_restart_until_they_are_taken_away() {
         let directory = tempfile::tempdir().unwrap();
-        let kept = Kept {
+        let kept = IncidentRow {
             since: Timestamp::UNIX_EPOCH,
             count: 7,
             text: "ü\n".to_owned(),

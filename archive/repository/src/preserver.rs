@@ -20,7 +20,8 @@ use archive_decisions::repair::policy::Policy;
 use archive_decisions::store::FileRecord;
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{
-    Anomalies, AnomalyRow, Eye, Filed, Filing, Finder, Found, Look, is_damage, needs_repair,
+    Anomalies, AnomalyRow, Filed, Filing, Finder, Look, LookQuality, LookResult, is_damage,
+    needs_repair,
 };
 use archive_ledger::standing::View;
 use archive_model::{FileName, Groups, NodeId, ReplicaId, VolumeId};
@@ -135,7 +136,7 @@ impl Preserver {
         name: &FileName,
         copy: &Copy,
         errand: &Errand,
-    ) -> Result<Found, CallError> {
+    ) -> Result<LookResult, CallError> {
         let record = self.record(name).await?;
         let content = record.as_ref().and_then(|record| record.content.as_ref());
         let is_admitted = content.is_some_and(|content| Some(content.root) == copy.root);
@@ -150,7 +151,7 @@ impl Preserver {
         let size = content.map_or(copy.size, |content| content.size);
         let look = Look {
             found: damage(copy, size),
-            eye: Eye::Bytes,
+            quality: LookQuality::Bytes,
             by: errand.finder,
             is_second: errand.is_second,
             size,
@@ -192,9 +193,9 @@ impl Preserver {
     pub(crate) async fn with_losses(
         &self,
         name: &FileName,
-        mut found: Found,
+        mut found: LookResult,
         errand: &Errand,
-    ) -> Result<Found, CallError> {
+    ) -> Result<LookResult, CallError> {
         if found.open.iter().any(|row| needs_repair(&row.filed.kind)) {
             let filing = Box::pin(self.file_losses(name, errand));
             found.open.extend(filing.await?);
@@ -209,7 +210,7 @@ impl Preserver {
         name: &FileName,
         look: Look,
         errand: &Errand,
-    ) -> Result<Found, CallError> {
+    ) -> Result<LookResult, CallError> {
         file_look(&self.anomalies, (replica, name), look, &errand.who).await
     }
 
@@ -221,7 +222,7 @@ impl Preserver {
         look: Look,
         errand: &Errand,
         is_so: impl FnOnce(Option<&FileRecord>, &[AnomalyRow]) -> bool + Send + 'static,
-    ) -> Result<Option<Found>, CallError> {
+    ) -> Result<Option<LookResult>, CallError> {
         let (anomalies, who) = (Arc::clone(&self.anomalies), Arc::clone(&errand.who));
         let (replica, name) = (replica.clone(), name.clone());
         with_tables(move || {

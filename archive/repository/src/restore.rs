@@ -22,7 +22,7 @@ use archive_ledger::admin::{AdminRow, AuditLine, Restoring};
 use archive_ledger::export::Node;
 use archive_ledger::restore::combine::{Removal, Rule, Sighting, Verdict};
 use archive_ledger::restore::{
-    Begun, Findings, FromExport, RestoreError, begin, log_end, refuse_if_there, restored,
+    Findings, FromExport, PartialRestore, RestoreError, begin, log_end, refuse_if_there, restored,
     trust_file,
 };
 use archive_ledger::standing::View;
@@ -132,7 +132,7 @@ impl Work {
     }
 
     /// Begins, if nothing was: after the log that is still there.
-    fn begin(&self) -> Result<Begun, RestoreError> {
+    fn begin(&self) -> Result<PartialRestore, RestoreError> {
         let data = &self.settings.repository.data;
         let log = log_end(data)?;
         let mut restoring = Restoring::begin(data)?;
@@ -145,7 +145,11 @@ impl Work {
         Ok((restoring, next))
     }
 
-    fn run(&self, partial: bool, begun: Option<Begun>) -> Result<FromReplicas, RestoreError> {
+    fn run(
+        &self,
+        partial: bool,
+        begun: Option<PartialRestore>,
+    ) -> Result<FromReplicas, RestoreError> {
         let own = &self.settings.repository;
         let (mut restoring, mut next) = match begun {
             Some(begun) => begun,

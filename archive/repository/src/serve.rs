@@ -7,7 +7,7 @@ use std::sync::Arc;
 use archive_daemon::metrics::MetricError;
 use archive_daemon::notify::NotifyError;
 use archive_daemon::worker::DuplicateWorker;
-use archive_daemon::{Daemon, Notifier, OwnThread, Step, Worker, WorkerError};
+use archive_daemon::{Daemon, Notifier, ReloadWorker};
 use archive_durable::{DiskError, read_state};
 use archive_jobs::{Batches, Keeping};
 use archive_ledger::admin::stamp::Stamping;
@@ -19,15 +19,13 @@ use archive_ledger::standing::Standing;
 use archive_model::ReplicaId;
 use archive_proof::{SigningKey, TrustFile};
 use archive_replicas::Replicas;
-use archive_rpc::{
-    ConnectError, Credentials, CredentialsError, Drained, Refused, Role, ServeError,
-};
+use archive_rpc::{ConnectError, CredentialsError, Role, ServeError};
 use archive_stores::assemble::{Assembler, DonorLoad};
 use archive_stores::coordinator::{self, Coordinator, Retries};
 use archive_stores::heal::Healer;
 use archive_stores::mail::Mail;
 use archive_stores::metrics::Stores;
-use archive_stores::transfer::{Left, Pace, Transfers};
+use archive_stores::transfer::{Pace, ResumePoints, Transfers};
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -115,11 +113,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     }
     let refused = daemon.metrics.refusals(&identity.to_string())?;
     credentials.on_refusal(move |what| {
-        let counter = match what {
-            Refused::Call => &refused.calls,
-            Refused::Connection => &refused.connections,
-        };
-        counter.inc();
+        what.choose(&refused.calls, &refused.connections).inc();
     });
     let key = read("repository.signing_key", &own.signing_key, |text| {
         SigningKey::from_pem(&String::from_utf8_lossy(text)).map_err(|error| error.to_string())
@@ -155,7 +149,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         let known = admin.nodes(&spec.id).map_err(AdminError::from)?;
         replicas.set_members(&spec.id, known);
     }
-    let (mail, letters) = Mail::new();
+    let (mail, messages) = Mail::new();
     let transfers = Transfers {
         replicas: Arc::clone(&replicas),
         mail: mail.clone(),
@@ -163,7 +157,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         clock: daemon.clock.clone(),
         stall: own.stall.duration(),
         md5: own.md5,
-        left: Left::default(),
+        resume_points: ResumePoints::default(),
         stores: Stores::new(&daemon.metrics)?,
     };
     let assembler = Assembler {
@@ -187,7 +181,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         transfers: transfers.clone(),
         clock: daemon.clock.clone(),
         chance: daemon.chance.clone(),
-        letters,
+        messages,
         anomalies: Arc::clone(&anomalies),
         retries: retries.clone(),
     });
@@ -240,11 +234,11 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         board: drains.clone(),
         pace: Pace::new(daemon.clock.clone(), rate),
     }))?;
-    daemon.workers.spawn(Reload {
-        credentials: credentials.clone(),
-        clock: daemon.clock.clone(),
-        thread: OwnThread::new("credentials"),
-    })?;
+    let renewed = credentials.clone();
+    let reload = ReloadWorker::new(daemon.clock.clone(), move |now| {
+        Ok(renewed.reload(now.into())?)
+    });
+    daemon.workers.spawn(reload)?;
     let source = format!("repository {}", own.archive);
     let told = Arc::new(Told::open(&admin).map_err(AdminError::from)?);
     let notifier = Notifier::start(&source, &settings.notify, &daemon, told)?;
@@ -305,20 +299,9 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         followers: Door::follower_places(),
     };
     let stop = daemon.tasks.stop();
-    daemon.tasks.spawn("rpc", async move {
-        let drained = archive_rpc::serve(
-            listener,
-            services(door),
-            credentials,
-            limits,
-            stop.cancelled_owned(),
-        )
-        .await?;
-        if drained == Drained::Cut {
-            tracing::warn!(after = ?limits.drain, "calls still under way were cut");
-        }
-        Ok::<(), ServeError>(())
-    });
+    let (services, stopped) = (services(door), stop.cancelled_owned());
+    let served = archive_rpc::serve_and_log(listener, services, credentials, limits, stopped);
+    daemon.tasks.spawn("rpc", served);
     tracing::info!(%address, "the repository listens");
     Ok(address)
 }
@@ -408,22 +391,4 @@ fn read<T>(
     };
     let text = read_state(path)?.ok_or_else(|| wrong("there is no such file".to_owned()))?;
     parse(&text).map_err(wrong)
-}
-
-/// Takes up certificates that were exchanged on disk, and new lists of revoked ones.
-struct Reload {
-    credentials: Credentials,
-    clock: archive_daemon::Clock,
-    thread: OwnThread,
-}
-
-impl Worker for Reload {
-    const NAME: &'static str = "credentials";
-
-    async fn step(&mut self) -> Result<Step, WorkerError> {
-        let (credentials, now) = (self.credentials.clone(), self.clock.now());
-        let reloaded = self.thread.run(move || credentials.reload(now.into()));
-        reloaded.await??;
-        Ok(Step::Idle(std::time::Duration::from_mins(1)))
-    }
 }

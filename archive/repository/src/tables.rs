@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use archive_db::DbError;
 use archive_ledger::admin::{Admin, AdminRow};
-use archive_ledger::anomalies::{Anomalies, Filing, Found, Look};
+use archive_ledger::anomalies::{Anomalies, Filing, Look, LookResult};
 use archive_model::{FileName, ReplicaId};
 use archive_rpc::answers::{Outlet, Progress, feed};
 use archive_rpc::{CallError, Kind};
@@ -54,7 +54,7 @@ pub(crate) async fn file_look(
     (replica, name): (&ReplicaId, &FileName),
     look: Look,
     who: &str,
-) -> Result<Found, CallError> {
+) -> Result<LookResult, CallError> {
     let (anomalies, who) = (Arc::clone(anomalies), who.to_owned());
     let (replica, name) = (replica.clone(), name.clone());
     with_tables(move || {

@@ -102,7 +102,7 @@ pub(crate) struct Connection {
     _permit: OwnedSemaphorePermit,
 }
 
-/// What is kept of an open connection to watch over it. The token is cancelled when it is closed, too.
+/// An open connection that is watched over. The token is cancelled when it is closed, too.
 struct Live {
     address: SocketAddr,
     chain: Vec<CertificateDer<'static>>,

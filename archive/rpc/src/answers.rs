@@ -24,10 +24,10 @@ use tonic::Status;
 
 use crate::status::Kind;
 
-/// How long a caller may leave an answer unread.
+/// The time that a caller may leave an answer unread.
 pub const UNREAD: Duration = Duration::from_mins(2);
 
-/// How long blocking work keeps its thread while nobody takes what it sends.
+/// The time that blocking work keeps its thread while nobody takes what it sends.
 const LAG: Duration = Duration::from_millis(20);
 
 /// Where answers go. When the caller is gone, sending fails and the work ends.
@@ -36,7 +36,7 @@ pub type Answers<T> = mpsc::Sender<Result<T, Status>>;
 /// The other end of [`Answers`], as tonic wants it.
 pub type AnswerStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// How many answers usually wait to be read.
+/// The number of answers that usually wait to be read.
 pub const ROOM: usize = 4;
 
 /// Opens a stream in which `room` answers may wait to be read, and the task that fills it: the caller starts the task
@@ -169,7 +169,7 @@ impl<M> Outlet<M> {
     }
 }
 
-/// How [`feed`] ended.
+/// The end of [`feed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fed {
     /// The work is done, and everything it sent was taken.

@@ -1,7 +1,7 @@
 //! Connections from browsers: TLS without client certificates, where the host that is asked for chooses the certificate.
 //!
 //! [`BrowserAcceptor`] takes an open stream (of a listener, or of a proxy's `CONNECT`) and gives one that is encrypted.
-//! Certificates come from files, and are exchanged without a restart; or from whoever can make one for any host
+//! Certificates come from files, and are exchanged without a restart; or from a maker that can make one for any host
 //! ([`MakeCertificate`]). TLS 1.2 and 1.3, one crypto provider (ring), HTTP/1.1 and, where it is offered, HTTP/2.
 //!
 //! Not promised: who the client is. Nobody is asked for a certificate, and no role follows from this door. The caller
@@ -85,11 +85,11 @@ pub trait MakeCertificate: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Why there shall be no certificate for that host. The client is refused.
+    /// The reason why there shall be no certificate for that host. The client is refused then.
     fn make(&self, host: &str) -> Result<HostPem, Box<dyn Error + Send + Sync>>;
 }
 
-/// How an acceptor deals with clients.
+/// The options of an acceptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrowserOptions {
     /// The longest time from the open stream to the end of the handshake.
@@ -110,7 +110,7 @@ impl Default for BrowserOptions {
     }
 }
 
-/// Why certificates of sites are not taken up. Those before stay.
+/// The reason why certificates of sites are not loaded. Those before stay.
 #[derive(Debug, thiserror::Error)]
 pub enum SiteError {
     /// No certificate was named.
@@ -121,7 +121,7 @@ pub enum SiteError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason of the system.
         source: io::Error,
     },
     /// A file is not the PEM it should be.
@@ -173,7 +173,7 @@ pub enum SiteError {
     Tls(#[from] rustls::Error),
 }
 
-/// Why a stream was not accepted. It is closed.
+/// The reason why a stream was not accepted. It is closed.
 #[derive(Debug, thiserror::Error)]
 pub enum BrowserError {
     /// The client did not come to an end in time.
@@ -190,7 +190,7 @@ pub enum BrowserError {
     NotMade {
         /// The host.
         host: String,
-        /// Why not.
+        /// The reason of the maker.
         reason: Box<dyn Error + Send + Sync>,
     },
     /// The client broke off, speaks no TLS, or does not like the certificate.
@@ -278,7 +278,7 @@ impl BrowserAcceptor {
     ///
     /// # Errors
     ///
-    /// Why the client has no encrypted stream now.
+    /// The reason why the client has no encrypted stream now.
     pub async fn accept<S>(&self, stream: S) -> Result<BrowserStream<S>, BrowserError>
     where
         S: AsyncRead + AsyncWrite + Unpin,

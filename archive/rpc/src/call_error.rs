@@ -1,4 +1,4 @@
-//! Why something could not be done, away from the wire.
+//! The error of work that could not be done, away from the wire.
 //!
 //! Doors speak in [`Status`]; what lies between them tells by the kind what a caller does next, and reads neither headers
 //! nor sentences for that. A status becomes one of these where it comes in, and one of these a status where it goes out.
@@ -7,11 +7,11 @@ use tonic::{Code, Status};
 
 use crate::status::Kind;
 
-/// Why a call, or a part of it, could not be done.
+/// The error of a call, or a part of it, that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct CallError {
-    /// What the caller does next.
+    /// The kind of error, which says what the caller does next.
     pub kind: Kind,
     /// Why, for people.
     pub reason: String,

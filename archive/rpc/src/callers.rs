@@ -1,6 +1,6 @@
-//! How many calls each caller has under way: no caller may keep others from working.
+//! The calls that each caller has under way: no caller may keep others from working.
 //!
-//! A caller is what the certificate says, not the connection: who connects twice is counted once. The parts of the
+//! A caller is what the certificate says, not the connection: one that connects twice is counted once. The parts of the
 //! archive are not limited: what they ask each other was limited where it came in.
 
 use std::collections::HashMap;

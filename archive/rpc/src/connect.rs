@@ -27,18 +27,18 @@ use crate::status::Kind;
 use crate::tls::Credentials;
 use crate::verify::Expected;
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// The address is none.
-    #[error("{0:?} is no address; write host:port or https://host:port")]
+    /// The text is not an address.
+    #[error("{0:?} is not an address; write host:port or https://host:port")]
     Address(String),
     /// Nobody listens there, or there is no such host.
     #[error("{address} cannot be reached: {reason}")]
     Unreachable {
         /// Where.
         address: String,
-        /// What the operating system says.
+        /// The reason of the operating system.
         reason: String,
     },
     /// Nobody answered in time.
@@ -46,7 +46,7 @@ pub enum ConnectError {
     TimedOut {
         /// Where.
         address: String,
-        /// How long was waited.
+        /// The time that was waited.
         limit: Duration,
     },
     /// The server's certificate is not good, or not that of the server one meant.
@@ -54,9 +54,9 @@ pub enum ConnectError {
     WrongServer {
         /// Where.
         address: String,
-        /// Who was meant.
+        /// The server that was meant.
         expected: Expected,
-        /// What the certificate is.
+        /// The problem of the certificate.
         reason: String,
     },
     /// The server does not take one's own certificate.
@@ -67,18 +67,18 @@ pub enum ConnectError {
         /// The server's TLS alert.
         reason: String,
     },
-    /// What answers there does not speak as our servers do, or stopped.
+    /// The peer does not speak as our servers do, or stopped.
     #[error("{address} broke off: {reason}")]
     Broken {
         /// Where.
         address: String,
-        /// What happened.
+        /// The event that ended it.
         reason: String,
     },
 }
 
 impl ConnectError {
-    /// What a caller does next.
+    /// Returns the kind of error, which says what the caller does next.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Address(_) => Kind::Invalid,
@@ -96,6 +96,10 @@ impl ConnectError {
 }
 
 /// Connects to `address` (`host:port` or `https://host:port`), and fails when that fails.
+///
+/// # Errors
+///
+/// [`ConnectError`] says what is wrong with the address, the network or the server.
 pub async fn connect(
     address: &str,
     credentials: &Credentials,
@@ -117,6 +121,10 @@ pub async fn connect(
 }
 
 /// The same, but connects at the first call, so that a part may start before its peer.
+///
+/// # Errors
+///
+/// [`ConnectError::Address`] if the address cannot be one; all other errors come with the first call.
 pub fn connect_lazy(
     address: &str,
     credentials: &Credentials,

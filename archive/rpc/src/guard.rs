@@ -21,7 +21,7 @@ use crate::refusal::{Refusals, Refused};
 use crate::rules::Rules;
 use crate::status::Kind;
 
-/// Who is at the other end of a connection.
+/// The identity at the other end of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,

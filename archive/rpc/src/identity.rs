@@ -1,4 +1,4 @@
-//! Who a certificate says its holder is.
+//! The identity that a certificate gives its holder.
 //!
 //! Owns the reading of the URI names. Not promised: that the certificate is genuine; that was decided before, by the
 //! handshake. A certificate that speaks of two environments or of two persons is nobody's.
@@ -24,7 +24,7 @@ pub struct Identity {
     expires: SystemTime,
 }
 
-/// Why a certificate is nobody's.
+/// The reason why a certificate is nobody's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidIdentity {
     /// It cannot be read at all.
@@ -46,7 +46,7 @@ pub enum InvalidIdentity {
     Grant {
         /// The name.
         uri: String,
-        /// What is wrong with it.
+        /// The problem of the name.
         reason: InvalidGrant,
     },
     /// Two names are of different environments.
@@ -59,6 +59,10 @@ pub enum InvalidIdentity {
 
 impl Identity {
     /// Reads a certificate (DER). Names of other schemes are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidIdentity`] if the certificate cannot be read, or names two environments or two persons.
     pub fn from_certificate(der: &[u8]) -> Result<Self, InvalidIdentity> {
         let unreadable = |reason: String| InvalidIdentity::Certificate(reason);
         let (rest, certificate) =
@@ -89,6 +93,10 @@ impl Identity {
     }
 
     /// The caller of an RPC, for a handler of a server made by [`serve`](crate::serve()).
+    ///
+    /// # Errors
+    ///
+    /// `Unauthenticated` if the server was made without the guard.
     pub fn of<T>(request: &tonic::Request<T>) -> Result<Arc<Self>, Status> {
         request
             .extensions()

@@ -5,13 +5,13 @@ use tonic::Status;
 use crate::call_error::CallError;
 use crate::status::Kind;
 
-/// Why a message could not be understood.
+/// The reason why a message could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("field `{field}`: {reason}")]
 pub struct InvalidMessage {
     /// The field, as in the `.proto`.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The problem of the field.
     pub reason: String,
 }
 

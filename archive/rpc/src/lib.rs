@@ -1,15 +1,17 @@
-//! What both ends of a call share: mutual TLS, roles, channels, servers, status.
+//! The means that both ends of a call share: mutual TLS, roles, channels, servers, status.
 //!
 //! Owns the lock on every door of the archive. No RPC is served without a client certificate of the environment's
 //! own authority, and no call reaches a handler unless a rule names a role that this certificate carries.
 //!
+//! The rooms in reading order:
+//!
 //! - [`pki`] makes an environment's authority, its certificates and its list of revoked ones.
 //! - [`role`], [`identity`]: who the peer is; [`rules`]: what that peer may call.
 //! - [`tls`]: one's own certificate, exchanged without a restart; [`verify`]: the server one meant to reach.
-//! - [`mod@serve`], [`mod@connect`], [`limits`]: servers and channels; nothing waits for ever.
+//! - [`mod@serve`], [`mod@connect`], [`limits`]: servers and channels; nothing waits without end.
 //! - [`browser`]: the one door without client certificates, for browsers; its certificates are chosen by host.
-//! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`], [`status`]: streams
-//!   that stall, messages that are wrong, errors that keep their kind.
+//! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; [`idle`], [`invalid`], [`text`],
+//!   [`status`]: streams that stall, messages that are wrong, texts fit for people, errors that keep their kind.
 //!
 //! Not promised: anything about the meaning of a call. Of the workspace it knows the model alone; it writes no
 //! file and starts no detached task of its own.
@@ -42,6 +44,7 @@ pub mod rules;
 pub mod serve;
 pub mod settings;
 pub mod status;
+pub mod text;
 pub mod tls;
 pub mod verify;
 
@@ -58,7 +61,7 @@ pub use pki::{Authority, Issued, PkiError, Serial, Validity};
 pub use refusal::Refused;
 pub use role::{Grant, InvalidGrant, InvalidRole, Role};
 pub use rules::{Rules, rpc_paths};
-pub use serve::{Drained, ServeError, Services, bind, serve};
+pub use serve::{Drained, ServeError, Services, bind, serve, serve_and_log};
 pub use settings::RpcSettings;
 pub use status::Kind;
 pub use tls::{CredentialFiles, CredentialPem, Credentials, CredentialsError};

@@ -1,9 +1,9 @@
-//! How long and how much, for both ends of a connection. Nothing waits for ever.
+//! Limits of time and amount, for both ends of a connection. Nothing waits without end.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// How many calls one caller may have under way, unless the settings say otherwise.
+/// The number of calls that one caller may have under way, unless the settings say otherwise.
 pub const CALLS_PER_CALLER: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
 /// The limits of a server or a channel. Both ends read the first five; the others are a server's.

@@ -1,6 +1,6 @@
 //! An environment's own certificate authority: certificates for its parts and its people, and the list of revoked ones.
 //!
-//! Everything goes in and out as PEM text; files are written by whoever may write files. Times come from the caller.
+//! Everything goes in and out as PEM text; writing files is up to the caller. Times come from the caller.
 //! Keys are ECDSA P-256, private keys PKCS#8. Every certificate is good for both ends of a connection. Its serial
 //! number is derived from its fresh key, so that no counter has to be kept.
 //!
@@ -31,7 +31,7 @@ pub use revoked::Serial;
 pub use validity::Validity;
 use validity::time;
 
-/// Why an authority could not be made, read, or do its work.
+/// The reason why an authority could not be made, read, or do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
     /// The environment's name.
@@ -53,9 +53,9 @@ pub enum PkiError {
     /// The PEM of an authority, a certificate or a list.
     #[error("{what} cannot be read: {reason}")]
     Unreadable {
-        /// What should have been there.
+        /// The thing that should have been there.
         what: &'static str,
-        /// Why it is not.
+        /// The reason why it is not.
         reason: String,
     },
     /// Certificate and key are of two authorities.
@@ -69,7 +69,7 @@ pub enum PkiError {
     )]
     OtherList,
     /// A serial number.
-    #[error("{0:?} is no serial number: hexadecimal digits are")]
+    #[error("{0:?} is not a serial number: write it in hexadecimal digits")]
     Serial(String),
     /// Key generation or signing failed.
     #[error("signing failed: {0}")]
@@ -97,6 +97,10 @@ pub struct Issued {
 
 impl Authority {
     /// Makes the authority of `environment`, with a fresh key.
+    ///
+    /// # Errors
+    ///
+    /// [`PkiError`] if the environment's name is not allowed, the validity is empty, or no key can be made.
     pub fn create(environment: &str, validity: Validity) -> Result<Self, PkiError> {
         if !is_environment(environment) {
             return Err(PkiError::Environment(shortened(environment)));
@@ -121,6 +125,10 @@ impl Authority {
     }
 
     /// Takes up an authority from what [`certificate`](Self::certificate) and [`key`](Self::key) gave.
+    ///
+    /// # Errors
+    ///
+    /// [`PkiError`] if a text cannot be read, or the two do not belong together.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, PkiError> {
         let what = "the authority's certificate";
         let key =
@@ -175,6 +183,11 @@ impl Authority {
     }
 
     /// Issues a certificate that carries all of `grants`. `hosts` are IP addresses or DNS names.
+    ///
+    /// # Errors
+    ///
+    /// [`PkiError`] if there is no grant, a host is neither an address nor a name, or the certificate would outlive the
+    /// authority.
     pub fn issue(
         &self,
         grants: &[Grant],
@@ -324,7 +337,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_authority_is_taken_up_again_and_goes_on() {
+    fn reopened_authority_continues_issuing() {
         let made = Authority::create("archive.example", long()).unwrap();
         let taken = Authority::from_pem(made.certificate(), &made.key()).unwrap();
         assert_eq!(

@@ -1,15 +1,25 @@
-//! Who was turned away, told to whoever counts it.
+//! Refusals of calls and connections, told to the part that counts them.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// What was turned away.
+/// The kind of thing that was turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// A call that no rule allows, or of nobody who is known.
     Call,
     /// A connection: no handshake, or no certificate that is good.
     Connection,
+}
+
+impl Refused {
+    /// Returns the one of two values that stands for it, such as its counter.
+    pub fn choose<T>(self, call: T, connection: T) -> T {
+        match self {
+            Self::Call => call,
+            Self::Connection => connection,
+        }
+    }
 }
 
 type Hear = Box<dyn Fn(Refused) + Send + Sync>;

@@ -15,11 +15,11 @@ pub struct Grant {
     name: String,
 }
 
-/// Why a text is no grant.
+/// The reason why a text is not a grant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidGrant {
     /// Not two parts.
-    #[error("{0:?} is no grant: `role/name` is")]
+    #[error("{0:?} is not a grant: write `role/name`")]
     Form(String),
     /// The first part is no role.
     #[error(transparent)]
@@ -34,6 +34,10 @@ pub enum InvalidGrant {
 impl Grant {
     /// Accepts names of 1–64 characters of `a–z 0–9 . _ -` that begin with a letter or digit. Small letters only, so
     /// that one person cannot pass for two.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidGrant`] if the name is not allowed.
     pub fn new(role: Role, name: &str) -> Result<Self, InvalidGrant> {
         let safe = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
         let begins = name
@@ -83,7 +87,7 @@ impl FromStr for Grant {
     }
 }
 
-/// How every URI that means something to us begins.
+/// The beginning of every URI that means something to us.
 pub(crate) const SCHEME: &str = "spiffe://";
 
 /// Whether `text` may name an environment: 1–128 characters of `a–z 0–9 . -`, a letter or digit at both ends.
@@ -96,7 +100,7 @@ pub(crate) fn is_environment(text: &str) -> bool {
         && text.ends_with(|c: char| c.is_ascii_alphanumeric())
 }
 
-/// What an error repeats of a text from outside.
+/// Returns as much of a text from outside as an error repeats.
 pub(crate) fn shortened(text: &str) -> String {
     text.chars().take(120).collect()
 }

@@ -23,7 +23,7 @@ enum Admitted {
     Roles(BTreeSet<Role>),
 }
 
-/// Why a call was not let through.
+/// The reason why a call was not let through.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The identity carries none of the roles.
@@ -31,9 +31,9 @@ pub enum Refusal {
     Role {
         /// The RPC.
         path: String,
-        /// Who may.
+        /// The roles that may.
         roles: Vec<Role>,
-        /// Who asked.
+        /// The caller.
         caller: String,
     },
     /// No rule speaks of the path.
@@ -41,7 +41,7 @@ pub enum Refusal {
     NoRule(String),
 }
 
-/// Why a descriptor set cannot be walked.
+/// The reason why a descriptor set cannot be walked.
 #[derive(Debug, thiserror::Error)]
 #[error("the descriptor set cannot be read: {0}")]
 pub struct InvalidDescriptors(#[from] prost::DecodeError);
@@ -78,6 +78,10 @@ impl Rules {
     }
 
     /// Whether `caller` may call `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] if no rule speaks of the path, or none of the caller's roles is admitted.
     pub fn check(&self, path: &str, caller: &Identity) -> Result<(), Refusal> {
         match self.admitted.get(path) {
             None => Err(Refusal::NoRule(shortened(path))),
@@ -114,6 +118,10 @@ impl Default for Rules {
 }
 
 /// The paths of all RPCs in an encoded `FileDescriptorSet`.
+///
+/// # Errors
+///
+/// [`InvalidDescriptors`] if the bytes are not a descriptor set.
 pub fn rpc_paths(descriptors: &[u8]) -> Result<Vec<String>, InvalidDescriptors> {
     let mut paths = Vec::new();
     for file in FileDescriptorSet::decode(descriptors)?.file {
@@ -190,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn each_role_opens_its_own_doors_and_those_it_includes() {
+    fn role_admits_itself_and_the_roles_it_includes() {
         for needed in Role::ALL {
             let rules = Rules::new().allow("/a.B/C", &[needed]);
             for held in Role::ALL {

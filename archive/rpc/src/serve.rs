@@ -24,18 +24,18 @@ use crate::limits::Limits;
 use crate::rules::{InvalidDescriptors, Rules, rpc_paths};
 use crate::tls::Credentials;
 
-/// What a server offers, and to whom.
+/// The services that a server offers, and the callers it offers them to.
 #[derive(Debug)]
 pub struct Services {
     /// The services. Health and reflection are added.
     pub routes: Routes,
-    /// Who may call what.
+    /// The roles that may make each call.
     pub rules: Rules,
     /// Encoded `FileDescriptorSet`s of the services, for reflection and to find RPCs without a rule.
     pub descriptors: Vec<&'static [u8]>,
 }
 
-/// How a server ended.
+/// The end of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
     /// Every call under way was finished.
@@ -44,7 +44,7 @@ pub enum Drained {
     Cut,
 }
 
-/// Why a server did not start, or broke.
+/// The reason why a server did not start, or broke.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address cannot be listened on.
@@ -52,13 +52,13 @@ pub enum ServeError {
     Bind {
         /// The address.
         address: String,
-        /// Why not.
+        /// The reason of the system.
         source: std::io::Error,
     },
     /// RPCs that nobody decided about.
     #[error("no rule says who may call {}", .0.join(", "))]
     NoRule(Vec<String>),
-    /// A descriptor set is none.
+    /// A descriptor set cannot be decoded.
     #[error(transparent)]
     Descriptors(#[from] InvalidDescriptors),
     /// The reflection service cannot be built from the descriptor sets.
@@ -70,6 +70,10 @@ pub enum ServeError {
 }
 
 /// Listens on `address`; with port 0 the second result says which port it became.
+///
+/// # Errors
+///
+/// [`ServeError::Bind`] if the address is taken, or is not one of this machine.
 pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |source| ServeError::Bind {
         address: address.to_owned(),
@@ -82,6 +86,10 @@ pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), ServeError
 
 /// Serves until `shutdown` is ready. Then no connection is accepted any more, calls under way go on to their end, and
 /// after [`Limits::drain`] are cut. Dropping the future cuts at once.
+///
+/// # Errors
+///
+/// [`ServeError`] if an RPC has no rule, or the server broke.
 pub async fn serve(
     listener: TcpListener,
     services: Services,
@@ -141,6 +149,25 @@ pub async fn serve(
         }
     };
     Ok(drained?)
+}
+
+/// Serves like [`serve`], and logs a warning if calls still under way had to be cut.
+///
+/// # Errors
+///
+/// Fails when [`serve`] does.
+pub async fn serve_and_log(
+    listener: TcpListener,
+    services: Services,
+    credentials: Credentials,
+    limits: Limits,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let drained = serve(listener, services, credentials, limits, shutdown).await?;
+    if drained == Drained::Cut {
+        tracing::warn!(after = ?limits.drain, "calls still under way were cut");
+    }
+    Ok(())
 }
 
 /// The health of the server as a whole (the empty name) and of each service: they come and go together.

@@ -24,7 +24,8 @@ pub struct RpcSettings {
     /// The list of revoked certificates, PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<PathBuf>,
-    /// How many calls one caller may have under way at once; more are refused. Parts of the archive are not limited.
+    /// The number of calls that one caller may have under way at once; more are refused. Parts of the archive are not
+    /// limited.
     #[serde(default = "calls_per_caller")]
     pub calls_per_caller: NonZeroUsize,
 }
@@ -34,7 +35,28 @@ const fn calls_per_caller() -> NonZeroUsize {
 }
 
 impl RpcSettings {
+    /// Makes settings of a part without a list of revoked certificates, with the usual limits.
+    pub fn new(
+        listen: impl Into<String>,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+        authorities: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            listen: listen.into(),
+            certificate: certificate.into(),
+            key: key.into(),
+            authorities: authorities.into(),
+            revoked: None,
+            calls_per_caller: CALLS_PER_CALLER,
+        }
+    }
+
     /// Reads the certificate, the key and the authorities.
+    ///
+    /// # Errors
+    ///
+    /// [`CredentialsError`] if a file cannot be read, or they do not fit together.
     pub fn credentials(&self, now: SystemTime) -> Result<Credentials, CredentialsError> {
         let files = CredentialFiles {
             certificate: self.certificate.clone(),

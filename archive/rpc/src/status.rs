@@ -12,7 +12,7 @@ use tonic::{Code, Status};
 
 use crate::connect::ConnectError;
 
-/// What a caller does next. Stable: the texts are on the wire.
+/// The kind of an error, by what the caller does next. Stable: the texts are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Correct the request.
@@ -43,9 +43,9 @@ pub enum Kind {
     Internal,
 }
 
-/// Why a text is no kind.
+/// The reason why a text is not a kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no kind of error")]
+#[error("{0:?} is not a kind of error")]
 pub struct UnknownKind(String);
 
 /// Where the kind stands in a status.
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_without_a_kind_is_read_by_its_code() {
+    fn status_without_kind_is_read_by_code() {
         for kind in Kind::ALL {
             let coarser = [
                 (Kind::NotEnoughReplicas, Kind::Unavailable),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_of_a_later_version_is_read_by_its_code() {
+    fn kind_of_later_version_is_read_by_code() {
         for text in ["on-fire", "", "Invalid"] {
             let mut status = Kind::NoSpace.status("");
             status.metadata_mut().insert(KEY, text.parse().unwrap());

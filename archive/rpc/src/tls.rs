@@ -3,7 +3,7 @@
 //! TLS 1.3 only, one crypto provider (ring), HTTP/2 only. No session is resumed: a resumed session would not look at
 //! the peer's certificate again, and connections here live long.
 //!
-//! What is taken up is whole and fits together, or it is not taken up: the key is that of the certificate, the
+//! Only credentials that are whole and fit together are loaded: the key is that of the certificate, the
 //! certificate is good by the same authorities and the same list of revoked ones that peers are measured by.
 //!
 //! Not promised: that a connection already open notices an exchange at once. New ones do; open ones at their next call.
@@ -55,7 +55,7 @@ pub struct CredentialPem {
     pub revoked: Option<String>,
 }
 
-/// Why credentials are not taken up. Those before stay.
+/// The reason why credentials are not loaded. Those before stay.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// A file cannot be read.
@@ -63,7 +63,7 @@ pub enum CredentialsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason of the system.
         source: io::Error,
     },
     /// A text is not the PEM it should be.
@@ -71,7 +71,7 @@ pub enum CredentialsError {
     Pem {
         /// Which of the texts.
         what: &'static str,
-        /// What is wrong with it.
+        /// The problem of the file.
         reason: String,
     },
     /// One's own certificate is nobody's.
@@ -96,7 +96,7 @@ pub struct Credentials {
     refusals: Refusals,
 }
 
-/// What was taken up last. Never changed, only exchanged.
+/// The credentials that were loaded last. Never changed, only exchanged.
 pub(crate) struct Loaded {
     pub(crate) identity: Arc<Identity>,
     own: Arc<SingleCertAndKey>,
@@ -106,6 +106,10 @@ pub(crate) struct Loaded {
 
 impl Credentials {
     /// Reads the files. `now` decides whether one's own certificate is still good.
+    ///
+    /// # Errors
+    ///
+    /// [`CredentialsError`] if a file cannot be read, or they do not fit together.
     pub fn from_files(files: CredentialFiles, now: SystemTime) -> Result<Self, CredentialsError> {
         let loaded = Loaded::new(&files.read()?, now)?;
         Ok(Self {
@@ -116,6 +120,10 @@ impl Credentials {
     }
 
     /// Takes the texts.
+    ///
+    /// # Errors
+    ///
+    /// [`CredentialsError`] if a text cannot be read, or they do not fit together.
     pub fn from_pem(pem: &CredentialPem, now: SystemTime) -> Result<Self, CredentialsError> {
         Ok(Self {
             files: None,
@@ -125,6 +133,10 @@ impl Credentials {
     }
 
     /// Reads the files again. With an error nothing changes. Without files there is nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// [`CredentialsError`] if a file cannot be read, or they do not fit together.
     pub fn reload(&self, now: SystemTime) -> Result<(), CredentialsError> {
         match &self.files {
             Some(files) => self.replace(&files.read()?, now),
@@ -133,13 +145,17 @@ impl Credentials {
     }
 
     /// Takes other texts. With an error nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// [`CredentialsError`] if a text cannot be read, or they do not fit together.
     pub fn replace(&self, pem: &CredentialPem, now: SystemTime) -> Result<(), CredentialsError> {
         let loaded = Loaded::new(pem, now)?;
         drop(self.current.send_replace(Arc::new(loaded)));
         Ok(())
     }
 
-    /// Who one is.
+    /// Returns one's own identity.
     pub fn identity(&self) -> Arc<Identity> {
         Arc::clone(&self.current().identity)
     }
@@ -225,7 +241,7 @@ impl Loaded {
         Ok(Arc::new(client))
     }
 
-    /// What measures any certificate of the environment, whichever end shows it: they are all good for both.
+    /// Returns the check of any certificate of the environment, whichever end shows it: they are all good for both.
     pub(crate) fn verifier(&self) -> &dyn ClientCertVerifier {
         self.verifier.as_ref()
     }

@@ -1,6 +1,7 @@
 //! The server one meant to reach, by its role and name; the name of its host does not matter.
 //!
-//! Whoever holds the address of the repository, but not its certificate, is not the repository. Nodes move between
+//! A server at the address of the repository that does not hold its certificate is not the repository. Nodes move
+//! between
 //! machines, so hosts prove nothing.
 
 use std::fmt;
@@ -21,7 +22,7 @@ pub struct Expected {
     name: Option<String>,
 }
 
-/// Why a genuine certificate is not that of the server one meant.
+/// The reason why a genuine certificate is not that of the server one meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrongServer {
     /// It is nobody's.
@@ -38,9 +39,9 @@ pub enum WrongServer {
     /// It is somebody else's.
     #[error("it is {found}, not {expected}")]
     Somebody {
-        /// Who was meant.
+        /// The server that was meant.
         expected: Expected,
-        /// Who answered.
+        /// The server that answered.
         found: String,
     },
 }

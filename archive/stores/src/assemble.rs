@@ -2,7 +2,7 @@
 //!
 //! Owns the order in which replicas are asked and what their refusals mean. A part that one replica has damaged, cannot
 //! read or does not send comes from another, if need be group by group; what nobody gives is a [`Hole`], which says
-//! whether every copy was asked and is bad there, or whether somebody could not be asked. It is drawn by whoever reads
+//! whether every copy was asked and is bad there, or whether somebody could not be asked. It is drawn by the caller that reads
 //! it: nothing runs while nobody asks for more, and no more than one segment is held.
 //!
 //! Not promised: that a donor is intact elsewhere. Only what was asked for was proven.
@@ -29,7 +29,7 @@ pub use self::parts::{Donor, Hole, Part, Proven, WantedFile};
 /// The longest segment that is believed, in bytes.
 const LONGEST_SEGMENT: u64 = 16 << 20;
 
-/// How long a donor may keep a reader waiting before another one is asked.
+/// The time that a donor may keep a reader waiting before another one is asked.
 const HEDGE: Duration = Duration::from_secs(1);
 
 /// Reads out of the replicas.
@@ -39,9 +39,9 @@ pub struct Assembler {
     pub replicas: Arc<Replicas>,
     /// The clock.
     pub clock: Clock,
-    /// How long a replica may be silent.
+    /// The time that a replica may be silent.
     pub stall: Duration,
-    /// How busy each replica is with giving.
+    /// The load of each replica with giving.
     pub load: DonorLoad,
 }
 
@@ -69,7 +69,7 @@ struct Open {
     _counted: CountedRead,
 }
 
-/// Why nothing came of asking a donor.
+/// The reason why a donor gave nothing.
 enum Failure {
     /// It takes long, and somebody else can be asked.
     Slow,
@@ -124,7 +124,7 @@ impl Assembly {
         self
     }
 
-    /// How many bytes each replica has sent that were used, proofs included.
+    /// Returns the number of bytes that each replica has sent and that were used, proofs included.
     pub const fn sent(&self) -> &BTreeMap<ReplicaId, u64> {
         &self.sent
     }
@@ -199,7 +199,7 @@ impl Assembly {
         Some((index, until.min(range.end)))
     }
 
-    /// How long a donor may take: little, where another one can give the same bytes.
+    /// Returns the time that a donor may take: little, where another one can give the same bytes.
     fn patience(&self, index: usize, offset: u64) -> Duration {
         let group = offset / GROUP_SIZE;
         let is_other = |other: &&usize| {
@@ -376,7 +376,7 @@ impl Assembly {
         self.order.push(index);
     }
 
-    /// Nobody gave the whole: whoever may still have the first group is asked for that alone.
+    /// Nobody gave the whole: those that may still have the first group are asked for that alone.
     fn narrow(&mut self, offset: u64) {
         self.is_narrow = true;
         for candidate in &mut self.candidates {
@@ -387,7 +387,7 @@ impl Assembly {
         }
     }
 
-    /// Goes on after `offset`: whoever refused what lay before may have what follows.
+    /// Goes on after `offset`: a donor that refused what lay before may have what follows.
     fn advance(&mut self, offset: u64) {
         self.is_narrow = false;
         for candidate in &mut self.candidates {

@@ -32,7 +32,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::depositor::Depositor;
 use crate::heal::Healer;
-use crate::mail::Letter;
+use crate::mail::CoordinatorMessage;
 use crate::transfer::{Seal, Transfers, UploadVerdict};
 
 use act::Decided;
@@ -41,7 +41,7 @@ pub use retries::{Retries, Times};
 #[cfg(any(test, feature = "testing"))]
 pub use undriven::parts as undriven;
 
-/// What a coordinator works with.
+/// The things that a coordinator works with.
 #[derive(Debug)]
 pub struct Parts {
     /// The name of the archive.
@@ -50,13 +50,13 @@ pub struct Parts {
     pub key: SigningKey,
     /// The replicas of the settings.
     pub specs: Vec<ReplicaSpec>,
-    /// What is out of service.
+    /// The list of what is out of service.
     pub standing: Arc<Standing>,
-    /// How long is waited for what.
+    /// The limits of waiting.
     pub limits: Limits,
     /// The admin data.
     pub admin: Admin,
-    /// What is filed of copies.
+    /// The anomalies that are filed of copies.
     pub anomalies: Arc<Anomalies>,
     /// Bytes from depositors.
     pub transfers: Transfers,
@@ -66,8 +66,8 @@ pub struct Parts {
     pub clock: Clock,
     /// Randomness for the ids of uploads.
     pub chance: Chance,
-    /// What it is told.
-    pub letters: mpsc::Receiver<Letter>,
+    /// The messages to it.
+    pub messages: mpsc::Receiver<CoordinatorMessage>,
     /// When what failed is tried again, as those see it who ask.
     pub retries: Retries,
 }
@@ -80,7 +80,7 @@ pub struct Coordinator {
     timers: BTreeSet<(Timestamp, FileName)>,
     depositors: HashMap<Requester, Depositor>,
     last_requester: u64,
-    /// Who waits until what they decided is remembered.
+    /// The callers who wait until what they decided is remembered.
     waiting: Vec<oneshot::Sender<()>>,
     /// Copies that count from this round on.
     back: Vec<doubt::Back>,
@@ -99,7 +99,7 @@ struct Active {
     timer: Option<Timestamp>,
 }
 
-/// Why the coordinator ends.
+/// The reason why the coordinator ends.
 #[derive(Debug, thiserror::Error)]
 pub enum CoordinatorError {
     /// The admin data cannot be read or written: nothing may be decided any more.
@@ -142,7 +142,7 @@ impl Coordinator {
     fn decide(&mut self, wake: Wake, all: &mut Vec<Decided>) -> Step<()> {
         let now = self.parts.clock.now();
         let (name, mut event, by) = match wake {
-            Wake::Letter(Letter::Ask {
+            Wake::Message(CoordinatorMessage::Ask {
                 name,
                 claim,
                 depositor,
@@ -151,11 +151,11 @@ impl Coordinator {
                 let (name, event) = self.welcome(name, claim, *depositor)?;
                 (name, event, Some(by))
             }
-            Wake::Letter(Letter::Happened { name, event }) => {
+            Wake::Message(CoordinatorMessage::Happened { name, event }) => {
                 let by = self.sender(&event);
                 (name, event, by)
             }
-            Wake::Letter(Letter::Ordered {
+            Wake::Message(CoordinatorMessage::Ordered {
                 name,
                 event,
                 who,
@@ -164,8 +164,8 @@ impl Coordinator {
                 self.waiting.push(done);
                 (name, event, Some(who))
             }
-            Wake::Letter(Letter::Admit(file)) => return self.admit(file, now, all),
-            Wake::Letter(Letter::Settle(settle)) => {
+            Wake::Message(CoordinatorMessage::Admit(file)) => return self.admit(file, now, all),
+            Wake::Message(CoordinatorMessage::Settle(settle)) => {
                 self.waiting.push(settle);
                 return Ok(());
             }
@@ -232,7 +232,7 @@ impl Coordinator {
                 active.depositor = who;
                 active.admission = None;
                 if let Some(abandoned) = before {
-                    self.parts.transfers.left.forget(&abandoned);
+                    self.parts.transfers.resume_points.forget(&abandoned);
                 }
             }
             all.push(Decided { name, by, effects });
@@ -273,7 +273,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Who sent the bytes that an event tells of; none: it tells of no depositor.
+    /// Returns the sender of the bytes that an event tells of; `None` if it tells of no depositor.
     fn sender(&self, event: &Event) -> Option<String> {
         let Event::Received { requester, .. } = event else {
             return None;
@@ -347,9 +347,9 @@ impl Coordinator {
 #[cfg(test)]
 mod tests;
 
-/// What woke the coordinator.
+/// The event that woke the coordinator.
 enum Wake {
-    Letter(Letter),
+    Message(CoordinatorMessage),
     Timer(FileName),
     Page,
 }

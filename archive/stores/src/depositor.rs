@@ -10,10 +10,10 @@ use tokio::sync::mpsc;
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 
-/// How many bytes are taken between two words about it.
+/// The number of bytes that are taken between two words about it.
 const STRIDE: u64 = 4 << 20;
 
-/// What comes from a depositor.
+/// A message from a depositor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chunk {
     /// The next bytes.
@@ -22,7 +22,7 @@ pub enum Chunk {
     End,
 }
 
-/// What goes to a depositor.
+/// A message to a depositor.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// Send the bytes, from here.
@@ -32,7 +32,7 @@ pub enum Reply {
         /// The first byte to send.
         offset: u64,
     },
-    /// So many bytes were taken.
+    /// The number of bytes that were taken.
     Taken(u64),
     /// It is in every required replica.
     Stored(Box<Custody>),
@@ -40,14 +40,14 @@ pub enum Reply {
     Failed(ArchiveError),
 }
 
-/// What a depositor gets when the archive has its file.
+/// The answer to a depositor whose file the archive has.
 #[derive(Clone, Debug)]
 pub struct Custody {
     /// The custody receipt, a DSSE envelope in JSON.
     pub receipt: String,
     /// Whether the archive had the file already.
     pub already: bool,
-    /// How it stands in every replica.
+    /// The record of how it stands in every replica.
     pub record: FileRecord,
 }
 
@@ -58,7 +58,7 @@ pub struct Source {
     told: u64,
     /// Whether it can begin later than with the first byte.
     pub can_resume: bool,
-    /// What the depositor says of the bytes.
+    /// The depositor's claim about the bytes.
     pub claim: Claim,
 }
 
@@ -81,7 +81,7 @@ pub struct Depositor {
     pub replies: mpsc::Sender<Reply>,
     /// Whether it was told to send what the archive will keep; what is only compared was there already.
     pub sent: bool,
-    /// What it says of the bytes.
+    /// Its claim about the bytes.
     pub claim: Claim,
     /// The root of the bytes that came from it, once all have.
     pub received: Option<Root>,
@@ -130,7 +130,11 @@ impl Source {
         drop(self.replies.try_send(Reply::Taken(0)));
     }
 
-    /// The next chunk, or why there is none.
+    /// The next chunk, or the reason why none comes.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the stream ended, for people.
     pub async fn next(&mut self) -> Result<Chunk, String> {
         self.stream
             .next()

@@ -1,4 +1,5 @@
-//! What the archive does by itself to bring a file into every replica: ask whether it is there, and bring it from a
+//! Healing, which the archive does by itself to bring a file into every replica: ask whether it is there, and bring it
+//! from a
 //! replica that has it. Bytes are verified while they pass.
 //!
 //! Some at a time for each replica; the others wait for their turn. A file that waits to be brought says now and then
@@ -21,13 +22,13 @@ use crate::transfer::{Item, Pace, Transfers, UploadVerdict};
 
 use slots::Slots;
 
-/// So many files of a replica are asked for at once.
+/// The number of files of a replica that are asked for at once.
 const PROBES: usize = 32;
 
-/// So many files are brought to a replica at once.
+/// The number of files that are brought to a replica at once.
 const HEALS: usize = 16;
 
-/// How often a file that waits for its turn says that it lives.
+/// The time between two signs of life of a file that waits for its turn.
 const PROGRESS: Duration = Duration::from_mins(1);
 
 /// Probes and heals.
@@ -128,7 +129,7 @@ impl Healer {
                 turn = waiting => turn,
             };
             let giving = async {
-                match pour(&mut reading, &lane, None).await {
+                match send_all(&mut reading, &lane, None).await {
                     Ok(()) => {
                         drop(lane);
                         seal.send_replace(Some(UploadVerdict::Admitted(admission)));
@@ -169,7 +170,11 @@ async fn turn(
 }
 
 /// Hands on every byte, or says why not; no faster than the pace, if there is one.
-pub async fn pour(
+///
+/// # Errors
+///
+/// [`StoreFailure::Unreachable`] if no replica gives some of the bytes.
+pub async fn send_all(
     reading: &mut Assembly,
     lane: &mpsc::Sender<Bytes>,
     pace: Option<&Pace>,

@@ -11,18 +11,18 @@ use crate::depositor::Depositor;
 
 /// Where the coordinator is told what happened.
 #[derive(Clone, Debug)]
-pub struct Mail(mpsc::Sender<Letter>);
+pub struct Mail(mpsc::Sender<CoordinatorMessage>);
 
-/// What the coordinator is told.
+/// A message to the coordinator.
 #[derive(Debug)]
-pub enum Letter {
+pub enum CoordinatorMessage {
     /// A depositor wants to store a file.
     Ask {
         /// The file.
         name: FileName,
-        /// What is said of its bytes.
+        /// The claim about its bytes.
         claim: Claim,
-        /// Who asks.
+        /// The depositor who asks.
         depositor: Box<Depositor>,
     },
     /// Something happened to a file.
@@ -62,26 +62,30 @@ pub struct Admittance {
 
 impl Mail {
     /// Both ends: where the coordinator is told, and where it hears.
-    pub fn new() -> (Self, mpsc::Receiver<Letter>) {
+    pub fn new() -> (Self, mpsc::Receiver<CoordinatorMessage>) {
         let (sender, receiver) = mpsc::channel(1024);
         (Self(sender), receiver)
     }
 
     /// Reports an event. A coordinator that has stopped needs no reports.
     pub async fn happened(&self, name: FileName, event: Event) {
-        drop(self.0.send(Letter::Happened { name, event }).await);
+        drop(
+            self.0
+                .send(CoordinatorMessage::Happened { name, event })
+                .await,
+        );
     }
 
     /// Reports what people have decided about a file, and waits until it is remembered; `false`: the repository stops.
     pub async fn order(&self, name: FileName, event: Event, who: String) -> bool {
         let (done, is_done) = oneshot::channel();
-        let letter = Letter::Ordered {
+        let message = CoordinatorMessage::Ordered {
             name,
             event,
             who,
             done,
         };
-        self.0.send(letter).await.is_ok() && is_done.await.is_ok()
+        self.0.send(message).await.is_ok() && is_done.await.is_ok()
     }
 
     /// Takes a file in, and waits until that is remembered. Returns `false` if another file has that name by now, and `None`
@@ -89,21 +93,25 @@ impl Mail {
     pub async fn admit(&self, row: AdminRow, who: String) -> Option<bool> {
         let (done, is_done) = oneshot::channel();
         let row = Box::new(row);
-        let letter = Letter::Admit(Admittance { row, who, done });
-        self.0.send(letter).await.ok()?;
+        let message = CoordinatorMessage::Admit(Admittance { row, who, done });
+        self.0.send(message).await.ok()?;
         is_done.await.ok()
     }
 
     /// Waits until what was reported before is remembered; `false`: the repository is stopping.
     pub async fn settled(&self) -> bool {
         let (settle, settled) = oneshot::channel();
-        self.0.send(Letter::Settle(settle)).await.is_ok() && settled.await.is_ok()
+        self.0
+            .send(CoordinatorMessage::Settle(settle))
+            .await
+            .is_ok()
+            && settled.await.is_ok()
     }
 
     /// Asks for a file to be stored; `false`: the repository is stopping.
     pub async fn ask(&self, name: FileName, claim: Claim, depositor: Depositor) -> bool {
         self.0
-            .send(Letter::Ask {
+            .send(CoordinatorMessage::Ask {
                 name,
                 claim,
                 depositor: Box::new(depositor),

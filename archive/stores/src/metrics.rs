@@ -1,4 +1,4 @@
-//! What becomes of the stores that depositors begin.
+//! The fate of the stores that depositors begin.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Metrics};
 use archive_model::{ArchiveError, StoreFailure};
 
-/// Why a store was refused or given up, as its metric is labelled.
+/// The reasons why a store was refused or given up, as its metric is labelled.
 const REASONS: [&str; 10] = [
     "busy",
     "cut",

@@ -29,10 +29,10 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use crate::assemble::{Assembler, DonorLoad};
-use crate::mail::{Letter, Mail};
-use crate::transfer::{Left, Transfers};
+use crate::mail::{CoordinatorMessage, Mail};
+use crate::transfer::{ResumePoints, Transfers};
 
-/// What the replicas say, and what they were told to do.
+/// The answers of the replicas, and the orders they were given.
 #[derive(Default)]
 #[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct Script {
@@ -40,9 +40,9 @@ pub struct Script {
     pub found: BTreeMap<String, wire::FindResponse>,
     /// Done once, before the next answer that needs no look at the disks.
     pub at_locate: Option<Box<dyn FnOnce() + Send>>,
-    /// What lies in the attic of every node.
+    /// The content of the attic of every node.
     pub attic: Vec<wire::AtticItem>,
-    /// What nodes were told to put aside or destroy.
+    /// The orders to nodes to put aside or destroy.
     pub acts: Vec<String>,
     /// Whether a monitor that is asked for a place never answers.
     pub places_nothing: bool,
@@ -55,7 +55,7 @@ pub struct ScriptedReplicas {
     pub replicas: Arc<Replicas>,
     /// Their settings.
     pub specs: Vec<ReplicaSettings>,
-    /// What runs them.
+    /// The tasks that run them.
     pub tasks: Tasks,
     script: Arc<Mutex<Script>>,
 }
@@ -99,7 +99,7 @@ impl ScriptedReplicas {
         }
     }
 
-    /// What they say, to be changed.
+    /// Returns the script, to be changed.
     pub fn script(&self) -> MutexGuard<'_, Script> {
         self.script.lock().unwrap()
     }
@@ -113,9 +113,9 @@ impl ScriptedReplicas {
         self.script().found.insert(replica.to_owned(), found);
     }
 
-    /// What stores and probes work with, and what the coordinator is told.
-    pub fn transfers(&self) -> (Transfers, mpsc::Receiver<Letter>) {
-        let (mail, letters) = Mail::new();
+    /// Returns the means of stores and probes, and the messages to the coordinator.
+    pub fn transfers(&self) -> (Transfers, mpsc::Receiver<CoordinatorMessage>) {
+        let (mail, messages) = Mail::new();
         let transfers = Transfers {
             replicas: Arc::clone(&self.replicas),
             mail,
@@ -123,13 +123,13 @@ impl ScriptedReplicas {
             clock: Clock::system(),
             stall: Duration::from_mins(1),
             md5: false,
-            left: Left::default(),
+            resume_points: ResumePoints::default(),
             stores: crate::metrics::Stores::new(&archive_daemon::Metrics::new()).unwrap(),
         };
-        (transfers, letters)
+        (transfers, messages)
     }
 
-    /// What reads out of them.
+    /// Returns the reader of their files.
     pub fn assembler(&self) -> Assembler {
         Assembler {
             replicas: Arc::clone(&self.replicas),
@@ -189,7 +189,7 @@ pub fn silent(replica: &str, volume: &str) -> wire::Gap {
     }
 }
 
-/// From an hour ago, for so many hours.
+/// From an hour ago, for that number of hours.
 fn validity(hours: u64) -> Validity {
     let not_before = SystemTime::from(Clock::system().now()) - Duration::from_hours(1);
     Validity {

@@ -1,6 +1,6 @@
 //! One stream in, one out per replica. A replica that stalls is dropped, not waited for.
 //!
-//! What happens is reported as events; what it means is for the store core to decide. The bytes are hashed once, here,
+//! Every event is reported; what it means is for the store core to decide. The bytes are hashed once, here,
 //! while they pass.
 //!
 //! A stream that broke off goes on where it stood, if the same content is announced by a strong digest: at the last
@@ -8,9 +8,9 @@
 
 mod hash;
 mod item;
-mod left;
 mod meeting;
 mod pace;
+mod resume_points;
 mod route;
 mod verdict;
 
@@ -28,11 +28,11 @@ use tokio::sync::{mpsc, watch};
 
 use hash::Hash;
 pub use item::{Arrival, Item};
-pub use left::Left;
 use meeting::{Meeting, Seat};
 pub use pace::Pace;
+pub use resume_points::ResumePoints;
 use route::is_given_up;
-pub use route::{Carried, Route};
+pub use route::{Route, UploadedCopy};
 pub use verdict::{Seal, UploadVerdict, VerdictReceiver};
 
 use crate::depositor::{Chunk, Source};
@@ -46,30 +46,30 @@ const WINDOW: usize = 8;
 /// The pause before a node that is busy with the same name is asked again.
 const BUSY: Duration = Duration::from_millis(200);
 
-/// How often a replica that takes bytes is said to live.
+/// The time between two signs of life of a replica that takes bytes.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-/// How fast a node reads what it has of an upload, at least, in bytes per second.
+/// The speed at which a node reads what it has of an upload, at least, in bytes per second.
 const READING: u64 = 50_000_000;
 
-/// What every transfer needs.
+/// The means of every transfer.
 #[derive(Clone, Debug)]
 pub struct Transfers {
     /// Where bytes go.
     pub replicas: Arc<Replicas>,
     /// Where the coordinator is told.
     pub mail: Mail,
-    /// What runs them.
+    /// The tasks that run them.
     pub tasks: Tasks,
     /// The clock.
     pub clock: Clock,
-    /// How long a replica may take no byte.
+    /// The time that a replica may take no byte.
     pub stall: Duration,
     /// Whether MD5 is computed for every file.
     pub md5: bool,
-    /// What streams left that broke off.
-    pub left: Left,
-    /// What becomes of stores.
+    /// The points at which streams broke off.
+    pub resume_points: ResumePoints,
+    /// The metrics of stores.
     pub stores: Stores,
 }
 
@@ -79,7 +79,7 @@ impl Transfers {
         let (seal, sealed) = watch::channel(None);
         let with_md5 = self.md5 || arrival.claim.digests.md5.is_some();
         let before = self
-            .left
+            .resume_points
             .take(&arrival.item.upload, &arrival.source, with_md5);
         let mut meeting = Meeting::of(before);
         let mut lanes = Vec::new();
@@ -142,7 +142,7 @@ impl Transfers {
             () = answers.closed() => None,
         };
         // Until a replica has committed, also one whose bytes are all here may have to be sent again.
-        self.left.put(&item.upload, &source, hash);
+        self.resume_points.put(&item.upload, &source, hash);
         let Some(content) = content else {
             return self
                 .mail
@@ -154,7 +154,7 @@ impl Transfers {
             content: content.clone(),
         };
         if let Err(error) = claim.verify(&item.name, &content) {
-            self.left.forget(&item.upload);
+            self.resume_points.forget(&item.upload);
             if from > 0 {
                 // Who is to blame cannot be told: what lies before may be another's. It is sent again, whole.
                 tracing::warn!(file = %item.name, from, %error, "a store that went on is not what was announced");
@@ -187,7 +187,7 @@ impl Transfers {
         });
     }
 
-    /// How long a node is waited for that reads what it has of an upload.
+    /// Returns the time to wait for a node that reads what it has of an upload.
     fn reading(&self, bytes: u64) -> Duration {
         self.stall
             .saturating_add(Duration::from_secs(bytes / READING))
@@ -267,14 +267,14 @@ impl Transfers {
         route: Route,
     ) {
         let given_up = sealed.clone();
-        let filled = self.carry(&replica, &item, &mut chunks, sealed, route);
+        let filled = self.upload(&replica, &item, &mut chunks, sealed, route);
         match filled.await {
             Ok(None) => {}
-            // Nobody waits for it any more, and whoever stores the file now must not take it for their own.
+            // Nobody waits for it any more, and a depositor that stores the file now must not take it for their own.
             Err(error) if is_given_up(&given_up) => {
                 tracing::debug!(file = %item.name, %replica, %error, "an upload that was given up");
             }
-            Ok(Some(Carried { copy, read_back })) if let Some(root) = copy.root => {
+            Ok(Some(UploadedCopy { copy, read_back })) if let Some(root) = copy.root => {
                 let event = Event::Completed {
                     replica,
                     node: copy.node,
@@ -303,14 +303,18 @@ impl Transfers {
     }
 
     /// The same; how it went is the result. None: the admission never came.
-    pub async fn carry(
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] of the replica that did not take the file.
+    pub async fn upload(
         &self,
         replica: &ReplicaId,
         item: &Item,
         chunks: &mut mpsc::Receiver<Bytes>,
         mut sealed: VerdictReceiver,
         route: Route,
-    ) -> Result<Option<Carried>, CallError> {
+    ) -> Result<Option<UploadedCopy>, CallError> {
         let tell = async |event| {
             if !route.is_quiet {
                 self.mail.happened(item.name.clone(), event).await;
@@ -325,7 +329,7 @@ impl Transfers {
         tell(placed).await;
         let mut upload = match opened {
             Opened::Stored(copy) => {
-                return Ok(Some(Carried {
+                return Ok(Some(UploadedCopy {
                     copy,
                     read_back: false,
                 }));
@@ -374,10 +378,10 @@ impl Transfers {
         upload: Upload,
         admission: &str,
         size: u64,
-    ) -> Result<Carried, CallError> {
+    ) -> Result<UploadedCopy, CallError> {
         let limit = limits::reading(size);
         match self.clock.timeout(limit, upload.close(admission)).await {
-            Ok(copy) => Ok(Carried {
+            Ok(copy) => Ok(UploadedCopy {
                 copy: copy?,
                 read_back: true,
             }),

@@ -33,7 +33,7 @@ pub(crate) mod words;
 /// Something that takes bytes from outside.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// What it is called, and its file in `fuzz_targets/`.
+    /// Its name, and the name of its file in `fuzz_targets/`.
     pub name: &'static str,
     /// Good input, to begin with.
     pub seeds: fn() -> Vec<Vec<u8>>,

@@ -1,4 +1,5 @@
-//! What `tools/bench` cannot do from a shell: it fills a volume without waiting for disks, walks a file on one core,
+//! The measurements that `tools/bench` cannot do from a shell: it fills a volume without waiting for disks, walks a
+//! file on one core,
 //! and fills a catalog. It prints figures; the script compares them.
 #![expect(
     clippy::disallowed_methods,
@@ -28,7 +29,7 @@ enum Arguments {
         volume: PathBuf,
         /// The key that signs, as PEM.
         key: PathBuf,
-        /// How many files.
+        /// The number of files.
         files: u64,
     },
     /// Proves a file against its root on one core, three times; prints the best rate in MiB/s.
@@ -40,7 +41,7 @@ enum Arguments {
     Catalog {
         /// Where.
         directory: PathBuf,
-        /// How many rows.
+        /// The number of rows.
         rows: u64,
     },
 }

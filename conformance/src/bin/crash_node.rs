@@ -1,6 +1,6 @@
 //! A node that dies on command: the child process of the crash tests.
 //!
-//! It says what it acknowledged, one flushed line each, so that whoever kills it knows what must be there afterwards:
+//! It says what it acknowledged, one flushed line each, so that the test that kills it knows what must be there afterwards:
 //! `ready`, `acknowledged NAME ROOT`, `refused NAME WHY`, `doing ACT`, `did ACT`, and at its end `calls N` and, if it is so, `poisoned WHY`.
 
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use conformance::machine::acts::{self, Say};
 use conformance::machine::{self, Machine};
 use rustix::io::Errno;
 
-/// How many threads store in `--endless`.
+/// The number of threads that store in `--endless`.
 const THREADS: usize = 4;
 
 #[derive(Debug, Parser)]
@@ -27,7 +27,7 @@ struct Arguments {
     /// The time, in seconds since 1970.
     #[arg(long)]
     now: i64,
-    /// What happens at the call `--at`, counted from 0 when the node has started.
+    /// The fault at the call `--at`, counted from 0 when the node has started.
     #[arg(long, requires = "at")]
     fault: Option<Kind>,
     #[arg(long, requires = "fault")]

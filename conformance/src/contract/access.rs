@@ -1,4 +1,8 @@
-//! What everyone who holds an [`Access`] may rely on.
+//! The promises to every user of an [`Access`].
+//!
+//! # Errors
+//!
+//! A promise fails if it is broken, or if the archive cannot be asked.
 
 pub mod feed;
 pub mod listing;
@@ -23,13 +27,13 @@ const SIZE: u64 = 40 * GROUP_SIZE + 7;
 /// An archive from both sides, and whose signatures count.
 #[derive(Clone, Copy)]
 pub struct Doors<'a> {
-    /// Who brings what is read.
+    /// The depositor of the files that are read.
     pub depositor: &'a dyn Ingest,
-    /// Who reads.
+    /// The reader under test.
     pub reader: &'a dyn Access,
-    /// Who follows the feed: the part `index`.
+    /// The follower of the feed: the part `index`.
     pub follower: &'a dyn Access,
-    /// Whose signatures count.
+    /// The keys whose signatures count.
     pub trust: &'a TrustFile,
 }
 
@@ -75,7 +79,7 @@ pub async fn all(doors: Doors<'_>) -> Outcome {
     outcome
 }
 
-/// What was stored comes out whole, byte for byte, under the admission that was signed when it came in.
+/// A stored file comes out whole, byte for byte, under the admission that was signed when it came in.
 pub async fn what_was_stored_comes_out(doors: Doors<'_>) -> Result<()> {
     let (group, odd) = (GROUP_SIZE, 300 * GROUP_SIZE + 1);
     for (size, seed) in [0, 1, group - 1, group, group + 1, SIZE, odd]
@@ -128,7 +132,7 @@ pub async fn a_range_is_just_its_bytes(doors: Doors<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What of a range lies past the end of the file is left out; a range that begins there is refused.
+/// The part of a range past the end of the file is left out; a range that begins there is refused.
 pub async fn what_lies_past_the_end_is_left_out(doors: Doors<'_>) -> Result<()> {
     let (name, bytes, _) = doors.put("access-end.warc", SIZE, 12).await?;
     for (start, end) in [
@@ -306,7 +310,7 @@ pub async fn a_record_comes_out_and_proves_itself(doors: Doors<'_>) -> Result<()
     Ok(())
 }
 
-/// What is left of a file that is intact is all of it.
+/// The salvage of an intact file is all of it.
 pub async fn nothing_is_missing_from_an_intact_salvage(doors: Doors<'_>) -> Result<()> {
     let (name, bytes, stored) = doors.put("access-salvage.warc", SIZE, 17).await?;
     for (start, end) in [

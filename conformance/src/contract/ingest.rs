@@ -1,4 +1,8 @@
-//! What everyone who holds an [`Ingest`] may rely on.
+//! The promises to every user of an [`Ingest`].
+//!
+//! # Errors
+//!
+//! A promise fails if it is broken, or if the archive cannot be asked.
 
 pub mod digests;
 
@@ -62,7 +66,7 @@ pub async fn all(archive: &dyn Ingest, another: &dyn Ingest, trust: &TrustFile) 
     outcome
         .hear(names_that_differ_in_case_are_two(archive))
         .await;
-    outcome.hear(whoever_watches_hears_the_end(archive)).await;
+    outcome.hear(progress_is_reported_to_the_end(archive)).await;
     outcome
         .hear(two_with_one_content_both_succeed(archive, another))
         .await;
@@ -122,7 +126,7 @@ pub async fn same_content_again_is_a_success(
     Ok(())
 }
 
-/// A name has one content, for ever: other bytes, more or fewer of them, are refused, and the first stay.
+/// A name has one content, permanently: other bytes, more or fewer of them, are refused, and the first stay.
 pub async fn same_name_other_bytes_is_refused(archive: &dyn Ingest) -> Result<()> {
     let (name, bytes) = (name("ingest-other.warc")?, noise(1000, 3));
     let first = store(archive, &name, &bytes).await?;
@@ -217,7 +221,7 @@ pub async fn an_empty_file_is_a_file(archive: &dyn Ingest) -> Result<()> {
     Ok(())
 }
 
-/// How a file stands is told as it was admitted, for every replica.
+/// The status of a file is told as it was admitted, for every replica.
 pub async fn stat_says_what_was_admitted(archive: &dyn Ingest) -> Result<()> {
     let name = name("ingest-stat.warc")?;
     let stored = bring(archive, &everything(&name)?).await?;
@@ -262,7 +266,7 @@ pub async fn stat_is_of_own_files_only(archive: &dyn Ingest, another: &dyn Inges
     Ok(())
 }
 
-/// Names that differ only in case are two files, and whoever stores the second is told.
+/// Names that differ only in case are two files, and the depositor of the second is told.
 pub async fn names_that_differ_in_case_are_two(archive: &dyn Ingest) -> Result<()> {
     let (small, large) = (name("ingest-øl.warc")?, name("ingest-ØL.warc")?);
     let first = store(archive, &small, ABC).await?;
@@ -284,8 +288,8 @@ pub async fn names_that_differ_in_case_are_two(archive: &dyn Ingest) -> Result<(
     Ok(())
 }
 
-/// Whoever watches hears of every byte that was sent, and of no more than there are.
-pub async fn whoever_watches_hears_the_end(archive: &dyn Ingest) -> Result<()> {
+/// A progress watcher hears of every byte that was sent, and of no more than there are.
+pub async fn progress_is_reported_to_the_end(archive: &dyn Ingest) -> Result<()> {
     let (name, bytes) = (name("ingest-watched.warc")?, noise(SIZE, 6));
     let heard = Mutex::new(Vec::new());
     let watch = |event: StoreEvent<'_>| {

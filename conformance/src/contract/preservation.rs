@@ -1,5 +1,9 @@
-//! What everyone who holds a [`Preservation`] may rely on where nothing is damaged. What happens to damage is shown in
+//! The promises to every user of a [`Preservation`] where nothing is damaged. The treatment of damage is shown in
 //! `tests/cluster`, where there is some.
+//!
+//! # Errors
+//!
+//! A promise fails if it is broken, or if the archive cannot be asked.
 
 use std::fmt;
 
@@ -15,7 +19,7 @@ use super::{Outcome, name, noise, refusal, store};
 /// People at the doors of one archive.
 #[derive(Clone, Copy)]
 pub struct People<'a> {
-    /// Who brings what is looked after.
+    /// The depositor of the files that are looked after.
     pub depositor: &'a dyn Ingest,
     /// An officer.
     pub officer: &'a dyn Preservation,
@@ -115,7 +119,7 @@ pub async fn an_act_that_destroys_is_only_asked_for(people: People<'_>) -> Resul
     Ok(())
 }
 
-/// Nobody approves or withdraws a request that is none.
+/// Nobody approves or withdraws a request that does not exist.
 pub async fn a_request_that_is_none_is_not_found(people: People<'_>) -> Result<()> {
     for answer in [
         people.second.approve("nobody-asked").await,

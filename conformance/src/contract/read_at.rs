@@ -1,4 +1,8 @@
-//! What everyone who reads through a [`ReadAt`] may rely on, whatever is behind it.
+//! The promises to every reader through a [`ReadAt`], whatever is behind it.
+//!
+//! # Errors
+//!
+//! A promise fails if it is broken, or if the source cannot be read.
 
 use std::any::type_name;
 
@@ -34,7 +38,7 @@ pub fn all(source: &dyn ReadAt, bytes: &[u8]) -> Outcome {
     outcome
 }
 
-/// What is read at an offset is what stands there, aligned or not, across every edge.
+/// A read returns the bytes at its offset, aligned or not, across every edge.
 pub fn what_is_there_is_read(source: &dyn ReadAt, bytes: &[u8]) -> Result<()> {
     for offset in offsets(bytes) {
         for length in LENGTHS {
@@ -125,7 +129,7 @@ fn offsets(bytes: &[u8]) -> Vec<u64> {
     around.collect()
 }
 
-/// So many of the bytes at an offset; none if they are not there.
+/// Returns `count` of the bytes at an offset; `None` if they are not there.
 fn there(bytes: &[u8], offset: u64, count: usize) -> Option<&[u8]> {
     let start = usize::try_from(offset).ok()?.min(bytes.len());
     bytes.get(start..start.checked_add(count)?)

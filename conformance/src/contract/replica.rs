@@ -1,4 +1,9 @@
-//! What the repository may rely on of whoever answers for a replica: a monitor, or a checksum replica, which is its own.
+//! The promises to the repository of the part that answers for a replica: a monitor, or a checksum replica, which is
+//! its own.
+//!
+//! # Errors
+//!
+//! A promise fails if it is broken, or if the replica cannot be asked.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +22,7 @@ use tonic::{Code, Status};
 
 use super::Outcome;
 
-/// Whoever answers for a replica in which nothing is wrong.
+/// The part that answers for a replica in which nothing is wrong.
 #[derive(Clone, Debug)]
 pub struct Foreman<'a> {
     /// At its door, as the repository.
@@ -112,7 +117,7 @@ pub async fn an_upload_goes_on_where_it_began(foreman: &Foreman<'_>) -> Result<(
     let lives = nodes
         .iter()
         .any(|node| node.alive && (&node.node, &node.endpoint) == (&first.0, &first.1));
-    ensure!(lives, "{first:?} is none of {nodes:?}");
+    ensure!(lives, "{first:?} is not one of {nodes:?}");
     Ok(())
 }
 

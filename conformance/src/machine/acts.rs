@@ -1,7 +1,11 @@
-//! What else a node does with its files, again and again: it mends, puts aside, takes back and adopts.
+//! Further acts of a node on its files, repeated endlessly: it mends, puts aside, takes back and adopts.
 //!
-//! Each act is said before it begins and when it is done, so that whoever pulls the plug knows what must be so. Not
+//! Each act is said before it begins and when it is done, so that the test that pulls the plug knows what must be so. Not
 //! promised: that it ends by itself. It goes on until it is killed or refused.
+//!
+//! # Errors
+//!
+//! All functions fail if the disk or the node refuses.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::ops::{ControlFlow, Range};
@@ -29,7 +33,7 @@ const GROUP: usize = 16 * 1024;
 /// The groups that are damaged.
 const DAMAGED: [u64; 2] = [1, 5];
 
-/// What is said of an act.
+/// A listener to acts.
 pub trait Say: Sync {
     /// Says one line, out at once.
     fn say(&self, line: &str) -> Result<()>;

@@ -238,7 +238,7 @@ fn two_nodes_give_what_one_machine_gives() {
 }
 
 #[test]
-fn without_a_node_the_result_is_partial_and_names_what_is_lacking() {
+fn batch_without_a_node_is_partial() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let files = files_on_two_nodes(cluster, 8, 5).await;
         cluster.stop("bitarchive-one-2").await;
@@ -344,7 +344,7 @@ fn damage_is_reported_and_never_read_as_data() {
 }
 
 #[test]
-fn a_component_runs_on_every_node_and_a_cancelled_one_ends_at_once() {
+fn component_runs_on_every_node_until_cancelled() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let files = files_on_two_nodes(cluster, 6, 9).await;
         let whole = run(cluster, &component("count", COUNT)).await;
@@ -408,7 +408,7 @@ fn a_component_runs_on_every_node_and_a_cancelled_one_ends_at_once() {
 }
 
 #[test]
-fn a_job_goes_on_after_every_part_was_away() {
+fn batch_job_continues_after_every_part_restarts() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let files = files_on_two_nodes(cluster, 40, 120).await;
         let expected = index(&files);
@@ -442,7 +442,7 @@ fn a_job_goes_on_after_every_part_was_away() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_with_what_to_do() {
+fn unrunnable_job_is_refused_with_remedy() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let researcher = researcher(cluster);
         let refused = async |submission: Submission, words: &str| {

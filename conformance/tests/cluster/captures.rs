@@ -43,7 +43,7 @@ fn index(cluster: &Cluster, grant: &str) -> IndexClient {
     IndexClient::new(channel.unwrap(), IndexLimits::default())
 }
 
-/// How many captures of one page the index has, and in which files.
+/// Returns the files in which the index has captures of one page, one for each capture.
 async fn captures(cluster: &Cluster, url: &str) -> Result<Vec<String>, IndexError> {
     let keys = KeyMatch::of(MatchKind::Exact, url).unwrap();
     let query = CaptureQuery::new(keys);

@@ -17,7 +17,7 @@ use super::world::{CHECKSUMS, Cluster, on_a_cluster, on_a_patient_cluster};
 use super::{SIZE, completed};
 
 #[test]
-fn it_is_a_replica_like_any_but_for_the_bytes() {
+fn checksum_replica_acts_like_others_without_bytes() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a.warc.gz"), noise(SIZE, 1));
         let stored = store(cluster, &name, &bytes).await.unwrap();
@@ -62,7 +62,7 @@ fn it_is_a_replica_like_any_but_for_the_bytes() {
 }
 
 #[test]
-fn while_it_is_away_a_store_says_so_and_later_it_is_made_good_unasked() {
+fn absent_checksum_replica_is_reported_and_later_completed() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("during"), noise(SIZE, 2));
         cluster.stop(CHECKSUMS).await;
@@ -147,7 +147,7 @@ fn its_admissions_say_again_what_was_decided() {
 }
 
 #[test]
-fn at_its_doors_every_call_is_answered_and_only_for_the_roles_in_the_rules() {
+fn checksum_replica_answers_only_roles_in_the_rules() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let mut wrong = Vec::new();
         for role in Role::ALL {

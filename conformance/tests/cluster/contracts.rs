@@ -1,4 +1,4 @@
-//! What is promised of each trait, held against everything that implements it: one archive over the wire, the one in
+//! The promises of each trait, held against everything that implements it: one archive over the wire, the one in
 //! memory, both kinds of replica, and all that bytes are read from. `seeded` shows that a suite can fail.
 
 mod seeded;
@@ -19,14 +19,14 @@ use super::visits::{limits, name, noise, store};
 use super::world::{CHECKSUMS, Cluster, MONITORS, on_a_cluster};
 use crate::assert_none;
 
-/// What came of every suite that was run, each with whom it was run on.
+/// The results of every suite that was run, each with the name of the implementation.
 #[derive(Default)]
-struct Said {
+struct SuiteResults {
     kept: usize,
     broken: Vec<String>,
 }
 
-impl Said {
+impl SuiteResults {
     fn take(&mut self, of: &str, outcome: &Outcome) {
         assert!(outcome.kept() > 0 || !outcome.broken().is_empty(), "{of}");
         self.kept += outcome.kept();
@@ -47,7 +47,7 @@ impl Said {
 #[test]
 fn contracts() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        let mut said = Said::default();
+        let mut said = SuiteResults::default();
         let (depositor, another): (Depositor, Depositor) =
             (cluster.depositor(), cluster.depositor_as("harvester/h-2"));
         let outcome = ingest::all(&depositor, &another, cluster.trust()).await;
@@ -110,7 +110,7 @@ fn foreman<'a>(
 
 #[tokio::test]
 async fn the_archive_in_memory_keeps_the_contract() {
-    let mut said = Said::default();
+    let mut said = SuiteResults::default();
     let archive = FakeArchive::new();
     let another = archive.depositing_as("harvester/another");
     let outcome = ingest::all(&archive, &another, archive.trust()).await;
@@ -129,7 +129,7 @@ async fn the_archive_in_memory_keeps_the_contract() {
 #[expect(clippy::disallowed_methods, reason = "a test makes a file")]
 fn everything_that_is_read_from_reads_alike() {
     let directory = tempfile::tempdir().unwrap();
-    let mut said = Said::default();
+    let mut said = SuiteResults::default();
     for size in [0, 1, 4095, 4096, 4097, (1 << 20) + 513, 3 << 20] {
         let (bytes, path) = (noise(size, size as u64), directory.path().join("file"));
         std::fs::write(&path, &bytes).unwrap();

@@ -1,4 +1,4 @@
-//! What operators see on the pages of metrics: what was stored, what was turned away, how the disks are.
+//! The pages of metrics as operators see them: what was stored, what was turned away, how the disks are.
 
 use archive_client::{Access, Class, Ingest, StoreEvent, Wanted};
 use archive_durable::directory;

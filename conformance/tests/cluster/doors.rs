@@ -73,7 +73,7 @@ pub(super) async fn call(channel: Channel, path: &str) -> Result<(), Status> {
 }
 
 #[test]
-fn every_call_is_for_the_roles_in_the_rules_and_for_nobody_else() {
+fn every_call_admits_only_roles_in_the_rules() {
     on_a_cluster(async |cluster: &mut Cluster| {
         start_index(cluster).await;
         let mut paths = rpc_paths(DESCRIPTORS).unwrap();
@@ -147,7 +147,7 @@ fn a_harvester_puts_in_and_takes_nothing_out() {
 }
 
 #[test]
-fn nobody_comes_in_without_a_certificate_of_this_environment() {
+fn caller_without_certificate_of_environment_is_refused() {
     on_a_cluster(async |cluster: &mut Cluster| {
         start_index(cluster).await;
         let now = cluster.now();
@@ -182,7 +182,7 @@ fn nobody_comes_in_without_a_certificate_of_this_environment() {
     });
 }
 
-/// What a server says to somebody who shows no certificate.
+/// Returns the answer of a server to a client that shows no certificate.
 async fn without_a_certificate(cluster: &Cluster, address: &str) -> String {
     let mut roots = rustls::RootCertStore::empty();
     let authority = cluster.authority().certificate();

@@ -84,7 +84,7 @@ async fn until_drained(cluster: &Cluster, sample: impl Fn()) -> Drain {
     .await
 }
 
-/// What the audit trail says, and of which file.
+/// Returns the lines of the audit trail, each with its file.
 async fn trail(cluster: &Cluster) -> Vec<(String, String)> {
     let mut pages = people(cluster, "officer/olga")
         .audit(AuditRequest::default())
@@ -99,7 +99,7 @@ async fn trail(cluster: &Cluster) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_drained_node_gives_all_that_it_has_to_the_other() {
+fn drained_node_moves_all_copies_to_the_other() {
     on_a_cluster(async |cluster: &mut Cluster| {
         // As an operator does who drains a whole node.
         cluster.node_settings = format!("[attic]\nremovals_per_hour = {}\n", 2 * FILES);
@@ -222,7 +222,7 @@ fn a_drained_node_gives_all_that_it_has_to_the_other() {
 }
 
 #[test]
-fn a_volume_without_other_room_keeps_everything_and_says_so() {
+fn drain_without_room_keeps_copies_and_says_so() {
     on_a_cluster(async |cluster: &mut Cluster| {
         use set_volume_request::Order;
         let mut files = Vec::new();

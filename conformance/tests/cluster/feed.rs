@@ -127,7 +127,7 @@ pub(super) async fn restore(cluster: &Cluster, of: &str) {
 
 /// Fails if a file is told before it is in every required replica, twice, or not at all after a restart.
 #[test]
-fn file_is_told_once_every_required_replica_has_it() {
+fn feed_names_file_when_required_replicas_have_it() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let mut index = follow(cluster, None).await;
         index.catch_up().await.unwrap();

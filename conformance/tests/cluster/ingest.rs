@@ -1,4 +1,4 @@
-//! What depositors do at the door: right, wrong and twice at once.
+//! Depositors at the door: right, wrong and twice at once.
 
 mod again;
 mod resume;
@@ -86,7 +86,7 @@ async fn assert_nothing(cluster: &Cluster) {
 }
 
 #[test]
-fn what_is_not_what_was_announced_is_refused_and_leaves_nothing() {
+fn mismatched_upload_is_refused_and_leaves_nothing() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let bytes = noise(SIZE, 30);
         let pieces = |bytes: &[u8]| {
@@ -183,7 +183,7 @@ fn an_endless_stream_is_ended() {
 }
 
 #[test]
-fn an_empty_file_is_a_file_and_similar_names_are_told() {
+fn empty_file_is_stored_and_similar_names_reported() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let stored = store(cluster, &name("empty"), b"").await.unwrap();
         assert_eq!((stored.admission.size, stored.similar_name), (0, None));

@@ -48,7 +48,7 @@ async fn names(cluster: &Cluster) -> Vec<String> {
 }
 
 #[test]
-fn the_trail_is_kept_and_receipts_are_given_again() {
+fn trail_is_kept_and_receipts_can_be_repeated() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let bytes = noise(20_000, 1);
         store(cluster, &name("a"), &bytes).await.unwrap();
@@ -106,7 +106,7 @@ fn the_trail_is_kept_and_receipts_are_given_again() {
 }
 
 #[test]
-fn admin_data_come_back_from_the_export_in_the_archive() {
+fn admin_data_are_restored_from_archived_export() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let bytes = noise(300_000, 2);
         store(cluster, &name("a"), &bytes).await.unwrap();
@@ -188,7 +188,7 @@ fn admin_data_come_back_from_the_export_in_the_archive() {
 }
 
 #[test]
-fn admin_data_come_back_from_the_sidecars_or_nothing_is_written() {
+fn admin_data_are_restored_from_sidecars_or_untouched() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let bytes = noise(100_000, 3);
         store(cluster, &name("a"), &bytes).await.unwrap();

@@ -117,7 +117,7 @@ fn assert_names_two(error: &ClientError) {
 }
 
 #[test]
-fn a_line_that_carries_nothing_for_a_while_costs_a_store_nothing_but_time() {
+fn silent_line_costs_a_store_only_time() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "").await;
         let named = [
@@ -138,7 +138,7 @@ fn a_line_that_carries_nothing_for_a_while_costs_a_store_nothing_but_time() {
                         (copies >= 2).then_some(()).ok_or(copies)
                     })
                     .await;
-                    // The name is bound, whoever is behind the line.
+                    // The name is bound, whatever is behind the line.
                     let refused = store(cluster, &file, &other).await.unwrap_err();
                     assert!(matches!(refused, ClientError::Exists(_)), "{refused}");
                     wire.release();
@@ -157,7 +157,7 @@ fn a_line_that_carries_nothing_for_a_while_costs_a_store_nothing_but_time() {
 
 /// The line is silent until the store is given up, and the node has the file all the same.
 #[test]
-fn a_store_whose_last_answer_is_lost_is_not_acknowledged_and_not_done_twice() {
+fn unanswered_store_is_neither_acknowledged_nor_repeated() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "").await;
         let (first, file) = (name("first"), name("lost"));
@@ -187,7 +187,7 @@ fn inode(path: &std::path::Path) -> u64 {
 }
 
 #[test]
-fn a_repair_that_is_cut_off_is_neither_believed_nor_done_wrongly() {
+fn cut_repair_is_neither_believed_nor_wrong() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "[repair]\nautomatic = 'off'\n").await;
         let (file, bytes) = (name("a"), noise(SIZE, 72));

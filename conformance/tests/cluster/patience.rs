@@ -21,7 +21,7 @@ use super::world::{
 /// Fewer than the callers that do not read.
 const THREADS: usize = 16;
 
-/// How many callers do not read.
+/// The number of callers that do not read.
 const UNREAD: usize = 24;
 
 /// More files than fit into what is sent before anybody has to read.

@@ -1,4 +1,4 @@
-//! What people do to the archive, and the second person: over real doors, with real certificates.
+//! The acts of people on the archive, and the second person: over real doors, with real certificates.
 
 mod decided;
 mod mad;
@@ -92,7 +92,7 @@ async fn store_some(cluster: &Cluster, count: u64) -> Vec<FileName> {
     names
 }
 
-/// Every node of a replica lives, and there are so many.
+/// Every node of a replica lives, and their number is `count`.
 pub(crate) async fn until_live(cluster: &Cluster, replica: &str, count: usize) {
     let reader = cluster.reader();
     eventually("nodes live", LONG, async || {
@@ -226,7 +226,7 @@ fn nobody_destroys_alone() {
 }
 
 #[test]
-fn verbs_of_disks_and_nodes_want_an_operator_and_name_what_they_mean() {
+fn disk_and_node_verbs_need_operator_and_name() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let mut otto = people(cluster, "operator/otto");
         let order = |order: set_volume_request::Order| SetVolumeRequest {
@@ -285,7 +285,7 @@ fn replacement(name: &FileName, checksum: &[u8], data: &[u8]) -> Vec<ReplaceRequ
 }
 
 #[test]
-fn a_wrong_copy_is_replaced_and_wrong_bytes_move_nothing() {
+fn wrong_copy_is_replaced_only_by_right_bytes() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let name = name("a");
         let bytes = noise(1_000_000, 5);
@@ -323,7 +323,7 @@ fn a_wrong_copy_is_replaced_and_wrong_bytes_move_nothing() {
 }
 
 #[test]
-fn a_removed_copy_is_withdrawn_until_it_is_restored() {
+fn removed_copy_is_withdrawn_until_restored() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let name = name("a");
         let bytes = noise(100_000, 5);

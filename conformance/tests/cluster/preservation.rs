@@ -1,4 +1,5 @@
-//! What officers see: damage is found where it is, repaired from what is good, and never invented out of silence.
+//! The archive as officers see it: damage is found where it is, repaired from what is good, and never invented out of
+//! silence.
 
 mod gone;
 mod strangers;
@@ -17,7 +18,7 @@ use super::world::{Cluster, LONG, NODES, REPOSITORY, eventually, flip, on_a_clus
 
 const SIZE: usize = 64 * 16384 + 7;
 
-/// What one check said.
+/// The messages of one check.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     anomalies: Vec<wire::AnomalyState>,
@@ -146,7 +147,7 @@ async fn take_away(cluster: &mut Cluster, node: usize, replica: &str, name: &Fil
 }
 
 #[test]
-fn silence_is_never_absence_and_absence_is_made_good() {
+fn silence_is_never_absence_and_absence_is_mended() {
     on_a_cluster(async |cluster: &mut Cluster| {
         cluster.stop(REPOSITORY).await;
         "[repair]\nautomatic = 'off'\n".clone_into(&mut cluster.repository_settings);
@@ -242,7 +243,7 @@ fn silence_is_never_absence_and_absence_is_made_good() {
 }
 
 #[test]
-fn one_name_can_be_checked_and_repaired_by_itself() {
+fn single_name_can_be_checked_and_repaired() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (here, there) = (name("here"), name("there"));
         let bytes = noise(SIZE, 23);
@@ -283,7 +284,7 @@ fn one_name_can_be_checked_and_repaired_by_itself() {
 }
 
 #[test]
-fn a_flipped_bit_is_located_and_only_its_group_is_brought() {
+fn flipped_bit_costs_only_its_group() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a.warc.gz"), noise(SIZE, 24));
         store(cluster, &name, &bytes).await.unwrap();
@@ -318,7 +319,7 @@ fn a_flipped_bit_is_located_and_only_its_group_is_brought() {
 }
 
 #[test]
-fn what_is_good_nowhere_is_lost_exactly_and_nothing_is_touched() {
+fn loss_is_located_exactly_and_changes_nothing() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a"), noise(SIZE, 25));
         store(cluster, &name, &bytes).await.unwrap();
@@ -403,7 +404,7 @@ fn damage_that_a_read_meets_is_filed() {
 }
 
 #[test]
-fn what_a_scheduled_check_finds_is_repaired_without_asking() {
+fn findings_of_scheduled_check_are_repaired_automatically() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (gone, flipped) = (name("gone"), name("flipped"));
         let bytes = noise(SIZE, 28);

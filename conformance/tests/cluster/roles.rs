@@ -1,4 +1,4 @@
-//! Who may call what, written down a second time, RPC by RPC, without the table that servers use.
+//! The roles that may call each RPC, written down a second time, without the table that servers use.
 //!
 //! A mistake in the rules is seen only by somebody who does not read them. A new RPC fails the walk until it stands here.
 
@@ -22,7 +22,7 @@ const TABLE: &[(&str, &[Role])] = &[
         &[Reader, Researcher, Officer, Index, Viewer],
     ),
     ("Access/Receipt", &[Harvester, Reader, Researcher, Officer]),
-    // Whoever keeps something beside the archive follows it; people list.
+    // A part that keeps something beside the archive follows it; people list.
     ("Access/Changes", &[Index]),
     ("Access/Status", &[Reader, Researcher, Officer, Operator]),
     // A node speaks for itself; everything else is asked by the repository, listings also by the foreman.

@@ -1,4 +1,4 @@
-//! What is left of a file that no replica has whole.
+//! Salvage of a file that no replica has whole.
 
 use archive_model::{FileName, GROUP_SIZE};
 use archive_proof::decode;
@@ -47,7 +47,7 @@ async fn salvage(cluster: &Cluster, name: &FileName, bytes: &[u8]) -> (u64, Vec<
 }
 
 #[test]
-fn what_is_left_of_a_file_comes_with_a_map_of_the_rest() {
+fn salvaged_bytes_come_with_map_of_losses() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a"), noise(SIZE, 21));
         store(cluster, &name, &bytes).await.unwrap();

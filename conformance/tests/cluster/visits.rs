@@ -1,4 +1,4 @@
-//! What a client does at the doors of a cluster: store, get, list; and what it brings.
+//! Visits of a client to a cluster: store, get, list; and the files it brings.
 
 use archive_client::{
     Access, ClientError, ClientLimits, Completeness, Ingest, ListEntry, Listed, Reader, Selection,

@@ -1,4 +1,4 @@
-//! What goes on by itself over many files, and must not be stopped by a few of them.
+//! Walks that go on by themselves over many files, and must not be stopped by a few of them.
 
 use archive_model::{FileName, GROUP_SIZE};
 use proto_archive::wire;

@@ -1,4 +1,4 @@
-//! What lies between two parts: a wire that can be cut, held, slowed and corrupted, and a liar who ends TLS on both sides.
+//! The wire between two parts: one that can be cut, held, slowed and corrupted, and a liar who ends TLS on both sides.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// What a liar looks for in the bytes that pass.
+/// The mark that a liar looks for in the bytes that pass.
 pub(crate) const MARK: &[u8; 16] = b"~holdfast-mark~!";
 
 /// Never, of a number that is counted down.
@@ -25,10 +25,10 @@ const NEVER: i64 = i64::MAX;
 /// As fast as it can.
 const FAST: usize = usize::MAX;
 
-/// How often a slow wire lets something pass.
+/// The time between two moments in which a slow wire lets something pass.
 const TURN: Duration = Duration::from_millis(50);
 
-/// How many turns are in a second.
+/// The number of turns in a second.
 const TURNS: usize = 20;
 
 /// Which way nothing passes.
@@ -36,9 +36,9 @@ const TURNS: usize = 20;
 pub(crate) enum Silence {
     /// Neither way.
     Both,
-    /// What the caller says; the called is heard.
+    /// The bytes of the caller; those of the called pass.
     Requests,
-    /// What the called says; it hears everything.
+    /// The bytes of the called; it hears everything.
     Answers,
 }
 
@@ -56,16 +56,16 @@ struct State {
     cut: AtomicI64,
     /// After how many more of them one bit is flipped, once.
     flip: AtomicI64,
-    /// How many marks a liar still changes, on the way to the called and back.
+    /// The number of marks that a liar still changes, on the way to the called and back.
     lies: [AtomicI64; 2],
     cuts: watch::Sender<u64>,
     /// After how many more of them the called is heard no more.
     mute: AtomicI64,
-    /// How many connections there were.
+    /// The number of connections so far.
     connections: AtomicU64,
     /// Whether nothing passes, on the way to the called and back.
     held: [watch::Sender<bool>; 2],
-    /// How many bytes of each connection pass in each turn, either way.
+    /// The number of bytes of each connection that pass in each turn, either way.
     pace: AtomicUsize,
 }
 
@@ -159,17 +159,17 @@ impl Wire {
         self.address.to_string()
     }
 
-    /// How many bytes went from the caller to the called.
+    /// Returns the number of bytes that went from the caller to the called.
     pub(crate) fn carried(&self) -> u64 {
         self.state.carried.load(Ordering::Relaxed)
     }
 
-    /// Cuts every connection once so many more bytes went to the called.
+    /// Cuts every connection once that number of further bytes went to the called.
     pub(crate) fn cut_after(&self, bytes: i64) {
         self.state.cut.store(bytes, Ordering::Relaxed);
     }
 
-    /// Flips one bit once so many more bytes went to the called.
+    /// Flips one bit once that number of further bytes went to the called.
     pub(crate) fn flip_after(&self, bytes: i64) {
         self.state.flip.store(bytes, Ordering::Relaxed);
     }
@@ -186,12 +186,12 @@ impl Wire {
         back.send_replace(silence != Silence::Requests);
     }
 
-    /// Once so many more bytes went to the called, nothing that it says passes any more.
+    /// Once that number of further bytes went to the called, nothing that it says passes any more.
     pub(crate) fn mute_after(&self, bytes: i64) {
         self.state.mute.store(bytes, Ordering::Relaxed);
     }
 
-    /// How many connections there were.
+    /// Returns the number of connections so far.
     pub(crate) fn connections(&self) -> u64 {
         self.state.connections.load(Ordering::Relaxed)
     }
@@ -203,7 +203,7 @@ impl Wire {
         }
     }
 
-    /// Of each connection so many bytes a second pass, either way.
+    /// Lets that number of bytes a second pass on each connection, either way.
     pub(crate) fn slow(&self, bytes: usize) {
         let pace = (bytes / TURNS).max(1);
         self.state.pace.store(pace, Ordering::Relaxed);
@@ -214,14 +214,14 @@ impl Wire {
         self.state.pace.store(FAST, Ordering::Relaxed);
     }
 
-    /// Changes so many marks on the way to the called, and on the way back.
+    /// Changes that number of marks on the way to the called, and on the way back.
     pub(crate) fn lie(&self, there: i64, back: i64) {
         let [there_left, back_left] = &self.state.lies;
         there_left.store(there, Ordering::Relaxed);
         back_left.store(back, Ordering::Relaxed);
     }
 
-    /// How many marks are still to be changed.
+    /// Returns the number of marks that are still to be changed.
     pub(crate) fn untold(&self) -> [i64; 2] {
         self.state
             .lies

@@ -46,10 +46,10 @@ const PATIENCE: Duration = Duration::from_mins(15);
 const IMPATIENT: &str = "3 s";
 pub(super) const PATIENT: &str = "30 d";
 
-/// What a part may take to end: more than its own drain.
+/// The time that a part may take to end: more than its own drain.
 const LAST_CALL: Duration = Duration::from_mins(1);
 
-/// How many threads may block, unless a test says otherwise: as many as in a part that is a process.
+/// The number of threads that may block, unless a test says otherwise: as many as in a part that is a process.
 const BLOCKING: usize = 512;
 
 /// An archive that runs.
@@ -74,9 +74,9 @@ pub(crate) struct Cluster {
     pub(crate) detours: BTreeMap<(String, String), String>,
     /// More lines of the repository's own settings, from its next start on.
     pub(crate) extra: String,
-    /// What else stands in the settings of nodes, from their next start on.
+    /// Further settings of nodes, from their next start on.
     pub(crate) node_settings: String,
-    /// What else stands in the settings of the repository, from its next start on.
+    /// Further settings of the repository, from its next start on.
     pub(crate) repository_settings: String,
 }
 
@@ -326,12 +326,12 @@ impl Cluster {
         Depositor::new(channel.unwrap(), Arc::clone(&self.trust), limits())
     }
 
-    /// What a part counts.
+    /// Returns the metrics page of a part.
     pub(crate) fn page(&self, part: &str) -> String {
         self.running[part].metrics.page().unwrap()
     }
 
-    /// How many turns a background job of a part has had.
+    /// Returns the number of turns that a background job of a part has had.
     pub(crate) fn steps(&self, part: &str, worker: &str) -> u64 {
         let mut all = self.running[part].workers.list().into_iter();
         all.find(|status| *status.name == *worker).unwrap().steps
@@ -423,7 +423,7 @@ fn init_volume(directory: &Path, replica: &str, own: &str) {
     volumes.init(&volume, &id).unwrap();
 }
 
-/// From an hour ago, for so many hours.
+/// From an hour ago, for that number of hours.
 fn validity(now: Timestamp, hours: u64) -> Validity {
     let not_before = SystemTime::from(now) - Duration::from_hours(1);
     Validity {

@@ -16,18 +16,18 @@ pub(super) struct Child {
     arguments: Vec<String>,
 }
 
-/// What a run said.
+/// The output of a run.
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// The files that were acknowledged, with their roots.
     pub(super) acknowledged: BTreeMap<FileName, String>,
-    /// What it was doing and did, in order: `doing ACT` or `did ACT`.
+    /// Its acts, in order: `doing ACT` or `did ACT`.
     pub(super) acts: Vec<String>,
-    /// Why others were not.
+    /// The reasons why others were refused.
     pub(super) refused: Vec<String>,
-    /// How many calls were counted; none if it did not come to its end.
+    /// The number of calls that were counted; `None` if it did not come to its end.
     pub(super) calls: Option<u64>,
-    /// Why the volume was taken offline.
+    /// The reason why the volume was taken offline.
     pub(super) poisoned: Option<String>,
     status: ExitStatus,
 }

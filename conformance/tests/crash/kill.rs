@@ -25,7 +25,7 @@ pub(super) fn chance(of: i64, limit: u64) -> u64 {
 }
 
 #[test]
-fn a_node_that_is_killed_a_hundred_times_keeps_what_it_acknowledged() {
+fn repeatedly_killed_node_keeps_all_acknowledged_files() {
     let place = scratch();
     let machine = Machine::prepare(&place.path().join("machine")).unwrap();
     let mut acknowledged = BTreeMap::new();

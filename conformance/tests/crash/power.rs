@@ -129,8 +129,8 @@ fn cut_power_again_and_again(image: &Image, machine: &Machine) {
 }
 
 #[test]
-fn a_volume_whose_disk_went_dead_stays_refused_until_it_is_cleared() {
-    if !has_own_mounts("a_volume_whose_disk_went_dead_stays_refused_until_it_is_cleared") {
+fn volume_of_dead_disk_is_refused_until_cleared() {
+    if !has_own_mounts("volume_of_dead_disk_is_refused_until_cleared") {
         return;
     }
     let mut image = Image::new("64M", &[]);
@@ -171,8 +171,8 @@ fn a_volume_whose_disk_went_dead_stays_refused_until_it_is_cleared() {
 }
 
 #[test]
-fn what_a_disk_cannot_read_is_an_error_and_never_other_bytes() {
-    if !has_own_mounts("what_a_disk_cannot_read_is_an_error_and_never_other_bytes") {
+fn unreadable_bytes_are_errors_and_never_other_bytes() {
+    if !has_own_mounts("unreadable_bytes_are_errors_and_never_other_bytes") {
         return;
     }
     let mut image = Image::new("64M", &[]);
@@ -208,8 +208,8 @@ fn what_a_disk_cannot_read_is_an_error_and_never_other_bytes() {
 }
 
 #[test]
-fn a_full_disk_refuses_and_keeps_what_it_has() {
-    if !has_own_mounts("a_full_disk_refuses_and_keeps_what_it_has") {
+fn full_disk_refuses_and_keeps_all_files() {
+    if !has_own_mounts("full_disk_refuses_and_keeps_all_files") {
         return;
     }
     // Without room for bytes, then without room for one more file.

@@ -13,32 +13,6 @@ use archive_formats::surt::UrlKey;
 
 use crate::{Captures, Memory, OpenOptions};
 
-/// Numbers that look random and are the same in every run.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// A number below `end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % end
-    }
-
-    /// A place in a list of this length.
-    pub(crate) fn index(&mut self, length: usize) -> usize {
-        usize::try_from(self.below(length as u64)).unwrap()
-    }
-
-    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.index(from.len())]
-    }
-}
-
 /// An index in memory, and the place that it can be opened in again.
 pub(crate) fn empty() -> (Memory, Captures) {
     let memory = Memory::new().unwrap();

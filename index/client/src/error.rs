@@ -1,10 +1,8 @@
 //! The error of a call to the index, sorted by what the caller does next.
 
+use archive_rpc::text::plain;
 use archive_rpc::{ConnectError, InvalidMessage, Kind};
 use tonic::{Code, Status};
-
-/// The most characters that are repeated of a text from the other end.
-const LONGEST_TEXT: usize = 2000;
 
 /// The reason why there is no answer, or no answer that counts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,17 +83,6 @@ impl From<InvalidMessage> for IndexError {
             format!("cannot read the answer of the index: {said}; tell its operator"),
         )
     }
-}
-
-/// Makes a text from the other end fit for a terminal: without control characters and turns of direction, and of a bounded
-/// length.
-pub(crate) fn plain(text: &str) -> String {
-    let steers = |c: char| {
-        let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        turns || matches!(c, '\u{2028}' | '\u{2029}') || c.is_control()
-    };
-    let visible = |c: char| if steers(c) { ' ' } else { c };
-    text.chars().take(LONGEST_TEXT).map(visible).collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use archive_client::{Access, Batch, ClientLimits};
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, TaskError, Tasks, Workers};
 use archive_db::DbError;
-use archive_rpc::{Credentials, Drained, Limits, ServeError};
+use archive_rpc::{Credentials, Limits};
 use index_captures::{CheckPoint, OpenError};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -189,16 +189,9 @@ impl Generations {
         );
         let services = rpc::services(door);
         let (credentials, limits) = (self.credentials.clone(), self.limits);
-        tasks.spawn("rpc", async move {
-            let stopped = stop.cancelled_owned();
-            let drain = limits.drain;
-            let drained =
-                archive_rpc::serve(listener, services, credentials, limits, stopped).await?;
-            if drained == Drained::Cut {
-                tracing::warn!(after = ?drain, "calls still under way were cut");
-            }
-            Ok::<(), ServeError>(())
-        });
+        let stopped = stop.cancelled_owned();
+        let served = archive_rpc::serve_and_log(listener, services, credentials, limits, stopped);
+        tasks.spawn("rpc", served);
         Ok(Generation { tasks, health })
     }
 

@@ -39,10 +39,10 @@ use archive_client::client_file::read_trust_file;
 use archive_client::{Access, Batch, ClientFileError, ClientLimits, Reader, Researcher};
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
-use archive_daemon::{Daemon, OwnThread};
+use archive_daemon::{Daemon, ReloadWorker};
 use archive_durable::DiskError;
 use archive_rpc::{
-    ConnectError, CredentialsError, Expected, Limits, Refused, Role, ServeError, connect_lazy,
+    ConnectError, CredentialsError, Expected, Limits, Role, ServeError, connect_lazy,
 };
 use index_captures::{DbError, OpenError};
 use tokio::task::JoinError;
@@ -51,7 +51,6 @@ use generation::Generations;
 pub use health::NoteError;
 use metrics::Instruments;
 pub use settings::{IndexSettings, InvalidSettings, Settings};
-use work::ReloadWorker;
 
 /// The reason why an index does not start.
 #[derive(Debug, thiserror::Error)]
@@ -113,11 +112,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     }
     let refused = daemon.metrics.refusals(&identity.to_string())?;
     credentials.on_refusal(move |what| {
-        let counter = match what {
-            Refused::Call => &refused.calls,
-            Refused::Connection => &refused.connections,
-        };
-        counter.inc();
+        what.choose(&refused.calls, &refused.connections).inc();
     });
     let instruments = Instruments::new(&daemon.metrics)?;
     let trust = Arc::new(read_trust_file(&index.trust)?);
@@ -134,11 +129,11 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
 
     let opened = Generations::open(&index).await?;
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
-    daemon.workers.spawn(ReloadWorker {
-        credentials: credentials.clone(),
-        clock: daemon.clock.clone(),
-        thread: OwnThread::new("credentials"),
-    })?;
+    let renewed = credentials.clone();
+    let reload = ReloadWorker::new(daemon.clock.clone(), move |now| {
+        Ok(renewed.reload(now.into())?)
+    });
+    daemon.workers.spawn(reload)?;
     // Calls are cut before the tasks are, so that a client that does not read ends as a call and not as a failure; and the
     // tasks of a generation before that of all.
     let drain = settings.daemon.drain.duration();

@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Chance, Clock, OwnThread, Step, Worker, WorkerError};
+use archive_daemon::{Chance, Clock, Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_formats::cdx::Capture;
 use archive_model::FileName;
-use archive_rpc::Credentials;
 use index_captures::{Captures, CheckPoint, FileProgress};
 use proto_index::status::Comparison;
 use tokio::sync::Notify;
@@ -85,27 +84,6 @@ impl Worker for CheckWorker {
         let (is_end, point) = checked.await??;
         self.point = point;
         Ok(Step::Idle(if is_end { CHECK_PERIOD } else { CHECK_PAUSE }))
-    }
-}
-
-/// The job that reloads certificates that were exchanged on disk, and lists of revoked ones.
-pub(crate) struct ReloadWorker {
-    pub(crate) credentials: Credentials,
-    pub(crate) clock: Clock,
-    pub(crate) thread: OwnThread,
-}
-
-/// The longest time until an exchange is noticed.
-const RELOAD: Duration = Duration::from_mins(1);
-
-impl Worker for ReloadWorker {
-    const NAME: &'static str = "credentials";
-
-    async fn step(&mut self) -> Result<Step, WorkerError> {
-        let (credentials, now) = (self.credentials.clone(), self.clock.now());
-        let reloaded = self.thread.run(move || credentials.reload(now.into()));
-        reloaded.await??;
-        Ok(Step::Idle(RELOAD))
     }
 }
 

@@ -12,12 +12,10 @@ use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
 use jiff::Timestamp;
 
+pub use archive_rpc::text::plain;
 pub use node::{mode, node_state, node_status, wire_mode};
 
 use crate::wire;
-
-/// The most characters that are repeated of a text from the other end.
-const LONGEST_TEXT: usize = 2000;
 
 /// The longest `role/name` in an approval, in bytes.
 const MAX_PERSON: usize = 100;
@@ -44,16 +42,6 @@ fn optional<T: std::str::FromStr<Err: std::fmt::Display>>(
     } else {
         text(field, value).map(Some)
     }
-}
-
-/// Makes a text from the other end fit for a terminal: no control characters, none that turn the direction, not endless.
-pub fn plain(text: &str) -> String {
-    let steers = |c: char| {
-        let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        turns || matches!(c, '\u{2028}' | '\u{2029}') || c.is_control()
-    };
-    let visible = |c: char| if steers(c) { ' ' } else { c };
-    text.chars().take(LONGEST_TEXT).map(visible).collect()
 }
 
 /// Reads the name of an archive file.

@@ -12,7 +12,7 @@ pub(crate) struct Bars {
     bars: BTreeMap<String, ProgressBar>,
 }
 
-/// What is counted.
+/// The unit that a bar counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Counted {
     Files,
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_knows_its_total_when_it_is_told() {
+    fn total_of_bar_follows_progress() {
         let mut bars = Bars::new(false);
         bars.step("one", Counted::Bytes, 1, None);
         assert_eq!(bars.bars["one"].length(), None);

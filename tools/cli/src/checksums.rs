@@ -33,10 +33,10 @@ pub(crate) enum Listed {
     Long([u8; 32]),
 }
 
-/// Why a list is none.
+/// The reason why a text is not a list of checksums.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidList {
-    #[error("line {0} is no line of b3sum, sha256sum or md5sum: CHECKSUM, two spaces, FILE")]
+    #[error("line {0} is not a line of b3sum, sha256sum or md5sum: CHECKSUM, two spaces, FILE")]
     Line(usize),
     #[error("line {line}: {name} is listed before with another checksum; leave one of them")]
     Twice { line: usize, name: String },
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_held_against_any_of_the_three() {
+    fn each_of_three_algorithms_checks_a_file() {
         // The digests of "abc", from the standards.
         let listed = |text: &str| entry(&format!("{text}  f")).unwrap().0;
         let blake3 = listed("6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85");

@@ -52,7 +52,7 @@ pub(crate) struct Cli {
     pub(crate) global: Global,
 }
 
-/// What can be asked. The help of a verb stands beside its arguments.
+/// A verb of the command line. The help of a verb stands beside its arguments.
 ///
 /// A part (`repository`, `up`) brings its own runtime and does not need [`talk`].
 #[derive(Debug, Subcommand)]
@@ -60,7 +60,7 @@ pub(crate) enum Command {
     /// Start a whole archive on this machine
     ///
     /// Two replicas, a checksum replica, the repository, the index and the viewer, in one process unless --processes is
-    /// given, with certificates and settings of their own; what is there already is started again. Runs until Ctrl-C, or SIGTERM.
+    /// given, with certificates and settings of their own; an archive that is there already is started again. Runs until Ctrl-C, or SIGTERM.
     /// The exit code is 1 if the demonstration did not prove what it should.
     Up(up::Up),
     /// Run the repository: the coordinator of the archive
@@ -184,8 +184,11 @@ fn talk(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Fa
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
-    let runtime = runtime
-        .map_err(|error| Failure::failed(format!("no threads: {error}; raise the limits")))?;
+    let runtime = runtime.map_err(|error| {
+        Failure::failed(format!(
+            "cannot start threads: {error}; raise the limits of the process"
+        ))
+    })?;
     let ended = runtime.block_on(async {
         tokio::select! {
             ended = command => ended,
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_and_every_option_says_what_it_does() {
+    fn every_command_and_option_has_help() {
         let mut root = Cli::command();
         root.build();
         each(&root, "", &mut |command, path| {

@@ -1,4 +1,4 @@
-//! How a command ends: its exit code, and what is said when it fails.
+//! The end of a command: its exit code, and its words when it fails.
 
 use std::fmt;
 use std::io;
@@ -32,7 +32,7 @@ pub(crate) enum Exit {
     Interrupted,
 }
 
-/// What every command's long help ends with.
+/// The end of every command's long help.
 pub(crate) const CODES: &str = "Exit codes: 0 done · 1 done, and something is damaged, missing, partial or failed · \
     2 usage · 3 settings · 4 unreachable, stalled or timed out · 5 refused (role, conflict, checksum) · \
     70 a bug · 130 Ctrl-C. Of several files all are tried; one class of failure gives its code, several give 1.";
@@ -85,13 +85,13 @@ impl From<Class> for Exit {
     }
 }
 
-/// Why something was not done: what happened; what to do next.
+/// A failure of a command, in two parts: what happened; what to do next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Failure {
     /// Which exit code it gives.
     #[serde(rename = "class")]
     pub(crate) exit: Exit,
-    /// What happened, and what to do next; empty: nobody listens any more.
+    /// The two parts as one text; empty if nobody listens any more.
     pub(crate) message: String,
 }
 
@@ -129,7 +129,7 @@ impl Failure {
         Self::failed(format!("{path}: cannot be read: {error}"))
     }
 
-    /// The answer cannot be written. Whoever closed the pipe has seen enough, and not everything.
+    /// The answer cannot be written. The reader who closed the pipe has seen enough, but not everything.
     pub(crate) fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::failed("");
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_class_of_failure_gives_its_code_and_several_give_one() {
+    fn failures_of_several_classes_exit_with_one() {
         use Exit::{Bug, Done, Failed, Refused, Settings, Unreachable, Usage};
         let cases: [(&[Exit], u8); 8] = [
             (&[], 0),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_classes_of_the_client_are_the_documented_codes() {
+    fn client_error_classes_match_documented_codes() {
         let codes = [
             (Class::Failed, 1),
             (Class::Usage, 2),

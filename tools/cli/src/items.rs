@@ -18,7 +18,7 @@ pub(crate) struct Items<W: Write = BufWriter<Stdout>> {
     at_once: bool,
 }
 
-/// How the document ends.
+/// The end of the document.
 #[derive(Serialize)]
 struct End<'a, T> {
     complete: bool,

@@ -1,4 +1,4 @@
-//! What is said on stdout: a table for people, or one JSON document and nothing else.
+//! The output on stdout: a table for people, or one JSON document and nothing else.
 
 use std::io::{self, BufWriter, Stdout, Write};
 

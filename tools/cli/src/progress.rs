@@ -7,14 +7,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::tell;
 
-/// How far a transfer is, in bytes. Cheap to clone.
+/// The progress of a transfer, in bytes. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// A bar for so many bytes.
+    /// Returns a bar for a known number of bytes.
     pub(crate) fn bytes(total: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
         let style = "{wide_bar} {bytes}/{total_bytes}  {bytes_per_sec}  {eta}  {msg}";

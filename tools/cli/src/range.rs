@@ -11,7 +11,7 @@ pub(crate) struct ByteRange {
     pub(crate) end: Option<u64>,
 }
 
-/// Why a text is no range.
+/// The reason why a text is not a range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidRange {
     #[error("write it as FIRST-LAST, both included and counted from 0, or as FIRST-")]

@@ -1,4 +1,4 @@
-//! Why something is done: what the audit trail keeps for ever.
+//! The reason for an act, which the audit trail keeps permanently.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use archive_model::limits::LONGEST_REASON;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reason(String);
 
-/// Why a text is no reason.
+/// The reason why a text is not accepted as a reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidReason {
     #[error("say why: the audit trail keeps it")]

@@ -1,4 +1,5 @@
-//! How the archive's things are said to people: damage, gaps, times. Texts of the archive are plain already.
+//! The words in which things of the archive are shown to people: damage, gaps, times. Texts of the archive are plain
+//! already.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -23,7 +24,7 @@ pub(crate) fn time_or_dash(at: Option<Timestamp>) -> String {
     or_dash(at.map(time).as_ref())
 }
 
-/// What an answer lacks: `replica two, node n-2: silent`.
+/// Returns a gap of an answer as words: `replica two, node n-2: silent`.
 pub(crate) fn gap(gap: &Gap) -> String {
     let mut said = format!("replica {}", gap.replica);
     for (what, id) in [
@@ -37,7 +38,7 @@ pub(crate) fn gap(gap: &Gap) -> String {
     format!("{said}: {}", gap.reason)
 }
 
-/// How far a drain is.
+/// Returns the progress of a drain as words.
 pub(crate) fn drain(drain: &Drain) -> String {
     let Drain { replica, node, .. } = drain;
     let (what, verb) = match &drain.volume {
@@ -81,7 +82,7 @@ pub(crate) fn anomaly(anomaly: &FiledAnomaly) -> String {
     line
 }
 
-/// What is wrong exactly: groups and their bytes, lost bytes, and what the archive says.
+/// Returns the exact damage as words: groups and their bytes, lost bytes, and what the archive says.
 fn damage(anomaly: &FiledAnomaly) -> String {
     let said = &anomaly.what;
     let mut parts = Vec::new();

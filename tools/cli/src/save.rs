@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_there_whole_or_not_at_all() {
+    fn saved_file_is_whole_or_absent() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a");
         let mut partial = Partial::create(&path, false).unwrap();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_replaced_only_when_asked_for() {
+    fn existing_file_is_replaced_only_with_force() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a");
         let write = |bytes: &[u8], replace: bool| {

@@ -95,17 +95,17 @@ impl Session {
         })
     }
 
-    /// How long an answer is waited for.
+    /// Returns the time to wait for an answer.
     pub(crate) const fn patience(&self) -> Duration {
         self.limits.answer()
     }
 
-    /// How often something is tried without getting any further.
+    /// Returns the number of tries without progress before giving up.
     pub(crate) const fn attempts(&self) -> u32 {
         self.limits.attempts
     }
 
-    /// What a person is told of an error: who may not do something learns whom they can be.
+    /// Returns the words for an error: a person who may not do something learns who may.
     pub(crate) fn failure(&self, error: ClientError) -> Failure {
         let refused = matches!(error, ClientError::Refused(_));
         let failure = Failure::from(error);
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_client_file_says_how_to_get_one() {
+    fn error_without_client_file_says_remedy() {
         let directory = tempfile::tempdir().unwrap();
         let client = Some(directory.path().join("client.toml"));
         let failure = client_file(&Global {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_on_the_command_line_stands_over_the_file() {
+    fn command_line_overrides_client_file() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(
             b"authorities = 'a'\ntrust = 't'\ncertificate = 'c'\nkey = 'k'\n[endpoints]\nrepository = 'h:1'\n",

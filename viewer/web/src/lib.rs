@@ -35,11 +35,11 @@ use archive_client::client_file::read_trust_file;
 use archive_client::{ClientFileError, ClientLimits, Reader};
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
-use archive_daemon::{Clock, Daemon, OwnThread, Period, Step, Worker, WorkerError};
+use archive_daemon::{Clock, Daemon, Period, ReloadWorker};
 use archive_rpc::browser::{BrowserAcceptor, BrowserOptions, SiteError, SiteFiles, UnknownHosts};
 use archive_rpc::{
-    ConnectError, Credentials, CredentialsError, Drained, Expected, Limits, Refused, Role, Rules,
-    ServeError, Services, connect_lazy,
+    ConnectError, Credentials, CredentialsError, Expected, Limits, Role, Rules, ServeError,
+    Services, connect_lazy,
 };
 use index_client::{IndexClient, IndexLimits};
 use tokio::net::TcpListener;
@@ -55,9 +55,6 @@ use records::Records;
 pub use server::WorkerError as ServiceWorkerError;
 use server::{Server, ServerParts, WorkerScript};
 pub use settings::{InvalidSettings, Settings, WebSettings};
-
-/// The longest time until an exchange of certificates is noticed.
-const RELOAD: Duration = Duration::from_mins(1);
 
 /// The reason why a viewer does not start.
 #[derive(Debug, thiserror::Error)]
@@ -178,12 +175,15 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     watch_health(&settings, &daemon, credentials.clone(), limits).await?;
     daemon.workers.spawn(collections.reloading())?;
     let page_tls = pages.as_ref().and_then(|pages| pages.tls.clone());
-    daemon.workers.spawn(ReloadWorker {
-        credentials,
-        tls: tls.iter().cloned().chain(page_tls).collect(),
-        clock: daemon.clock.clone(),
-        thread: OwnThread::new("credentials"),
-    })?;
+    let doors: Vec<Arc<BrowserAcceptor>> = tls.iter().cloned().chain(page_tls).collect();
+    let reload = ReloadWorker::new(daemon.clock.clone(), move |now| {
+        credentials.reload(now.into())?;
+        for door in &doors {
+            door.reload(now.into())?;
+        }
+        Ok(())
+    });
+    daemon.workers.spawn(reload)?;
     let limits = ConnectionLimits {
         connections: replay.connections.get(),
         longest_target: usize::try_from(replay.longest_url.bytes()).unwrap_or(usize::MAX),
@@ -314,11 +314,7 @@ async fn watch_health(
         .metrics
         .refusals(&credentials.identity().to_string())?;
     credentials.on_refusal(move |what| {
-        let counter = match what {
-            Refused::Call => &refused.calls,
-            Refused::Connection => &refused.connections,
-        };
-        counter.inc();
+        what.choose(&refused.calls, &refused.connections).inc();
     });
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
     let services = Services {
@@ -327,40 +323,9 @@ async fn watch_health(
         descriptors: Vec::new(),
     };
     let stop = daemon.tasks.stop();
-    daemon.tasks.spawn("rpc", async move {
-        let stopped = stop.cancelled_owned();
-        let drained = archive_rpc::serve(listener, services, credentials, limits, stopped).await?;
-        if drained == Drained::Cut {
-            tracing::warn!(after = ?limits.drain, "calls still under way were cut");
-        }
-        Ok::<(), ServeError>(())
-    });
+    let stopped = stop.cancelled_owned();
+    let served = archive_rpc::serve_and_log(listener, services, credentials, limits, stopped);
+    daemon.tasks.spawn("rpc", served);
     tracing::info!(%address, "the viewer listens");
     Ok(())
-}
-
-/// The job that reloads certificates that were exchanged on disk, towards the archive and towards browsers.
-struct ReloadWorker {
-    credentials: Credentials,
-    tls: Vec<Arc<BrowserAcceptor>>,
-    clock: Clock,
-    thread: OwnThread,
-}
-
-impl Worker for ReloadWorker {
-    const NAME: &'static str = "credentials";
-
-    async fn step(&mut self) -> Result<Step, WorkerError> {
-        let (credentials, tls) = (self.credentials.clone(), self.tls.clone());
-        let now = self.clock.now();
-        let reloaded = self.thread.run(move || {
-            credentials.reload(now.into())?;
-            for tls in tls {
-                tls.reload(now.into())?;
-            }
-            Ok::<(), WorkerError>(())
-        });
-        reloaded.await??;
-        Ok(Step::Idle(RELOAD))
-    }
 }

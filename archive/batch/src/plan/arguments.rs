@@ -82,7 +82,7 @@ impl Arguments {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
         Err(wrong(
             name,
-            format!("{given:?} is none of {}", words.join(", ")),
+            format!("{given:?} is not one of {}", words.join(", ")),
         ))
     }
 

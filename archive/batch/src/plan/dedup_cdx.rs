@@ -128,7 +128,8 @@ impl Job for Finding<'_> {
     }
 }
 
-/// What a line of a crawl log says of a duplicate; nothing when it says nothing, or why it cannot be read.
+/// Returns the capture that a line of a crawl log names as the original; `None` if it names none, or why it cannot be
+/// read.
 fn capture(line: &str) -> Result<Option<Capture>, String> {
     let columns: Vec<&str> = line.split_ascii_whitespace().collect();
     let Some(origin) = columns

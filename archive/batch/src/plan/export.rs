@@ -46,13 +46,13 @@ pub(super) const INFO: JobInfo = JobInfo {
     reduce: Reduce::Concatenate,
 };
 
-/// How much of a record is held in memory.
+/// The number of bytes of a record that are held in memory.
 const HELD: usize = 8 << 20;
 
-/// How much is written at once.
+/// The number of bytes that are written at once.
 const PIECE: usize = 64 * 1024;
 
-/// How hard it is compressed.
+/// The level of compression.
 const LEVEL: u32 = 6;
 
 #[derive(Debug)]
@@ -218,7 +218,7 @@ impl Exporting<'_> {
             .map_err(|error| not_exported(&error.to_string()))
     }
 
-    /// What is written before the first record of a file: the same whenever the same records are exported.
+    /// Returns the bytes in front of the first record of a file: the same whenever the same records are exported.
     fn warcinfo(&self, time: Option<Stamp>) -> Result<Vec<u8>, JobError> {
         let source = self.file.as_ref().map_or_else(String::new, |(name, root)| {
             format!("records of {name} (BLAKE3 {root})")

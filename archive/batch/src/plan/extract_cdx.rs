@@ -70,7 +70,7 @@ impl Form {
         matches!(self.format, Format::Cdxj)
     }
 
-    /// How lines of many files become one index.
+    /// Returns the way in which lines of many files become one index.
     pub(super) fn reduce(&self) -> Reduce {
         if self.format.header().is_some() {
             Reduce::Unique

@@ -1,4 +1,4 @@
-//! What the metadata files of crawls hold: reports, logs, settings, as they were stored.
+//! The content of the metadata files of crawls: reports, logs, settings, as they were stored.
 
 use std::io::Read;
 
@@ -29,7 +29,7 @@ pub(super) const INFO: JobInfo = JobInfo {
     reduce: Reduce::Concatenate,
 };
 
-/// How much is written at once.
+/// The number of bytes that are written at once.
 const PIECE: usize = 64 * 1024;
 
 #[derive(Debug)]

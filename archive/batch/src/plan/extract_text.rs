@@ -101,7 +101,7 @@ impl Plan for ExtractText {
 
 struct Extracting;
 
-/// What is written of a page.
+/// The line that is written of a page.
 #[derive(Serialize)]
 struct Document<'a> {
     url: &'a str,

@@ -11,7 +11,7 @@ use html5gum::{Span, Tokenizer};
 
 use super::view::LARGEST_PAGE;
 
-/// How far into a page it may say its encoding.
+/// The most bytes of a page within which it may name its encoding.
 const PRESCAN: usize = 1024;
 
 /// The most attributes of an element that are looked at.
@@ -45,7 +45,7 @@ pub(super) fn decode<'a>(bytes: &'a [u8], media: &MediaType) -> (Cow<'a, str>, &
     (text, encoding)
 }
 
-/// What a page says of its encoding within itself.
+/// Returns the encoding that a page names within itself.
 fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = bytes.get(..PRESCAN).unwrap_or(bytes);
     let start = String::from_utf8_lossy(start);

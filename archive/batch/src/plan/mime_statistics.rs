@@ -1,4 +1,4 @@
-//! How many responses and resources of each media type there are, and how large.
+//! Counts of the responses and resources of each media type, and their sizes.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -18,7 +18,7 @@ pub(super) const INFO: JobInfo = JobInfo {
     reduce: Reduce::Sum,
 };
 
-/// So many types are held at once; more are written in between, and added up by the reduce step.
+/// The most types that are held at once; more are written in between, and added up by the reduce step.
 const MOST_TYPES: usize = 10_000;
 
 /// The most bytes of a type that are looked at.

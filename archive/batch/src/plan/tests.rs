@@ -2,11 +2,12 @@
 
 use archive_formats::warc::{Builder, Kind, Writer};
 use archive_model::{FailureKind, FileFailure, FileName, Root};
+use testing::Random;
 
 use super::*;
 use crate::job::{File, ReadError, Source};
 use crate::reduce::reduce;
-use crate::run::{Done, run_file};
+use crate::run::{FileResult, run_file};
 
 mod crawl;
 mod export;
@@ -52,7 +53,7 @@ fn run(
     let (mut output, mut failures) = (Vec::new(), Vec::new());
     for (name, bytes) in files {
         let file = file(name, bytes);
-        let done: Done = run_file(
+        let done: FileResult = run_file(
             plan.as_ref(),
             &file,
             &mut Memory(bytes),
@@ -125,7 +126,7 @@ fn answer(media: &str, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn jobs_stand_by_name_and_each_says_what_it_is() {
+fn jobs_are_sorted_and_described() {
     let names: Vec<&str> = built_in().iter().map(|info| info.name).collect();
     let mut sorted = names.clone();
     sorted.sort_unstable();
@@ -329,21 +330,9 @@ fn media_types_are_counted_over_all_files() {
     );
 }
 
-/// A small deterministic source of numbers.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % below as u64).unwrap()
-    }
-}
-
 #[test]
-fn files_of_any_bytes_end_every_job_in_words() {
-    let mut dice = Dice(11);
+fn arbitrary_bytes_end_every_job_without_panic() {
+    let mut dice = Random::new(11);
     let page = answer(
         "text/html",
         b"<base href=b><title>t</title><a href=x>y</a><img srcset='a 1x,b'><script>'</script>",
@@ -377,15 +366,15 @@ fn files_of_any_bytes_end_every_job_in_words() {
     ];
     for round in 0..400 {
         let mut bytes = seeds[round % seeds.len()].clone();
-        for _ in 0..dice.roll(8) {
-            let at = dice.roll(bytes.len() + 1);
-            match dice.roll(4) {
-                0 if at < bytes.len() => bytes[at] ^= 1 << dice.roll(8),
+        for _ in 0..dice.index(8) {
+            let at = dice.index(bytes.len() + 1);
+            match dice.index(4) {
+                0 if at < bytes.len() => bytes[at] ^= 1 << dice.index(8),
                 1 => bytes.truncate(at),
-                2 => bytes.insert(at, u8::try_from(dice.roll(256)).unwrap()),
+                2 => bytes.insert(at, u8::try_from(dice.index(256)).unwrap()),
                 _ => {
-                    let noise: Vec<u8> = (0..dice.roll(50))
-                        .map(|_| u8::try_from(dice.roll(256)).unwrap())
+                    let noise: Vec<u8> = (0..dice.index(50))
+                        .map(|_| u8::try_from(dice.index(256)).unwrap())
                         .collect();
                     bytes.splice(at..at, noise);
                 }

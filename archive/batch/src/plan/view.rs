@@ -1,4 +1,4 @@
-//! What several jobs look at in a record: its URL, its time, its type, the page in it.
+//! A record as several jobs look at it: its URL, its time, its type, the page in it.
 //!
 //! Owns the limits of what is held of a page. Does not know what a job does with it.
 
@@ -19,7 +19,7 @@ pub(super) const LARGEST_PAGE: u64 = 16 << 20;
 /// The longest line that a job writes for something to sort, or reads.
 pub(super) const LONGEST_LINE: usize = 1 << 20;
 
-/// What the record is of; empty when it says nothing.
+/// Returns the URL that the record is of; empty when it names no URL.
 pub(super) fn url<R: Read>(record: &Record<'_, R>) -> String {
     let url = record.header().uri("WARC-Target-URI");
     url.unwrap_or_default().into_owned()
@@ -89,11 +89,11 @@ pub(super) struct Page {
     pub(super) url: String,
     /// When it was fetched; 14 digits, or nothing.
     pub(super) timestamp: String,
-    /// What the server said it is.
+    /// The media type that the server named.
     pub(super) media: MediaType,
     /// Its bytes without encodings, as far as they could be had.
     pub(super) bytes: Vec<u8>,
-    /// Why they are not all of it.
+    /// The reason why they are not all of it.
     pub(super) flaw: Option<String>,
 }
 

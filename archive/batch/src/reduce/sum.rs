@@ -1,6 +1,6 @@
 //! Lines of a key and numbers: the numbers of each key are added up.
 //!
-//! What fits into memory is added up there; the rest is sorted, and added up where equal keys stand side by side.
+//! As much as fits into memory is added up there; the rest is sorted, and added up where equal keys stand side by side.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -10,7 +10,7 @@ use archive_formats::cdx::Sorter;
 use super::{Written, each_line, failed, unsorted};
 use crate::job::JobError;
 
-/// What an entry takes beside its key and its numbers, about.
+/// The size of an entry beside its key and its numbers, about.
 const ENTRY: usize = 100;
 
 /// Adds up `key TAB number [TAB number …]`.

@@ -62,7 +62,7 @@ fn nothing_gives_nothing() {
 }
 
 #[test]
-fn bytes_stay_as_they_are_and_lines_are_sorted() {
+fn bytes_are_unchanged_and_lines_sorted() {
     check(
         Reduce::Concatenate,
         b"b\n\xff\0a\nno end",
@@ -83,7 +83,7 @@ fn bytes_stay_as_they_are_and_lines_are_sorted() {
 }
 
 #[test]
-fn numbers_of_each_key_are_added_up_in_any_order() {
+fn counts_add_up_per_key_in_any_order() {
     let lines = [
         "b\t1\t10", "a\t7\t0", "b\t2\t20", "\t1", "a x\t3", "a\t00\t5", "b\t0\t0", "\t2",
     ];
@@ -136,7 +136,7 @@ fn a_line_that_cannot_be_added_is_named() {
 }
 
 #[test]
-fn a_line_beyond_the_limit_is_refused_and_one_at_it_is_not() {
+fn only_line_beyond_limit_is_refused() {
     for kind in [Reduce::Sort, Reduce::Unique] {
         let longest = [b"x".repeat(LONGEST_LINE), b"\n".to_vec()].concat();
         let input = [b"a\n", &longest[..]].concat();
@@ -160,7 +160,7 @@ impl Sink for Stopping {
 }
 
 #[test]
-fn more_than_the_memory_is_sorted_and_a_stop_is_heard() {
+fn sort_spills_beyond_memory_and_obeys_stop() {
     let mut lines: Vec<String> = (0..50_000_u32)
         .map(|n| format!("{:08x}", n.wrapping_mul(2_654_435_761)))
         .collect();
@@ -189,7 +189,7 @@ fn more_than_the_memory_is_sorted_and_a_stop_is_heard() {
 }
 
 #[test]
-fn an_input_or_a_sink_that_fails_is_told() {
+fn failing_input_or_sink_is_reported() {
     struct Broken;
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::control::Control;
 use crate::job::{ReadError, Source};
 
-/// What stands in the way of reading.
+/// The reason why reading cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Barrier {
     /// These bytes; others may be good.
@@ -30,7 +30,7 @@ impl fmt::Display for Barrier {
 
 impl std::error::Error for Barrier {}
 
-/// How damage is told.
+/// Returns the words for damage.
 pub(super) fn damaged(range: &Range<u64>, reason: &str) -> String {
     format!(
         "bytes {} to {} are damaged: {reason}",
@@ -38,7 +38,7 @@ pub(super) fn damaged(range: &Range<u64>, reason: &str) -> String {
     )
 }
 
-/// How a file is told that is shorter than it was.
+/// Returns the words for a file that is shorter than it was.
 pub(super) fn early(at: u64, size: u64) -> String {
     format!("the file ends after {at} of its {size} bytes")
 }

@@ -11,7 +11,7 @@ use archive_formats::defect::{Class, Defect};
 use archive_formats::warc::{Compression, Dictionary, Known, Options, ReadError, Reader};
 use archive_model::FailureKind;
 
-use super::Done;
+use super::FileResult;
 use super::input::{self, Barrier, Input};
 use crate::control::{Control, Stop};
 use crate::job::{self, File, Job, JobError, Sink, Source};
@@ -23,7 +23,7 @@ pub(super) fn show(
     source: &mut dyn Source,
     out: &mut dyn Sink,
     control: &Control,
-    done: &mut Done,
+    done: &mut FileResult,
 ) -> Result<bool, Stop> {
     let mut known = None;
     let mut hole: Option<Hole> = None;
@@ -126,7 +126,7 @@ struct Hole {
 }
 
 impl Hole {
-    fn tell(self, done: &mut Done, what_follows: &str) {
+    fn tell(self, done: &mut FileResult, what_follows: &str) {
         let mut words = input::damaged(&self.range, &self.reason);
         if let Some(record) = self.record {
             words =
@@ -140,7 +140,7 @@ impl Hole {
     }
 }
 
-/// How a stretch without holes ended.
+/// The end of a stretch without holes.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
     /// With the end of the file.
@@ -157,7 +157,7 @@ fn stretch(
     job: &mut dyn Job,
     out: &mut dyn Sink,
     control: &Control,
-    done: &mut Done,
+    done: &mut FileResult,
     hole: &mut Option<Hole>,
 ) -> Result<Ended, Stop> {
     let mut open = None;
@@ -215,12 +215,12 @@ fn stretch(
 }
 
 /// Notes what the defects of a file cost.
-fn defects(defects: &[Defect], done: &mut Done) {
+fn defects(defects: &[Defect], done: &mut FileResult) {
     for defect in defects.iter().filter(|defect| defect.class.costs_content()) {
         if matches!(defect.class, Class::Empty | Class::NoRecord) {
             // All that was told before is of bytes that are no records: one failure says so.
             let first = done.failures.first().map(|first| first.reason.clone());
-            *done = Done::default();
+            *done = FileResult::default();
             let why = first.map_or_else(String::new, |first| format!(" ({first})"));
             let words = format!(
                 "no archive file: {}{why}; `files` chooses which files a job reads",
@@ -254,7 +254,7 @@ fn widen(
     }
 }
 
-/// How a file is compressed, by its name.
+/// Returns the compression of a file, by its name.
 fn hint(file: &File) -> Compression {
     let name = file.name.as_str().to_ascii_lowercase();
     let ends = |end: &str| name.ends_with(end);

@@ -209,7 +209,7 @@ fn whole(bytes: &[u8]) -> Vec<(String, Option<Range<u64>>)> {
     all
 }
 
-fn run(name: &str, bytes: &[u8], damaged: &[u64]) -> (Vec<String>, Done) {
+fn run(name: &str, bytes: &[u8], damaged: &[u64]) -> (Vec<String>, FileResult) {
     let mut out = Vec::new();
     let mut source = Holed::new(bytes, damaged);
     let control = Control::default();
@@ -240,16 +240,16 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn a_whole_file_has_all_its_records_and_no_failure() {
+fn whole_file_yields_all_records_without_failure() {
     for (name, bytes) in files() {
         let (lines, done) = run(name, &bytes, &[]);
         let all: Vec<_> = whole(&bytes).into_iter().map(|(line, _)| line).collect();
         assert_eq!(lines, all, "{name}");
         assert_eq!(
             done,
-            Done {
+            FileResult {
                 records: all.len() as u64,
-                ..Done::default()
+                ..FileResult::default()
             },
             "{name}"
         );
@@ -289,7 +289,7 @@ fn check(name: &str, bytes: &[u8], damaged: &[u64]) {
 }
 
 #[test]
-fn every_damaged_group_costs_the_records_in_it_and_no_other() {
+fn damaged_group_costs_only_its_own_records() {
     for (name, bytes) in files() {
         let groups = (bytes.len() as u64).div_ceil(GROUP);
         assert!(groups > 12, "{name}: {groups}");
@@ -308,7 +308,7 @@ fn every_damaged_group_costs_the_records_in_it_and_no_other() {
 }
 
 #[test]
-fn in_a_file_that_is_one_member_nothing_is_found_behind_damage_and_that_is_said() {
+fn damage_ends_single_member_file_with_failure() {
     for bytes in [
         member(&write(Writer::plain(Vec::new()))),
         member(&arc()),
@@ -350,7 +350,7 @@ impl Source for Drip<'_> {
 }
 
 #[test]
-fn it_does_not_matter_in_which_pieces_a_source_reads() {
+fn result_is_independent_of_read_sizes() {
     for (name, bytes) in files() {
         for damaged in [&[][..], &[3], &[0, 4]] {
             let (lines, _) = run(name, &bytes, damaged);
@@ -372,7 +372,7 @@ fn it_does_not_matter_in_which_pieces_a_source_reads() {
 }
 
 #[test]
-fn a_file_that_is_no_archive_file_is_one_failure() {
+fn foreign_file_is_one_failure() {
     for bytes in [
         Vec::new(),
         b"%PDF-1.4 and so on\nand on\n".to_vec(),
@@ -390,7 +390,7 @@ fn a_file_that_is_no_archive_file_is_one_failure() {
 }
 
 #[test]
-fn what_a_broken_file_loses_is_a_failure_and_what_it_does_not_is_none() {
+fn broken_file_reports_exactly_its_losses() {
     let gz = write(Writer::gzip(Vec::new(), 6));
     let places: Vec<_> = whole(&gz);
     let third = places[2].1.clone().unwrap();

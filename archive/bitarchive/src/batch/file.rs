@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use archive_batch::{Done, File, Stop, run_file};
+use archive_batch::{File, FileResult, Stop, run_file};
 use archive_durable::DiskError;
 use archive_model::{FailureKind, FileFailure, FileName, FileOutcome, Root};
 
@@ -42,7 +42,7 @@ fn read(
     shared: &Shared,
     (entry, root, layout): (&Entry, Root, &Layout),
     turn: &mut Turn,
-) -> Result<(Done, u64), Ended> {
+) -> Result<(FileResult, u64), Ended> {
     let file = File {
         name: entry.name.clone(),
         size: entry.row.size,
@@ -79,9 +79,9 @@ fn settle(
     shared: &Shared,
     entry: &Entry,
     layout: &Layout,
-    done: Done,
+    done: FileResult,
     trouble: &Trouble,
-) -> Result<Done, Ended> {
+) -> Result<FileResult, Ended> {
     let reason = match trouble {
         Trouble::None => return Ok(done),
         Trouble::Closed(error) if error.is_exhausted() => {
@@ -93,7 +93,7 @@ fn settle(
     if let Err(gone) = shared.node.still_there(&entry.volume, layout) {
         let reason = format!("its volume went away while it was read: {gone}");
         let records = done.records;
-        return Ok(Done {
+        return Ok(FileResult {
             records,
             ..failed(unread(&reason))
         });
@@ -135,10 +135,10 @@ fn file_finding(shared: &Shared, entry: &Entry) -> Result<(), Ended> {
     }
 }
 
-fn failed(failure: FileFailure) -> Done {
-    Done {
+fn failed(failure: FileFailure) -> FileResult {
+    FileResult {
         failures: vec![failure],
-        ..Done::default()
+        ..FileResult::default()
     }
 }
 
@@ -150,7 +150,13 @@ fn unread(reason: &str) -> FileFailure {
     }
 }
 
-fn outcome(shared: &Shared, entry: &Entry, root: Root, done: Done, output: u64) -> FileOutcome {
+fn outcome(
+    shared: &Shared,
+    entry: &Entry,
+    root: Root,
+    done: FileResult,
+    output: u64,
+) -> FileOutcome {
     FileOutcome {
         name: entry.name.clone(),
         node: shared.node.id().clone(),

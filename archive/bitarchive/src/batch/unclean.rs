@@ -19,7 +19,7 @@ const MOST_ENDS: u32 = 2;
 /// The unclean ends of one job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct JobRuns {
-    /// How many runs of it there are now.
+    /// The number of its runs now.
     running: u32,
     /// At how many unclean ends it ran.
     unclean_ends: u32,
@@ -32,7 +32,7 @@ pub(crate) struct UncleanEnds {
     jobs: Arc<Mutex<BTreeMap<JobId, JobRuns>>>,
 }
 
-/// Why a job does not begin here.
+/// The reason why a job does not begin here.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotBegun {
     /// It ran at too many unclean ends.

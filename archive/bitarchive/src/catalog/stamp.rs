@@ -1,4 +1,5 @@
-//! How far the catalog has come, kept beside it: an older copy that somebody puts back ends before that, or is of before
+//! The point that the catalog has reached, kept beside it: an older copy that somebody puts back ends before that, or
+//! is of before
 //! it was built again.
 //!
 //! ```text

@@ -3,15 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use archive_daemon::Daemon;
+use archive_daemon::{Daemon, ReloadWorker};
 use archive_rpc::Role;
 use tokio::task::spawn_blocking;
 
 use super::metrics::Show;
 use super::{ChecksumReplica, Options, Settings};
-use crate::heartbeat::Reload;
 use crate::rpc::checksum::{Door, services};
-use crate::serve::{StartError, count_refusals, offer, trust};
+use crate::serve::{StartError, count_refusals, trust};
 
 /// Opens the record, listens, and returns the address. It lives in the daemon's tasks until their stop.
 pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
@@ -45,7 +44,10 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     daemon
         .workers
         .spawn_instance(instance, Show::new(Arc::clone(&replica), &daemon.metrics)?)?;
-    let reload = Reload::new(credentials.clone(), daemon.clock.clone());
+    let renewed = credentials.clone();
+    let reload = ReloadWorker::new(daemon.clock.clone(), move |now| {
+        Ok(renewed.reload(now.into())?)
+    });
     daemon.workers.spawn_instance(instance, reload)?;
 
     let watched = Arc::clone(&replica);
@@ -62,13 +64,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         endpoint: own.endpoint.unwrap_or_else(|| address.to_string()),
     };
     tracing::info!(replica = %replica.replica(), %address, "the checksum replica listens");
-    let offered = offer(
-        listener,
-        services(door),
-        credentials,
-        limits,
-        daemon.tasks.stop().cancelled_owned(),
-    );
-    daemon.tasks.spawn("rpc", offered);
+    let stopped = daemon.tasks.stop().cancelled_owned();
+    let served = archive_rpc::serve_and_log(listener, services(door), credentials, limits, stopped);
+    daemon.tasks.spawn("rpc", served);
     Ok(address)
 }

@@ -18,7 +18,7 @@ use crate::error::NodeError;
 use crate::layout::{Layout, Shelf};
 use crate::reconcile::{self, fingerprint};
 
-/// How many rows are compared before the caller hears of it.
+/// The number of rows that are compared before the caller hears of it.
 const ROWS: usize = 10_000;
 
 /// Told how many names and rows were just looked at; it may stop the work.

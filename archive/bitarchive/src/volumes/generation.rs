@@ -1,4 +1,4 @@
-//! How an older copy of a disk is told from the disk: by the generation in its label.
+//! The generation in the label of a disk, by which an older copy of the disk is told from it.
 //!
 //! It goes up each time a volume comes online, and within one look at the disks ([`Volumes::raise_changed`]) after files
 //! came to it or left it. The label is written before `volumes.json`: a crash between the two leaves a label that is

@@ -160,14 +160,12 @@ impl World {
         write(&self.path("authority.pem"), pem.authorities.as_bytes());
         Settings {
             daemon: DaemonSettings::default(),
-            rpc: RpcSettings {
-                listen: "127.0.0.1:0".to_owned(),
-                certificate: self.path("own.pem"),
-                key: self.path("own.key"),
-                authorities: self.path("authority.pem"),
-                revoked: None,
-                calls_per_caller: archive_rpc::limits::CALLS_PER_CALLER,
-            },
+            rpc: RpcSettings::new(
+                "127.0.0.1:0",
+                self.path("own.pem"),
+                self.path("own.key"),
+                self.path("authority.pem"),
+            ),
             checksum_replica: ChecksumReplicaSettings {
                 node: "three-1".parse().expect("id"),
                 replica: "three".parse().expect("id"),

@@ -9,7 +9,7 @@ const CHUNKED: &[u8] =
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
 const CUT: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nhello";
 
-/// A file that ends with an error after so many bytes.
+/// A file that ends with an error after a number of bytes.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {
@@ -43,7 +43,7 @@ fn with(kind: Kind, block: &[u8], test: impl FnOnce(&mut Block<'_>)) {
 }
 
 #[test]
-fn the_head_comes_first_and_then_the_stored_bytes() {
+fn block_yields_head_then_stored_bytes() {
     with(Kind::Response, PLAIN, |block| {
         for _ in 0..2 {
             let message = format!("{:?}", block.http().unwrap().unwrap());
@@ -92,7 +92,7 @@ fn what_is_no_message_is_its_own_content() {
 }
 
 #[test]
-fn content_that_is_cut_is_an_error_of_the_content_alone() {
+fn cut_content_fails_only_reading_of_content() {
     with(Kind::Response, CUT, |block| {
         assert_eq!(block.payload(0).unwrap(), b"hello");
         for _ in 0..2 {
@@ -102,7 +102,7 @@ fn content_that_is_cut_is_an_error_of_the_content_alone() {
 }
 
 #[test]
-fn no_more_than_a_mebibyte_is_handed_over_at_once() {
+fn one_read_returns_at_most_one_mebibyte() {
     let bytes = vec![7; 3 << 20];
     with(Kind::Resource, &bytes, |block| {
         assert_eq!(block.read(u32::MAX).unwrap().len(), 1 << 20);
@@ -111,7 +111,7 @@ fn no_more_than_a_mebibyte_is_handed_over_at_once() {
 }
 
 #[test]
-fn damage_is_told_after_what_is_good_and_remembered() {
+fn damage_is_reported_after_good_bytes_and_remembered() {
     let file = file(Kind::Resource, &[7; 5000]);
     let mut reader = Reader::new(Failing(&file[..2000]));
     let mut record = reader.next_record().unwrap().unwrap();

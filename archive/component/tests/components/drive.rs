@@ -10,7 +10,7 @@ use archive_component::{CompileError, Component, Components, to_binary};
 use archive_formats::warc::{Builder, Kind, Reader, Writer};
 use archive_model::{FileName, JobLimits, Root};
 
-/// What came of one file.
+/// The result of one file.
 #[derive(Debug, Default)]
 pub(crate) struct Came {
     pub(crate) output: Vec<u8>,
@@ -153,7 +153,7 @@ pub(crate) fn warc(records: &[(Kind, &str, &str, &[u8])]) -> Vec<u8> {
     writer.into_inner()
 }
 
-/// A WARC file with so many small records.
+/// A WARC file with that number of small records.
 pub(crate) fn resources(count: usize) -> Vec<u8> {
     let record = (
         Kind::Resource,

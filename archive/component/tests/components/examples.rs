@@ -12,7 +12,7 @@ use archive_formats::warc::Kind;
 
 use crate::drive::{exists, folder, limits, show, warc};
 
-/// What the scripts end with when their tool is not installed.
+/// The exit code of the scripts when their tool is not installed.
 const NOT_INSTALLED: i32 = 3;
 
 fn skipped(why: &str) {

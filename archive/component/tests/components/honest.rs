@@ -1,4 +1,4 @@
-//! What an honest component is shown, and how compiled ones are kept.
+//! An honest component is shown its input, and compiled ones are kept.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -71,7 +71,7 @@ fn its_own_reduce_reads_all_the_output() {
 }
 
 #[test]
-fn a_job_that_was_told_to_end_does_nothing_more() {
+fn stopped_job_does_nothing_more() {
     let components = Components::new(None).unwrap();
     let count = compile(&components, COUNT).unwrap();
     let control = Control::default();
@@ -121,7 +121,7 @@ fn a_component_is_compiled_once_whoever_asks() {
 }
 
 #[test]
-fn the_component_that_was_not_used_for_longest_is_forgotten() {
+fn least_recently_used_component_is_evicted() {
     let components = Components::new(None).unwrap();
     let count = compile(&components, COUNT).unwrap();
     let mut others = Vec::new();
@@ -147,7 +147,7 @@ fn code(cache: &Path) -> PathBuf {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it damages a file")]
-fn what_was_compiled_is_found_by_the_next_process_unless_a_bit_flipped() {
+fn compiled_code_is_reused_unless_damaged() {
     let cache = tempfile::tempdir().unwrap();
     let counts = || {
         let components = Components::new(Some(cache.path())).unwrap();
@@ -173,7 +173,7 @@ fn what_was_compiled_is_found_by_the_next_process_unless_a_bit_flipped() {
 }
 
 #[test]
-fn a_component_without_a_reduce_step_refuses_to_reduce() {
+fn component_without_reduce_step_refuses_to_reduce() {
     let components = Components::new(None).unwrap();
     let failing = compile(&components, "tests/hostile/failing.wat").unwrap();
     let control = Control::default();

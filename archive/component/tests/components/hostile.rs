@@ -10,7 +10,7 @@ use archive_model::JobLimits;
 
 use crate::drive::{binary, compile, file, limits, resources, show, show_to};
 
-/// A sink that takes so many bytes and no more, as the node's does.
+/// A sink that takes a number of bytes and no more, as the node's does.
 struct Limited {
     left: usize,
     taken: usize,
@@ -89,7 +89,7 @@ fn each_is_stopped_with_its_reason() {
 }
 
 #[test]
-fn one_that_writes_for_ever_is_stopped_at_the_limit_of_the_sink() {
+fn endless_writer_is_stopped_at_limit_of_sink() {
     let components = Components::new(None).unwrap();
     let chatty = compile(&components, "tests/hostile/chatty.wat").unwrap();
     let mut sink = Limited {
@@ -118,7 +118,7 @@ fn one_that_writes_for_ever_is_stopped_at_the_limit_of_the_sink() {
 }
 
 #[test]
-fn an_endless_one_ends_soon_after_it_is_told() {
+fn endless_component_ends_soon_after_stop() {
     let components = Components::new(None).unwrap();
     let endless = compile(&components, "tests/hostile/endless.wat").unwrap();
     let known = file("a.bin", b"some bytes");
@@ -158,7 +158,7 @@ fn an_endless_one_ends_soon_after_it_is_told() {
 }
 
 #[test]
-fn what_is_no_job_is_refused_in_plain_words() {
+fn foreign_component_is_refused_in_plain_words() {
     let components = Components::new(None).unwrap();
     let noise: Vec<u8> = (0..100_000_u32)
         .map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[3])

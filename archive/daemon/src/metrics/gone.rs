@@ -1,8 +1,8 @@
-//! What is shown only while it is known, and what a server turned away.
+//! Values that are shown only while they are known, and the counts of what a server turned away.
 
 use super::{AnyFamily, Counter, MetricError, Metrics};
 
-/// What a server turned away. Cheap to clone.
+/// The counts of what a server turned away. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Refusals {
     /// Calls that no rule allows, or of nobody who is known.
@@ -13,6 +13,10 @@ pub struct Refusals {
 
 impl Metrics {
     /// Shows a value, or takes it off the page while it is not known.
+    ///
+    /// # Errors
+    ///
+    /// [`MetricError`] if a name is not allowed, or belongs to another kind of instrument.
     pub fn show(
         &self,
         name: &str,
@@ -33,6 +37,10 @@ impl Metrics {
     }
 
     /// The instruments for what a server turns away.
+    ///
+    /// # Errors
+    ///
+    /// [`MetricError`] if the names belong to other kinds of instruments.
     pub fn refusals(&self, server: &str) -> Result<Refusals, MetricError> {
         let labels = [("server", server)];
         Ok(Refusals {
@@ -55,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_that_is_not_known_is_not_on_the_page() {
+    fn unknown_value_is_not_on_the_page() {
         let metrics = Metrics::new();
         let show = |node, value| {
             metrics

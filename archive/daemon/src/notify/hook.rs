@@ -10,13 +10,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// What a hook is given beside the message.
+/// The search path that a hook is given beside the message.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How much of what it says on standard error is repeated, in bytes.
+/// The most of its standard error that is repeated, in bytes.
 const SAID: usize = 1024;
 
-/// How long what it started may keep its standard error open after it has ended.
+/// The time that processes it started may keep its standard error open after it has ended.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A process group that is ended when this is dropped.
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_fails_says_why_and_not_more_than_is_read() {
+    async fn failing_hook_reports_bounded_reason() {
         let error = shell("echo no mail today >&2; exit 3", b"x", SOON)
             .await
             .unwrap_err();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_does_not_read_is_no_failure_and_one_that_is_not_there_is() {
+    async fn missing_hook_fails_and_unreading_hook_succeeds() {
         shell("exit 0", &vec![b'x'; 5_000_000], SOON).await.unwrap();
         let argv = ["/nowhere/hook".to_owned()];
         let error = run(&argv, b"x", SOON).await.unwrap_err();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_it_leaves_running_does_not_hold_it_up() {
+    async fn background_child_of_hook_does_not_delay_it() {
         let begin = Instant::now();
         shell("sleep 60 & exit 0", b"x", SOON).await.unwrap();
         assert!(begin.elapsed() < Duration::from_secs(50));

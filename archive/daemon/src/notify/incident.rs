@@ -1,20 +1,20 @@
-//! What is wrong, and what was said about it: one word when it lasts, one when it is over, a reminder now and then.
+//! Incidents and the messages about them: one when it lasts, one when it is over, a reminder now and then.
 //!
 //! Pure: times are arguments. What comes and goes within the delay is never told, and what comes back within it was
-//! never over. Of each incident there is a row ([`Kept`]) that goes on over a restart: that it began, that it was told
+//! never over. Of each incident there is a row ([`IncidentRow`]) that goes on over a restart: that it began, that it was told
 //! once somebody has taken the message, that it is over. A restart therefore changes nothing; a message that was lost
 //! with the process is told again.
 //!
 //! Not promised: that the text and the count of a row are the newest; the next report brings them up to date.
 
-mod kept;
+mod row;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use kept::Kept;
+pub use row::IncidentRow;
 
 /// The most incidents at once. More are told as one, under [`MORE`].
 pub const MOST: usize = 1000;
@@ -28,9 +28,9 @@ const LONGEST: usize = 2000;
 /// When something is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rhythm {
-    /// How long something must be wrong before it is told, and right before it is told to be over.
+    /// The time that something must be wrong before it is told, and right before it is told to be over.
     pub delay: Duration,
-    /// How often it is told again while it lasts.
+    /// The time between two reminders while it lasts.
     pub remind: Duration,
 }
 
@@ -41,7 +41,7 @@ pub struct Incidents {
     open: BTreeMap<String, Incident>,
     /// Told to be over, in messages that nobody has taken yet.
     leaving: BTreeMap<String, Incident>,
-    /// Whose rows are not as they should be.
+    /// The keys whose rows are not as they should be.
     changed: BTreeSet<String>,
 }
 
@@ -58,10 +58,10 @@ struct Incident {
     over: Option<Timestamp>,
 }
 
-/// One thing that is wrong, as whoever looks after it says.
+/// One thing that is wrong, in the words of the part that looks after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// What it is, and what to do.
+    /// The problem, and what to do.
     pub text: String,
     /// Since when, where that is known.
     pub since: Option<Timestamp>,
@@ -77,9 +77,9 @@ impl Wrong {
     }
 }
 
-/// What is told of an incident.
+/// The stage of an incident that is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum IncidentStage {
     /// It is wrong, and has been for the delay.
     Began,
     /// It is still wrong.
@@ -93,17 +93,17 @@ pub enum What {
 pub struct News {
     /// Which incident.
     pub key: String,
-    /// What of it.
-    pub what: What,
+    /// The stage that it has reached.
+    pub what: IncidentStage,
     /// Since when it is, or was, wrong.
     pub since: Timestamp,
-    /// How often it was said to be wrong.
+    /// The number of times it was reported as wrong.
     pub count: u64,
-    /// What was said last.
+    /// The text that was reported last.
     pub text: String,
 }
 
-impl What {
+impl IncidentStage {
     /// In one word.
     pub const fn word(self) -> &'static str {
         match self {
@@ -125,8 +125,8 @@ impl Incident {
 }
 
 impl Incidents {
-    /// What was wrong when the last process ended; none of it where there was none.
-    pub fn new(rhythm: Rhythm, kept: impl IntoIterator<Item = (String, Kept)>) -> Self {
+    /// Returns the incidents that were open when the last process ended; `kept` is empty if there was no such process.
+    pub fn new(rhythm: Rhythm, kept: impl IntoIterator<Item = (String, IncidentRow)>) -> Self {
         let mut incidents = Self {
             rhythm,
             open: BTreeMap::new(),
@@ -223,7 +223,7 @@ impl Incidents {
             .min()
     }
 
-    /// What there is to tell now; told with that. Once somebody has it, [`Incidents::taken`] is to be called.
+    /// Returns the news to tell now; told with that. Once somebody has it, [`Incidents::taken`] is to be called.
     pub fn take(&mut self, now: Timestamp) -> Vec<News> {
         let mut news = Vec::new();
         let rhythm = self.rhythm;
@@ -233,9 +233,9 @@ impl Incidents {
                 return true;
             }
             let what = match (incident.told, incident.over) {
-                (None, _) => What::Began,
-                (Some(_), None) => What::Lasts,
-                (Some(_), Some(_)) => What::Over,
+                (None, _) => IncidentStage::Began,
+                (Some(_), None) => IncidentStage::Lasts,
+                (Some(_), Some(_)) => IncidentStage::Over,
             };
             incident.told = Some(now);
             news.push(News {
@@ -245,10 +245,10 @@ impl Incidents {
                 count: incident.count,
                 text: incident.text.clone(),
             });
-            if what == What::Over {
+            if what == IncidentStage::Over {
                 leaving.insert(key.clone(), incident.clone());
             }
-            what != What::Over
+            what != IncidentStage::Over
         });
         self.leaving.extend(leaving);
         news
@@ -263,18 +263,18 @@ impl Incidents {
             let Some(incident) = it else { continue };
             incident.taken = Some(at);
             self.changed.insert(news.key.clone());
-            if news.what == What::Over {
+            if news.what == IncidentStage::Over {
                 self.leaving.remove(&news.key);
             }
         }
     }
 
     /// The rows that are to be written before anything else is done; none: it is to be taken away.
-    pub fn changes(&mut self) -> Vec<(String, Option<Kept>)> {
+    pub fn changes(&mut self) -> Vec<(String, Option<IncidentRow>)> {
         let changed = std::mem::take(&mut self.changed);
         let row = |key: String| {
             let incident = self.open.get(&key).or_else(|| self.leaving.get(&key));
-            let kept = incident.map(Kept::from);
+            let kept = incident.map(IncidentRow::from);
             (key, kept)
         };
         changed.into_iter().map(row).collect()

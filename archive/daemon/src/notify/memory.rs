@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-use super::incident::Kept;
+use super::incident::IncidentRow;
 use crate::tasks::AnyError;
 
 /// Keeps one row for each incident. Blocks: it is called where that is allowed.
 pub trait Memory: Send + Sync + fmt::Debug {
     /// All rows.
-    fn load(&self) -> Result<Vec<(String, Kept)>, AnyError>;
+    fn load(&self) -> Result<Vec<(String, IncidentRow)>, AnyError>;
 
-    /// Sets rows, and takes away those of which there is none; durable when it returns, all or none.
-    fn keep(&self, rows: &[(String, Option<Kept>)]) -> Result<(), AnyError>;
+    /// Sets rows, and takes away those that are `None`; durable when it returns, all or none.
+    fn keep(&self, rows: &[(String, Option<IncidentRow>)]) -> Result<(), AnyError>;
 }
 
 /// Remembers nothing: after a restart everything that is still wrong is told anew.
@@ -19,11 +19,11 @@ pub trait Memory: Send + Sync + fmt::Debug {
 pub struct Forgetful;
 
 impl Memory for Forgetful {
-    fn load(&self) -> Result<Vec<(String, Kept)>, AnyError> {
+    fn load(&self) -> Result<Vec<(String, IncidentRow)>, AnyError> {
         Ok(Vec::new())
     }
 
-    fn keep(&self, _rows: &[(String, Option<Kept>)]) -> Result<(), AnyError> {
+    fn keep(&self, _rows: &[(String, Option<IncidentRow>)]) -> Result<(), AnyError> {
         Ok(())
     }
 }

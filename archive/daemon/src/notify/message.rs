@@ -1,11 +1,11 @@
-//! A message as the ways get it: JSON for a command, a letter for people.
+//! A message as the ways get it: JSON for a command, a mail for people.
 //!
 //! Whatever a node, a disk or a file name says is repeated without its control characters, and never at any length.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::incident::{News, What};
+use super::incident::{IncidentStage, News};
 
 /// The version of a message.
 pub(super) const VERSION: &str = "holdfast-notification/1";
@@ -13,14 +13,14 @@ pub(super) const VERSION: &str = "holdfast-notification/1";
 /// The longest subject, in characters.
 const SUBJECT: usize = 200;
 
-/// The longest letter, in bytes; what does not go into it is counted.
-const LETTER: usize = 64 << 10;
+/// The longest mail, in bytes; what does not go into it is counted.
+const LONGEST_MAIL: usize = 64 << 10;
 
 /// One message; the same one when it is sent again.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Message {
     version: &'static str,
-    /// Names it for ever.
+    /// Its permanent name.
     pub(super) id: String,
     /// `digest` or `test`.
     kind: &'static str,
@@ -44,7 +44,7 @@ struct Item {
 }
 
 impl Message {
-    /// What there is to tell.
+    /// Makes a message of the news.
     pub(super) fn digest(source: &str, id: String, at: Timestamp, news: Vec<News>) -> Self {
         let subject = subject(&news);
         Self::new("digest", source, id, at, &subject, news)
@@ -86,25 +86,25 @@ impl Message {
         }
     }
 
-    /// The letter, in lines that end with a line feed.
-    pub(super) fn letter(&self) -> String {
-        let mut letter = format!("{} says at {}:\n", self.source, second(self.at));
+    /// The mail, in lines that end with a line feed.
+    pub(super) fn mail(&self) -> String {
+        let mut mail = format!("{} says at {}:\n", self.source, second(self.at));
         if self.items.is_empty() {
-            letter.push_str("\nThis is a test. Nothing is wrong, and nothing is to be done.\n");
-            return letter;
+            mail.push_str("\nThis is a test. Nothing is wrong, and nothing is to be done.\n");
+            return mail;
         }
         for (index, item) in self.items.iter().enumerate() {
             let said = item.said();
-            if letter.len().saturating_add(said.len()) > LETTER {
+            if mail.len().saturating_add(said.len()) > LONGEST_MAIL {
                 let left = self.items.len().saturating_sub(index);
                 let more = format!("\nAnd {left} more; `holdfast status` tells all.\n");
-                letter.push_str(&more);
+                mail.push_str(&more);
                 break;
             }
-            letter.push_str(&said);
+            mail.push_str(&said);
         }
-        letter.push_str("\nLook further with `holdfast status` and `holdfast anomalies`.\n");
-        letter
+        mail.push_str("\nLook further with `holdfast status` and `holdfast anomalies`.\n");
+        mail
     }
 }
 
@@ -147,11 +147,15 @@ fn subject(news: &[News]) -> String {
     if let [one] = news {
         return format!("{} {}", one.key, one.what.word());
     }
-    let parts = [What::Began, What::Lasts, What::Over]
-        .into_iter()
-        .map(|what| (what, count(what)))
-        .filter(|(_, count)| *count > 0)
-        .map(|(what, count)| format!("{count} {}", what.word()));
+    let parts = [
+        IncidentStage::Began,
+        IncidentStage::Lasts,
+        IncidentStage::Over,
+    ]
+    .into_iter()
+    .map(|what| (what, count(what)))
+    .filter(|(_, count)| *count > 0)
+    .map(|(what, count)| format!("{count} {}", what.word()));
     parts.collect::<Vec<_>>().join(", ")
 }
 
@@ -159,7 +163,7 @@ fn subject(news: &[News]) -> String {
 mod tests {
     use super::*;
 
-    fn news(key: &str, what: What, text: &str) -> News {
+    fn news(key: &str, what: IncidentStage, text: &str) -> News {
         News {
             key: key.to_owned(),
             what,
@@ -175,18 +179,18 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_says_what_is_wrong_since_when_and_where_to_look() {
+    fn mail_says_what_since_when_and_where() {
         let message = digest(vec![
             news(
                 "replica/one/node/n",
-                What::Began,
+                IncidentStage::Began,
                 "it is silent\nlook at it",
             ),
-            news("export", What::Over, "no room"),
+            news("export", IncidentStage::Over, "no room"),
         ]);
         assert_eq!(message.subject, "repository kb: 1 began, 1 over");
         assert_eq!(
-            message.letter(),
+            message.mail(),
             "repository kb says at 2026-01-02T03:04:05Z:\n\
              \nreplica/one/node/n began, 1970-01-01T00:00:00Z\n  it is silent\n  look at it\n\
              \nexport is over; it was wrong since 1970-01-01T00:00:00Z\n  no room\n\
@@ -197,16 +201,16 @@ mod tests {
     #[test]
     fn what_liars_say_neither_commands_nor_floods() {
         let evil = "a\r\nBcc: x@y\u{1b}[2J\u{202e}\0";
-        let message = digest(vec![news(evil, What::Lasts, evil)]);
+        let message = digest(vec![news(evil, IncidentStage::Lasts, evil)]);
         let allowed = |c: char| c == '\n' || !(c.is_control() || c == '\u{202e}');
-        assert!(message.letter().chars().all(allowed));
+        assert!(message.mail().chars().all(allowed));
         assert!(!message.subject.contains(['\r', '\n', '\u{1b}']));
-        let many = (0..5000).map(|n| news(&n.to_string(), What::Began, &"x".repeat(2000)));
+        let many = (0..5000).map(|n| news(&n.to_string(), IncidentStage::Began, &"x".repeat(2000)));
         let message = digest(many.collect());
-        let letter = message.letter();
-        assert!(letter.len() < LETTER + 1000, "{}", letter.len());
-        assert!(letter.contains(" more; `holdfast status` tells all."));
-        let long = digest(vec![news(&"ä".repeat(9999), What::Began, "")]);
+        let mail = message.mail();
+        assert!(mail.len() < LONGEST_MAIL + 1000, "{}", mail.len());
+        assert!(mail.contains(" more; `holdfast status` tells all."));
+        let long = digest(vec![news(&"ä".repeat(9999), IncidentStage::Began, "")]);
         assert_eq!(long.subject.chars().count(), SUBJECT);
     }
 }

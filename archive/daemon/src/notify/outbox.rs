@@ -1,4 +1,4 @@
-//! One way, with what waits for it: sent in order, tried again for ever more slowly, never more than a few.
+//! One way, with what waits for it: sent in order, tried again ever more slowly, never more than a few.
 //!
 //! Ways do not wait for each other. A way that fails is logged when it begins to fail and when it is well again, and is
 //! a metric all the time. Not promised: that a message which was cut off came only once.
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_mins(1);
 /// The longest such pause.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
-/// How long what is being sent may still be taken after the stop.
+/// The time that a message under way may still be taken after the stop.
 const LAST: Duration = Duration::from_secs(2);
 
 /// Over which way.
@@ -37,16 +37,16 @@ pub(super) enum Way {
     Smtp(Box<SmtpSettings>),
 }
 
-/// What came of a message in one way.
+/// The result of sending a message one way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SendOutcome {
     /// The way: `command` or `smtp`.
     pub way: &'static str,
     /// The command, or the server and whom it tells.
     pub target: String,
     /// Whether somebody has it.
     pub is_taken: bool,
-    /// Why somebody has it not.
+    /// The reason why nobody has it.
     pub failure: Option<String>,
 }
 
@@ -134,7 +134,7 @@ impl Outbox {
                     () = self.filled.notified() => continue,
                 }
             };
-            // Whoever is just being told may have heard it already. Processes and servers know no clock of ours.
+            // A recipient under way may have heard it already. Processes and servers know no clock of ours.
             let stopped = async {
                 stop.cancelled().await;
                 tokio::time::sleep(LAST.min(self.limit)).await;
@@ -160,7 +160,7 @@ impl Outbox {
     }
 
     /// Sends one message now, and remembers what came of it.
-    pub(super) async fn send(&self, message: &Message) -> Outcome {
+    pub(super) async fn send(&self, message: &Message) -> SendOutcome {
         let (is_taken, failure) = match &self.way {
             Way::Command(words) => match serde_json::to_vec(message) {
                 Err(error) => (false, Some(error.to_string())),
@@ -172,7 +172,7 @@ impl Outbox {
             },
             Way::Smtp(settings) => smtp::send(settings, message, self.limit).await,
         };
-        let outcome = Outcome {
+        let outcome = SendOutcome {
             way: self.way.word(),
             target: self.way.target(),
             is_taken,
@@ -182,7 +182,7 @@ impl Outbox {
         outcome
     }
 
-    fn remember(&self, outcome: &Outcome) {
+    fn remember(&self, outcome: &SendOutcome) {
         let (way, target) = (outcome.way, &outcome.target);
         if outcome.is_taken {
             self.sent.inc();

@@ -18,11 +18,12 @@ pub struct NotifySettings {
     /// A command that is told: its words, run without a shell; it reads the message, a JSON document, on its standard
     /// input. Empty: none.
     pub command: Vec<String>,
-    /// How long something must be wrong before it is told, and right before it is told to be over.
+    /// The time that something must be wrong before it is told, and right before it is told to be over.
     pub delay: Period,
-    /// How often it is told again while it lasts.
+    /// The time between two reminders while it lasts.
     pub remind: Period,
-    /// How long one way may take for one message. A command that takes longer is killed, a mail server is left.
+    /// The most time that one way may take for one message. A command that takes longer is killed, a mail server is
+    /// left.
     pub limit: Period,
     /// A mail server, and whom it tells. Without it: none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,14 +39,15 @@ pub struct SmtpSettings {
     /// Its port. Without it: 465 for `wrapper`, 587 for `starttls`, 25 for `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// How the connection is encrypted: `wrapper` (from its first byte on), `starttls` (after a few words, or not at all
+    /// The encryption of the connection: `wrapper` (from its first byte on), `starttls` (after a few words, or not at
+    /// all
     /// used), or `none`, for a mail server on this machine only.
     #[serde(default)]
     pub tls: SmtpTls,
-    /// Who must have signed its certificate, PEM. Without it: whom this machine trusts.
+    /// The authorities of which one must have signed its certificate, PEM. Without it: those that this machine trusts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorities: Option<PathBuf>,
-    /// Who logs in. Without it: nobody does.
+    /// The user who logs in. Without it: nobody does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The file whose first line is the password; read for each message, and by nobody else on this machine.
@@ -53,11 +55,11 @@ pub struct SmtpSettings {
     pub password_file: Option<PathBuf>,
     /// In whose name mail is sent: `holdfast@example.org` or `Holdfast <holdfast@example.org>`.
     pub from: MailAddress,
-    /// Who gets it.
+    /// The recipients.
     pub to: Vec<MailAddress>,
 }
 
-/// How the connection to a mail server is encrypted.
+/// The encryption of the connection to a mail server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SmtpTls {
@@ -75,11 +77,11 @@ pub enum SmtpTls {
 #[serde(try_from = "String", into = "String")]
 pub struct MailAddress(pub(super) Mailbox);
 
-/// Why a text is no mail address.
+/// The reason why a text is not a mail address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAddress {
     /// It has no form that mail has.
-    #[error("`{0}` is no mail address: write `name@example.org` or `Name <name@example.org>`")]
+    #[error("`{0}` is not a mail address: write `name@example.org` or `Name <name@example.org>`")]
     Form(String),
     /// Not every mail server takes such.
     #[error(
@@ -119,6 +121,10 @@ impl Default for NotifySettings {
 
 impl NotifySettings {
     /// Whether they can work together.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidNotify`] with the first setting that does not fit the others.
     pub fn check(&self) -> Result<(), InvalidNotify> {
         let Some(smtp) = &self.smtp else {
             return Ok(());
@@ -202,11 +208,11 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_no_mail_server_takes_are_refused_where_they_stand() {
+    fn invalid_mail_addresses_are_refused_with_their_place() {
         for (address, says) in [
-            ("nobody", "is no mail address"),
-            ("a@b\\r\\nBcc: c@d", "is no mail address"),
-            ("", "is no mail address"),
+            ("nobody", "is not a mail address"),
+            ("a@b\\r\\nBcc: c@d", "is not a mail address"),
+            ("", "is not a mail address"),
             ("wächter@example.org", "ASCII"),
             ("a@bücher.example", "xn--"),
         ] {

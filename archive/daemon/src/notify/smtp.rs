@@ -1,11 +1,11 @@
-//! Mail: one letter over one connection, within one limit.
+//! Mail: one mail over one connection, within one limit.
 //!
 //! The conversation is `lettre`'s; what a server may do to us is bounded here: it is read line by line and never more
 //! than [`stream::MOST`] bytes, so that nothing said in the clear counts after `STARTTLS`, and a flood ends. One
-//! recipient that is refused does not keep the letter from the others. Not promised: that a letter which was taken is
+//! recipient that is refused does not keep the mail from the others. Not promised: that a mail which was taken is
 //! read by anybody, or came only once where the answer got lost.
 
-mod letter;
+mod mail;
 mod stream;
 mod talk;
 #[cfg(test)]
@@ -28,7 +28,7 @@ use super::settings::SmtpSettings;
 /// The longest password or list of authorities, in bytes.
 const FILE: u64 = 1 << 20;
 
-/// How much of what went wrong is repeated, in characters.
+/// The most of an error that is repeated, in characters.
 const SAID: usize = 500;
 
 /// Sends a message; whether somebody has it, and why somebody has it not.
@@ -40,8 +40,8 @@ pub(super) async fn send(
     // What is being done, for when the time is up.
     let step = Mutex::new("looking up its address");
     let whole = async {
-        let letter = letter::write(settings, message)?;
-        talk::send(settings, &letter, &step).await
+        let mail = mail::write(settings, message)?;
+        talk::send(settings, &mail, &step).await
     };
     let (is_taken, failure) = match tokio::time::timeout(limit, whole).await {
         Ok(Ok(refused)) if refused.is_empty() => (true, None),

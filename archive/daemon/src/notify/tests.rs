@@ -40,7 +40,7 @@ async fn lines(path: &Path, count: usize) -> Vec<serde_json::Value> {
 }
 
 #[tokio::test]
-async fn an_incident_is_told_when_it_lasts_and_when_it_is_over() {
+async fn lasting_incident_and_its_end_are_told() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("said");
     let (notifier, hand, daemon) = started(&settings(&format!("cat >> {}", path.display())));
@@ -66,7 +66,7 @@ async fn an_incident_is_told_when_it_lasts_and_when_it_is_over() {
 }
 
 #[tokio::test]
-async fn a_message_that_did_not_get_through_is_tried_again() {
+async fn undelivered_message_is_tried_again() {
     let directory = tempfile::tempdir().unwrap();
     let (path, open) = (directory.path().join("said"), directory.path().join("open"));
     let script = format!("test -e {} && cat >> {}", open.display(), path.display());
@@ -86,7 +86,7 @@ async fn a_message_that_did_not_get_through_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_stop_does_not_wait_for_ever_for_a_hook_that_hangs() {
+async fn stop_does_not_wait_for_hanging_hook() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("begun");
     let script = format!("echo 1 > {}; sleep 1000", path.display());
@@ -109,21 +109,21 @@ async fn a_test_says_what_came_of_it() {
     daemon.tasks.join(SOON).await.unwrap();
 }
 
-/// What outlives a notifier, or fails.
+/// Rows that outlive a notifier, or fail.
 #[derive(Debug, Default)]
 struct Rows {
-    rows: Mutex<BTreeMap<String, incident::Kept>>,
+    rows: Mutex<BTreeMap<String, incident::IncidentRow>>,
     fails: bool,
 }
 
 impl Memory for Rows {
-    fn load(&self) -> Result<Vec<(String, incident::Kept)>, crate::tasks::AnyError> {
+    fn load(&self) -> Result<Vec<(String, incident::IncidentRow)>, crate::tasks::AnyError> {
         Ok(lock(&self.rows).clone().into_iter().collect())
     }
 
     fn keep(
         &self,
-        rows: &[(String, Option<incident::Kept>)],
+        rows: &[(String, Option<incident::IncidentRow>)],
     ) -> Result<(), crate::tasks::AnyError> {
         if self.fails {
             return Err("no room".into());
@@ -163,7 +163,7 @@ async fn a_restart_repeats_nothing_and_forgets_nothing() {
     lines(&path, 1).await;
     daemon.tasks.stop_all();
     daemon.tasks.join(SOON).await.unwrap();
-    let told = |kept: &incident::Kept| kept.told.is_some();
+    let told = |kept: &incident::IncidentRow| kept.told.is_some();
     let told: Vec<bool> = lock(&memory.rows).values().map(told).collect();
     assert_eq!(told, [true, true]);
     // One of them has ended meanwhile, and one is new.
@@ -194,7 +194,7 @@ async fn a_restart_repeats_nothing_and_forgets_nothing() {
 }
 
 #[tokio::test]
-async fn people_are_told_also_where_nothing_can_be_remembered() {
+async fn messages_are_sent_even_if_rows_fail() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("said");
     let hand = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());

@@ -1,6 +1,6 @@
 //! Everything that is wrong with a settings file, not only the first thing.
 //!
-//! What is wrong is told and then put right in memory, so that what stands behind it is looked at too: an unknown key is
+//! A problem is told and then put right in memory, so that the rest of the file is looked at too: an unknown key is
 //! taken away, and in the place of a value that is missing or wrong comes one that is accepted. A file that is no TOML is
 //! not looked at any further.
 //!
@@ -18,7 +18,7 @@ use super::{Place, SettingsError};
 /// The most problems that are told.
 const MOST: usize = 100;
 
-/// What is tried in the place of a value, until one is accepted.
+/// The values that are tried in the place of a wrong one, until one is accepted.
 const GUESSES: [&str; 16] = [
     "\"x\"",
     "1",
@@ -38,7 +38,7 @@ const GUESSES: [&str; 16] = [
     "1979-05-27T07:32:00Z",
 ];
 
-/// How deep sections are filled in.
+/// The most levels of sections that are filled in.
 const DEEPEST: usize = 4;
 
 /// All problems, in the order in which they were met.
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_that_is_no_toml_is_told_and_nothing_else() {
+    fn every_invalid_toml_line_is_reported_alone() {
         let found = problems("name = \n[rpc]\nidle = = 3\n");
         assert!(
             found.iter().any(|error| error.starts_with("F:1:"))

@@ -8,6 +8,10 @@ use super::document::Override;
 use super::{MAX_FILE, PREFIX, Place, SettingsError};
 
 /// The variables of this process that are settings, sorted by name. The only place that reads the environment.
+///
+/// # Errors
+///
+/// [`SettingsError`] if a variable with the prefix of settings is not Unicode.
 pub fn environment() -> Result<Vec<(String, String)>, SettingsError> {
     let mut variables = Vec::new();
     for (name, value) in std::env::vars_os() {

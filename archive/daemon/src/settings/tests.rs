@@ -1,4 +1,4 @@
-//! What stands over what, and how what is wrong is named.
+//! The precedence of sources, and the words for what is wrong.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -106,7 +106,7 @@ fn without_a_file_there_are_defaults_and_overrides() {
 }
 
 #[test]
-fn an_override_is_toml_if_it_can_be_else_text() {
+fn override_is_read_as_toml_or_else_text() {
     let text = "name = 'a'\n[[replica]]\nid = 'one'\n[[replica]]\nid = 'two'\n";
     let set = [
         "name=no = toml",
@@ -255,7 +255,7 @@ fn a_variable_is_named_when_it_is_wrong() {
 }
 
 #[test]
-fn a_type_that_forgets_to_be_strict_is_read_strictly() {
+fn type_without_deny_unknown_is_read_strictly() {
     #[derive(Debug, Deserialize)]
     struct Lax {
         inner: Option<BTreeMap<String, Inner>>,

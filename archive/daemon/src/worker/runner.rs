@@ -120,9 +120,9 @@ mod tests {
     const SOON: Duration = Duration::from_secs(20);
 
     /// Does what it is told: each step waits for the test to say how it ends.
-    struct Told(mpsc::UnboundedReceiver<Result<Step, WorkerError>>);
+    struct ScriptedWorker(mpsc::UnboundedReceiver<Result<Step, WorkerError>>);
 
-    impl Worker for Told {
+    impl Worker for ScriptedWorker {
         const NAME: &'static str = "told";
 
         async fn step(&mut self) -> Result<Step, WorkerError> {
@@ -143,7 +143,7 @@ mod tests {
         let tasks = Tasks::new();
         let workers = Workers::new(hand.clock(), tasks.clone());
         let (tell, told) = mpsc::unbounded_channel();
-        workers.spawn(Told(told)).unwrap();
+        workers.spawn(ScriptedWorker(told)).unwrap();
         let seen = workers.controls("told").unwrap().status.subscribe();
         Bench {
             hand,
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// The end, which must come: a test that waits for ever does not fail.
+    /// The end, which must come: a test that waits without end does not fail.
     async fn joined(tasks: &Tasks) -> Result<(), TaskError> {
         let end = tokio::time::timeout(SOON * 2, tasks.join(SOON)).await;
         end.expect("an end in time")

@@ -80,7 +80,7 @@ pub struct ListedEntry {
     pub unreadable: Groups,
 }
 
-/// Why an input of a check is not believed from some point on.
+/// The reason why an input of a check is not believed from some point on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
     /// It ended with an error.

@@ -26,13 +26,13 @@ pub enum Automatic {
 pub struct Policy {
     /// The repairs that are allowed without asking.
     pub automatic: Automatic,
-    /// How long after it was found.
+    /// The time after it was found.
     pub delay: SignedDuration,
     /// As many files of one replica a day never trip the brake.
     pub brake_files: u64,
     /// Nor does one file in this many of the replica's.
     pub brake_fraction: u64,
-    /// How long a volume must have been in its state.
+    /// The time that a volume must have been in its state.
     pub settled: SignedDuration,
 }
 
@@ -49,7 +49,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// How many files of a replica may need repair, or be repaired in one day, before a person must look.
+    /// Returns the number of files of a replica that may need repair, or be repaired in one day, before a person must
+    /// look.
     pub fn brake(&self, files: u64) -> u64 {
         self.brake_files
             .max(files.checked_div(self.brake_fraction).unwrap_or(0))
@@ -85,9 +86,10 @@ pub struct Case {
 /// The circumstances of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Surroundings {
-    /// How many files the replica has.
+    /// The number of files of the replica.
     pub files: u64,
-    /// How many of them are damaged or absent, this one included, however long, or were until within the last 24 h.
+    /// The number of them that are damaged or absent, this one included, however long, or were until within the last 24
+    /// h.
     pub found_today: u64,
     /// When the volume (of a missing file: where it should be) last changed state: came back, went away, was adopted.
     pub volume_changed: Option<Timestamp>,
@@ -106,7 +108,7 @@ pub enum Decision {
     AskOfficer,
 }
 
-/// Why a repair is held.
+/// The reason why a repair is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Hold {
     /// Too much at once.

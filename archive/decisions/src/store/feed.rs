@@ -19,7 +19,7 @@ pub enum FeedState {
 }
 
 impl FeedState {
-    /// How the file of this record stands.
+    /// Returns the state of the file of this record, as followers see it.
     ///
     /// It stands from the decision on that acknowledges it: every required replica had it once. What is lost of it later
     /// is mended, and is no change.

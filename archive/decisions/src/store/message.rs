@@ -240,16 +240,16 @@ pub enum Effect {
     SetTimer(Timestamp),
 }
 
-/// How long is waited for what. All must be longer than zero.
+/// The limits of waiting. All must be longer than zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How long an intent lives after its last sign of life.
+    /// The time that an intent lives after its last sign of life.
     pub intent: SignedDuration,
-    /// How long a byte stream may be silent; longer than the transfer's own stall limit, whose backstop it is.
+    /// The time that a byte stream may be silent; longer than the transfer's own stall limit, whose backstop it is.
     pub idle: SignedDuration,
-    /// How long an answer to a probe is waited for.
+    /// The time that an answer to a probe is waited for.
     pub probe: SignedDuration,
-    /// How long verification may take beside the size-dependent part.
+    /// The time that verification may take beside the size-dependent part.
     pub verify: SignedDuration,
     /// The slowest reading back that is waited for, in bytes per second.
     pub verify_rate: u64,

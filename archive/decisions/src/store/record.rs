@@ -26,7 +26,7 @@ pub struct ReplicaSpec {
 pub struct FileRecord {
     /// The name.
     pub name: FileName,
-    /// How firmly the name is taken.
+    /// The firmness with which the name is taken.
     pub phase: Phase,
     /// The upload that took it; none while the name is free.
     pub upload: Option<Upload>,
@@ -36,7 +36,7 @@ pub struct FileRecord {
     pub replicas: BTreeMap<ReplicaId, ReplicaRecord>,
 }
 
-/// How firmly a name is taken.
+/// The degrees to which a name is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -83,7 +83,7 @@ pub struct ReplicaRecord {
     pub kind: ReplicaKind,
     /// Whether the answer waits for it.
     pub required: bool,
-    /// How far it is; a failure keeps its reason until something better is known.
+    /// The progress; a failure keeps its reason until something better is known.
     pub state: ReplicaState,
     /// Since when; of a completed copy, the completion that the receipt names.
     pub since: Timestamp,
@@ -196,7 +196,7 @@ impl ReplicaRecord {
     }
 }
 
-/// Why files cannot be stored into a set of replicas.
+/// The reason why files cannot be stored into a set of replicas.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnusableReplicas {
     /// No required replica keeps bytes.

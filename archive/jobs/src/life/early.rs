@@ -1,4 +1,4 @@
-//! How a job ends before its end: what nobody has read is counted and named first, and only then it has ended.
+//! The end of a job before its end: what nobody has read is counted and named first, and only then it has ended.
 
 use archive_model::FileName;
 

@@ -1,4 +1,4 @@
-//! How many files there are, kept while they change, so that nobody has to read every row for it.
+//! Counts of files, kept while they change, so that nobody has to read every row for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,21 +10,21 @@ use jiff::Timestamp;
 use super::lagging::{Lack, Lagging, Late};
 use super::{Admin, AdminRow};
 
-/// What the admin data amounts to.
+/// The counts of the admin data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Files of which all bytes have passed.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// How many lack which of the replicas that must have them. What was withdrawn is not lacking.
+    /// The number of files that lack which of the replicas that must have them. A withdrawn copy is not lacking.
     pub lacking: BTreeMap<BTreeSet<ReplicaId>, u64>,
-    /// How many each replica has.
+    /// The number of files in each replica.
     pub in_replica: BTreeMap<ReplicaId, u64>,
 }
 
 impl Counts {
-    /// What one file adds.
+    /// Returns the counts that one file adds.
     pub(super) fn of(record: &FileRecord) -> Self {
         let Some(content) = &record.content else {
             return Self::default();
@@ -39,7 +39,7 @@ impl Counts {
         }
     }
 
-    /// How many are not in every replica that must have them, but for those that are excused.
+    /// Returns the number of files that are not in every replica that must have them, but for those that are excused.
     pub fn below_required(&self, is_excused: impl Fn(&ReplicaId) -> bool) -> u64 {
         let below = self
             .lacking
@@ -87,7 +87,7 @@ pub(super) struct Running {
     pub(super) is_whole: bool,
 }
 
-/// What one file adds to them.
+/// The counts that one file adds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counted {
     counts: Counts,
@@ -116,6 +116,10 @@ impl Running {
 
 impl Admin {
     /// Counts every row, once after the start; until then [`Admin::counts`] has no answer. `each` sees the rows.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the database fails, or a row cannot be decoded.
     pub fn count(&self, mut each: impl FnMut(AdminRow)) -> Result<(), DbError> {
         let rows = {
             // What is committed from here on is counted there; what was before is among the rows.
@@ -146,13 +150,13 @@ impl Admin {
         Ok(())
     }
 
-    /// What the admin data amounts to; none before it was counted.
+    /// Returns the counts of the admin data; `None` before they were counted.
     pub fn counts(&self) -> Option<Counts> {
         let running = self.running();
         running.is_whole.then(|| running.counts.clone())
     }
 
-    /// The files that have lacked a replica since before `before`, but for those that are excused; none: there is none,
+    /// The files that have lacked a replica since before `before`, but for those that are excused; `None` if there are none,
     /// or they were not counted yet.
     pub fn late(&self, before: Timestamp, is_excused: impl Fn(&ReplicaId) -> bool) -> Option<Late> {
         let running = self.running();

@@ -1,11 +1,11 @@
-//! Why admin data cannot be used, and what to do then.
+//! Errors of admin data that cannot be used, and what to do then.
 
 use std::path::PathBuf;
 
 use archive_db::DbError;
 use archive_durable::DiskError;
 
-/// Why the admin data cannot be used.
+/// The reason why the admin data cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// The database: damaged, behind its stamp, in use, of another version, or the disk.
@@ -29,7 +29,7 @@ pub enum AdminError {
     Stamp {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The text of it.
         text: String,
     },
     /// The stamp is gone: nothing tells whether the data are all there.

@@ -134,7 +134,7 @@ impl Feed {
 }
 
 impl Admin {
-    /// How far followers may be told of changes, now and whenever that changes.
+    /// Returns the position up to which followers may be told of changes, now and whenever that changes.
     pub fn follow_feed(&self) -> watch::Receiver<FeedPosition> {
         self.feed.told.subscribe()
     }

@@ -12,10 +12,10 @@ use jiff::Timestamp;
 /// The most files of one kind of lack that are known by name.
 const MOST: usize = 1000;
 
-/// How many names are given.
+/// The number of names that are given.
 const NAMES: usize = 5;
 
-/// What a file lacks, and since when.
+/// The replicas that a file lacks, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lack {
     of: BTreeSet<ReplicaId>,
@@ -29,7 +29,7 @@ pub(super) struct Lagging(BTreeMap<BTreeSet<ReplicaId>, BTreeMap<FileName, Times
 /// Files that have lacked a replica for long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Late {
-    /// How many are known.
+    /// The number of files that are known.
     pub files: usize,
     /// The first few of them.
     pub first: Vec<FileName>,
@@ -38,7 +38,7 @@ pub struct Late {
 }
 
 impl Lack {
-    /// What a file lacks; none: nothing, or not all of its bytes have passed yet.
+    /// Returns the lack of a file; `None` if it lacks nothing, or not all of its bytes have passed yet.
     pub(super) fn of(record: &FileRecord) -> Option<Self> {
         record.content.as_ref()?;
         let of = super::counts::lacking(record);
@@ -49,7 +49,7 @@ impl Lack {
 }
 
 impl Lagging {
-    /// How a file is now.
+    /// Sets the lack of a file now.
     pub(super) fn set(&mut self, name: &FileName, lack: Option<&Lack>) {
         let known: Vec<Timestamp> = self
             .0
@@ -118,7 +118,7 @@ mod tests {
 
     /// Fails if an age begins anew with each attempt, an excused replica counts, or the list of names has no end.
     #[test]
-    fn a_file_is_as_late_as_its_first_lack_and_only_what_is_not_excused_counts() {
+    fn age_counts_from_first_unexcused_lack() {
         let mut lagging = Lagging::default();
         let late = |lagging: &Lagging, minute| {
             let late = lagging.late(at(minute), |id| id.as_str() == "new");

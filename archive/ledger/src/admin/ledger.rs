@@ -1,4 +1,9 @@
-//! What the audit log, the exports and their restoring need of the admin data.
+//! The admin data as the audit log, the exports and their restoring need them.
+//!
+//! # Errors
+//!
+//! All functions fail with [`DbError`] if the database does, and [`Load`] also with [`AdminError`] if the stamp cannot
+//! be written.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,7 +20,7 @@ use super::{Admin, AdminError, AdminRow, AuditLine, LAST_REQUEST, NUMBERS, NodeR
 use crate::audit_log::{Position, Rows as TrailRows};
 use crate::export::{Node, Row, Rows};
 
-/// How the table of the nodes is keyed.
+/// The key of the table of the nodes.
 type Key = (Text<ReplicaId>, Text<NodeId>);
 
 /// Rows of a table, as they were when the reading began.
@@ -29,7 +34,7 @@ pub struct Snapshot<'a> {
     pub nodes: Reading<'a, Node>,
     /// The rows of the other tables.
     pub rows: Rows<'a>,
-    /// What the trail's table has: its newest line at least, if there is any.
+    /// The table of the trail: its newest line at least, if there is any.
     pub trail: Reading<'a, (u64, AuditLine)>,
     /// The number of the newest line of the trail.
     pub last: Option<u64>,
@@ -50,7 +55,7 @@ impl Admin {
         self.audit.range((Included(from), Unbounded))
     }
 
-    /// How far the log surely has come; none: it was never begun.
+    /// Returns the position up to which the log has surely come; `None` if it was never begun.
     pub fn drained(&self) -> Result<Option<Position>, DbError> {
         self.drained.get(&0)
     }

@@ -10,7 +10,7 @@ use super::{Admin, Changes};
 /// Folded name and name; the row of two empty texts says that the index is whole.
 type Index = Table<(String, String), ()>;
 
-/// How many rows are written at once while the index is made.
+/// The number of rows that are written at once while the index is made.
 const BATCH: usize = 10_000;
 
 /// The index.
@@ -62,6 +62,10 @@ impl Admin {
     }
 
     /// Another file of the archive whose name differs only in case; the first one, if there are several.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the database fails.
     pub fn similar(&self, name: &FileName) -> Result<Option<FileName>, DbError> {
         for row in self.similar.0.prefix(&fold(name))? {
             let ((_, other), ()) = row?;
@@ -117,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_differ_in_case_are_found_and_no_others() {
+    fn only_names_differing_in_case_are_similar() {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
         for text in ["a.warc", "A.warc", "a.warc.gz", "Straße", "Οδος", "b"] {
@@ -134,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_bound_or_given_up_is_no_other_file() {
+    fn unbound_or_abandoned_name_is_not_similar() {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
         let expires = jiff::Timestamp::MAX;
@@ -149,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_is_absent_or_cut_is_made_anew() {
+    fn absent_or_cut_index_is_rebuilt() {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
         put(&admin, "A", Phase::Bound);

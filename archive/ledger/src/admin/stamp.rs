@@ -1,4 +1,5 @@
-//! How far the admin data and the audit log have come, kept beside both: what is gone from their ends is noticed.
+//! The stamp: the point that the admin data and the audit log have reached, kept beside both, so that what is gone from
+//! their ends is noticed.
 //!
 //! ```text
 //! <data>/admin.stamp      {"sequence":660,"database":"8d1f6a4c-…","audit":{"lines":120,"head":"<64 hex digits>"}}
@@ -25,7 +26,7 @@ use crate::audit_log::Position;
 /// The name of the file.
 pub const STAMP: &str = "admin.stamp";
 
-/// How often the stamp follows what nobody was told of.
+/// The time after which the stamp follows what nobody was told of.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The content of a stamp.
@@ -42,7 +43,7 @@ pub struct StampContent {
 }
 
 impl StampContent {
-    /// How far the database has come.
+    /// Returns the point that the database has reached.
     pub(super) fn reach(&self) -> Reach {
         Reach {
             sequence: self.sequence,
@@ -54,7 +55,7 @@ impl StampContent {
 /// Where a log ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEnd {
-    /// How many lines it has, from the first one on.
+    /// The number of its lines, from the first one on.
     pub lines: u64,
     /// The SHA-256 of the last of them, in hex.
     pub head: String,

@@ -1,4 +1,4 @@
-//! What is there after a restart, what is counted, and what is no empty archive.
+//! Admin data after a restart, their counts, and what is not an empty archive.
 
 use archive_decisions::store::ReplicaSpec;
 use archive_model::{ReplicaId, ReplicaKind, ReplicaState, VolumeKey};
@@ -138,7 +138,7 @@ fn a_database_that_vanished_is_no_empty_archive() {
 
 /// Fails if a node that takes a file is known to its monitor alone: were both gone, its files would be missing.
 #[test]
-fn a_node_that_bears_a_copy_is_a_node_of_its_replica() {
+fn node_with_a_copy_belongs_to_its_replica() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     let (one, node) = (

@@ -29,7 +29,7 @@ impl Value for Later {
 }
 
 #[test]
-fn a_database_of_a_later_release_is_refused_and_left_alone() {
+fn database_of_later_release_is_refused_and_untouched() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     store(&admin, "a");
@@ -55,7 +55,7 @@ fn a_database_of_a_later_release_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_row_of_a_later_release_is_an_error_and_never_an_absent_file() {
+fn row_of_later_release_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     for file in ["a", "b", "c"] {
@@ -83,7 +83,7 @@ fn a_row_of_a_later_release_is_an_error_and_never_an_absent_file() {
         assert_eq!(listed[at].as_ref().unwrap().record.name, name(file));
     }
     assert!(is_told(&admin.count(|_row| {}).unwrap_err()));
-    // Nor is it written over: whoever changes a row reads it first.
+    // Nor is it written over: an act that changes a row reads it first.
     let mut changes = admin.change();
     admin.put(&mut changes, &row("b")).unwrap();
     assert!(is_told(&admin.commit(changes).unwrap_err()));

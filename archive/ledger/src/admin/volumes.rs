@@ -24,7 +24,7 @@ pub(super) const VOLUMES: &str = "volumes-with-copies";
 /// The table of version 1.
 const RETIRED_BY_ID: &str = "volumes";
 
-/// How volumes are keyed in tables: as [`VolumeKey`], so that those of a replica, or of a node, lie together.
+/// The key of volumes in tables: as [`VolumeKey`], so that those of a replica, or of a node, lie together.
 pub type VolumeTableKey = (Text<ReplicaId>, Text<NodeId>, Text<VolumeId>);
 
 /// The key of a volume in a table.
@@ -55,7 +55,7 @@ pub(super) struct RetiredVersion1 {
 
 impl Value for RetiredVersion1 {}
 
-/// How the admin data are opened.
+/// Returns the options with which the admin data are opened.
 pub(super) fn options() -> Options {
     Options::new("admin", VERSION, TABLES)
         // Nothing changes but who may write: a release that does not know the feed would change files and tell nobody.

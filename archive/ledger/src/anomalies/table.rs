@@ -3,6 +3,10 @@
 //!
 //! Filing and closing are one synced batch with their line of the audit trail. How many are open, and in how many files
 //! of a replica, is kept beside the tables, so that nobody has to read them for it.
+//!
+//! # Errors
+//!
+//! All functions fail with [`DbError`] if the database does, or a row cannot be decoded.
 
 mod running;
 mod slots;
@@ -35,7 +39,7 @@ pub struct AnomalyRow {
     pub file: FileName,
     /// The replica.
     pub replica: ReplicaId,
-    /// What is filed.
+    /// The anomaly as it is filed.
     pub filed: Filed,
     /// When and why it was closed; none while it is open or accepted.
     pub closed: Option<Ended>,
@@ -52,14 +56,14 @@ pub struct Filing<'a> {
     pub who: &'a str,
 }
 
-/// What a look came to.
+/// The result of a look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// What was found, as it is filed now.
+pub struct LookResult {
+    /// The anomalies that were found, as they are filed now.
     pub open: Vec<AnomalyRow>,
-    /// How many of these are new.
+    /// The number of these that are new.
     pub new: u64,
-    /// How many were closed.
+    /// The number that were closed.
     pub closed: u64,
 }
 
@@ -111,7 +115,7 @@ impl Anomalies {
     }
 
     /// Files what a look found, and closes what it could have found and did not.
-    pub fn look(&self, filing: Filing<'_>, look: &Look) -> Result<Found, DbError> {
+    pub fn look(&self, filing: Filing<'_>, look: &Look) -> Result<LookResult, DbError> {
         self.file(&mut self.running(), filing, look)
     }
 
@@ -122,7 +126,7 @@ impl Anomalies {
         filing: Filing<'_>,
         look: &Look,
         is_so: impl FnOnce(Option<&FileRecord>, &[AnomalyRow]) -> bool,
-    ) -> Result<Option<Found>, DbError> {
+    ) -> Result<Option<LookResult>, DbError> {
         let mut running = self.running();
         let row = self.admin.file(filing.file)?;
         let filed = self.rows_of(filing.file)?;
@@ -137,11 +141,11 @@ impl Anomalies {
         running: &mut Running,
         filing: Filing<'_>,
         look: &Look,
-    ) -> Result<Found, DbError> {
+    ) -> Result<LookResult, DbError> {
         let filed = self.filed(filing.file, filing.replica)?;
         let changes = compare(&filed, look, self.clock.now(), running.next_id);
         self.write(running, filing, &changes)?;
-        let mut found = Found::default();
+        let mut found = LookResult::default();
         for change in changes {
             let row = |filed: Filed| AnomalyRow {
                 file: filing.file.clone(),
@@ -232,13 +236,14 @@ impl Anomalies {
         self.admin.commit(changes)
     }
 
-    /// What is open or accepted of one file.
+    /// Returns the open and accepted anomalies of one file.
     pub fn rows_of(&self, file: &FileName) -> Result<Vec<AnomalyRow>, DbError> {
         let rows = self.open.prefix(&Text(file.clone()))?;
         rows.map(|row| Ok(open_row(row?))).collect()
     }
 
-    /// What is open or accepted, sorted by file, then replica, then kind. Damage of the table ends it with an error.
+    /// Returns the open and accepted anomalies, sorted by file, then replica, then kind. Damage of the table ends it
+    /// with an error.
     pub fn rows(&self) -> Result<impl Iterator<Item = Result<AnomalyRow, DbError>> + '_, DbError> {
         Ok(self.open.scan()?.map(|row| row.map(open_row)))
     }
@@ -282,12 +287,13 @@ impl Anomalies {
         Ok(None)
     }
 
-    /// How many are open, by kind; those that were accepted are not counted.
+    /// Returns the number of open ones, by kind; those that were accepted are not counted.
     pub fn kinds(&self) -> BTreeMap<&'static str, u64> {
         self.running().kinds.clone()
     }
 
-    /// How many files of a replica are damaged or absent, however long ago that was found, or were until within the last
+    /// Returns the number of files of a replica that are damaged or absent, however long ago that was found, or were
+    /// until within the last
     /// day. What people live with does not count.
     pub fn found_today(&self, replica: &ReplicaId) -> u64 {
         self.running().found_today(replica, self.clock.now())

@@ -54,12 +54,12 @@ fn sets() -> Vec<Vec<AnomalyKind>> {
     sets
 }
 
-const EYES: [Eye; 5] = [
-    Eye::Listing,
-    Eye::Glimpse,
-    Eye::Bytes,
-    Eye::Absent,
-    Eye::Nothing,
+const QUALITIES: [LookQuality; 5] = [
+    LookQuality::Listing,
+    LookQuality::Glimpse,
+    LookQuality::Bytes,
+    LookQuality::Absent,
+    LookQuality::Nothing,
 ];
 
 fn filed(id: u64, kind: &AnomalyKind, by: Finder, is_accepted: bool) -> Filed {
@@ -82,7 +82,7 @@ fn filed(id: u64, kind: &AnomalyKind, by: Finder, is_accepted: bool) -> Filed {
     }
 }
 
-/// What is filed after the changes, and what was closed.
+/// Returns the anomalies that are filed after the changes, and those that were closed.
 fn after(mut all: Vec<Filed>, changes: &[Change]) -> (Vec<Filed>, Vec<Filed>) {
     let mut closed = Vec::new();
     for change in changes {
@@ -117,11 +117,11 @@ fn every_small_filing_under_every_small_look() {
                     .map(|(kind, id)| filed(id, kind, was_by, accepted))
                     .collect();
                 for found in sets() {
-                    for eye in EYES {
+                    for quality in QUALITIES {
                         for by in finders {
                             let look = Look {
                                 found: found.clone(),
-                                eye,
+                                quality,
                                 by,
                                 is_second: by == Finder::Scrub,
                                 size: 65536,
@@ -186,25 +186,25 @@ fn hold(old: &[Filed], look: &Look) {
 }
 
 #[test]
-fn a_silent_replica_closes_nothing_and_a_catalog_no_damage() {
+fn silence_closes_nothing_and_catalog_no_damage() {
     for kind in kinds() {
-        assert!(!Eye::Nothing.judges(&kind));
+        assert!(!LookQuality::Nothing.judges(&kind));
         let remembered = matches!(
             kind,
             AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_) | AnomalyKind::Lost(_)
         );
-        assert_eq!(Eye::Listing.judges(&kind), !remembered, "{kind}");
+        assert_eq!(LookQuality::Listing.judges(&kind), !remembered, "{kind}");
     }
     let lost = AnomalyKind::Lost(vec![(0, 1)]);
     assert!(
-        !Eye::Bytes.judges(&lost),
+        !LookQuality::Bytes.judges(&lost),
         "one copy says nothing of the others"
     );
 }
 
 /// Every set of groups found good again, against every loss of four groups.
 #[test]
-fn a_loss_shrinks_by_what_is_found_and_ends_when_all_is() {
+fn loss_shrinks_by_found_groups_until_closed() {
     const GROUP: u64 = 16384;
     for bits in 1..16_u64 {
         let lost: Vec<u64> = (0..4).filter(|bit| bits & (1 << bit) != 0).collect();
@@ -254,18 +254,18 @@ fn stored_copy_closes_unexpected_only_in_its_place() {
             ..filed(1, &AnomalyKind::Unexpected, Finder::Scrub, false)
         }
     };
-    for eye in [Eye::Glimpse, Eye::Bytes] {
+    for quality in [LookQuality::Glimpse, LookQuality::Bytes] {
         for (at, is_closed) in [(Some("n"), true), (None, true), (Some("m"), false)] {
             let look = Look {
                 found: Vec::new(),
-                eye,
+                quality,
                 by: Finder::Check,
                 is_second: false,
                 size: 65536,
                 place: Some(place("n")),
             };
             let changes = compare(&[unexpected(at)], &look, self::at(9), 100);
-            assert_eq!(changes.len(), usize::from(is_closed), "{eye:?} {at:?}");
+            assert_eq!(changes.len(), usize::from(is_closed), "{quality:?} {at:?}");
         }
     }
 }
@@ -277,7 +277,7 @@ fn incomplete_store_needs_no_repair() {
     let found = vec![AnomalyKind::Incomplete];
     let look = Look {
         found,
-        eye: Eye::Listing,
+        quality: LookQuality::Listing,
         by: Finder::ScheduledCheck,
         is_second: false,
         size: 65536,
@@ -297,7 +297,7 @@ fn good_sibling_leaves_damage_of_other_copy_open() {
     };
     let read = |node: &str, found: &[AnomalyKind]| Look {
         found: found.to_vec(),
-        eye: Eye::Bytes,
+        quality: LookQuality::Bytes,
         by: Finder::Scrub,
         is_second: false,
         size: 65536,
@@ -335,7 +335,7 @@ fn absent_copy_closes_its_own_damage_only() {
     };
     let look = Look {
         found: Vec::new(),
-        eye: Eye::Absent,
+        quality: LookQuality::Absent,
         by: Finder::Check,
         is_second: false,
         size: 65536,

@@ -50,7 +50,7 @@ pub struct Chain {
 pub struct Entry {
     /// Its number.
     pub number: u64,
-    /// What it says.
+    /// The line itself.
     pub line: AuditLine,
     /// The hash of the line before it; none where it is not in the log yet.
     pub previous: Option<Hash>,
@@ -82,6 +82,10 @@ impl Written {
     }
 
     /// Everything but its number, for comparisons.
+    ///
+    /// # Errors
+    ///
+    /// [`serde_json::Error`] if the line cannot be written as JSON.
     pub fn said(&self) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(&(&self.at, &self.who, &self.file, &self.what))
     }
@@ -118,6 +122,10 @@ impl Chain {
     }
 
     /// Writes a line, with its line feed, and goes on behind it. Its number must be the next one.
+    ///
+    /// # Errors
+    ///
+    /// [`serde_json::Error`] if the number is not the next one, or the line cannot be written as JSON.
     pub fn line(&mut self, number: u64, line: &AuditLine) -> Result<Vec<u8>, serde_json::Error> {
         if number != self.next {
             let why = format!("line {number} was to follow as line {}", self.next);
@@ -136,6 +144,10 @@ impl Chain {
     }
 
     /// Reads a line (without its line feed), which must be the next one, and goes on behind it.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the line is not the next one of the chain, for people.
     pub fn accept(&mut self, bytes: &[u8]) -> Result<Entry, String> {
         let (entry, previous) = parse(bytes)?;
         if entry.number != self.next {
@@ -164,7 +176,7 @@ impl Chain {
 fn following(number: u64) -> Result<u64, &'static str> {
     number
         .checked_add(1)
-        .ok_or("its number is the highest there is: no archive has written so many lines")
+        .ok_or("its number is the highest there is: no archive has written that many lines")
 }
 
 fn parse(bytes: &[u8]) -> Result<(Entry, Hash), String> {

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{AuditLog, LONGEST_FILE, LogError, Position};
 use crate::admin::Admin;
 
-/// How many lines are written together.
+/// The number of lines that are written together.
 const LINES: usize = 1000;
 
 /// The pause when nothing is left to write.
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The pause before a log that was refused is looked at again.
 const REFUSED: Duration = Duration::from_mins(10);
 
-/// How often the whole log is read again while the repository runs.
+/// The time between two readings of the whole log while the repository runs.
 const AGAIN: Duration = Duration::from_hours(24);
 
 /// The incident of a log that is refused.

@@ -42,6 +42,10 @@ pub struct Walk {
 
 impl Walk {
     /// The log in a directory, from its first line on. Without the directory it has none.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError`] if the directory cannot be listed, or a file is missing between others.
     pub fn open(at: &Path) -> Result<Self, LogError> {
         let entries = match directory::list(at) {
             Err(error) if error.is_absent() => Vec::new(),
@@ -88,7 +92,7 @@ impl Walk {
         }
     }
 
-    /// What follows the last whole line, once all were read.
+    /// Returns the bytes behind the last whole line, once all were read.
     pub fn torn(&self) -> &[u8] {
         &self.torn
     }
@@ -98,7 +102,7 @@ impl Walk {
         self.is_garbage
     }
 
-    /// The last file, and its length with what is torn, once all lines were read; where there is none, `position`'s.
+    /// The last file, and its length with what is torn, once all lines were read; if there are no files, those of `position`.
     pub(super) fn end(&self, position: Position) -> (u64, u64) {
         if self.files.is_empty() {
             return (position.file, position.length);

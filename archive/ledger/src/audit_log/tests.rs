@@ -1,4 +1,4 @@
-//! What is done to a log, and whether it is noticed.
+//! Tampering with a log, and whether it is noticed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -91,7 +91,7 @@ fn lines(files: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
 }
 
 #[test]
-fn the_chain_goes_on_over_the_files_and_a_restart() {
+fn chain_continues_over_files_and_restart() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path().join("audit");
     let (positions, files) = written(&at);
@@ -115,7 +115,7 @@ fn the_chain_goes_on_over_the_files_and_a_restart() {
 }
 
 #[test]
-fn a_tail_that_is_cut_at_any_byte_is_finished_or_noticed() {
+fn tail_cut_anywhere_is_completed_or_noticed() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path().join("audit");
     let (positions, files) = written(&at);
@@ -157,7 +157,7 @@ fn a_tail_that_is_cut_at_any_byte_is_finished_or_noticed() {
 }
 
 #[test]
-fn what_a_crash_left_in_place_of_unsure_lines_is_written_anew() {
+fn lines_lost_in_a_crash_are_rewritten() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path().join("audit");
     let (positions, files) = written(&at);
@@ -202,7 +202,7 @@ fn a_flipped_bit_in_any_byte_is_noticed() {
 }
 
 #[test]
-fn lines_that_are_gone_moved_added_or_written_anew_are_noticed() {
+fn tampered_lines_are_noticed() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path().join("audit");
     let (positions, files) = written(&at);
@@ -277,7 +277,7 @@ fn note(admin: &Admin, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// What the trail says, and how many of its lines are in the log.
+/// Returns the lines of the trail, and how many of them are in the log.
 fn said(admin: &Admin, at: &Path) -> (Vec<String>, usize) {
     let entries: Vec<_> = Trail::read(admin, at)
         .unwrap()
@@ -343,7 +343,7 @@ fn the_trail_is_whole_wherever_the_draining_stands() {
     );
 }
 
-/// Fails if a forged line whose number has no next one stops whoever verifies it.
+/// Fails if a forged line whose number has no next one stops the reader that verifies it.
 #[test]
 fn the_highest_number_is_refused() {
     let at = tempfile::tempdir().unwrap();

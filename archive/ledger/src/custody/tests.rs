@@ -47,7 +47,8 @@ fn retired() -> Retired {
     }
 }
 
-/// What of one copy: how it is recorded, and what is known of it. The last says whether it counts, whether it is waited
+/// One case of a copy: how it is recorded, and what is known of it. The last says whether it counts, whether it is
+/// waited
 /// for while good bytes are left elsewhere, and whether it may be the only one.
 type Case = (ReplicaState, Option<(AnomalyKind, bool)>, u8, [bool; 3]);
 
@@ -214,7 +215,7 @@ fn hold(cases: &[Case; 3]) {
 }
 
 #[test]
-fn an_open_anomaly_is_said_before_an_accepted_one() {
+fn open_anomaly_is_named_before_accepted_one() {
     let one = id("one");
     let copy = ReplicaRecord {
         state: ReplicaState::UploadCompleted,

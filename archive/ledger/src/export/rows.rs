@@ -2,6 +2,10 @@
 //!
 //! A row is a line by itself; its kind is the key of the line. Each kind comes sorted by its key, so that a row which is
 //! there twice, or in another place, is noticed.
+//!
+//! # Errors
+//!
+//! All functions fail with [`DbError`] if the database does, or a row cannot be decoded.
 
 use archive_db::{Database, DbError, Load, Table, Text};
 use archive_model::{FileName, NodeId, ReplicaId, VolumeId, VolumeKey};
@@ -47,7 +51,7 @@ pub struct ClosedRow {
     ended: Ended,
 }
 
-/// How a replica stands.
+/// The state of a replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaLine {
     replica: ReplicaId,
@@ -69,7 +73,7 @@ struct RetiredVolume {
     retired: Retired,
 }
 
-/// What is drained.
+/// The volume or node that is drained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrainLine {
     replica: ReplicaId,
@@ -77,7 +81,7 @@ pub struct DrainLine {
     stands: DrainRow,
 }
 
-/// How many rows of each kind an export has; none in those of before.
+/// The number of rows of each kind in an export; 0 in those of before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counted {

@@ -18,7 +18,7 @@ fn export(admin: &Admin, log: &Path, time: &str) -> (Vec<u8>, Exported) {
 }
 
 #[test]
-fn an_export_is_lines_of_json_in_a_stable_order() {
+fn export_is_json_lines_in_stable_order() {
     let directory = tempfile::tempdir().unwrap();
     let admin = archive(directory.path(), 3);
     let log = directory.path().join("audit");
@@ -45,7 +45,7 @@ fn an_export_is_lines_of_json_in_a_stable_order() {
 }
 
 #[test]
-fn only_what_is_no_trace_of_an_export_counts_as_a_change() {
+fn traces_of_an_export_are_not_changes() {
     let directory = tempfile::tempdir().unwrap();
     let admin = archive(directory.path(), 2);
     let log = directory.path().join("audit");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{NodeSelector, VolumeSelector};
 
-/// What is asked for.
+/// An act that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Act {
     /// Moves the copy of one replica into the attic; it is withdrawn from then on.
@@ -62,7 +62,8 @@ pub enum Act {
     Accept {
         /// Its id.
         anomaly: String,
-        /// What it was when it was asked for: that much is lived with, and no more. None before the request is taken.
+        /// The anomaly as it was when it was asked for: that much is lived with, and no more. `None` before the request
+        /// is taken.
         of: Option<Accepted>,
     },
     /// Takes content of another root under a name that has no good copy left.
@@ -124,7 +125,7 @@ pub struct AtticItem {
     pub name: Option<FileName>,
     /// `file`, `groups` or `leftover`.
     pub kind: String,
-    /// How many bytes it has.
+    /// The number of its bytes.
     pub bytes: u64,
 }
 
@@ -135,7 +136,7 @@ pub struct Accepted {
     pub file: FileName,
     /// The replica.
     pub replica: ReplicaId,
-    /// What is wrong, at most.
+    /// The kind of anomaly, at most.
     pub kind: AnomalyKind,
 }
 
@@ -219,7 +220,7 @@ impl Act {
     }
 }
 
-/// What exactly, for people.
+/// The exact act, for people.
 impl fmt::Display for Act {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -339,7 +340,7 @@ impl fmt::Display for AtticItem {
     }
 }
 
-/// What the act says of last copies.
+/// Returns the words of an act about last copies.
 const fn last(last_copies: bool) -> &'static str {
     if last_copies {
         ", also the last good copies"

@@ -1,4 +1,9 @@
 //! Requests as they are remembered: each step and its line in the audit trail, in one synced batch.
+//!
+//! # Errors
+//!
+//! All functions fail with [`RequestError`] if the step is not allowed or there is no such request, or if the database
+//! fails.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,13 +37,13 @@ pub struct Requests {
     changing: Arc<Mutex<()>>,
 }
 
-/// Why a step was not done.
+/// The reason why a step was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// Whoever calls may not, or not now.
+    /// The caller may not, or not now.
     #[error(transparent)]
     NotAllowed(#[from] NotAllowed),
-    /// There is none.
+    /// There is no such request.
     #[error("there is no request `{0}`; list them")]
     Unknown(String),
     /// The admin data.
@@ -85,7 +90,7 @@ impl Requests {
         self.change(id, now, |request| request.approve(person, now))
     }
 
-    /// Who asked takes it back.
+    /// Withdraws a request; only the person who asked may.
     pub fn withdraw(
         &self,
         id: &str,
@@ -95,7 +100,7 @@ impl Requests {
         self.change(id, now, |request| request.withdraw(person, now))
     }
 
-    /// What came of an approved act.
+    /// Ends an approved request with the result of its act.
     pub fn end(
         &self,
         number: u64,
@@ -201,7 +206,7 @@ mod tests {
     /// Fails if a step is without its line in the trail or a line without its step, a restart forgets an approval, or a
     /// number is used twice.
     #[test]
-    fn every_step_is_there_after_a_restart_with_its_line() {
+    fn every_step_survives_restart_with_its_line() {
         let directory = tempfile::tempdir().unwrap();
         let open = || Admin::init(directory.path()).unwrap();
         let (anna, olga) = (

@@ -106,7 +106,7 @@ enum Step {
 }
 
 #[derive(Clone)]
-struct World {
+struct RequestScene {
     request: Request,
     asker: usize,
     now: Timestamp,
@@ -114,7 +114,7 @@ struct World {
     ended: u32,
 }
 
-impl World {
+impl RequestScene {
     fn step(&mut self, step: Step) {
         let before = self.request.clone();
         let people = people();
@@ -195,14 +195,14 @@ impl World {
                 "{story}"
             );
         }
-        // Fails if an open request lives for ever.
+        // Fails if an open request never expires.
         if self.request.state == State::Open {
             assert!(!is_late || !matches!(step, Step::Days(_)), "{story}");
         }
     }
 }
 
-fn explore(world: &World, steps: &[Step], depth: usize) -> u64 {
+fn explore(world: &RequestScene, steps: &[Step], depth: usize) -> u64 {
     let mut tried = 0;
     for step in steps {
         let mut next = world.clone();
@@ -216,7 +216,7 @@ fn explore(world: &World, steps: &[Step], depth: usize) -> u64 {
 }
 
 #[test]
-fn every_short_sequence_of_what_people_do_with_a_request() {
+fn every_short_sequence_of_acts_keeps_the_rules() {
     let people = people();
     let mut steps = vec![
         Step::Days(3),
@@ -236,7 +236,7 @@ fn every_short_sequence_of_what_people_do_with_a_request() {
             assert_eq!(request.is_ok(), may, "{person:?} asks for {act}");
             let Ok(request) = request else { continue };
             asked += 1;
-            let world = World {
+            let world = RequestScene {
                 request,
                 asker,
                 now,
@@ -250,7 +250,8 @@ fn every_short_sequence_of_what_people_do_with_a_request() {
     assert!(tried > 1_000_000);
 }
 
-/// Who may ask for each act and who may approve it, written down a second time, without the code that decides it.
+/// The roles that may ask for each act and those that may approve it, written down a second time, without the code that
+/// decides it.
 #[test]
 fn who_asks_and_who_approves() {
     for act in acts() {
@@ -272,7 +273,7 @@ fn who_asks_and_who_approves() {
 }
 
 #[test]
-fn a_request_says_why_and_refusals_say_what_to_do() {
+fn request_says_why_and_refusal_says_remedy() {
     let (anna, now) = (
         Person::new("anna", &[Role::Custodian]),
         Timestamp::UNIX_EPOCH,
@@ -296,7 +297,7 @@ fn a_request_says_why_and_refusals_say_what_to_do() {
     assert_eq!(request.expires, "1970-01-08T00:00:00Z".parse().unwrap());
 }
 
-/// Fails if whoever approves reads only a number.
+/// Fails if a person who approves reads only a number.
 #[test]
 fn whoever_approves_reads_what_is_lived_with() {
     let act = acts()

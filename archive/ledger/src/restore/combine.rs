@@ -19,7 +19,7 @@ use jiff::Timestamp;
 
 use crate::admin::AdminRow;
 
-/// What one sidecar says, and where it lies.
+/// The text of one sidecar, and where it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
     /// The replica.
@@ -49,7 +49,7 @@ pub struct Removal {
     pub name: FileName,
     /// When.
     pub at: Timestamp,
-    /// Who asked and who approved.
+    /// The persons who asked and approved.
     pub approval: Approval,
     /// The request and its reason.
     pub why: String,
@@ -57,7 +57,7 @@ pub struct Removal {
     pub admission: String,
 }
 
-/// What is to be done with a name.
+/// The decision about a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is re-established.
@@ -68,7 +68,7 @@ pub enum Verdict {
     Unsigned(String),
 }
 
-/// Whose admissions count, and for what.
+/// The keys whose admissions count, and for what.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule<'a> {
     /// The archive.
@@ -127,7 +127,7 @@ impl Rule<'_> {
             .min_by_key(|(sighting, admission)| (admission.admitted, sighting.admission.as_str()));
         match first {
             Some((sighting, admission)) => {
-                let world = World {
+                let world = NameSightings {
                     copies: if has_copies { &agreed } else { &[] },
                     sightings,
                     removals,
@@ -155,7 +155,7 @@ impl Rule<'_> {
         Ok(admission)
     }
 
-    fn row(&self, first: &Sighting, admission: &Admission, world: World<'_>) -> AdminRow {
+    fn row(&self, first: &Sighting, admission: &Admission, world: NameSightings<'_>) -> AdminRow {
         let content = Content {
             root: admission.root,
             size: admission.size,
@@ -189,7 +189,7 @@ impl Rule<'_> {
     }
 
     /// A replica that has the sidecar had the file: where that is gone now, the next check finds it missing.
-    fn replica(&self, spec: &ReplicaSpec, world: World<'_>) -> ReplicaRecord {
+    fn replica(&self, spec: &ReplicaSpec, world: NameSightings<'_>) -> ReplicaRecord {
         let is_own = |sighting: &Sighting| sighting.replica == spec.id;
         let own = world.copies.iter().map(|(sighting, _)| *sighting);
         let best = own
@@ -230,9 +230,9 @@ impl Rule<'_> {
     }
 }
 
-/// What the replicas say of one name.
+/// The statements of the replicas about one name.
 #[derive(Clone, Copy)]
-struct World<'a> {
+struct NameSightings<'a> {
     /// The copies that are admitted, all alike.
     copies: &'a [(&'a Sighting, &'a Admission)],
     sightings: &'a [Sighting],

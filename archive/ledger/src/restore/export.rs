@@ -5,20 +5,21 @@ use std::path::{Path, PathBuf};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
-use super::lines::{Lines, Seen};
+use super::lines::{ExportLine, Lines};
 use super::{
-    Begun, Findings, RestoreError, RestoreTarget, log_end, refuse_if_there, restored, trust_file,
+    Findings, PartialRestore, RestoreError, RestoreTarget, log_end, refuse_if_there, restored,
+    trust_file,
 };
 use crate::admin::{AuditLine, Restoring};
 use crate::audit_log::{Entry, Position, Walk};
 use crate::export::Line;
 
-/// What came of it.
+/// The result of restoring from an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FromExport {
     /// When the export was made.
     pub time: Option<Timestamp>,
-    /// How many files, nodes and lines of the trail it has that can be believed.
+    /// The number of its files, nodes and lines of the trail that can be believed.
     pub files: u64,
     /// Nodes.
     pub nodes: u64,
@@ -55,6 +56,10 @@ pub fn from_export(
 }
 
 /// Reads an export against the audit log in `data`, and restores nothing: what of it can be believed. For the fuzz targets.
+///
+/// # Errors
+///
+/// [`RestoreError`] if the export cannot be read, or is not one of this archive.
 #[doc(hidden)]
 pub fn judge(
     data: &Path,
@@ -73,6 +78,10 @@ pub fn judge(
 }
 
 /// One line of an export, read and written again. For the fuzz targets.
+///
+/// # Errors
+///
+/// [`serde_json::Error`] if the line is not one of an export.
 #[doc(hidden)]
 pub fn rewritten(line: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&serde_json::from_slice::<Line>(line)?)
@@ -88,7 +97,7 @@ pub fn begin(
     export: &Path,
     skip_damaged: bool,
     now: Timestamp,
-) -> Result<(FromExport, Option<Begun>), RestoreError> {
+) -> Result<(FromExport, Option<PartialRestore>), RestoreError> {
     refuse_if_there(target.data)?;
     let trust = trust_file(target.trust)?;
     let log = log_end(target.data)?;
@@ -132,7 +141,7 @@ impl Source<'_> {
     /// Reads it once; `take` is given what can be believed.
     fn read(
         &self,
-        take: &mut dyn FnMut(Taken) -> Result<(), RestoreError>,
+        take: &mut dyn FnMut(BelievedLine) -> Result<(), RestoreError>,
     ) -> Result<FromExport, RestoreError> {
         let mut lines = Lines::open(self.export, self.trust, self.archive)?;
         let mut report = FromExport::default();
@@ -146,26 +155,26 @@ impl Source<'_> {
         };
         while let Some(read) = lines.next() {
             match read {
-                Seen::Header(header) => report.time = Some(header.time),
-                Seen::End => {}
-                Seen::Bad(why) => report.damaged.add(format!("line {}", lines.number), why),
+                ExportLine::Header(header) => report.time = Some(header.time),
+                ExportLine::End => {}
+                ExportLine::Bad(why) => report.damaged.add(format!("line {}", lines.number), why),
                 _ if report.time.is_none() => return Err(foreign()),
-                Seen::File(row) => {
+                ExportLine::File(row) => {
                     if row.admission.is_none() {
                         report.intents += 1;
                     }
                     report.files += 1;
-                    take(Taken::File(row))?;
+                    take(BelievedLine::File(row))?;
                 }
-                Seen::Node(node) => {
+                ExportLine::Node(node) => {
                     report.nodes += 1;
-                    take(Taken::Node(node))?;
+                    take(BelievedLine::Node(node))?;
                 }
-                Seen::Row(row) => {
+                ExportLine::Row(row) => {
                     report.rows += 1;
-                    take(Taken::Row(row))?;
+                    take(BelievedLine::Row(row))?;
                 }
-                Seen::Audit(number, line) => {
+                ExportLine::Audit(number, line) => {
                     let lost = number.checked_sub(trail.next);
                     // Each line that is lost was found to be damaged, and there cannot be more of them.
                     match lost.filter(|lost| *lost <= report.damaged.count) {
@@ -182,11 +191,11 @@ impl Source<'_> {
                                     at: line.at,
                                 };
                                 trail.next = gone + 1;
-                                take(Taken::Line(gone, line))?;
+                                take(BelievedLine::Line(gone, line))?;
                             }
                             trail.compare(number, &line)?;
                             report.audit += 1;
-                            take(Taken::Line(number, line))?;
+                            take(BelievedLine::Line(number, line))?;
                         }
                     }
                 }
@@ -215,17 +224,17 @@ impl Source<'_> {
         let report = self.read(&mut |taken| {
             match taken {
                 // Where the export was changed nothing vouches for what has no signature.
-                Taken::File(row) if row.admission.is_none() && !is_whole => {}
-                Taken::File(row) => restoring.file(&row)?,
-                Taken::Node(node) => restoring.node(node)?,
+                BelievedLine::File(row) if row.admission.is_none() && !is_whole => {}
+                BelievedLine::File(row) => restoring.file(&row)?,
+                BelievedLine::Node(node) => restoring.node(node)?,
                 // Nor for an act that somebody may have written into it.
-                Taken::Row(row) if row.is_pending_act() && !is_whole => {}
-                Taken::Row(row) => restoring.row(*row)?,
-                Taken::Line(number, line) if number >= sure => {
+                BelievedLine::Row(row) if row.is_pending_act() && !is_whole => {}
+                BelievedLine::Row(row) => restoring.row(*row)?,
+                BelievedLine::Line(number, line) if number >= sure => {
                     restoring.line(number, &line)?;
                     next = number + 1;
                 }
-                Taken::Line(..) => {}
+                BelievedLine::Line(..) => {}
             }
             Ok(())
         })?;
@@ -240,8 +249,8 @@ impl Source<'_> {
     }
 }
 
-/// What can be believed.
-enum Taken {
+/// The lines that can be believed.
+enum BelievedLine {
     File(Box<crate::admin::AdminRow>),
     Node(crate::export::Node),
     Row(Box<crate::export::Row>),

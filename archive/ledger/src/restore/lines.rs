@@ -18,8 +18,8 @@ use crate::export::{Counted, End, FORMAT, Header, Line, Node, OLD_FORMAT, Row};
 /// The longest line that is read, in bytes.
 const LONGEST: u64 = 8 << 20;
 
-/// What a line is good for.
-pub(super) enum Seen {
+/// The use of a line.
+pub(super) enum ExportLine {
     /// The header.
     Header(Header),
     /// A file, whose admission was verified if it has one.
@@ -101,7 +101,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The next line; none: nothing comes any more.
-    pub(super) fn next(&mut self) -> Option<Seen> {
+    pub(super) fn next(&mut self) -> Option<ExportLine> {
         if self.is_broken {
             return None;
         }
@@ -114,27 +114,29 @@ impl<'a> Lines<'a> {
         self.number += 1;
         if let Err(error) = read {
             self.is_broken = true;
-            return Some(Seen::Bad(format!("the rest cannot be read: {error}")));
+            return Some(ExportLine::Bad(format!("the rest cannot be read: {error}")));
         }
         if bytes.is_empty() {
             self.is_broken = true;
             let cut = "the export ends here, without its last line: it was cut";
-            return (!self.is_ended).then(|| Seen::Bad(cut.to_owned()));
+            return (!self.is_ended).then(|| ExportLine::Bad(cut.to_owned()));
         }
         if self.is_ended {
             self.is_broken = true;
-            return Some(Seen::Bad("something follows the last line".to_owned()));
+            return Some(ExportLine::Bad(
+                "something follows the last line".to_owned(),
+            ));
         }
         if bytes.last() != Some(&b'\n') {
             self.is_broken = true;
-            return Some(Seen::Bad(
+            return Some(ExportLine::Bad(
                 "the line has no end: the export was cut".to_owned(),
             ));
         }
-        Some(self.look(&bytes).unwrap_or_else(Seen::Bad))
+        Some(self.look(&bytes).unwrap_or_else(ExportLine::Bad))
     }
 
-    fn look(&mut self, bytes: &[u8]) -> Result<Seen, String> {
+    fn look(&mut self, bytes: &[u8]) -> Result<ExportLine, String> {
         let line: Result<Line, _> = serde_json::from_slice(bytes);
         if let Ok(Line::End(end)) = &line {
             return self.end(end);
@@ -156,7 +158,7 @@ impl<'a> Lines<'a> {
                     let (found, own) = (&header.archive, self.archive);
                     return Err(format!("it is of the archive {found:?}, not of {own:?}"));
                 }
-                Ok(Seen::Header(header))
+                Ok(ExportLine::Header(header))
             }
             Line::File(row) => {
                 let name = row.record.name.clone();
@@ -168,11 +170,11 @@ impl<'a> Lines<'a> {
                 self.last_name = Some(name.clone());
                 check_row(&row, self.trust, self.archive)
                     .map_err(|why| format!("{name}: {why}"))?;
-                Ok(Seen::File(row))
+                Ok(ExportLine::File(row))
             }
             Line::Node(node) => {
                 self.counted.nodes += 1;
-                Ok(Seen::Node(node))
+                Ok(ExportLine::Node(node))
             }
             Line::Row(row) => {
                 self.counted.rows.add(&row);
@@ -181,7 +183,7 @@ impl<'a> Lines<'a> {
                     return Err("a row that is out of order, or there twice".to_owned());
                 }
                 self.last_row = Some(place);
-                Ok(Seen::Row(row))
+                Ok(ExportLine::Row(row))
             }
             Line::Audit(written) => {
                 let (number, line) = written.into_line();
@@ -190,13 +192,13 @@ impl<'a> Lines<'a> {
                 self.chain = self
                     .chain
                     .and_then(|mut chain| chain.line(number, &line).ok().map(|_| chain));
-                Ok(Seen::Audit(number, line))
+                Ok(ExportLine::Audit(number, line))
             }
             Line::End(_) => Err("a second end".to_owned()),
         }
     }
 
-    fn end(&mut self, end: &End) -> Result<Seen, String> {
+    fn end(&mut self, end: &End) -> Result<ExportLine, String> {
         self.is_ended = true;
         let found = self.whole.finalize().to_hex();
         if end.blake3 != found.as_str() {
@@ -213,7 +215,7 @@ impl<'a> Lines<'a> {
         if *end != counted {
             return Err("it counts other lines than there are, or another trail".to_owned());
         }
-        Ok(Seen::End)
+        Ok(ExportLine::End)
     }
 }
 

@@ -89,7 +89,7 @@ pub fn row(name: &str, content: u8) -> AdminRow {
     *row
 }
 
-/// Admin data with so many files, a node, and a line of the trail for each file.
+/// Returns admin data with that number of files, a node, and a line of the trail for each file.
 pub fn archive(data: &Path, files: u8) -> Admin {
     let admin = Admin::init(data).unwrap();
     for number in 0..files {

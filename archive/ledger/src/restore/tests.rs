@@ -1,4 +1,4 @@
-//! What comes back from an export or from sidecars, and what does not.
+//! Restoring from an export or from sidecars: what comes back, and what does not.
 
 mod rows;
 
@@ -19,7 +19,7 @@ use crate::audit::Trail;
 use crate::audit_log::AuditLog;
 use crate::export::Export;
 
-struct World {
+struct RestoreScene {
     directory: tempfile::TempDir,
     rows: Vec<AdminRow>,
     trail: Vec<AuditLine>,
@@ -39,7 +39,7 @@ fn now() -> Timestamp {
     "2026-02-02T00:00:00Z".parse().unwrap()
 }
 
-impl World {
+impl RestoreScene {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let old = directory.path().join("old");
@@ -85,8 +85,8 @@ impl World {
 }
 
 #[test]
-fn an_export_brings_back_the_listing_and_the_trail() {
-    let world = World::new();
+fn export_restores_listing_and_trail() {
+    let world = RestoreScene::new();
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
     packer.write_all(&world.export).unwrap();
     for (data, bytes) in [
@@ -113,7 +113,7 @@ fn an_export_brings_back_the_listing_and_the_trail() {
 
 #[test]
 fn the_log_that_is_still_there_goes_on() {
-    let world = World::new();
+    let world = RestoreScene::new();
     let log = |data: &str, lines: &[AuditLine]| {
         fs::create_dir(world.path(data)).unwrap();
         let at = world.path(data).join("audit");
@@ -145,7 +145,7 @@ fn the_log_that_is_still_there_goes_on() {
 /// Fails if admin data are restored over a log from whose end lines are gone, of which the stamp of the lost data knows.
 #[test]
 fn log_shorter_than_its_stamp_is_refused() {
-    let world = World::new();
+    let world = RestoreScene::new();
     let admin = Admin::init(&world.path("rows")).unwrap();
     let lines = || (0..).zip(world.trail.iter().cloned());
     let mut ends = vec![Position::start()];
@@ -190,8 +190,8 @@ fn log_shorter_than_its_stamp_is_refused() {
 }
 
 #[test]
-fn a_damaged_export_is_not_restored_and_what_is_good_of_it_only_when_asked() {
-    let world = World::new();
+fn damaged_export_is_restored_only_on_request() {
+    let world = RestoreScene::new();
     let length = world.export.len();
     let mut tried = 0;
     for byte in (0..length).step_by(37) {
@@ -257,8 +257,8 @@ fn a_damaged_export_is_not_restored_and_what_is_good_of_it_only_when_asked() {
 }
 
 #[test]
-fn an_export_of_another_archive_or_format_is_none() {
-    let world = World::new();
+fn export_of_another_archive_or_format_is_refused() {
+    let world = RestoreScene::new();
     let text = String::from_utf8(world.export.clone()).unwrap();
     for (from, to) in [
         ("\"archive\":\"kb\"", "\"archive\":\"sb\""),
@@ -287,7 +287,7 @@ fn combine(name: &str, sightings: &[Sighting]) -> Verdict {
 }
 
 #[test]
-fn only_what_a_trusted_key_signed_for_this_name_counts() {
+fn only_admissions_of_trusted_keys_and_name_count() {
     let good = admission("a", 1).sign(&key()).unwrap();
     let forged = admission("a", 2)
         .sign(&SigningKey::from_seed([9; 32]))
@@ -337,7 +337,7 @@ fn admissions_that_contradict_each_other_are_for_people() {
 }
 
 #[test]
-fn of_two_admissions_of_one_content_the_first_counts_and_a_file_that_is_gone_is_no_copy_less() {
+fn first_admission_counts_and_file_gone_is_restored() {
     let first = admission("a", 1).sign(&key()).unwrap();
     let later = archive_proof::Admission {
         admitted: "2026-01-05T00:00:00Z".parse().unwrap(),

@@ -1,4 +1,4 @@
-//! What is being drained: volumes and nodes whose copies go elsewhere before people retire them.
+//! Drains: volumes and nodes whose copies go elsewhere before people retire them.
 //!
 //! A node remembers its modes itself; here it is remembered what it said, so that its silence does not end a drain, and
 //! when everything had left.
@@ -22,7 +22,7 @@ pub struct Source {
     pub volume: Option<VolumeId>,
 }
 
-/// How far a drain is.
+/// The progress of a drain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrainRow {
     /// The volume; none: the whole node.
@@ -91,6 +91,10 @@ impl Now {
 
 impl Standing {
     /// Remembers how far a drain is; none: it is over.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the database fails.
     pub fn set_draining(
         &self,
         source: &Source,

@@ -1,4 +1,4 @@
-//! What counts while something is out of service, and that a restart forgets nothing of it.
+//! Copies that count while something is out of service, and that a restart forgets nothing of it.
 
 use archive_model::{ReplicaKind, ReplicaState, VolumeId};
 

@@ -20,7 +20,7 @@ fn listed(index: usize, name: &'static str, on: &str) -> Listed<Entry> {
     }
 }
 
-/// How a node's listing goes.
+/// The course of a node's listing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Ends,
@@ -253,7 +253,7 @@ fn order_is_by_name_then_volume_each_once() {
 }
 
 #[test]
-fn what_comes_after_the_end_is_not_listened_to() {
+fn messages_after_the_end_are_ignored() {
     let mut merge = Merge::new([node(0), node(1)], None, vec![Gap::unknown_nodes()]);
     merge.end(0, 0, vec![]);
     merge.feed(0, [Ok::<_, &str>(listed(0, "a", "v1"))]);
@@ -270,7 +270,7 @@ fn what_comes_after_the_end_is_not_listened_to() {
 }
 
 #[test]
-fn a_node_with_more_gaps_than_volumes_can_be_is_one_gap() {
+fn node_with_too_many_gaps_is_one_gap() {
     let gap = Gap::volume(&node(0), volume("v1"), &"gone");
     let mut merge: Merge<Entry> = Merge::new([node(0)], None, vec![]);
     merge.end(0, 0, vec![gap; MOST_GAPS + 1]);
@@ -284,7 +284,7 @@ fn a_node_with_more_gaps_than_volumes_can_be_is_one_gap() {
 }
 
 #[test]
-fn no_node_at_all_is_a_listing_that_is_at_its_end() {
+fn listing_without_nodes_is_at_its_end() {
     let mut merge: Merge<Entry> = Merge::new([], None, vec![]);
     assert!(merge.pull().is_none() && merge.is_finished() && merge.gaps().is_empty());
 }

@@ -6,12 +6,12 @@ use super::*;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-struct World {
+struct NodeScene {
     start: Instant,
     nodes: Nodes,
 }
 
-impl World {
+impl NodeScene {
     fn new() -> Self {
         let mut nodes = Nodes::new(LIMIT);
         nodes.expect(BTreeSet::new());
@@ -79,8 +79,8 @@ fn id(name: &str) -> NodeId {
 }
 
 #[test]
-fn a_node_lives_until_the_limit_and_comes_back() {
-    let mut world = World::new();
+fn node_is_alive_until_limit_and_again_later() {
+    let mut world = NodeScene::new();
     assert_eq!(world.beat("a", "h:1", 0), Arrival::New);
     assert_eq!(world.beat("a", "h:1", 1), Arrival::Usual);
     assert_eq!(world.life("a", 11), Life::Alive);
@@ -99,10 +99,10 @@ fn a_node_lives_until_the_limit_and_comes_back() {
     assert_eq!(world.asked(30), (vec!["a@h:2".to_owned()], vec![]));
 }
 
-/// Fails if a node that is dead for ever keeps every answer partial, or one that lives on is still asked or filled.
+/// Fails if a permanently dead node keeps every answer partial, or one that lives on is still asked or filled.
 #[test]
 fn what_was_retired_is_neither_asked_nor_missed() {
-    let mut world = World::new();
+    let mut world = NodeScene::new();
     world.nodes.expect([id("b")].into());
     for node in ["a", "b"] {
         world.beat(node, "h:1", 0);
@@ -131,8 +131,8 @@ fn what_was_retired_is_neither_asked_nor_missed() {
 }
 
 #[test]
-fn what_the_repository_knows_is_a_gap_until_it_is_heard_of() {
-    let mut world = World::new();
+fn unheard_node_of_repository_is_a_gap() {
+    let mut world = NodeScene::new();
     world.nodes = Nodes::new(LIMIT);
     world.beat("a", "h:1", 0);
     assert_eq!(
@@ -166,8 +166,8 @@ fn what_the_repository_knows_is_a_gap_until_it_is_heard_of() {
 }
 
 #[test]
-fn a_node_that_moves_is_asked_where_it_is_now() {
-    let mut world = World::new();
+fn moved_node_is_asked_at_its_new_address() {
+    let mut world = NodeScene::new();
     world.beat("a", "h:1", 0);
     assert_eq!(
         world.beat("a", "h:2", 1),
@@ -195,8 +195,8 @@ fn a_node_that_moves_is_asked_where_it_is_now() {
 }
 
 #[test]
-fn two_processes_of_one_name_are_asked_nothing_until_one_is_gone() {
-    let mut world = World::new();
+fn two_processes_of_one_node_are_not_asked() {
+    let mut world = NodeScene::new();
     world.beat("a", "h:1", 0);
     world.beat("a", "h:2", 1);
     assert_eq!(
@@ -227,9 +227,9 @@ fn two_processes_of_one_name_are_asked_nothing_until_one_is_gone() {
 
 #[test]
 fn room_that_was_promised_is_not_promised_again() {
-    let mut world = World::new();
+    let mut world = NodeScene::new();
     world.beat("a", "h:1", 0);
-    let room = |world: &World| world.nodes.candidates(world.start)[0].room;
+    let room = |world: &NodeScene| world.nodes.candidates(world.start)[0].room;
     assert_eq!(room(&world), 100);
     world.nodes.promise(&id("a"), 60);
     assert_eq!(room(&world), 40);
@@ -243,7 +243,7 @@ fn room_that_was_promised_is_not_promised_again() {
 /// Fails if what was sent to one volume counts as taken from all volumes of its node.
 #[test]
 fn promise_takes_room_of_one_volume_only() {
-    let mut world = World::new();
+    let mut world = NodeScene::new();
     let report = NodeState {
         usable_elsewhere: vec![90, 20],
         ..report("h:1", 100)
@@ -264,7 +264,7 @@ fn promise_takes_room_of_one_volume_only() {
 /// Fails if files on a volume that its node has forgotten can be taken for missing: nobody asks it, and nothing says so.
 #[test]
 fn unreported_volume_with_copies_is_a_gap() {
-    let mut world = World::new();
+    let mut world = NodeScene::new();
     let volumes = |ids: &[&str]| {
         let ids = ids.iter().map(|id| VolumeId::new(id).unwrap());
         BTreeMap::from([(id("a"), ids.collect()), (id("dead"), BTreeSet::new())])

@@ -113,7 +113,7 @@ pub(super) fn listed(
     ) {
         return Err(InvalidMessage::invalid(
             "condition",
-            format!("{} is none", entry.condition),
+            format!("{} is not a condition", entry.condition),
         ));
     }
     for (field, groups) in [

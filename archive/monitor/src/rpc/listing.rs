@@ -1,6 +1,6 @@
 //! A listing under way: nodes' messages in, merged messages out.
 //!
-//! It is drawn by whoever reads it: nothing runs, and nothing is held beyond what the nodes' connections buffer, while
+//! It is drawn by its reader: nothing runs, and nothing is held beyond what the nodes' connections buffer, while
 //! nobody asks for more. What is ready is sent before anything is waited for, so that one slow node does not make the
 //! reader believe that the monitor stalls.
 
@@ -38,12 +38,12 @@ pub(super) struct Listing {
     pub(super) instruments: Instruments,
     pub(super) stop: CancellationToken,
     pub(super) held_back: Option<wire::FileEntry>,
-    /// How many names the nodes have held against their disks, each as it said last.
+    /// The number of names that the nodes have compared with their disks, each as it said last.
     pub(super) looked: Vec<u64>,
     pub(super) _permit: OwnedSemaphorePermit,
 }
 
-/// What came of waiting.
+/// The result of waiting.
 enum Event {
     /// A message, or the end of them, from a node.
     Message(usize, Option<Result<wire::FilesResponse, Status>>),

@@ -1,6 +1,6 @@
 //! The client of the service `Node`, for every node of the replica.
 //!
-//! Whoever answers must show the certificate of exactly the node that is meant. Questions share one channel per node;
+//! The server that answers must show the certificate of exactly the node that is meant. Questions share one channel per node;
 //! a listing has one of its own, so that a listing nobody reads on cannot hold up the answers behind it.
 
 use std::collections::BTreeMap;
@@ -22,20 +22,20 @@ use tonic::transport::Channel;
 
 use super::convert;
 use crate::gap::Gap;
-use crate::locate::Found;
+use crate::locate::SurveyAnswer;
 use crate::nodes::Address;
 
-/// What a node sends of its listing. A silence in it, also before its first message, ends it with an error.
+/// The messages of a node's listing. A silence in it, also before its first message, ends it with an error.
 pub(super) type Messages =
     Idle<Pin<Box<dyn Stream<Item = Result<wire::FilesResponse, Status>> + Send>>>;
 
 /// The most volumes that one node may speak of in one answer.
 const MOST_VOLUMES: usize = 256;
 
-/// Why a node gave no answer.
+/// The reason why a node gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
-    /// Its address is none.
+    /// Its address is not valid.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// Its id cannot stand in a certificate.
@@ -53,9 +53,9 @@ pub(super) enum AskError {
     /// It answered, about something else.
     #[error("it was asked for {asked} and answered for {answered}")]
     Other {
-        /// What it was asked for.
+        /// The file that it was asked for.
         asked: FileName,
-        /// What it answered for.
+        /// The file that it answered for.
         answered: FileName,
     },
 }
@@ -73,7 +73,7 @@ impl fmt::Display for Reason<'_> {
     }
 }
 
-/// How nodes are reached.
+/// The channels to the nodes.
 pub(crate) struct Nodes {
     credentials: Credentials,
     limits: Limits,
@@ -108,7 +108,7 @@ impl Nodes {
         at: &Address,
         name: &FileName,
         on_disk: bool,
-    ) -> Result<Found<wire::FileEntry>, AskError> {
+    ) -> Result<SurveyAnswer<wire::FileEntry>, AskError> {
         let mut client = NodeClient::new(self.shared_channel(at)?);
         let answer = client
             .find(wire::FindRequest {
@@ -138,7 +138,7 @@ impl Nodes {
             ..convert::gap(&at.node, gap)
         });
         let gaps = gaps.collect();
-        Ok(Found { entries, gaps })
+        Ok(SurveyAnswer { entries, gaps })
     }
 
     /// Begins to list a node's files, or its findings, after a name.

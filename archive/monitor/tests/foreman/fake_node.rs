@@ -15,7 +15,7 @@ use proto_archive::wire::{
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::served::Served;
-use crate::world::{Monitor, World};
+use crate::world::{Monitor, TestEnvironment};
 
 /// One thing that a node does in its listing.
 #[derive(Clone, Debug)]
@@ -24,19 +24,19 @@ pub(crate) enum Step {
     Names(Vec<String>),
     /// Sends these entries.
     Entries(Vec<FileEntry>),
-    /// Says that this was all, with so many entries and these gaps.
+    /// Says that this was all, with that number of entries and these gaps.
     End(u64, Vec<Gap>),
-    /// Sends nothing, for ever.
+    /// Sends nothing, without end.
     Stall,
-    /// Sends sorted names for ever.
+    /// Sends sorted names without end.
     Forever,
-    /// Sends messages without anything, for ever.
+    /// Sends empty messages without end.
     EmptyForever,
     /// Ends with an error.
     Fail(&'static str),
 }
 
-/// What a node does when it is asked for a file.
+/// The answer of a node that is asked for a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Find {
     /// It has it in this condition, on `v1`.
@@ -58,15 +58,15 @@ pub(crate) enum Find {
 pub(crate) struct FakeNode {
     pub(crate) id: String,
     pub(crate) address: SocketAddr,
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) seen: Arc<SeenCalls>,
     served: Served,
 }
 
-/// What a node has seen of its callers.
+/// The calls that a node has seen.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenCalls {
     pub(crate) after: Mutex<Vec<String>>,
-    /// How many listings were of findings only.
+    /// The number of listings that were of findings only.
     pub(crate) of_findings: AtomicUsize,
     /// Messages of listings that were taken from it.
     pub(crate) messages: AtomicUsize,
@@ -78,11 +78,11 @@ struct Service {
     id: String,
     files: Vec<Step>,
     find: Find,
-    seen: Arc<Seen>,
+    seen: Arc<SeenCalls>,
 }
 
 /// Counts a listing while it is open.
-struct Open(Arc<Seen>);
+struct Open(Arc<SeenCalls>);
 
 impl Drop for Open {
     fn drop(&mut self) {
@@ -91,8 +91,13 @@ impl Drop for Open {
 }
 
 impl FakeNode {
-    pub(crate) async fn start(world: &World, id: &str, files: Vec<Step>, find: Find) -> Self {
-        let seen = Arc::new(Seen::default());
+    pub(crate) async fn start(
+        world: &TestEnvironment,
+        id: &str,
+        files: Vec<Step>,
+        find: Find,
+    ) -> Self {
+        let seen = Arc::new(SeenCalls::default());
         let service = Service {
             id: id.to_owned(),
             files,
@@ -109,7 +114,12 @@ impl FakeNode {
     }
 
     /// A node that has these files, tells the truth, and was heard of.
-    pub(crate) async fn honest(world: &World, monitor: &Monitor, id: &str, names: &[&str]) -> Self {
+    pub(crate) async fn honest(
+        world: &TestEnvironment,
+        monitor: &Monitor,
+        id: &str,
+        names: &[&str],
+    ) -> Self {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let count = u64::try_from(names.len()).expect("few");
         let steps = if names.is_empty() {
@@ -126,7 +136,7 @@ impl FakeNode {
 
     /// A node that lists like this, and was heard of.
     pub(crate) async fn scripted(
-        world: &World,
+        world: &TestEnvironment,
         monitor: &Monitor,
         id: &str,
         files: Vec<Step>,
@@ -140,7 +150,7 @@ impl FakeNode {
 
     /// A node that answers like this, and was heard of.
     pub(crate) async fn finding(
-        world: &World,
+        world: &TestEnvironment,
         monitor: &Monitor,
         id: &str,
         find: Find,

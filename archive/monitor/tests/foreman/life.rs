@@ -10,11 +10,11 @@ use archive_rpc::Kind;
 use testing::{PATIENCE, eventually, in_time};
 
 use crate::fake_node::{FakeNode, Find, Step};
-use crate::world::{World, status, write};
+use crate::world::{TestEnvironment, status, write};
 
 #[tokio::test]
 async fn a_certificate_speaks_only_for_its_own_node() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let monitor = world.monitor().await;
     let mut a = world.caller("node/a", &monitor);
     assert_eq!(
@@ -59,8 +59,8 @@ async fn a_certificate_speaks_only_for_its_own_node() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_that_cannot_be_read_names_its_field() {
-    let world = World::new();
+async fn unreadable_heartbeat_names_its_field() {
+    let world = TestEnvironment::new();
     let monitor = world.monitor().await;
     let mut a = world.caller("node/a", &monitor);
     let missing = a.empty_heartbeat().await.unwrap_err();
@@ -87,10 +87,10 @@ async fn a_heartbeat_that_cannot_be_read_names_its_field() {
 }
 
 #[tokio::test]
-async fn a_node_is_silent_after_the_limit_and_alive_again_with_its_next_heartbeat() {
-    let world = World::new();
+async fn node_is_silent_after_limit_until_next_heartbeat() {
+    let world = TestEnvironment::new();
     let hand = ManualClock::new(Clock::system().now());
-    let monitor = World::try_start(world.settings("monitor/one"), hand.clock())
+    let monitor = TestEnvironment::try_start(world.settings("monitor/one"), hand.clock())
         .await
         .unwrap();
     let node = FakeNode::honest(&world, &monitor, "a", &["f"]).await;
@@ -130,8 +130,8 @@ async fn a_node_is_silent_after_the_limit_and_alive_again_with_its_next_heartbea
 }
 
 #[tokio::test]
-async fn two_processes_that_claim_one_node_are_a_gap() {
-    let world = World::new();
+async fn two_processes_claiming_one_node_are_a_gap() {
+    let world = TestEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let one = FakeNode::honest(&world, &monitor, "a", &["f"]).await;
@@ -157,7 +157,7 @@ async fn two_processes_that_claim_one_node_are_a_gap() {
 
 #[tokio::test]
 async fn a_monitor_that_was_restarted_makes_nothing_vanish() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let monitor = world.monitor().await;
     let a = FakeNode::honest(&world, &monitor, "a", &["f"]).await;
     let _b = FakeNode::honest(&world, &monitor, "b", &["g"]).await;
@@ -168,7 +168,7 @@ async fn a_monitor_that_was_restarted_makes_nothing_vanish() {
 
     let mut settings = world.settings("monitor/one");
     settings.rpc.listen = address.to_string();
-    let monitor = World::try_start(settings, Clock::system())
+    let monitor = TestEnvironment::try_start(settings, Clock::system())
         .await
         .expect("on the same port");
     // The repository's channel connects again by itself. Nobody has told the monitor whom to miss.
@@ -201,10 +201,12 @@ async fn a_monitor_that_was_restarted_makes_nothing_vanish() {
 
 #[tokio::test]
 async fn a_stop_ends_listings_that_wait() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.idle = archive_daemon::Period::from_secs(3600);
-    let monitor = World::try_start(settings, Clock::system()).await.unwrap();
+    let monitor = TestEnvironment::try_start(settings, Clock::system())
+        .await
+        .unwrap();
     let _stalls = FakeNode::scripted(
         &world,
         &monitor,
@@ -237,17 +239,17 @@ async fn a_stop_ends_listings_that_wait() {
 
 #[tokio::test]
 async fn what_cannot_work_does_not_start() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.silent_after = settings.monitor.heartbeat;
-    let refused = World::try_start(settings, Clock::system())
+    let refused = TestEnvironment::try_start(settings, Clock::system())
         .await
         .err()
         .unwrap();
     assert!(matches!(refused, StartError::Settings(_)), "{refused}");
 
     for other in ["monitor/two", "node/one"] {
-        let refused = World::try_start(world.settings(other), Clock::system())
+        let refused = TestEnvironment::try_start(world.settings(other), Clock::system())
             .await
             .err()
             .unwrap();
@@ -257,7 +259,7 @@ async fn what_cannot_work_does_not_start() {
     let monitor = world.monitor().await;
     let mut settings = world.settings("monitor/one");
     settings.rpc.listen = monitor.address.to_string();
-    let refused = World::try_start(settings, Clock::system())
+    let refused = TestEnvironment::try_start(settings, Clock::system())
         .await
         .err()
         .unwrap();
@@ -265,7 +267,7 @@ async fn what_cannot_work_does_not_start() {
 
     let mut settings = world.settings("monitor/one");
     settings.rpc.key = "/nowhere/key.pem".into();
-    let refused = World::try_start(settings, Clock::system())
+    let refused = TestEnvironment::try_start(settings, Clock::system())
         .await
         .err()
         .unwrap();
@@ -277,7 +279,7 @@ async fn what_cannot_work_does_not_start() {
 
 #[tokio::test]
 async fn a_node_is_who_its_certificate_says() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let monitor = world.monitor().await;
     let b = FakeNode::start(&world, "b", vec![Step::End(0, vec![])], Find::Nothing).await;
     // `a` says it is where `b` is.
@@ -293,10 +295,10 @@ async fn a_node_is_who_its_certificate_says() {
 
 #[tokio::test]
 async fn certificates_are_exchanged_without_a_restart() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let hand = ManualClock::new(Clock::system().now());
     let settings = world.settings("monitor/one");
-    let monitor = World::try_start(settings.clone(), hand.clock())
+    let monitor = TestEnvironment::try_start(settings.clone(), hand.clock())
         .await
         .unwrap();
     let worker = || {

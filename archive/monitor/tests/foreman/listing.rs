@@ -9,7 +9,7 @@ use testing::{PATIENCE, eventually, in_time};
 use tokio::time::sleep;
 
 use crate::fake_node::{FakeNode, Step, entry};
-use crate::world::World;
+use crate::world::TestEnvironment;
 
 fn names(names: &[&str]) -> Step {
     Step::Names(names.iter().map(|name| (*name).to_owned()).collect())
@@ -17,7 +17,7 @@ fn names(names: &[&str]) -> Step {
 
 #[tokio::test]
 async fn many_listings_are_one() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let empty = repository.listing("").await;
@@ -65,8 +65,8 @@ async fn many_listings_are_one() {
 }
 
 #[tokio::test]
-async fn whoever_misbehaves_is_named_and_the_others_are_listed() {
-    let world = World::new();
+async fn misbehaving_node_is_named_and_others_are_listed() {
+    let world = TestEnvironment::new();
     let monitor = world.impatient_monitor().await;
     let mut repository = world.repository(&monitor).await;
     let nameless = FileEntry {
@@ -147,11 +147,11 @@ async fn whoever_misbehaves_is_named_and_the_others_are_listed() {
 }
 
 #[tokio::test]
-async fn a_node_that_dies_in_the_middle_is_a_gap() {
-    let world = World::new();
+async fn node_dying_within_listing_is_a_gap() {
+    let world = TestEnvironment::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.idle = archive_daemon::Period::from_secs(3600);
-    let monitor = World::try_start(settings, archive_daemon::Clock::system())
+    let monitor = TestEnvironment::try_start(settings, archive_daemon::Clock::system())
         .await
         .unwrap();
     let mut repository = world.repository(&monitor).await;
@@ -188,7 +188,7 @@ async fn a_node_that_dies_in_the_middle_is_a_gap() {
 
 #[tokio::test]
 async fn messages_are_neither_too_many_nor_too_large() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let mut nodes = Vec::new();
@@ -243,7 +243,7 @@ async fn messages_are_neither_too_many_nor_too_large() {
 /// The nodes are asked for no more than is read, and for nothing once nobody reads.
 #[tokio::test]
 async fn a_reader_that_pauses_holds_up_the_nodes() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let node = FakeNode::scripted(&world, &monitor, "a", vec![Step::Forever]).await;
@@ -279,10 +279,10 @@ async fn a_reader_that_pauses_holds_up_the_nodes() {
 
 #[tokio::test]
 async fn listings_at_once_are_limited() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.idle = archive_daemon::Period::from_secs(3600);
-    let monitor = World::try_start(settings, archive_daemon::Clock::system())
+    let monitor = TestEnvironment::try_start(settings, archive_daemon::Clock::system())
         .await
         .unwrap();
     let mut repository = world.repository(&monitor).await;
@@ -306,8 +306,8 @@ async fn listings_at_once_are_limited() {
 }
 
 #[tokio::test]
-async fn a_listing_of_findings_asks_the_nodes_for_these_only() {
-    let world = World::new();
+async fn listing_of_findings_asks_only_for_findings() {
+    let world = TestEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let a = FakeNode::honest(&world, &monitor, "a", &["b"]).await;

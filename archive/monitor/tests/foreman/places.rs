@@ -4,11 +4,11 @@ use archive_rpc::Kind;
 use proto_archive::wire::{Condition, Mode};
 
 use crate::fake_node::{FakeNode, Find};
-use crate::world::{World, gaps, status};
+use crate::world::{TestEnvironment, gaps, status};
 
 #[tokio::test]
-async fn a_file_is_nowhere_only_when_all_have_said_so() {
-    let world = World::new();
+async fn file_is_nowhere_only_if_all_say_so() {
+    let world = TestEnvironment::new();
     let monitor = world.impatient_monitor().await;
     let mut repository = world.repository(&monitor).await;
     let _empty = FakeNode::finding(&world, &monitor, "a", Find::Nothing, 5).await;
@@ -66,7 +66,7 @@ async fn a_file_is_nowhere_only_when_all_have_said_so() {
 
 #[tokio::test]
 async fn uploads_go_where_room_is_and_stay_there() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let none = repository.place("f", "u", 5, &[]).await.unwrap_err();
@@ -131,7 +131,7 @@ async fn uploads_go_where_room_is_and_stay_there() {
 
 #[tokio::test]
 async fn a_file_goes_where_it_is() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let _roomy = FakeNode::finding(&world, &monitor, "a", Find::Nothing, 900).await;
@@ -166,7 +166,7 @@ async fn a_file_goes_where_it_is() {
 
 #[tokio::test]
 async fn a_node_that_cannot_answer_gets_no_file() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let monitor = world.impatient_monitor().await;
     let mut repository = world.repository(&monitor).await;
     let _hangs = FakeNode::finding(&world, &monitor, "a", Find::Hangs, 900).await;
@@ -184,7 +184,7 @@ async fn a_node_that_cannot_answer_gets_no_file() {
 /// Fails if a file is given a second home while its first one receives it, or if that one is taken for silent.
 #[tokio::test]
 async fn a_file_goes_where_it_is_being_received() {
-    let world = World::new();
+    let world = TestEnvironment::new();
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let _receives = FakeNode::finding(&world, &monitor, "a", Find::Receives, 0).await;

@@ -10,7 +10,7 @@ use tonic::service::Routes;
 
 use testing::PATIENCE;
 
-use crate::world::World;
+use crate::world::TestEnvironment;
 
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
@@ -19,7 +19,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    pub(crate) async fn start(world: &World, id: &str, service: impl Node) -> Self {
+    pub(crate) async fn start(world: &TestEnvironment, id: &str, service: impl Node) -> Self {
         let services = Services {
             routes: Routes::new(NodeServer::new(service)),
             rules: proto_archive::rules::rules(),

@@ -26,7 +26,7 @@ use tonic::{Status, Streaming};
 /// The limits of a monitor that soon notices what stalls. Long enough for honest nodes on a busy machine.
 const SOON: Period = Period::from_secs(2);
 
-pub(crate) struct World {
+pub(crate) struct TestEnvironment {
     authority: Authority,
     files: TempDir,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Listed {
     pub(crate) gaps: Vec<Gap>,
 }
 
-impl World {
+impl TestEnvironment {
     pub(crate) fn new() -> Self {
         Self {
             authority: Authority::create("lab", validity()).expect("authority"),
@@ -88,14 +88,12 @@ impl World {
         };
         Settings {
             daemon: DaemonSettings::default(),
-            rpc: RpcSettings {
-                listen: "127.0.0.1:0".to_owned(),
-                certificate: write_pem("certificate.pem", &pem.certificate),
-                key: write_pem("key.pem", &pem.key),
-                authorities: write_pem("authorities.pem", &pem.authorities),
-                revoked: None,
-                calls_per_caller: archive_rpc::limits::CALLS_PER_CALLER,
-            },
+            rpc: RpcSettings::new(
+                "127.0.0.1:0",
+                write_pem("certificate.pem", &pem.certificate),
+                write_pem("key.pem", &pem.key),
+                write_pem("authorities.pem", &pem.authorities),
+            ),
             monitor: MonitorSettings::new(ReplicaId::new("one").expect("id")),
             batch_monitor: None,
         }
@@ -302,7 +300,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) {
         .expect("written");
 }
 
-/// What a healthy node says of itself.
+/// Returns the status that a healthy node tells of itself.
 pub(crate) fn status(node: &str, endpoint: &str, usable: u64) -> NodeStatus {
     let volume = VolumeStatus {
         volume: "v1".to_owned(),

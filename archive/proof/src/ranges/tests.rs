@@ -156,7 +156,7 @@ fn a_damaged_group_costs_itself_and_its_path() {
 }
 
 #[test]
-fn every_flip_and_every_cut_is_refused_and_only_proven_bytes_pass() {
+fn flipped_or_cut_streams_pass_only_proven_bytes() {
     let data = noise(50_000, 4);
     let tree = tree(&data);
     for ranges in [
@@ -239,7 +239,7 @@ fn the_last_byte_proves_the_size() {
 }
 
 #[test]
-fn a_copy_that_cannot_prove_says_what_is_wrong_with_it() {
+fn unprovable_copy_says_what_is_wrong() {
     let data = noise(30 * 16_384, 6);
     let tree = tree(&data);
     let all = [0..tree.size];
@@ -287,7 +287,7 @@ fn a_copy_that_cannot_prove_says_what_is_wrong_with_it() {
 }
 
 #[test]
-fn both_ends_stop_when_the_bytes_are_not_taken() {
+fn failing_sink_stops_both_ends() {
     let data = noise(100_000, 7);
     let tree = tree(&data);
     let all = [0..tree.size];

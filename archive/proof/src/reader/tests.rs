@@ -67,7 +67,7 @@ fn good_data_is_read_whatever_the_outboard_is() {
 }
 
 #[test]
-fn with_a_good_outboard_exactly_the_damaged_groups_are_missing() {
+fn good_outboard_leaves_out_exactly_damaged_groups() {
     let original = noise(GROUP * 150 + 5, 3);
     let (root, outboard) = tree(&original);
     for seed in 0..40 {
@@ -109,7 +109,7 @@ fn with_both_damaged_nothing_wrong_is_handed_out() {
 }
 
 #[test]
-fn a_short_file_is_good_as_far_as_it_goes() {
+fn short_file_is_good_up_to_its_end() {
     let original = noise(GROUP * 100, 5);
     let (root, outboard) = tree(&original);
     let short = &original[..GROUP * 70 + 9];
@@ -143,7 +143,7 @@ impl ReadAt for Fickle {
 }
 
 #[test]
-fn a_disk_that_lies_now_and_then_deceives_nobody() {
+fn disk_that_lies_sometimes_yields_no_wrong_bytes() {
     let original = noise(GROUP * 300 + 5, 6);
     let (root, outboard) = tree(&original);
     let fickle = || Fickle {
@@ -158,7 +158,7 @@ fn a_disk_that_lies_now_and_then_deceives_nobody() {
 }
 
 #[test]
-fn it_reads_backwards_and_stops_when_it_is_told() {
+fn backward_reads_work_and_stop_ends_them() {
     let original = noise(GROUP * 300 + 5, 7);
     let (root, outboard) = tree(&original);
     let size = original.len() as u64;

@@ -105,7 +105,7 @@ fn only_a_trusted_signature_yields_a_payload() {
 }
 
 #[test]
-fn a_second_signature_of_a_stranger_does_no_harm() {
+fn additional_signature_of_stranger_does_no_harm() {
     let (mine, other) = (signed(1), signed(9));
     let theirs = other
         .as_str()
@@ -122,7 +122,7 @@ fn a_second_signature_of_a_stranger_does_no_harm() {
 }
 
 #[test]
-fn a_key_counts_for_its_archive_and_in_its_term() {
+fn key_counts_for_its_archive_and_term() {
     let (trust, envelope) = (file(), signed(1));
     let verified = trust.verify(&envelope, TYPE).unwrap();
     for (when, good) in [

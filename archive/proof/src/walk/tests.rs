@@ -138,7 +138,7 @@ fn a_rotten_outboard_never_blames_good_data() {
 }
 
 #[test]
-fn one_flip_in_the_outboard_hides_no_flip_in_the_data() {
+fn outboard_flip_hides_no_data_flip() {
     for count in [2, 3, 7, 12, 70] {
         let file = stored(count * G - 5, 4);
         for group in (0..count).step_by(count / 10 + 1) {
@@ -356,7 +356,7 @@ fn an_announced_size_beyond_reason_ends_at_once() {
 }
 
 #[test]
-fn data_is_read_in_large_pieces_and_the_outboard_in_blocks() {
+fn data_is_read_in_pieces_outboard_in_blocks() {
     let file = stored(2048 * G, 15);
     let (data, outboard) = (
         BadDisk::new(&file.data, []),

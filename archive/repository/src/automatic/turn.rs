@@ -58,19 +58,22 @@ pub(super) fn has_told(before: &AnomalyRow, now: &[AnomalyRow]) -> bool {
 mod tests {
     use archive_daemon::Clock;
     use archive_ledger::admin::Admin;
-    use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
+    use archive_ledger::anomalies::{Filing, Finder, Look, LookQuality};
     use archive_model::{AnomalyKind, FileName, ReplicaId};
 
     use super::*;
 
-    fn look(eye: Eye, is_second: bool) -> Look {
-        let found = match eye {
-            Eye::Listing => vec![AnomalyKind::Missing],
-            Eye::Glimpse | Eye::Bytes | Eye::Absent | Eye::Nothing => Vec::new(),
+    fn look(quality: LookQuality, is_second: bool) -> Look {
+        let found = match quality {
+            LookQuality::Listing => vec![AnomalyKind::Missing],
+            LookQuality::Glimpse
+            | LookQuality::Bytes
+            | LookQuality::Absent
+            | LookQuality::Nothing => Vec::new(),
         };
         Look {
             found,
-            eye,
+            quality,
             by: Finder::Scrub,
             is_second,
             size: 7,
@@ -95,7 +98,7 @@ mod tests {
                 replica: ReplicaId::new("one").unwrap(),
             };
             for number in 0..count {
-                world.look(&format!("f-{number}"), &look(Eye::Listing, false));
+                world.look(&format!("f-{number}"), &look(LookQuality::Listing, false));
             }
             world
         }
@@ -152,14 +155,14 @@ mod tests {
     fn a_look_at_which_somebody_was_silent_told_nothing() {
         let world = World::new(1);
         let before = world.row("f-0").remove(0);
-        world.look("f-0", &look(Eye::Nothing, true));
+        world.look("f-0", &look(LookQuality::Nothing, true));
         assert!(!has_told(&before, &world.row("f-0")));
-        world.look("f-0", &look(Eye::Listing, true));
+        world.look("f-0", &look(LookQuality::Listing, true));
         let confirmed = world.row("f-0").remove(0);
         assert!(has_told(&before, std::slice::from_ref(&confirmed)));
-        world.look("f-0", &look(Eye::Nothing, true));
+        world.look("f-0", &look(LookQuality::Nothing, true));
         assert!(!has_told(&confirmed, &world.row("f-0")));
-        world.look("f-0", &look(Eye::Glimpse, true));
+        world.look("f-0", &look(LookQuality::Glimpse, true));
         assert!(has_told(&confirmed, &world.row("f-0")), "closed");
     }
 }

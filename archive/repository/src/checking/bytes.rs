@@ -6,7 +6,7 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_ledger::anomalies::{Eye, Look};
+use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, Root, VolumeId, groups};
 use archive_replicas::{Copy, Located};
@@ -176,7 +176,7 @@ impl Pass<'_> {
                 node: target.node.clone(),
                 volume: Some(target.volume.clone()),
             }],
-            eye: Eye::Nothing,
+            quality: LookQuality::Nothing,
             by: errand.finder,
             is_second: false,
             size: target.size,

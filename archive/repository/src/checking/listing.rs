@@ -10,7 +10,7 @@ use std::time::Duration;
 use archive_daemon::clock::TimedOut;
 use archive_decisions::check::{AdminEntry, Check, Finding, Listed, Report};
 use archive_ledger::admin::Admin;
-use archive_ledger::anomalies::{Eye, Found, Look};
+use archive_ledger::anomalies::{Look, LookQuality, LookResult};
 use archive_model::{AnomalyKind, FileName, NodeId, VolumeId};
 use archive_replicas::{CopyCondition, ListedCopies};
 use archive_rpc::{CallError, Kind};
@@ -208,7 +208,7 @@ impl Pass<'_> {
         }
         let place = volume.as_ref().map(|volume| (node.clone(), volume.clone()));
         let look = Look {
-            eye: Eye::Nothing,
+            quality: LookQuality::Nothing,
             by: self.order.errand.finder,
             is_second: false,
             size: content.map_or(0, |content| content.size),
@@ -216,7 +216,7 @@ impl Pass<'_> {
             found: vec![kind],
         };
         let filing = self.own.file(&self.replica, name, look, &self.order.errand);
-        let found: Found = filing.await?;
+        let found: LookResult = filing.await?;
         self.tell(found).await
     }
 }

@@ -20,7 +20,7 @@ use archive_ledger::admin::Admin;
 use archive_ledger::export::{Export, ExportError, prefix};
 use archive_stores::depositor::Chunk;
 
-/// How much is handed on at once, in bytes.
+/// The number of bytes that are handed on at once.
 const CHUNK: usize = 256 << 10;
 
 /// An export on the disk, not archived yet.

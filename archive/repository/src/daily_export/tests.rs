@@ -7,13 +7,13 @@ use archive_model::{ReplicaState, StoreFailure};
 use super::*;
 use archive_ledger::restore::testing::row;
 use archive_stores::depositor::Custody;
-use archive_stores::mail::Letter;
+use archive_stores::mail::CoordinatorMessage;
 
 const NAME: &str = "holdfast-admin-kb-20260101T000000Z.jsonl.gz";
 
 struct ExportFixture {
     daily: Daily,
-    letters: mpsc::Receiver<Letter>,
+    messages: mpsc::Receiver<CoordinatorMessage>,
     _directory: tempfile::TempDir,
 }
 
@@ -22,7 +22,7 @@ impl ExportFixture {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-        let (mail, letters) = Mail::new();
+        let (mail, messages) = Mail::new();
         let admin = Admin::init(directory.path()).unwrap();
         let tasks = Tasks::new();
         let daily = Daily {
@@ -40,7 +40,7 @@ impl ExportFixture {
         daily.book().write(0, row).unwrap();
         Self {
             daily,
-            letters,
+            messages,
             _directory: directory,
         }
     }
@@ -76,17 +76,19 @@ async fn export_cut_by_crash_is_stored_again() {
     let path = world.spool(b"rows");
     let record = world.begin();
     for is_stored in [false, true] {
-        let ExportFixture { daily, letters, .. } = &mut world;
+        let ExportFixture {
+            daily, messages, ..
+        } = &mut world;
         let mut step = Box::pin(daily.step());
-        let letter = tokio::select! {
-            letter = letters.recv() => letter.unwrap(),
+        let message = tokio::select! {
+            message = messages.recv() => message.unwrap(),
             done = &mut step => panic!("nothing was stored: {done:?}"),
         };
-        let Letter::Ask {
+        let CoordinatorMessage::Ask {
             name,
             claim,
             depositor,
-        } = letter
+        } = message
         else {
             panic!("the archive is asked to store it")
         };
@@ -121,5 +123,5 @@ async fn export_that_was_never_begun_is_removed() {
     let path = world.spool(b"half a li");
     world.daily.step().await.unwrap();
     assert!(!path.try_exists().unwrap());
-    assert!(world.letters.try_recv().is_err(), "nothing is stored");
+    assert!(world.messages.try_recv().is_err(), "nothing is stored");
 }

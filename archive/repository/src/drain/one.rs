@@ -12,7 +12,7 @@ use archive_model::{CopyPlace, FileName, Groups, NodeId, Root, VolumeId};
 use archive_replicas::{Cause, Copy, CopyCondition, Located};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Donor, WantedFile};
-use archive_stores::heal::pour;
+use archive_stores::heal::send_all;
 use archive_stores::transfer::{Item, Route, UploadVerdict};
 use tokio::sync::{mpsc, watch};
 
@@ -251,23 +251,23 @@ impl Hands {
             .with_bytes();
         let filling = async {
             let transfers = &self.people.transfers;
-            let filled = transfers.carry(&source.replica, &item, &mut chunks, sealed, route);
+            let filled = transfers.upload(&source.replica, &item, &mut chunks, sealed, route);
             let filled = filled.await;
             // Whoever still sends is told so.
             drop(chunks);
             filled
         };
-        let pouring = async {
-            let poured = pour(&mut reading, &lane, Some(&self.pace)).await;
+        let sending = async {
+            let sent = send_all(&mut reading, &lane, Some(&self.pace)).await;
             drop(lane);
-            if poured.is_ok() {
+            if sent.is_ok() {
                 let admission: Arc<str> = admission.as_str().into();
                 seal.send_replace(Some(UploadVerdict::Admitted(admission)));
             }
             drop(seal);
-            poured
+            sent
         };
-        let (filled, poured) = tokio::join!(Box::pin(filling), Box::pin(pouring));
+        let (filled, sent) = tokio::join!(Box::pin(filling), Box::pin(sending));
         for (replica, node) in reading.damaged() {
             if replica == source.replica {
                 way.is_hurt = true;
@@ -276,7 +276,7 @@ impl Hands {
                 self.own.suspect(name, &replica, node.as_ref());
             }
         }
-        poured.map_err(|reason| Kind::Unavailable.error(reason.to_string()))?;
+        sent.map_err(|reason| Kind::Unavailable.error(reason.to_string()))?;
         let ended = || Kind::Unavailable.error("the transfer ended without an answer");
         let copy = filled?.ok_or_else(ended)?.copy;
         let is_elsewhere = self.side(source, &copy.node, &copy.volume) == Side::Stays;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use archive_decisions::repair::{Condition, Idle, KnownCopy, Patient, Plan, plan};
 use archive_decisions::store::{Event, FileRecord, Phase};
-use archive_ledger::anomalies::{AnomalyRow, Eye, Finder, Look, needs_repair};
+use archive_ledger::anomalies::{AnomalyRow, Finder, Look, LookQuality, needs_repair};
 use archive_model::{AnomalyKind, FileName, Groups, ReplicaId, ReplicaKind};
 use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
@@ -112,7 +112,7 @@ impl Preserver {
     ) -> Result<Option<Vec<AnomalyRow>>, CallError> {
         let look = Look {
             found: vec![AnomalyKind::Lost(ranges.to_vec())],
-            eye: Eye::Nothing,
+            quality: LookQuality::Nothing,
             by: errand.finder,
             is_second: false,
             size: patient.size,

@@ -155,7 +155,7 @@ fn place(row: &AnomalyRow) -> (&FileName, &ReplicaId, String) {
 mod tests {
     use archive_daemon::clock::ManualClock;
     use archive_ledger::admin::Admin;
-    use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
+    use archive_ledger::anomalies::{Filing, Finder, Look, LookQuality};
     use archive_model::Groups;
     use jiff::Timestamp;
     use testing::in_time;
@@ -217,7 +217,7 @@ mod tests {
                 };
                 let look = Look {
                     found,
-                    eye: Eye::Bytes,
+                    quality: LookQuality::Bytes,
                     by: Finder::Scrub,
                     is_second: true,
                     size: 65536,

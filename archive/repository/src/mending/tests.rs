@@ -1,6 +1,6 @@
 //! Which repair an anomaly gets, over replicas that answer by a script.
 
-use archive_ledger::anomalies::{Eye, Finder, Look};
+use archive_ledger::anomalies::{Finder, Look, LookQuality};
 use archive_model::FileName;
 use archive_stores::scripted::{good, id};
 
@@ -16,7 +16,7 @@ async fn repaired_duplicate_keeps_the_recorded_copy() {
     let (own, file) = (&fixture.own, FileName::new("a").unwrap());
     let look = Look {
         found: vec![AnomalyKind::Duplicate(vec!["one-1".parse().unwrap()])],
-        eye: Eye::Listing,
+        quality: LookQuality::Listing,
         by: Finder::Check,
         is_second: false,
         size: 7,

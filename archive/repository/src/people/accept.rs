@@ -128,7 +128,7 @@ fn unknown(id: &str) -> CallError {
 mod tests {
     use archive_daemon::Clock;
     use archive_ledger::admin::Admin;
-    use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
+    use archive_ledger::anomalies::{Filing, Finder, Look, LookQuality};
     use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
 
     use super::*;
@@ -150,7 +150,7 @@ mod tests {
         };
         let look = Look {
             found: vec![AnomalyKind::Corrupt(groups(of))],
-            eye: Eye::Bytes,
+            quality: LookQuality::Bytes,
             by: Finder::Scrub,
             is_second: false,
             size: 65536,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use archive_decisions::store::Event;
 use archive_durable::{DiskError, Space, Stage};
-use archive_ledger::anomalies::{Eye, Finder, Look};
+use archive_ledger::anomalies::{Finder, Look, LookQuality};
 use archive_model::{FileName, ReplicaId, Root};
 use archive_replicas::{Aside, Cause, Copy};
 use archive_rpc::answers::{Outlet, Progress, feed};
@@ -218,7 +218,7 @@ impl People {
         // The one copy of the replica, read back just now: what was filed of the wrong one is so no more.
         let look = Look {
             found: Vec::new(),
-            eye: Eye::Listing,
+            quality: LookQuality::Listing,
             by: Finder::Check,
             is_second: false,
             size,

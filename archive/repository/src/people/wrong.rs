@@ -5,7 +5,7 @@
 
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
-use archive_ledger::anomalies::{Eye, Finder, Look};
+use archive_ledger::anomalies::{Finder, Look, LookQuality};
 use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Root, VolumeId};
 use archive_replicas::{Cause, Copy};
 use archive_rpc::{CallError, Kind};
@@ -83,7 +83,7 @@ impl People {
             let size = row.and_then(|row| row.record.content.as_ref());
             let look = Look {
                 found: missing.into_iter().collect(),
-                eye: Eye::Listing,
+                quality: LookQuality::Listing,
                 by: Finder::Check,
                 is_second: false,
                 size: size.map_or(0, |content| content.size),

@@ -5,7 +5,7 @@
 
 use archive_decisions::check::{AdminEntry, Expected};
 use archive_decisions::store::{Event, FileRecord};
-use archive_ledger::anomalies::{AnomalyRow, Eye, Found, Look, is_damage};
+use archive_ledger::anomalies::{AnomalyRow, Look, LookQuality, LookResult, is_damage};
 use archive_ledger::standing::Now;
 use archive_model::{AnomalyKind, CopyPlace, FileName, ReplicaId};
 use archive_replicas::{Copy, CopyCondition, Located};
@@ -22,7 +22,7 @@ const LOOKS: usize = 3;
 pub(crate) struct Seen {
     /// What is wrong with it.
     pub(crate) found: Vec<AnomalyKind>,
-    pub(crate) eye: Eye,
+    pub(crate) quality: LookQuality,
     /// Where it is, if the admin data says otherwise.
     pub(crate) moved: Option<CopyPlace>,
     pub(crate) located: Located,
@@ -84,7 +84,7 @@ impl Preserver {
             // On its way for the first time: nothing can be said of it.
             return Seen {
                 found: Vec::new(),
-                eye: Eye::Nothing,
+                quality: LookQuality::Nothing,
                 moved: None,
                 located,
                 place: None,
@@ -105,12 +105,12 @@ impl Preserver {
         let readable = located.copies.iter().find(|copy| copy.is_readable());
         let first = located.copies.iter().find(is_unexpected).or(readable);
         let is_good = |copy: &&Copy| copy.is_readable() && copy.root == root && root.is_some();
-        let eye = match &located.silent {
+        let quality = match &located.silent {
             // On its way: what it lacked before it may lack still.
-            _ if found.contains(&AnomalyKind::Transient) => Eye::Nothing,
-            None => Eye::Listing,
-            Some(_) if located.copies.iter().any(|copy| is_good(&copy)) => Eye::Glimpse,
-            Some(_) => Eye::Nothing,
+            _ if found.contains(&AnomalyKind::Transient) => LookQuality::Nothing,
+            None => LookQuality::Listing,
+            Some(_) if located.copies.iter().any(|copy| is_good(&copy)) => LookQuality::Glimpse,
+            Some(_) => LookQuality::Nothing,
         };
         let place = first
             .map(|copy| CopyPlace {
@@ -120,7 +120,7 @@ impl Preserver {
             .or(place);
         Seen {
             found,
-            eye,
+            quality,
             moved,
             located,
             place,
@@ -137,7 +137,7 @@ impl Preserver {
         replica: &ReplicaId,
         name: &FileName,
         errand: &Errand,
-    ) -> Result<(Seen, Found), CallError> {
+    ) -> Result<(Seen, LookResult), CallError> {
         let mut looks = 1;
         loop {
             let (seen, found) = self.look_and_file_once(replica, name, errand).await?;
@@ -146,7 +146,7 @@ impl Preserver {
                     let found = self.with_losses(name, found, errand).await?;
                     return Ok((seen, found));
                 }
-                None if looks >= LOOKS => return Ok((seen, Found::default())),
+                None if looks >= LOOKS => return Ok((seen, LookResult::default())),
                 None => looks += 1,
             }
         }
@@ -158,7 +158,7 @@ impl Preserver {
         replica: &ReplicaId,
         name: &FileName,
         errand: &Errand,
-    ) -> Result<(Seen, Option<Found>), CallError> {
+    ) -> Result<(Seen, Option<LookResult>), CallError> {
         let mut seen = self.look(replica, name).await?;
         self.dispute(name, &mut seen).await?;
         if let Some(CopyPlace { node, volume }) = seen.moved.clone() {
@@ -172,7 +172,7 @@ impl Preserver {
         }
         let mut look = Look {
             found: seen.found.clone(),
-            eye: seen.eye,
+            quality: seen.quality,
             by: errand.finder,
             is_second: errand.is_second,
             size: seen.size,
@@ -195,7 +195,7 @@ impl Preserver {
         for copy in seen.damaged() {
             let look = Look {
                 found: damage(copy, seen.size),
-                eye: Eye::Nothing,
+                quality: LookQuality::Nothing,
                 by: errand.finder,
                 // What a catalog remembers is no second reading.
                 is_second: false,
@@ -218,7 +218,7 @@ impl Preserver {
         seen: &Seen,
         errand: &Errand,
     ) -> Result<(), CallError> {
-        if seen.eye != Eye::Listing {
+        if seen.quality != LookQuality::Listing {
             return Ok(());
         }
         for filed in self.filed_damage(replica, name).await? {
@@ -228,7 +228,7 @@ impl Preserver {
             }
             let look = Look {
                 found: Vec::new(),
-                eye: Eye::Absent,
+                quality: LookQuality::Absent,
                 by: errand.finder,
                 is_second: false,
                 size: seen.size,

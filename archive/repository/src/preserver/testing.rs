@@ -67,14 +67,7 @@ pub(crate) fn settings(data: &Path, trust: &Path) -> Settings {
         drain: crate::settings::DrainSettings::default(),
         batch: crate::settings::BatchSettings::default(),
         daemon: DaemonSettings::default(),
-        rpc: RpcSettings {
-            listen: "127.0.0.1:0".to_owned(),
-            certificate: "none".into(),
-            key: "none".into(),
-            authorities: "none".into(),
-            revoked: None,
-            calls_per_caller: archive_rpc::limits::CALLS_PER_CALLER,
-        },
+        rpc: RpcSettings::new("127.0.0.1:0", "none", "none", "none"),
         repository: RepositorySettings {
             archive: "kb".to_owned(),
             data: data.to_owned(),

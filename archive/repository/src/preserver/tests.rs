@@ -4,7 +4,7 @@ use archive_decisions::store::Content;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::restore::testing::row;
 use archive_model::{AnomalyKind, Digests, Root};
-use archive_stores::mail::Letter;
+use archive_stores::mail::CoordinatorMessage;
 use archive_stores::scripted::{ScriptedReplicas, damaged, good, id};
 use tokio::sync::mpsc;
 
@@ -16,7 +16,7 @@ pub(crate) struct PreserverFixture {
     pub(crate) own: Preserver,
     pub(crate) scripted: ScriptedReplicas,
     /// Nobody reads what the coordinator is told.
-    _letters: mpsc::Receiver<Letter>,
+    _letters: mpsc::Receiver<CoordinatorMessage>,
     _directory: tempfile::TempDir,
 }
 
@@ -29,7 +29,7 @@ impl PreserverFixture {
             put(&admin, &row(name, 7));
         }
         let scripted = ScriptedReplicas::start().await;
-        let (transfers, letters) = scripted.transfers();
+        let (transfers, messages) = scripted.transfers();
         let clock = transfers.clock.clone();
         let metrics = archive_daemon::Metrics::new();
         let own = Preserver {
@@ -53,7 +53,7 @@ impl PreserverFixture {
         Self {
             own,
             scripted,
-            _letters: letters,
+            _letters: messages,
             _directory: directory,
         }
     }
@@ -106,7 +106,7 @@ impl PreserverFixture {
 fn look(found: &[AnomalyKind]) -> Look {
     Look {
         found: found.to_vec(),
-        eye: Eye::Bytes,
+        quality: LookQuality::Bytes,
         by: Finder::Scrub,
         is_second: false,
         size: 7,

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use archive_daemon::notify::Outcome;
-use archive_ledger::audit::{Trail, Wanted};
+use archive_daemon::notify::SendOutcome;
+use archive_ledger::audit::{Trail, TrailFilter};
 use archive_ledger::audit_log::{Entry, LogError};
 use archive_ledger::export::{Export, ExportError};
 use archive_model::FileName;
@@ -31,7 +31,7 @@ impl Door {
             name => Some(fields::file_name("file", name)?),
         };
         let since = fields::optional_time("since", &request.since)?;
-        let wanted = Wanted { file, since };
+        let wanted = TrailFilter { file, since };
         let door = self.clone();
         Ok(self.answer_blocking("audit", move |answers| {
             let log = door.settings.data.join("audit");
@@ -86,8 +86,8 @@ impl Door {
     pub(super) async fn test_notifications(&self) -> wire::NotifyTestResponse {
         let outcomes = self.notifier.test().await;
         if outcomes.is_empty() {
-            let text =
-                "no way is set: set notify.command or [notify.smtp] in the repository's settings";
+            let text = "no notification channel is configured: set `notify.command` or \
+                        `notify.smtp` in the repository's settings";
             return wire::NotifyTestResponse {
                 outcomes: vec![text.to_owned()],
                 failed: true,
@@ -95,7 +95,7 @@ impl Door {
         }
         let failed = outcomes.iter().any(|outcome| outcome.failure.is_some());
         let outcomes = outcomes.into_iter().map(|outcome| {
-            let Outcome { way, target, .. } = outcome;
+            let SendOutcome { way, target, .. } = outcome;
             match (outcome.is_taken, outcome.failure) {
                 (true, None) => format!("{way} ({target}): sent"),
                 (true, Some(why)) => format!("{way} ({target}): sent, but not to all: {why}"),

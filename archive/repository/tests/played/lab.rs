@@ -110,14 +110,12 @@ impl Lab {
             drain: DrainSettings::default(),
             batch: BatchSettings::default(),
             daemon: DaemonSettings::default(),
-            rpc: RpcSettings {
-                listen: "127.0.0.1:0".to_owned(),
-                certificate: self.at("own.pem"),
-                key: self.at("own.key"),
-                authorities: self.at("authorities.pem"),
-                revoked: None,
-                calls_per_caller: archive_rpc::limits::CALLS_PER_CALLER,
-            },
+            rpc: RpcSettings::new(
+                "127.0.0.1:0",
+                self.at("own.pem"),
+                self.at("own.key"),
+                self.at("authorities.pem"),
+            ),
             repository: RepositorySettings {
                 archive: "kb".to_owned(),
                 data: self.data(),

@@ -16,20 +16,20 @@ use super::sites::certified;
 use super::{BrowserError, MakeCertificate};
 use crate::pem::{first, sections};
 
-/// How many are kept.
+/// The most certificates that are kept.
 const MOST: usize = 1024;
 
-/// How long each is shown: shorter than any is good.
+/// The time for which each is shown: shorter than any is good.
 const AGE: Duration = Duration::from_hours(12);
 
 /// Certificates as they are made.
 pub(super) struct MadeCertificates {
     maker: Arc<dyn MakeCertificate>,
-    kept: Mutex<Kept>,
+    kept: Mutex<CertificateCache>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct CertificateCache {
     keys: HashMap<String, (Arc<CertifiedKey>, Instant)>,
     /// The hosts, the oldest first.
     order: VecDeque<String>,
@@ -44,10 +44,10 @@ impl MadeCertificates {
     }
 
     pub(super) fn forget(&self) {
-        *self.kept() = Kept::default();
+        *self.kept() = CertificateCache::default();
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, CertificateCache> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -71,7 +71,7 @@ impl MadeCertificates {
     }
 }
 
-impl Kept {
+impl CertificateCache {
     fn find(&self, host: &str, now: Instant) -> Option<Arc<CertifiedKey>> {
         let (key, made) = self.keys.get(host)?;
         (now.duration_since(*made) < AGE).then(|| Arc::clone(key))
@@ -119,7 +119,7 @@ mod tests {
     /// Fails if certificates of ever new hosts fill the memory, or one is shown after its time.
     #[test]
     fn kept_certificates_are_few_and_young() {
-        let (mut kept, key, now) = (Kept::default(), key(), Instant::now());
+        let (mut kept, key, now) = (CertificateCache::default(), key(), Instant::now());
         for number in 0..MOST + 10 {
             kept.keep(format!("h{number}"), &key, now);
             kept.keep(format!("h{number}"), &key, now);

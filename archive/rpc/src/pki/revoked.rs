@@ -27,6 +27,10 @@ impl Authority {
     /// The list of revoked certificates, PEM: those of `previous` and those of `revoke`. `now` is the time of this
     /// list and of the new revocations, `next` the time by which the next list is announced (nobody enforces it: a
     /// list that is out of date still revokes).
+    ///
+    /// # Errors
+    ///
+    /// [`PkiError`] if `previous` is not a list of this authority, or a time is before 1970.
     pub fn revoke(
         &self,
         previous: Option<&str>,
@@ -63,7 +67,11 @@ impl Authority {
         Ok(params.signed_by(&self.issuer)?.pem()?)
     }
 
-    /// What a list of this authority revokes, and since when.
+    /// Returns the serial numbers that a list of this authority revokes, and since when.
+    ///
+    /// # Errors
+    ///
+    /// [`PkiError`] if the text is not a list of this authority.
     pub fn revoked_in(&self, list: &str) -> Result<BTreeMap<Serial, SystemTime>, PkiError> {
         let what = "the list of revoked certificates";
         let der =
@@ -87,6 +95,10 @@ impl Authority {
 
 impl Serial {
     /// The serial number of a certificate (PEM).
+    ///
+    /// # Errors
+    ///
+    /// [`PkiError`] if the text is not a certificate.
     pub fn of_certificate(certificate: &str) -> Result<Self, PkiError> {
         let what = "the certificate";
         let der = first::<CertificateDer<'_>>(certificate).map_err(|e| unreadable(what, &e))?;
@@ -198,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_serial_reads_what_it_writes_and_zero_is_none() {
+    fn serial_round_trips_and_zero_is_refused() {
         for text in ["0f", "01", "ff00"] {
             assert_eq!(text.parse::<Serial>().unwrap().to_string(), text);
         }

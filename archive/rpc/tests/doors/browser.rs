@@ -23,26 +23,26 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::world::{World, now};
+use crate::environment::{TestEnvironment, now};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n";
 
 /// Whether it is the error that is meant.
 type Expected = fn(&SiteError) -> bool;
 
-/// How long the impatient doors of these tests wait.
+/// The time that the impatient doors of these tests wait.
 const SHORT: Duration = Duration::from_millis(200);
 
 /// Certificates of sites in a folder.
 struct Folder {
-    world: World,
+    world: TestEnvironment,
     directory: tempfile::TempDir,
 }
 
 impl Folder {
     fn new() -> Self {
         Self {
-            world: World::new("lab"),
+            world: TestEnvironment::new("lab"),
             directory: tempfile::tempdir().expect("directory"),
         }
     }

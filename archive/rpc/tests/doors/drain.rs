@@ -15,11 +15,11 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::echo::{call, take};
-use crate::world::{SERVING, World};
+use crate::environment::{SERVING, TestEnvironment};
 
 #[tokio::test]
-async fn calls_under_way_end_well_and_new_connections_are_refused() {
-    let world = World::new("lab");
+async fn drain_finishes_calls_and_refuses_new_connections() {
+    let world = TestEnvironment::new("lab");
     let mut server = world.server(Limits::default()).await;
     let ben = world.credentials(&["reader/ben", "harvester/ben"]);
     let channel = server.channel(&ben).await.expect("connected");
@@ -64,7 +64,7 @@ async fn calls_under_way_end_well_and_new_connections_are_refused() {
 
 #[tokio::test]
 async fn calls_that_do_not_end_are_cut() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let mut server = world
         .server(Limits {
             drain: Duration::from_millis(50),
@@ -95,8 +95,8 @@ async fn calls_that_do_not_end_are_cut() {
 }
 
 #[tokio::test]
-async fn who_watches_the_health_is_told_and_does_not_hold_up_the_drain() {
-    let world = World::new("lab");
+async fn health_watcher_is_told_without_delaying_drain() {
+    let world = TestEnvironment::new("lab");
     let mut server = world.server(Limits::default()).await;
     let channel = server
         .channel(&world.credentials(&["viewer/web"]))
@@ -126,7 +126,7 @@ async fn who_watches_the_health_is_told_and_does_not_hold_up_the_drain() {
 
 #[tokio::test]
 async fn a_server_that_is_dropped_leaves_nothing_behind() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let channel = server
         .channel(&world.credentials(&["reader/ben"]))

@@ -21,14 +21,14 @@ use tonic_prost::ProstCodec;
 use tower::Service;
 
 /// `Who` answers the caller's identity. `Wait` answers when `open` has a permit. `Take` counts bytes until the end of the
-/// stream. `Give` streams for ever.
+/// stream. `Give` streams without end.
 #[derive(Clone)]
 pub(crate) struct Echo {
     /// One permit for each call of `Wait` that may end.
     pub(crate) open: Arc<Semaphore>,
     /// One permit for each call of `Wait` or `Take` that has begun.
     pub(crate) begun: Arc<Semaphore>,
-    /// How many calls of `Wait` have ended without an answer.
+    /// The number of calls of `Wait` that have ended without an answer.
     pub(crate) dropped: Arc<AtomicUsize>,
 }
 

@@ -8,7 +8,7 @@
 mod browser;
 mod drain;
 mod echo;
+mod environment;
 mod noise;
 mod peers;
 mod reload;
-mod world;

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::echo::{call, give};
-use crate::world::{Running, SERVING, World, health};
+use crate::environment::{Running, SERVING, TestEnvironment, health};
 
 fn quick() -> Limits {
     Limits {
@@ -20,7 +20,7 @@ fn quick() -> Limits {
 
 #[tokio::test]
 async fn silent_clients_block_nobody_and_are_turned_away() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let server = world
         .server(Limits {
             handshakes: 4,
@@ -44,7 +44,7 @@ async fn silent_clients_block_nobody_and_are_turned_away() {
 
 #[tokio::test]
 async fn a_handshake_has_a_limit() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let server = world.server(quick()).await;
     let mut silent = TcpStream::connect(server.address).await.expect("tcp");
     let closed = in_time(silent.read(&mut [0; 1])).await;
@@ -53,7 +53,7 @@ async fn a_handshake_has_a_limit() {
 
 #[tokio::test]
 async fn garbage_harms_nobody() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let http2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let huge_record = [&[0x16, 3, 1, 0xff, 0xff][..], &vec![0; 70_000]].concat();
@@ -80,8 +80,8 @@ async fn garbage_harms_nobody() {
 }
 
 #[tokio::test]
-async fn too_many_connections_are_turned_away_until_one_closes() {
-    let world = World::new("lab");
+async fn excess_connections_are_refused_until_one_closes() {
+    let world = TestEnvironment::new("lab");
     let server = world
         .server(Limits {
             connections: 2,
@@ -110,8 +110,8 @@ async fn too_many_connections_are_turned_away_until_one_closes() {
 }
 
 #[tokio::test]
-async fn a_client_tells_what_is_wrong_with_the_other_end() {
-    let world = World::new("lab");
+async fn client_error_says_what_the_peer_lacks() {
+    let world = TestEnvironment::new("lab");
     let ben = world.credentials(&["reader/ben"]);
     let expected = Expected::role(Role::Repository);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
@@ -177,8 +177,8 @@ async fn a_client_tells_what_is_wrong_with_the_other_end() {
 }
 
 #[tokio::test]
-async fn a_lazy_channel_waits_for_its_server_and_finds_it_again() {
-    let world = World::new("lab");
+async fn lazy_channel_waits_for_server_and_reconnects() {
+    let world = TestEnvironment::new("lab");
     let ben = world.credentials(&["reader/ben"]);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let address = listener.local_addr().expect("address");
@@ -212,7 +212,7 @@ async fn a_lazy_channel_waits_for_its_server_and_finds_it_again() {
 /// Fails if streams that nobody reads fill the window of their connection, so that no other call on it is answered.
 #[tokio::test]
 async fn unread_streams_delay_no_other_call() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
     let limits = Limits::default().with_independent_streams();
@@ -235,7 +235,7 @@ async fn unread_streams_delay_no_other_call() {
 /// Fails if one caller can take all places of a server, or keeps a place that it has given back.
 #[tokio::test]
 async fn caller_with_too_many_calls_is_refused() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let limits = Limits {
         calls_per_caller: 2,
         ..Limits::default()
@@ -274,7 +274,7 @@ async fn caller_with_too_many_calls_is_refused() {
 /// Fails if a peer takes many calls that are given up at once for an attack, and closes the connection under all others.
 #[tokio::test]
 async fn calls_given_up_together_harm_no_other() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
     let channel = server.channel(&anna).await.expect("connected");
@@ -298,7 +298,7 @@ async fn calls_given_up_together_harm_no_other() {
 /// connection under all other calls.
 #[tokio::test]
 async fn streams_given_up_together_harm_no_other() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
     let limits = Limits::default().with_independent_streams();

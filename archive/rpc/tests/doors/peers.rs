@@ -1,4 +1,4 @@
-//! Who gets in, who does not, and what they are told.
+//! Callers who get in, callers who do not, and what they are told.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use tonic::Code;
 use tonic::service::Routes;
 
 use crate::echo::{call, take};
-use crate::world::{Running, SERVING, World, health, now, refused, years};
+use crate::environment::{Running, SERVING, TestEnvironment, health, now, refused, years};
 
 #[tokio::test]
-async fn the_right_identity_gets_in_and_the_handler_knows_it() {
-    let world = World::new("lab");
+async fn right_identity_is_admitted_and_known_to_handler() {
+    let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["officer/anna", "operator/anna"]);
     let channel = server.channel(&anna).await.expect("connected");
@@ -40,8 +40,8 @@ async fn the_right_identity_gets_in_and_the_handler_knows_it() {
 }
 
 #[tokio::test]
-async fn a_role_that_may_not_is_refused_before_the_handler_and_told_who_may() {
-    let world = World::new("lab");
+async fn wrong_role_is_refused_before_handler_with_roles() {
+    let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let channel = server
         .channel(&world.credentials(&["custodian/carl"]))
@@ -59,8 +59,8 @@ async fn a_role_that_may_not_is_refused_before_the_handler_and_told_who_may() {
 }
 
 #[tokio::test]
-async fn a_path_without_a_rule_is_denied_whoever_asks() {
-    let world = World::new("lab");
+async fn path_without_rule_is_denied_to_all() {
+    let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let all: Vec<String> = Role::ALL.iter().map(|role| format!("{role}/x")).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
@@ -79,8 +79,8 @@ async fn a_path_without_a_rule_is_denied_whoever_asks() {
 }
 
 #[tokio::test]
-async fn a_refused_upload_is_told_so_even_while_it_is_sending() {
-    let world = World::new("lab");
+async fn refused_upload_is_answered_while_still_sending() {
+    let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let channel = server
         .channel(&world.credentials(&["reader/ben"]))
@@ -95,7 +95,7 @@ async fn a_refused_upload_is_told_so_even_while_it_is_sending() {
 
 #[tokio::test]
 async fn without_a_certificate_nobody_gets_in() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let mut roots = rustls::RootCertStore::empty();
     let authority =
@@ -130,7 +130,7 @@ async fn alert(server: &Running, credentials: &Credentials) -> String {
 
 #[tokio::test]
 async fn an_expired_certificate_is_refused() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let server = world.server(Limits::default()).await;
     let old = world.issue(&["officer/anna"], years(2000, 2001));
     // It was good when it was taken up.
@@ -140,8 +140,8 @@ async fn an_expired_certificate_is_refused() {
 }
 
 #[tokio::test]
-async fn a_revoked_certificate_is_refused_and_the_others_are_not() {
-    let world = World::new("lab");
+async fn only_the_revoked_certificate_is_refused() {
+    let world = TestEnvironment::new("lab");
     let (anna, ben) = (
         world.issue(&["officer/anna"], years(2000, 2200)),
         world.credentials(&["reader/ben"]),
@@ -166,9 +166,9 @@ async fn a_revoked_certificate_is_refused_and_the_others_are_not() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_a_foreign_authority_is_refused_by_both_ends() {
+async fn certificate_of_foreign_authority_is_refused_both_ways() {
     // The same environment by name.
-    let (world, impostor) = (World::new("lab"), World::new("lab"));
+    let (world, impostor) = (TestEnvironment::new("lab"), TestEnvironment::new("lab"));
     let server = world.server(Limits::default()).await;
     let foreign = impostor.credentials(&["officer/anna"]);
     match server.channel(&foreign).await {
@@ -188,15 +188,15 @@ async fn a_certificate_of_a_foreign_authority_is_refused_by_both_ends() {
 }
 
 #[tokio::test]
-async fn a_server_of_another_environment_will_not_do_even_by_a_trusted_authority() {
+async fn server_of_another_environment_is_refused_despite_trust() {
     // Both trust both authorities, as when somebody reuses a bundle.
-    let (lab, field) = (World::new("lab"), World::new("field"));
+    let (lab, field) = (TestEnvironment::new("lab"), TestEnvironment::new("field"));
     let both = format!(
         "{}{}",
         lab.authority.certificate(),
         field.authority.certificate()
     );
-    let credentials = |world: &World, grant: &str| {
+    let credentials = |world: &TestEnvironment, grant: &str| {
         let mut pem = world.pem(&world.issue(&[grant], years(2000, 2200)), None);
         pem.authorities.clone_from(&both);
         Credentials::from_pem(&pem, now()).expect("credentials")
@@ -212,7 +212,7 @@ async fn a_server_of_another_environment_will_not_do_even_by_a_trusted_authority
 
 #[tokio::test]
 async fn only_the_server_one_meant_will_do() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let server = Running::start(world.credentials(&["node/kb-3"]), Limits::default()).await;
     let anna = world.credentials(&["officer/anna"]);
     let named = |text: &str| Expected::named(&text.parse().expect("grant"));
@@ -240,8 +240,8 @@ async fn only_the_server_one_meant_will_do() {
 }
 
 #[tokio::test]
-async fn a_server_does_not_start_while_an_rpc_has_no_rule() {
-    let world = World::new("lab");
+async fn server_with_rpc_lacking_rule_does_not_start() {
+    let world = TestEnvironment::new("lab");
     let (listener, _) = bind("127.0.0.1:0").await.expect("bind");
     // google.protobuf.compiler has no service; a descriptor set by hand has one.
     let method = prost_types::MethodDescriptorProto {

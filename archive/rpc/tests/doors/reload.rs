@@ -10,7 +10,7 @@ use testing::in_time;
 use tokio_stream::StreamExt;
 
 use crate::echo::{call, give};
-use crate::world::{Running, SERVING, World, health, now, years};
+use crate::environment::{Running, SERVING, TestEnvironment, health, now, years};
 
 struct Folder(tempfile::TempDir);
 
@@ -45,7 +45,7 @@ impl Folder {
 
 #[tokio::test]
 async fn a_certificate_is_exchanged_while_calls_go_on() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let folder = Folder::new();
     folder.write(&world.pem(&world.issue(&["node/old"], years(2000, 2200)), None));
     let credentials = Credentials::from_files(folder.files(false), now()).expect("credentials");
@@ -75,15 +75,15 @@ async fn a_certificate_is_exchanged_while_calls_go_on() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_together_is_not_taken_up() {
-    let world = World::new("lab");
+async fn mismatched_certificate_and_key_are_not_loaded() {
+    let world = TestEnvironment::new("lab");
     let folder = Folder::new();
     let good = world.pem(&world.issue(&["node/a"], years(2000, 2200)), None);
     folder.write(&good);
     let credentials = Credentials::from_files(folder.files(false), now()).expect("credentials");
     let other = world.pem(&world.issue(&["node/b"], years(2000, 2200)), None);
     let expired = world.pem(&world.issue(&["node/a"], years(2000, 2001)), None);
-    let stranger = World::new("lab");
+    let stranger = TestEnvironment::new("lab");
     let with = |change: &dyn Fn(&mut CredentialPem)| {
         let mut pem = other.clone();
         change(&mut pem);
@@ -137,7 +137,7 @@ async fn what_does_not_fit_together_is_not_taken_up() {
             with(&|pem| pem.revoked = Some(cut(&own_revoked))),
         ),
         (
-            "a list that is none",
+            "a text that is not a list",
             with(&|pem| pem.revoked = Some(pem.certificate.clone())),
         ),
         (
@@ -169,7 +169,7 @@ async fn what_does_not_fit_together_is_not_taken_up() {
 
 #[tokio::test]
 async fn a_path_to_something_huge_is_noticed() {
-    let world = World::new("lab");
+    let world = TestEnvironment::new("lab");
     let folder = Folder::new();
     folder.write(&world.pem(&world.issue(&["node/a"], years(2000, 2200)), None));
     let files = CredentialFiles {
@@ -191,8 +191,8 @@ async fn a_path_to_something_huge_is_noticed() {
 }
 
 #[tokio::test]
-async fn who_is_revoked_is_cut_off_with_the_calls_under_way() {
-    let world = World::new("lab");
+async fn revoked_caller_is_cut_off_within_calls() {
+    let world = TestEnvironment::new("lab");
     let folder = Folder::new();
     let none = world
         .authority

@@ -33,7 +33,7 @@ pub(super) struct Candidate {
     pub(super) is_damaged: bool,
 }
 
-/// Why a replica did not give bytes.
+/// The reason why a replica did not give bytes.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// They are damaged there, or there is no copy.

@@ -41,7 +41,7 @@ pub enum Part {
 pub struct Proven {
     /// The first of them in the file.
     pub offset: u64,
-    /// How many they are.
+    /// The number of these bytes.
     pub length: u64,
     /// With their proof.
     pub encoded: Bytes,

@@ -1,4 +1,4 @@
-//! What follows from decisions: remember them, then do them.
+//! The consequences of decisions: remember them, then do them.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::assemble::Donor;
 use crate::depositor::{Custody, Reply, Source};
 use crate::transfer::{Arrival, Item, UploadVerdict};
 
-/// What was decided about a file.
+/// A decision about a file.
 pub(super) struct Decided {
     pub(super) name: FileName,
-    /// Who caused it, as `role/name`; none: the archive by itself.
+    /// The person or part that caused it, as `role/name`; `None` if the archive did by itself.
     pub(super) by: Option<String>,
     pub(super) effects: Vec<Effect>,
 }
@@ -109,7 +109,7 @@ impl Coordinator {
         let is_idle = |active: &&Active| active.state.is_idle();
         if let Some(active) = self.files.get(name).filter(is_idle) {
             if let Some(upload) = &active.state.record().upload {
-                self.parts.transfers.left.forget(&upload.id);
+                self.parts.transfers.resume_points.forget(&upload.id);
             }
             self.forget(name);
         } else {
@@ -174,7 +174,7 @@ impl Coordinator {
         for effect in effects {
             match effect {
                 Effect::Persist => {}
-                Effect::Expire { upload } => self.parts.transfers.left.forget(&upload),
+                Effect::Expire { upload } => self.parts.transfers.resume_points.forget(&upload),
                 Effect::Source { requester } => source = Some((requester, Vec::new())),
                 Effect::BeginUpload { replica, .. } => {
                     if let Some((_, targets)) = &mut source {

@@ -1,9 +1,9 @@
-//! What is filed of a file, and what the coordinator makes of it: a copy that is known to be gone is asked for again when
+//! Filed anomalies of a file, as the coordinator uses them: a copy that is known to be gone is asked for again when
 //! somebody brings the bytes, and what says that it is gone is closed when it is there.
 
 use archive_decisions::store::{Event, FileRecord};
 use archive_ledger::admin::AdminError;
-use archive_ledger::anomalies::{AnomalyRow, Eye, Filing, Finder, Look};
+use archive_ledger::anomalies::{AnomalyRow, Filing, Finder, Look, LookQuality};
 use archive_ledger::custody::Vouched;
 use archive_ledger::standing::Now;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
@@ -23,7 +23,7 @@ pub(super) struct Back {
 }
 
 impl Back {
-    /// What the event may bring back.
+    /// Returns the copies that the event may bring back.
     pub(super) fn of(record: &FileRecord, event: &Event) -> Option<Self> {
         let (replica, node, volume, is_read) = event.stored_copy()?;
         let counts = |copy: &archive_decisions::store::ReplicaRecord| copy.state.is_completed();
@@ -69,7 +69,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// What was filed of copies that are there again is closed, as far as their nodes have looked.
+    /// Closes what was filed of copies that are there again, as far as their nodes have looked.
     pub(super) fn close_what_is_back(&mut self) -> Step<()> {
         let who = format!("repository/{}", self.parts.archive);
         for back in std::mem::take(&mut self.back) {
@@ -84,10 +84,10 @@ impl Coordinator {
             let size = size.unwrap_or_default();
             let look = Look {
                 found: Vec::new(),
-                eye: if back.is_read {
-                    Eye::Bytes
+                quality: if back.is_read {
+                    LookQuality::Bytes
                 } else {
-                    Eye::Glimpse
+                    LookQuality::Glimpse
                 },
                 by: Finder::Check,
                 is_second: false,

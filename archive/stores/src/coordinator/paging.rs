@@ -12,10 +12,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Active, Coordinator, Decided, Step};
 
-/// So many files are in memory, but for those that depositors send just now.
+/// The most files in memory, but for those that depositors send just now.
 pub(super) const MOST: usize = 1000;
 
-/// How many rows are looked at before letters are read again.
+/// The number of rows that are looked at before messages are read again.
 const PAGE: usize = 1000;
 
 /// The pause while there is no room.

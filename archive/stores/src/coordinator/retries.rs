@@ -16,7 +16,7 @@ pub type Times = BTreeMap<ReplicaId, Timestamp>;
 pub struct Retries(Arc<Mutex<BTreeMap<FileName, Times>>>);
 
 impl Retries {
-    /// How a file waits now.
+    /// Sets the times for which a file waits now.
     pub(super) fn set(&self, name: &FileName, times: Times) {
         if times.is_empty() {
             return self.forget(name);

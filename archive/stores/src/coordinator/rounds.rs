@@ -12,14 +12,14 @@ use super::{Coordinator, Step, Wake};
 /// The most that is decided in one round.
 const ROUND: usize = 256;
 
-/// How long a decision that nobody waits for may stay in memory, to be written with others.
+/// The time that a decision that nobody waits for may stay in memory, to be written with others.
 const DEFERRED: Duration = Duration::from_millis(5);
 
 /// Decisions that are not written yet, and until when they may wait.
 type Deferral = Option<(Vec<Decided>, Instant)>;
 
 impl Coordinator {
-    /// Runs until every sender of letters is gone or `stopped` says so. Blocks: for a thread of its own.
+    /// Runs until every sender of messages is gone or `stopped` says so. Blocks: for a thread of its own.
     pub fn run(mut self, runtime: &Handle, stop: &tokio_util::sync::CancellationToken) -> Step<()> {
         self.resume()?;
         let mut deferred: Deferral = None;
@@ -36,9 +36,9 @@ impl Coordinator {
                 Err(_elapsed) => Vec::new(),
             };
             while round.len() < ROUND
-                && let Ok(letter) = self.parts.letters.try_recv()
+                && let Ok(message) = self.parts.messages.try_recv()
             {
-                round.push(Wake::Letter(letter));
+                round.push(Wake::Message(message));
             }
             deferred = self.round(round, deferred)?;
         }
@@ -61,7 +61,7 @@ impl Coordinator {
             self.remember(std::mem::take(&mut decided))?;
             self.page_in(now, &mut decided)?;
         }
-        // Timers that are due ring in every round, however many letters come.
+        // Timers that are due ring in every round, however many messages come.
         let due = self.timers.iter().take_while(|(at, _)| *at <= now);
         round.extend(due.map(|(_, name)| Wake::Timer(name.clone())));
         for wake in round {
@@ -113,7 +113,7 @@ impl Coordinator {
         tokio::select! {
             biased;
             () = stop.cancelled() => None,
-            letter = self.parts.letters.recv() => letter.map(Wake::Letter),
+            message = self.parts.messages.recv() => message.map(Wake::Message),
             wake = due => Some(wake),
         }
     }

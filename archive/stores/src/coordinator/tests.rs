@@ -48,17 +48,17 @@ fn ask(who: &str, claim: Claim) -> (Wake, mpsc::Receiver<Reply>) {
         received: None,
         answered: CancellationToken::new(),
     };
-    let letter = Letter::Ask {
+    let message = CoordinatorMessage::Ask {
         name: name(),
         claim,
         depositor: Box::new(depositor),
     };
-    (Wake::Letter(letter), answers)
+    (Wake::Message(message), answers)
 }
 
 fn happened(event: Event) -> Wake {
     let name = name();
-    Wake::Letter(Letter::Happened { name, event })
+    Wake::Message(CoordinatorMessage::Happened { name, event })
 }
 
 impl Coordinator {
@@ -181,7 +181,7 @@ fn depositor_is_answered_after_the_stamp() {
 #[test]
 fn upload_begun_anew_drops_the_abandoned_states() {
     on_a_coordinator(|coordinator, _| {
-        let left = coordinator.parts.transfers.left.clone();
+        let left = coordinator.parts.transfers.resume_points.clone();
         let first = coordinator.asks(WHO[0], bare());
         let begun = coordinator.upload();
         coordinator.hears(Event::SourceGone { requester: first });

@@ -26,7 +26,7 @@ use crate::assemble::{Assembler, DonorLoad};
 use crate::heal::Healer;
 use crate::mail::Mail;
 use crate::metrics::Stores;
-use crate::transfer::{Left, Transfers};
+use crate::transfer::{ResumePoints, Transfers};
 
 fn credentials(now: Timestamp) -> Credentials {
     let not_before = SystemTime::from(now) - Duration::from_hours(1);
@@ -55,7 +55,7 @@ pub(super) fn coordinator(admin: &Admin, hand: &ManualClock) -> Coordinator {
 /// The parts of a coordinator, over an archive without replicas.
 pub fn parts(admin: &Admin, hand: &ManualClock) -> Parts {
     let clock = hand.clock();
-    let (mail, letters) = Mail::new();
+    let (mail, messages) = Mail::new();
     let stall = Duration::from_secs(30);
     let replicas = Replicas::new(
         &[],
@@ -71,7 +71,7 @@ pub fn parts(admin: &Admin, hand: &ManualClock) -> Parts {
         clock: clock.clone(),
         stall,
         md5: false,
-        left: Left::default(),
+        resume_points: ResumePoints::default(),
         stores: Stores::new(&Metrics::new()).unwrap(),
     };
     let anomalies = Arc::new(Anomalies::open(admin, clock.clone()).unwrap());
@@ -92,7 +92,7 @@ pub fn parts(admin: &Admin, hand: &ManualClock) -> Parts {
         transfers,
         clock,
         chance: Chance::system(),
-        letters,
+        messages,
         anomalies,
         retries: Retries::default(),
     }

@@ -1,4 +1,5 @@
-//! How much is done with one replica at once: a replica that comes back is not asked for everything in one moment, and
+//! Turns, which bound what is done with one replica at once: a replica that comes back is not asked for everything in
+//! one moment, and
 //! one that is silent keeps no other waiting.
 
 use std::collections::HashMap;
@@ -7,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use archive_model::ReplicaId;
 use tokio::sync::Semaphore;
 
-/// So many turns for each replica; cheap to clone.
+/// A number of turns for each replica; cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     most: usize,
@@ -35,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_replica_has_its_own_turns_and_no_more() {
+    fn each_replica_has_its_own_bounded_turns() {
         let slots = Slots::new(2);
         let [one, two] = ["one", "two"].map(|id| slots.of(&ReplicaId::new(id).unwrap()));
         let first = Arc::clone(&one).try_acquire_owned().unwrap();

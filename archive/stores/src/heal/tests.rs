@@ -1,7 +1,7 @@
-//! What a probe tells of what a replica answers.
+//! The report of a probe about a replica's answers.
 
 use super::*;
-use crate::mail::Letter;
+use crate::mail::CoordinatorMessage;
 use crate::scripted::{ScriptedReplicas, good, id, silent};
 
 /// Fails if a file passes for absent where a volume that may hold it is silent, passes for perhaps there where every
@@ -9,7 +9,7 @@ use crate::scripted::{ScriptedReplicas, good, id, silent};
 #[tokio::test]
 async fn silent_volume_answers_probe_with_silence() {
     let scripted = ScriptedReplicas::start().await;
-    let (transfers, mut letters) = scripted.transfers();
+    let (transfers, mut messages) = scripted.transfers();
     let healer = Healer::new(transfers, scripted.assembler());
     let copy = good("one", "v-1", 7);
     let gap = silent("one", "v-2");
@@ -25,8 +25,8 @@ async fn silent_volume_answers_probe_with_silence() {
         }
         let name = FileName::new("a").unwrap();
         healer.probe(name, id("one"), SignedDuration::from_mins(5));
-        let letter = testing::in_time(letters.recv());
-        let Some(Letter::Happened { event, .. }) = letter.await else {
+        let message = testing::in_time(messages.recv());
+        let Some(CoordinatorMessage::Happened { event, .. }) = message.await else {
             panic!("the probe ended without an answer")
         };
         let told = format!("{event:?}");

@@ -7,7 +7,7 @@ use archive_proof::{Points, Prefix, TreeBuilder};
 use md5::{Digest, Md5};
 use sha2::Sha256;
 
-/// What is known of the first bytes of a file.
+/// The state of hashing the first bytes of a file.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     prefix: Prefix,
@@ -59,7 +59,7 @@ impl Hash {
         }
     }
 
-    /// How many bytes have passed, those included after which it went on.
+    /// Returns the number of bytes that have passed, those included after which it went on.
     pub(super) const fn size(&self) -> u64 {
         self.tree.size()
     }
@@ -83,7 +83,7 @@ impl Hash {
         Some(())
     }
 
-    /// What has passed, as if it were all.
+    /// Returns the content that has passed, as if it were all.
     pub(super) fn content(&self) -> Content {
         let digests = Digests {
             sha256: Some(self.sha256.clone().finalize().into()),

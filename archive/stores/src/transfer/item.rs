@@ -5,7 +5,7 @@ use archive_model::{FileName, UploadId};
 
 use crate::depositor::Source;
 
-/// What is being stored.
+/// A file that is being stored.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// The file.
@@ -21,7 +21,7 @@ pub struct Item {
 pub struct Arrival {
     /// The file.
     pub item: Item,
-    /// What was said of the bytes by all who brought them.
+    /// The claim about the bytes of all who brought them.
     pub claim: Claim,
     /// Which of the depositors that ask.
     pub requester: Requester,

@@ -1,6 +1,6 @@
 //! Where every replica of a transfer goes on: the last byte up to which all of them have what was hashed.
 //!
-//! What a node says is believed only where it names one of the points and the root of the bytes before it. Not promised:
+//! A node is believed only where it names one of the points and the root of the bytes before it. Not promised:
 //! that all replicas come; one that comes too late, or not at all, is left out and healed later.
 
 use std::collections::BTreeMap;

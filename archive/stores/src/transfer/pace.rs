@@ -1,4 +1,4 @@
-//! How fast drains move bytes, all of them together.
+//! The speed at which drains move bytes, all of them together.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A pace of at most so many bytes within a second.
+    /// Makes a pace of at most that number of bytes within a second.
     pub fn new(clock: Clock, bytes_per_second: u64) -> Self {
         Self {
             next: Mutex::new(clock.instant()),
@@ -26,7 +26,7 @@ impl Pace {
         }
     }
 
-    /// Waits until so many more bytes may go.
+    /// Waits until that number of further bytes may go.
     pub async fn take(&self, bytes: u64) {
         let pause = self.turn(bytes);
         if !pause.is_zero() {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_wait_for_those_before_them_and_idle_time_is_lost() {
+    fn pieces_queue_and_idle_time_is_lost() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
         let pace = Pace::new(hand.clock(), 8 << 20);
         let seconds = |bytes: u64| pace.turn(bytes).as_secs_f64();

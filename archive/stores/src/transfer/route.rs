@@ -1,4 +1,4 @@
-//! How a file goes into a replica, and what came of it.
+//! The way of a file into a replica, and what came of it.
 
 use archive_model::NodeId;
 use archive_replicas::Copy;
@@ -6,7 +6,7 @@ use archive_replicas::Copy;
 use super::meeting::Seat;
 use super::{UploadVerdict, VerdictReceiver};
 
-/// How a file goes into a replica.
+/// The way of a file into a replica.
 #[derive(Debug, Default)]
 pub struct Route {
     /// Nodes that shall not have it.
@@ -30,7 +30,7 @@ impl Route {
 
 /// A copy that a replica has now.
 #[derive(Debug)]
-pub struct Carried {
+pub struct UploadedCopy {
     /// The copy.
     pub copy: Copy,
     /// Whether it was brought now and read back; it was there before otherwise, and nobody looked.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::scripted::{ScriptedReplicas, id};
 
-/// Fails if a monitor that answers pings and no calls holds a store for ever.
+/// Fails if a monitor that answers pings and no calls holds a store without end.
 #[tokio::test]
 async fn monitor_that_never_places_is_given_up() {
     let scripted = ScriptedReplicas::start().await;

@@ -1,4 +1,4 @@
-//! What the repository keeps: its trail, exports of all of it, and the rows and keys of every table.
+//! The data that the repository keeps: its trail, exports of all of it, and the rows and keys of every table.
 
 use std::fmt::Debug;
 
@@ -252,7 +252,7 @@ fn export_text() -> Vec<u8> {
     text
 }
 
-/// What of an export can be believed; none: it is not one of this archive at all.
+/// Returns the part of an export that can be believed; `None` if it is not one of this archive at all.
 fn judged(text: &[u8]) -> Option<FromExport> {
     in_file("export.jsonl", text, |directory, path| {
         let empty = directory.join("no-log");
@@ -310,7 +310,7 @@ fn any_export(body: &[u8]) {
     }
 }
 
-/// What is decoded is encoded again to what decodes to the same, and nothing shorter does.
+/// Decodes a row; its encoding must decode to the same, and nothing shorter may.
 fn row<V: Value + PartialEq + Debug>(bytes: &[u8]) {
     let Some((version, body)) = bytes.split_first() else {
         return;
@@ -367,7 +367,7 @@ fn written(version: u8, value: &impl Serialize) -> Vec<u8> {
 type TwoTexts = (Text<FileName>, Text<VolumeId>);
 type DrainKey = (Text<ReplicaId>, Text<NodeId>, String);
 
-/// What takes its bytes, and good ones.
+/// A function that takes bytes, and good inputs for it.
 type Table = (fn(&[u8]), Vec<Vec<u8>>);
 
 fn tables() -> [Table; 17] {

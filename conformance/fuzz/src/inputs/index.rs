@@ -19,7 +19,7 @@ pub(super) fn cdx_seeds() -> Vec<Vec<u8>> {
     .to_vec()
 }
 
-/// What reads is written, and what is written reads back the same.
+/// Writes every line that reads, which must read back the same.
 pub(super) fn cdx(input: &[u8]) {
     let mut reader = Reader::new(input, 1 << 16);
     let captures: Vec<_> = reader.by_ref().filter_map(Result::ok).collect();

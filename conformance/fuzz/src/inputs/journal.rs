@@ -19,7 +19,7 @@ fn change(size: u64, pairs: &[(u64, u64)]) -> Change {
     }
 }
 
-/// How many bytes it replaces.
+/// Returns the number of bytes that it replaces.
 fn length(change: &Change) -> u64 {
     let ranges = change.groups.byte_ranges(change.size);
     ranges.map(|range| range.end - range.start).sum()
@@ -71,14 +71,14 @@ pub(super) fn journal(input: &[u8]) {
         let cut = in_file("cut", &bytes[..bytes.len() - 1], |_, path| {
             Journal::open(path).unwrap().is_none()
         });
-        assert!(cut, "a journal that is cut is none");
+        assert!(cut, "a cut journal is refused");
         if change.size <= LONGEST {
             apply(&journal, &before[before.len() - length..]);
         }
     });
 }
 
-/// What is replaced is replaced, and nothing else.
+/// Applies a journal, which must replace its own bytes and no others.
 fn apply(journal: &Journal, mut new: &[u8]) {
     let change = journal.change();
     let mut expected = vec![0xaa; 50_000];

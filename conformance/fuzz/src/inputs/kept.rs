@@ -1,4 +1,5 @@
-//! What fuzzing has learnt: for each target the inputs that reach what nothing smaller reaches, a line in base64 each.
+//! The findings of earlier fuzzing: for each target the inputs that reach what nothing smaller reaches, a line in
+//! base64 each.
 //!
 //! They lie in `corpus/`, so that a new search begins where the last one ended, and every test run goes through them.
 
@@ -11,6 +12,10 @@ use data_encoding::BASE64;
 const MOST: usize = 256 * 1024;
 
 /// The inputs that are kept of a target; none where nobody has searched yet.
+///
+/// # Errors
+///
+/// The system's reason, or a line that is not base64.
 pub fn kept(corpus: &Path, target: &str) -> io::Result<Vec<Vec<u8>>> {
     let text = match std::fs::read_to_string(corpus.join(target)) {
         Ok(text) => text,

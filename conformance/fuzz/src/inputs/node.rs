@@ -1,4 +1,4 @@
-//! What a node and the repository keep for themselves beside files and sidecars, and what they are told.
+//! The state that a node and the repository keep beside files and sidecars, and the settings they are given.
 
 #[path = "admin_data.rs"]
 mod admin_data;
@@ -97,7 +97,7 @@ fn volumes(input: &[u8]) {
 const RPC: &str =
     "[rpc]\nlisten = \"127.0.0.1:0\"\ncertificate = \"c\"\nkey = \"k\"\nauthorities = \"a\"\n";
 
-/// What each part is told beside [`RPC`].
+/// The settings of each part beside [`RPC`].
 const PARTS: [&str; 3] = [
     "[bitarchive]\nnode = \"n-1\"\nreplica = \"one\"\ndata = \"d\"\nvolumes = [\"v\"]\ntrust = \"t\"\nmonitor = \"h:1\"\n\
      [scrub]\nrate = \"5 MB\"\n[attic]\nmin_age = \"1 d\"\n",

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::super::inputs::files::in_file;
 use super::super::inputs::words::same;
 
-/// What takes a file, and ones that are good.
+/// A function that takes a file, and files that are good.
 type Format = (fn(&[u8]), &'static [&'static str]);
 
 const FORMATS: [Format; 6] = [

@@ -1,4 +1,4 @@
-//! What is signed, and what is proven.
+//! Signed statements and proofs.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
@@ -63,7 +63,7 @@ pub(crate) fn admitted() -> (&'static Admission, &'static Envelope) {
     (&example().admission, &example().envelope)
 }
 
-/// Who is believed.
+/// Returns the keys that are trusted.
 pub(crate) fn trust() -> &'static TrustFile {
     &example().trust
 }
@@ -194,7 +194,7 @@ fn part<'a>(bytes: &'a [u8], range: &Range<u64>) -> Option<&'a [u8]> {
     bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
 }
 
-/// Takes a number off the front; 0 where there is none.
+/// Takes a number off the front; 0 at the end.
 fn number(input: &mut &[u8]) -> u64 {
     let Some((bytes, rest)) = input.split_first_chunk() else {
         return 0;

@@ -94,7 +94,7 @@ pub(super) fn warc_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What is read is bounded, in order and located; a second reading is the first one.
+/// Reads records, which must be bounded, in order and located; a second reading must equal the first.
 pub(super) fn warc(input: &[u8]) {
     let first = ends(input, Policy::all(Action::Report));
     assert!(first.is_sorted_by_key(|end| (end.offset, end.position)));
@@ -154,7 +154,7 @@ fn ends(input: &[u8], policy: Policy) -> Vec<End> {
     };
     let mut reader = Reader::with_options(input, options);
     let (mut ends, mut ended) = (Vec::new(), false);
-    // A refusal is an answer, too: whoever asks again reads on behind it. Every answer moves on.
+    // A refusal is an answer, too: a reader that asks again reads on behind it. Every answer moves on.
     for _ in 0..=2 * input.len() + 2000 {
         match reader.next_record() {
             Ok(None) => {
@@ -176,7 +176,7 @@ fn ends(input: &[u8], policy: Policy) -> Vec<End> {
     ends
 }
 
-/// What can be copied reads back as it was.
+/// Copies records, which must read back as they were.
 fn rewritten(input: &[u8]) {
     let mut reader = Reader::new(input);
     let mut plain = Writer::plain(Vec::new());

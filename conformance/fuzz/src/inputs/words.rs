@@ -14,7 +14,7 @@ use archive_proof::points::{STRIDE, is_point, split};
 use archive_proof::{Points, Shelf};
 use archive_rpc::{Authority, Grant, Identity, Kind, Role, Serial, Validity};
 
-/// What is read is read again as it was written.
+/// Reads a text and writes it, which must read back the same.
 pub(crate) fn same<T>(text: &str)
 where
     T: FromStr<Err: Debug> + Display + PartialEq + Debug,
@@ -24,7 +24,7 @@ where
     }
 }
 
-/// What takes a text, and one that is good.
+/// A function that takes a text, and a text that is good.
 type Word = (fn(&str), &'static str);
 
 const WORDS: [Word; 14] = [

@@ -1,4 +1,8 @@
 //! The promises of the feed.
+//!
+//! # Errors
+//!
+//! A promise fails if it is broken, or if the archive cannot be asked.
 
 use std::collections::BTreeMap;
 

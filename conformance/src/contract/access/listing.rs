@@ -1,4 +1,8 @@
-//! What may be relied on of listings.
+//! The promises about listings.
+//!
+//! # Errors
+//!
+//! A promise fails if it is broken, or if the archive cannot be asked.
 
 use anyhow::{Context, Result, ensure};
 use archive_client::{ClientError, Condition, ListEntry, Progress, Selection};
@@ -66,7 +70,7 @@ pub async fn a_listing_goes_on_after_a_name(doors: Doors<'_>) -> Result<()> {
     Ok(())
 }
 
-/// An expression selects names that it matches as a whole; one that is none is refused.
+/// An expression selects names that it matches as a whole; an invalid one is refused.
 pub async fn names_match_as_a_whole(doors: Doors<'_>) -> Result<()> {
     let mut names = Vec::new();
     for last in ["a", "ab", "b.a"] {

@@ -1,4 +1,8 @@
-//! What may be relied on of the digests that a depositor announces.
+//! The promises about the digests that a depositor announces.
+//!
+//! # Errors
+//!
+//! A promise fails if it is broken, or if the archive cannot be asked.
 
 use std::sync::Arc;
 
@@ -8,7 +12,7 @@ use archive_client::{Announced, ClientError, Deposit, Ingest};
 use super::{ABC, Failing, MD5, everything, is_unknown};
 use crate::contract::{bring, deposit, name, refusal, root};
 
-/// What makes an announcement wrong.
+/// A function that makes an announcement wrong.
 type Spoil = fn(&mut Announced);
 
 /// Each digest that is announced is held against the bytes; one that is wrong refuses them, and takes no name.

@@ -10,12 +10,12 @@ use conformance::contract::access::{self, Doors};
 use conformance::contract::ingest;
 use tokio_stream::StreamExt;
 
-/// What is wrong.
+/// A seeded bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     /// Other content under a name is a success.
     Overwrites,
-    /// What was announced is not compared.
+    /// The announcement is not compared.
     Believes,
     /// Everybody sees everything.
     Tells,

@@ -1,4 +1,4 @@
-//! A name whose store was refused, or whose stream was cut, is stored at once: whoever comes again need not wait until
+//! A name whose store was refused, or whose stream was cut, is stored at once: a depositor that comes again need not wait until
 //! the nodes have seen the end of what was before.
 
 use std::io;
@@ -52,7 +52,7 @@ async fn again(cluster: &Cluster, time: u64, bad: impl Fn(&Deposit) -> Deposit) 
 }
 
 #[test]
-fn a_name_that_was_refused_can_be_stored_at_once() {
+fn refused_name_can_be_stored_at_once() {
     on_a_cluster(async |cluster: &mut Cluster| {
         for time in 0..TIMES {
             let wrong = |good: &Deposit| {
@@ -67,7 +67,7 @@ fn a_name_that_was_refused_can_be_stored_at_once() {
 }
 
 #[test]
-fn a_name_whose_stream_was_cut_can_be_stored_at_once() {
+fn name_of_cut_stream_can_be_stored() {
     on_a_cluster(async |cluster: &mut Cluster| {
         for time in 0..TIMES {
             let cut = |good: &Deposit| {
@@ -87,7 +87,7 @@ fn a_name_whose_stream_was_cut_can_be_stored_at_once() {
 
 /// The repository has not even seen that the first depositor is gone when the next one comes.
 #[test]
-fn a_name_whose_depositor_vanished_can_be_stored_at_once() {
+fn name_of_vanished_depositor_can_be_stored() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let depositor = cluster.depositor();
         for time in 0..TIMES {

@@ -36,7 +36,7 @@ impl ReadAt for Counting {
 }
 
 #[test]
-fn a_stream_that_is_cut_goes_on_where_it_stood() {
+fn cut_stream_resumes_where_it_stopped() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let wire = Wire::to(&cluster.address(REPOSITORY)).await;
         let depositor = cluster.depositor_at(&wire.address(), "harvester/h-1");
@@ -76,7 +76,7 @@ fn a_stream_that_is_cut_goes_on_where_it_stood() {
     });
 }
 
-/// Sends so many bytes, breaks off, and waits until everybody has noticed.
+/// Sends that number of bytes, breaks off, and waits until everybody has noticed.
 async fn break_off(cluster: &Cluster, open: Open, bytes: &[u8]) {
     let (steps, requests) = mpsc::channel(2);
     let say = |step| StoreRequest { step: Some(step) };

@@ -1,4 +1,4 @@
-//! What can happen on the way to a node: flipped bytes, liars, silence.
+//! Faults on the way to a node: flipped bytes, liars, silence.
 
 use archive_client::{Ingest, Wanted};
 use tokio::time::Instant;
@@ -41,7 +41,7 @@ fn marked(size: usize, seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_byte_that_flips_on_the_way_to_a_node_never_bears_a_name() {
+fn byte_flipped_in_transit_never_bears_a_name() {
     on_a_cluster(async |cluster: &mut Cluster| {
         // Below TLS: the connection breaks.
         let wire = Wire::to(&cluster.address(NODES[1])).await;
@@ -77,7 +77,7 @@ fn a_byte_that_flips_on_the_way_to_a_node_never_bears_a_name() {
 }
 
 #[test]
-fn a_donor_that_lies_in_a_repair_is_caught_and_another_is_asked() {
+fn lying_donor_is_caught_and_another_is_asked() {
     on_a_cluster(async |cluster: &mut Cluster| {
         cluster.add_replica("four");
         for part in ["monitor-four", "bitarchive-four"] {
@@ -95,7 +95,7 @@ fn a_donor_that_lies_in_a_repair_is_caught_and_another_is_asked() {
         flip(&cluster.copy("two", &file), 100_000);
         liar.lie(0, i64::MAX / 2);
         let said = preservation::mend(cluster, &file).await;
-        assert_eq!(said, ["repaired"], "whoever lies");
+        assert_eq!(said, ["repaired"], "one donor lies");
         let copy = cluster.copy("two", &file);
         assert!(std::fs::read(copy).unwrap() == bytes);
         // A reader is not lied to either.
@@ -107,7 +107,7 @@ fn a_donor_that_lies_in_a_repair_is_caught_and_another_is_asked() {
 }
 
 #[test]
-fn a_node_that_hangs_is_dropped_and_healed_later() {
+fn hanging_node_is_dropped_and_healed_later() {
     on_a_cluster(async |cluster: &mut Cluster| {
         cluster.extra = "stall = '8 s'".to_owned();
         cluster.stop(REPOSITORY).await;

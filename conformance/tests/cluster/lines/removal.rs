@@ -37,7 +37,7 @@ fn in_attic(cluster: &Cluster) -> usize {
 
 /// The node has done it, and what it says is lost; the connection ends, and the next one is silent, too, at first.
 #[test]
-fn a_removal_whose_answer_is_lost_is_done_once_and_said_to_be_done() {
+fn removal_with_lost_answer_is_done_once() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "").await;
         let (file, bytes) = (name("a"), noise(SIZE, 81));
@@ -74,7 +74,7 @@ fn a_removal_whose_answer_is_lost_is_done_once_and_said_to_be_done() {
 
 /// The node hears of it too late, or never: what people are told stays true, and they can ask again.
 #[test]
-fn a_removal_that_does_not_arrive_has_failed_and_the_copy_stays() {
+fn undelivered_removal_fails_and_copy_stays() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "").await;
         let (file, bytes) = (name("a"), noise(SIZE, 82));

@@ -16,7 +16,7 @@ fn holders(stored: &archive_client::Stored) -> Vec<&str> {
 
 /// A small file is waited for; a large one is not, and comes there when the line is fast again.
 #[test]
-fn a_slow_replica_is_waited_for_or_dropped_by_the_rule() {
+fn slow_replica_is_awaited_or_dropped_by_rule() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "").await;
         let (before, small, large) = (name("before"), name("small"), name("large"));
@@ -47,9 +47,9 @@ fn a_slow_replica_is_waited_for_or_dropped_by_the_rule() {
     });
 }
 
-/// What does not need it goes on as if it were not there.
+/// The other replicas go on as if the slow one were not there.
 #[test]
-fn a_slow_replica_that_is_not_required_slows_nobody() {
+fn slow_optional_replica_delays_no_store() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
         cluster.optional.push("two".to_owned());
         let lines = lay(cluster, "").await;

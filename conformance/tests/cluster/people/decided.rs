@@ -1,4 +1,4 @@
-//! What people have decided holds: while files are on their way, after the admin data were lost, and for every copy.
+//! Decisions of people hold: while files are on their way, after the admin data were lost, and for every copy.
 
 use archive_client::{ClientError, Ingest, Keeper, Preservation, Progress, ReplicaStatus, Wanted};
 use archive_daemon::Clock;
@@ -29,7 +29,7 @@ async fn trail(cluster: &Cluster, file: &str) -> Vec<AuditLineState> {
     lines
 }
 
-/// How far each replica has a file, by their names.
+/// Returns the progress of a file in each replica, by their names.
 async fn progress(cluster: &Cluster, name: &FileName) -> Vec<(String, Progress)> {
     let said = |copy: &ReplicaStatus| (copy.replica.to_string(), copy.progress);
     // A harvester sees only what it deposited itself.
@@ -59,7 +59,7 @@ async fn remove(cluster: &Cluster, name: &FileName, replica: &str, bytes: &[u8])
 
 /// A depositor has begun before the replica was retired, and ends after the walk over the archive has passed the name.
 #[test]
-fn a_file_that_is_bound_after_a_replica_was_retired_is_told_too() {
+fn file_bound_after_replica_retired_is_told() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a"), noise(16 * 1024 * 1024, 41));
         let (deposit, mut is_reached, go) = waiting(&name, &bytes);
@@ -101,7 +101,7 @@ fn a_file_that_is_bound_after_a_replica_was_retired_is_told_too() {
 }
 
 #[test]
-fn what_was_removed_stays_removed_when_admin_data_come_back_from_the_replicas() {
+fn removed_copy_stays_removed_after_restore_from_replicas() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (here, nowhere, noted) = (name("here"), name("nowhere"), name("noted"));
         let bytes = noise(100_000, 42);
@@ -162,7 +162,7 @@ fn what_was_removed_stays_removed_when_admin_data_come_back_from_the_replicas() 
 
 /// Both copies were altered alike, beside sidecars that still say the old root; the checksum replica records the old one.
 #[test]
-fn a_new_root_is_borne_by_every_copy_that_has_it() {
+fn adopted_root_is_borne_by_every_matching_copy() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, mut bytes) = (name("a"), noise(100_000, 43));
         store(cluster, &name, &bytes).await.unwrap();
@@ -253,7 +253,7 @@ fn the_trail_names_who_did_it() {
 
 /// Fails if what was admitted after the export is forgotten, or what the export knows to be removed is healed.
 #[test]
-fn an_export_and_then_what_the_replicas_know_beyond_it() {
+fn export_and_replicas_together_restore_admin_data() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (before, removed, after) = (name("before"), name("removed"), name("after"));
         let bytes = noise(50_000, 45);

@@ -8,7 +8,7 @@ use super::super::visits::deposit;
 use super::super::world::NODES;
 use super::*;
 
-/// What a node lets go within an hour here.
+/// The number of files that a node lets go within an hour here.
 const AN_HOUR: usize = 25;
 
 /// Files that there are, and names that nobody has.
@@ -128,7 +128,7 @@ async fn approve_all(people: People, ids: Vec<String>) -> Vec<Result<RequestStat
     approved.await
 }
 
-/// How many of the files a replica has under their names, and how many lie in its attic.
+/// Returns the number of files that a replica has under their names, and the number in its attic.
 fn counts(cluster: &Cluster, replica: &str) -> (usize, usize) {
     let is_there = |number: &usize| cluster.copy(replica, &file(*number)).try_exists().unwrap();
     let attic = cluster.path(replica).join("volume/attic");
@@ -165,7 +165,7 @@ fn draining_first_does_not_release_the_brake() {
 }
 
 #[test]
-fn ten_thousand_removals_need_a_second_person_and_two_are_braked() {
+fn mass_removal_needs_second_person_and_is_braked() {
     on_a_cluster(async |cluster: &mut Cluster| {
         brake_all(cluster).await;
         store_all(cluster).await;

@@ -158,7 +158,7 @@ fn a_replica_that_lost_everything_is_filled_again() {
 
 /// Its files are missing only from then on, and are brought to the other node of the replica.
 #[test]
-fn a_node_that_is_dead_for_ever_is_retired() {
+fn permanently_dead_node_is_retired() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let names = store_some(cluster, 12).await;
         cluster.add_node("two", "-2");
@@ -249,7 +249,7 @@ fn a_node_that_is_dead_for_ever_is_retired() {
     });
 }
 
-/// The node and its disk are dead for ever: the admin data still knows the volume.
+/// The node and its disk are permanently dead: the admin data still knows the volume.
 #[test]
 fn a_volume_of_a_dead_node_is_retired() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -1,4 +1,5 @@
-//! What the archive answers for: only copies that are there and good, and a file that is gone everywhere is taken again.
+//! The copies that the archive answers for: only those that are there and good; a file that is gone everywhere is taken
+//! again.
 
 use archive_client::{Access, ClientError};
 
@@ -21,7 +22,7 @@ async fn holders(cluster: &Cluster, name: &FileName) -> Vec<String> {
 }
 
 #[test]
-fn a_file_that_is_gone_everywhere_is_not_vouched_for_and_taken_again() {
+fn file_gone_everywhere_can_be_stored_again() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a.warc.gz"), noise(SIZE, 31));
         let first = store(cluster, &name, &bytes).await.unwrap();
@@ -62,7 +63,7 @@ fn a_file_that_is_gone_everywhere_is_not_vouched_for_and_taken_again() {
 }
 
 #[test]
-fn a_damaged_copy_is_not_vouched_for_until_it_is_whole() {
+fn damaged_copy_does_not_count_until_whole() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a"), noise(SIZE, 33));
         store(cluster, &name, &bytes).await.unwrap();

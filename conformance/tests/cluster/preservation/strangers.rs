@@ -150,7 +150,7 @@ fn copy_all(from: &Path, to: &Path) {
 
 /// The admin data come back from before the file was stored; its admission lies in every replica.
 #[test]
-fn what_is_signed_and_nobody_knows_is_taken_in() {
+fn unknown_file_with_valid_admission_is_adopted() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (old, new) = (name("old"), name("new"));
         let bytes = noise(SIZE, 43);
@@ -188,7 +188,7 @@ fn what_is_signed_and_nobody_knows_is_taken_in() {
 }
 
 #[test]
-fn what_is_lived_with_is_what_the_second_person_read() {
+fn accepted_anomaly_is_what_second_person_read() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a"), noise(SIZE, 44));
         store(cluster, &name, &bytes).await.unwrap();

@@ -1,11 +1,11 @@
-//! What people are told: damage once, also over a restart of the repository, and once that it is over.
+//! The messages to people: damage once, also over a restart of the repository, and once that it is over.
 
 use serde_json::Value;
 
 use super::*;
 use crate::cluster::world::on_a_patient_cluster;
 
-/// What was told of `key`, in order.
+/// Returns the messages about `key`, in order.
 fn told(cluster: &Cluster, key: &str) -> Vec<(String, String)> {
     let said = std::fs::read_to_string(cluster.path("told")).unwrap_or_default();
     let messages = said.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -36,7 +36,7 @@ fn whats(cluster: &Cluster, key: &str) -> Vec<String> {
 
 /// Fails if there is a message for each file, one comes again after a restart, or a restart forgets an incident.
 #[test]
-fn what_is_wrong_is_told_once_and_once_that_it_is_over_whoever_restarts() {
+fn incident_and_its_end_are_told_once() {
     on_a_cluster(async |cluster: &mut Cluster| {
         cluster.stop(REPOSITORY).await;
         let path = cluster.path("told");
@@ -88,7 +88,7 @@ fn what_is_wrong_is_told_once_and_once_that_it_is_over_whoever_restarts() {
 
 /// A node that reads too slowly for its deadline, and then one that reads fast enough again.
 #[test]
-fn a_scrub_that_does_not_keep_its_deadline_is_told_and_when_it_does_again() {
+fn missed_scrub_deadline_is_told_until_met_again() {
     on_a_patient_cluster(async |cluster: &mut Cluster| {
         let path = cluster.path("told");
         cluster.repository_settings = format!(

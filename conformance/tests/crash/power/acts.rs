@@ -13,7 +13,7 @@ use super::super::kill::chance;
 use super::super::{BEFORE, expected_root, name};
 use super::{FLUSHED, Image, UNFLUSHED, has_own_mounts, machine_with_data_elsewhere};
 
-/// What the child was doing, or did, last, of these acts.
+/// Returns the last of these acts that the child was doing, or did.
 fn last<'a>(said: &'a [String], acts: &[&str]) -> &'a str {
     let of = |line: &&String| {
         let act = line.split(' ').nth(1).unwrap();
@@ -23,8 +23,8 @@ fn last<'a>(said: &'a [String], acts: &[&str]) -> &'a str {
 }
 
 #[test]
-fn power_cuts_leave_every_act_done_or_to_be_done_again() {
-    if !has_own_mounts("acts::power_cuts_leave_every_act_done_or_to_be_done_again") {
+fn power_cuts_leave_every_act_done_or_repeatable() {
+    if !has_own_mounts("acts::power_cuts_leave_every_act_done_or_repeatable") {
         return;
     }
     for in_place in [false, true] {
@@ -183,7 +183,7 @@ fn moved(machine: &Machine, node: &Node, now: i64, last: &str, what: &str) {
     assert!(std::fs::read(&target.file).unwrap() == machine::content(&file).unwrap());
 }
 
-/// What was adopted is; what was not can be.
+/// Asserts that an adopted file is there, and that one that was not adopted can be.
 fn adopted(node: &Node, now: i64, said: &[String], what: &str) {
     let names = |beginning: &str| -> Vec<FileName> {
         said.iter()

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use super::super::{BEFORE, expected_root, name};
 use super::{Image, has_own_mounts, machine_with_data_elsewhere, what_was_acknowledged_is_there};
 
-/// What the node leaves free, in bytes.
+/// The number of bytes that the node leaves free.
 const RESERVE: u64 = 4 << 20;
 
 /// Longer than things must lie in the attic.

@@ -67,8 +67,8 @@ fn is_lost(entry: &Entry) -> bool {
 }
 
 #[test]
-fn inodes_that_cannot_be_read_are_damage_of_single_files() {
-    if !has_own_mounts("inodes::inodes_that_cannot_be_read_are_damage_of_single_files") {
+fn unreadable_inodes_are_damage_of_single_files() {
+    if !has_own_mounts("inodes::unreadable_inodes_are_damage_of_single_files") {
         return;
     }
     let mut image = Image::new("64M", &["-O", "metadata_csum"]);

@@ -135,7 +135,7 @@ section! {
         policy: RobotsPolicy = RobotsPolicy::Obey,
         /// The name of the crawler in robots.txt: letters, "-" and "_". The user agent must contain it.
         agent: String = "holdfast".to_owned(),
-        /// How long a robots.txt holds before it is fetched again.
+        /// The time that a robots.txt holds before it is fetched again.
         validity: Period = Period::from_secs(24 * 60 * 60),
     }
 }
@@ -285,7 +285,7 @@ section! {
         /// Name servers, such as "127.0.0.1:53"; without one those of this machine.
         #[serde(with = "text::list")]
         servers: Vec<NameServer> = Vec::new(),
-        /// How long an address holds before it is asked for again.
+        /// The time that an address holds before it is asked for again.
         validity: Period = Period::from_secs(6 * 60 * 60),
     }
 }

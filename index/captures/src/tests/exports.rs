@@ -3,8 +3,9 @@
 use std::io;
 
 use archive_formats::cdx::{Capture, Format};
+use testing::Random;
 
-use super::{Random, add, capture, empty, everything, of_file};
+use super::{add, capture, empty, everything, of_file};
 use crate::{Captures, Export, ExportError, ExportParts, ExportReport, ExportScope};
 
 /// Parts in memory.

@@ -1,10 +1,11 @@
 //! Indexes of others come in as sets.
 
 use archive_formats::cdx::{Capture, Format};
+use testing::Random;
 
 use super::{
-    Random, add, answer, answer_with_sources, capture, empty, everything, of_all, of_file, of_url,
-    open, sorted,
+    add, answer, answer_with_sources, capture, empty, everything, of_all, of_file, of_url, open,
+    sorted,
 };
 use crate::{Captures, ImportError, ImportReport, MAX_LINE, MAX_NAMED};
 

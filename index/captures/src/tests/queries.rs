@@ -9,8 +9,9 @@ use archive_formats::cdx::query::{
 };
 use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
+use testing::Random;
 
-use super::{Random, add, answer, capture, empty, of_url, sorted};
+use super::{add, answer, capture, empty, of_url, sorted};
 use crate::Captures;
 
 const HOSTS: [&str; 6] = ["a.dk", "www.a.dk", "b.a.dk", "aa.dk", "a.dk:8080", "a-b.dk"];

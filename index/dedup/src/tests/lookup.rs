@@ -2,19 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use testing::Random;
+
 use super::*;
-
-/// A generator of numbers that are the same in every run (xorshift64*, Vigna 2016).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16) % limit
-    }
-}
 
 /// The beginnings and the bytes of URLs that sort in ways that are easy to get wrong.
 const HOSTS: [&str; 4] = [
@@ -65,7 +55,7 @@ fn line(url: &str, second: u64, payload: &str, offset: u64) -> String {
 #[test]
 fn lookups_agree_with_map() {
     for seed in 1..=20 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut latest = BTreeMap::<String, (u64, u64)>::new();
         let mut first = BTreeMap::<(String, String), (u64, u64)>::new();
         let mut payloads = BTreeMap::<String, Vec<u64>>::new();

@@ -36,7 +36,7 @@ pub(crate) struct Adopt {
     /// BLAKE3 of the content that is to be right from now on, 64 hex digits
     #[arg(long, value_name = "HEX", requires = "reason")]
     new_root: Option<Root>,
-    /// Why there is to be a new root; the audit trail keeps it
+    /// Reason for the new root; the audit trail keeps it
     #[arg(long, value_name = "TEXT", requires = "new_root")]
     reason: Option<Reason>,
 }

@@ -25,7 +25,7 @@ use crate::session::Session;
 /// Where the header of a record is lost nobody can name it; those bytes are said to be unknown. At most 64 GiB are read
 /// where no file is named. Needs the role officer.
 ///
-/// The exit code is 1 if an anomaly is open, and 0 if there is none.
+/// The exit code is 1 if an anomaly is open, and 0 if no anomaly is open.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast anomalies
@@ -36,13 +36,13 @@ use crate::session::Session;
 pub(crate) struct Anomalies {
     #[command(subcommand)]
     accept: Option<AnomaliesCommand>,
-    /// Also those that are closed or accepted
+    /// Also show those that are closed or accepted
     #[arg(long)]
     all: bool,
     /// Only those of this file
     #[arg(long, value_name = "NAME")]
     file: Option<String>,
-    /// Also the records in the damaged bytes: reads the damaged files
+    /// Also name the records in the damaged bytes: reads the damaged files
     #[arg(long)]
     records: bool,
 }
@@ -64,7 +64,7 @@ struct Accept {
     /// The id of the anomaly, as `holdfast anomalies` prints it
     #[arg(value_name = "ID")]
     id: String,
-    /// Why; the audit trail keeps it
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
 }

@@ -60,7 +60,7 @@ pub(crate) struct Restore {
     /// Where it lies, as `holdfast attic list` prints it
     #[arg(value_name = "REPLICA/NODE/VOLUME/ID")]
     place: AtticPlace,
-    /// Why; the audit trail keeps it
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
 }
@@ -83,10 +83,10 @@ pub(crate) struct Purge {
     /// BLAKE3 of the file in it, 64 hex digits; `holdfast stat` shows that of a file of the archive
     #[arg(long, value_name = "HEX")]
     checksum: Option<Root>,
-    /// Why; the audit trail keeps it
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
-    /// You know that no other good copy of the file is left
+    /// Confirm that no other good copy of the file is left
     #[arg(long)]
     last_copies: bool,
 }

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_begins_in_utc_and_a_time_has_a_zone() {
+    fn date_is_utc_midnight_and_time_needs_zone() {
         for (text, at) in [
             ("2026-01-31", "2026-01-31T00:00:00Z"),
             ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z"),

@@ -49,7 +49,7 @@ pub(crate) struct Captures {
     /// The nearest to this time first; for an exact URL only
     #[arg(long, value_name = "TIME")]
     closest: Option<String>,
-    /// How many at most; with a negative number the last ones
+    /// Most captures to print; a negative number prints the last ones
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     limit: Option<i64>,
     /// Only what the viewer shows to anybody in this collection, under its rules [default: everything in the index]

@@ -12,13 +12,13 @@ use archive_formats::warc::Reader;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::warc::{Told, open, read};
+use super::warc::{FileReport, open, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::save::{Partial, to_stdout};
 
-/// How many bytes of lines a thread gathers before it hands them over.
+/// The number of bytes that a thread gathers before it hands its lines over.
 const HANDED_OVER: usize = 256 * 1024;
 
 /// Make a sorted index of WARC and ARC files
@@ -36,28 +36,28 @@ pub(crate) struct Cdx {
     /// Archive files: WARC or ARC, plain, gzip or zstd; `-` is stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// How lines are written
+    /// The form in which lines are written
     #[arg(long, value_enum, default_value_t = Form::Cdxj)]
     format: Form,
-    /// Make the keys of answers to POST and PUT from what was posted, too
+    /// Include posted data in the keys of answers to POST and PUT
     ///
     /// The request has to be the neighbour of its answer in the file, and one of them has to name the other in
     /// WARC-Concurrent-To.
     #[arg(short, long)]
     post_append: bool,
-    /// Where the index goes; `-` is stdout
+    /// Output file of the index; `-` is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// Replace the file that --output names
     #[arg(long)]
     force: bool,
-    /// How many files are read at once [default: one for each core]
+    /// Number of files to read at once [default: one for each core]
     #[arg(long, value_name = "COUNT")]
     jobs: Option<NonZero<usize>>,
     /// About how much memory the sorting may take; more lines go to temporary files
     #[arg(long, value_name = "SIZE", default_value = "256 MB")]
     memory: ByteSize,
-    /// Where temporary files go [default: that of the system]
+    /// Directory of temporary files [default: that of the system]
     #[arg(long, value_name = "DIRECTORY")]
     temporary: Option<PathBuf>,
 }
@@ -87,7 +87,7 @@ impl Form {
 #[derive(Serialize)]
 struct Made<'a> {
     index: &'a Path,
-    /// How many files were named.
+    /// The number of files that were named.
     files: usize,
     /// `done`, or what came in between: then the index may lack something.
     exit: Exit,
@@ -175,7 +175,7 @@ impl Cdx {
             || path.display().to_string(),
             |name| name.to_string_lossy().into_owned(),
         );
-        let mut told = Told::new(path);
+        let mut told = FileReport::new(path);
         let mut lines = String::new();
         let mut exchanges = self.post_append.then(|| Exchanges::new(name.as_str()));
         let mut reader = Reader::new(file);
@@ -214,7 +214,7 @@ impl Cdx {
     }
 }
 
-/// Why the reading of a file ends.
+/// The reason why the reading of a file ends.
 enum Stop {
     /// It cannot be read. The others go on.
     File(Failure),

@@ -41,7 +41,7 @@ const LONGEST_LIST: u64 = 64 << 20;
 pub(crate) enum Check {
     /// Compare what the replicas list
     ///
-    /// Which files, their sizes, and what their nodes know of them. Reads no file. The exit code is 1 if something is wrong, or if somebody could not be asked.
+    /// Compares names, sizes, and what the nodes know of each file. Reads no file. The exit code is 1 if something is wrong, or if somebody could not be asked.
     #[command(after_help = "Examples:
   holdfast check files
   holdfast check files --replica two --challenge")]
@@ -56,7 +56,7 @@ pub(crate) enum Check {
     Checksums(Selection),
 }
 
-/// What is checked.
+/// The files and replicas that a check looks at.
 #[derive(Debug, Args)]
 pub(crate) struct Selection {
     /// Only these files [default: all]
@@ -76,9 +76,9 @@ pub(crate) struct Selection {
     challenge: bool,
 }
 
-/// What a check found, beside the anomalies.
+/// The result of a check, without the anomalies.
 #[derive(Debug, Default, Serialize)]
-struct Found {
+struct CheckSummary {
     replicas: Vec<ReplicaReport>,
     /// Anomalies that were told of and that nobody has accepted.
     open: u64,
@@ -99,7 +99,7 @@ impl Check {
         let steps = keeper.check(&order).await;
         let mut steps = steps.map_err(|error| session.failure(error))?;
         let mut items = Items::begin(&context.output, "anomalies")?;
-        let mut found = Found::default();
+        let mut found = CheckSummary::default();
         let mut bars = Bars::new(!context.output.is_json());
         let ended = found
             .follow(&mut steps, &mut items, &mut bars, counted)
@@ -154,7 +154,7 @@ pub(super) fn read_names(path: &Path) -> Result<Vec<FileName>, Failure> {
     Ok(names)
 }
 
-impl Found {
+impl CheckSummary {
     /// Follows a check to its end. The outer failure: nothing can be written any more.
     async fn follow(
         &mut self,
@@ -297,8 +297,8 @@ mod tests {
         }
     }
 
-    fn found(told: &[AnomalyState], reports: Vec<ReplicaReport>) -> Found {
-        let mut found = Found::default();
+    fn found(told: &[AnomalyState], reports: Vec<ReplicaReport>) -> CheckSummary {
+        let mut found = CheckSummary::default();
         for state in told {
             found.note(&filed(AnomalyWord::Missing, *state));
         }
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_names_nothing_does_not_mean_everything() {
+    fn empty_list_does_not_mean_all_files() {
         use std::io::Write;
         let mut file = tempfile::NamedTempFile::new().unwrap();
         assert_eq!(read_names(file.path()).unwrap_err().exit, Exit::Usage);

@@ -34,7 +34,7 @@ mod progress;
 mod signals;
 mod words;
 
-/// How long an archive that is down is waited for.
+/// The time to wait for an archive that is down.
 const PATIENCE: Duration = Duration::from_hours(24);
 
 /// The arguments that say what a job is: a job that was begun has its own, and would not heed them.
@@ -104,7 +104,7 @@ const BASE: &str = "holdfast-crawls";
   holdfast crawl --salvage holdfast-crawls/12_1767225600000"
 )]
 pub(crate) struct Crawl {
-    /// Where to begin: URIs; without `http://` in front it is added
+    /// URIs to begin with; `http://` is added where it is missing
     #[arg(value_name = "SEED", required_unless_present_any = ["resume", "salvage"])]
     seeds: Vec<String>,
     /// Go on with the job in this directory
@@ -113,7 +113,7 @@ pub(crate) struct Crawl {
     /// End the job in this directory, whose state is damaged: what it has recorded is documented and stored
     #[arg(long, value_name = "DIR", conflicts_with = "resume", conflicts_with_all = SETTINGS_OF_JOB)]
     salvage: Option<PathBuf>,
-    /// The crawl settings, a TOML file; the other options stand over it
+    /// The crawl settings, a TOML file; the other options override it
     #[arg(long, value_name = "FILE")]
     order: Option<PathBuf>,
     /// The part of a site that a seed stands for [default: domain]
@@ -146,7 +146,7 @@ pub(crate) struct Crawl {
     /// The index of earlier jobs, made by `holdfast index dedup`: what has not changed is not stored again
     #[arg(long, value_name = "FILE")]
     dedup: Option<PathBuf>,
-    /// Look up text as well
+    /// Look up text in that index as well [default: everything but text]
     #[arg(long)]
     dedup_all: bool,
     /// The name server to ask, instead of those of this machine
@@ -201,8 +201,11 @@ impl Crawl {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build();
-        let runtime = runtime
-            .map_err(|error| Failure::failed(format!("no threads: {error}; raise the limits")))?;
+        let runtime = runtime.map_err(|error| {
+            Failure::failed(format!(
+                "cannot start threads: {error}; raise the limits of the process"
+            ))
+        })?;
         let ended = runtime.block_on(self.crawl(context));
         // What still reads a disk does not keep a person waiting who has pressed Ctrl-C twice.
         runtime.shutdown_background();
@@ -215,7 +218,7 @@ impl Crawl {
         let host = host_name();
         let signals = Signals::new().map_err(|error| {
             Failure::failed(format!(
-                "signals cannot be taken over: {error}; see to the limits"
+                "cannot handle signals: {error}; raise the limits of the process"
             ))
         })?;
         let bar = if context.output.is_json() {

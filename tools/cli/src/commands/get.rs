@@ -33,7 +33,7 @@ use crate::session::Session;
 pub(crate) struct Get {
     /// The file's name in the archive
     name: String,
-    /// Where it goes: a file, a directory, or `-` for stdout [default: NAME in this directory]
+    /// Output: a file, a directory, or `-` for stdout [default: NAME in this directory]
     #[arg(short, long, value_name = "PATH|-")]
     output: Option<PathBuf>,
     /// Read from this replica only [default: from any]
@@ -53,7 +53,7 @@ pub(crate) struct Get {
     force: bool,
 }
 
-/// What was read.
+/// The result of reading, for programs.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     name: &'a FileName,
@@ -145,7 +145,7 @@ impl Get {
 pub(super) fn name(text: &str) -> Result<FileName, Failure> {
     FileName::new(text).map_err(|error| {
         Failure::usage(format!(
-            "{text:?} is no name of an archive file: {error}; correct it"
+            "{text:?} is not a name of an archive file: {error}; correct it"
         ))
     })
 }

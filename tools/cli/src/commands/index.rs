@@ -41,7 +41,7 @@ pub(crate) struct Index {
     verb: Option<Verb>,
 }
 
-/// What is done with an index.
+/// A verb for an index.
 #[derive(Debug, Subcommand)]
 enum Verb {
     Status(keep::Status),

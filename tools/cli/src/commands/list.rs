@@ -26,7 +26,7 @@ use crate::session::Session;
   holdfast list --checksums > all.b3
   holdfast list --json | jq '.entries[].name'")]
 pub(crate) struct List {
-    /// What this replica has now [default: what was decided about every file]
+    /// List the files that this replica has now [default: the decisions about every file]
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
     /// Only names that match this regular expression as a whole
@@ -37,7 +37,7 @@ pub(crate) struct List {
     checksums: bool,
 }
 
-/// How entries are written.
+/// The format in which entries are written.
 trait Format {
     fn begin(&mut self, out: &mut dyn Write) -> std::io::Result<()>;
     fn entry(&mut self, out: &mut dyn Write, entry: &ListEntry) -> std::io::Result<()>;

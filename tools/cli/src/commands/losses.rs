@@ -17,19 +17,19 @@ use crate::output::size;
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// How many bytes a command reads for this where no file was named.
+/// The most bytes that a command reads to name lost records where no file was named.
 const MOST_READ: u64 = 64 << 30;
 
 /// The most items that wait until the archive has said all of them.
 pub(crate) const MOST_WAITING: usize = 10_000;
 
-/// How many answers are kept: the copies of a file are often damaged in the same bytes.
+/// The most answers that are kept: the copies of a file are often damaged in the same bytes.
 const MOST_KEPT: usize = 16;
 
 /// Looks for records, and remembers a little.
 pub(crate) struct Looking<'a> {
     session: &'a Session,
-    /// How many bytes may still be read; none: any number.
+    /// The number of bytes that may still be read; `None` is any number.
     left: Option<u64>,
     kept: VecDeque<(FileName, Vec<Range<u64>>, Losses)>,
 }
@@ -40,20 +40,20 @@ pub(crate) struct WithRecords<'a, T> {
     #[serde(flatten)]
     item: &'a T,
     #[serde(flatten)]
-    told: &'a Told,
+    told: &'a RecordLosses,
 }
 
-/// What was found.
+/// The records that damage touches, as far as they could be named.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Told {
+pub(crate) struct RecordLosses {
     #[serde(flatten)]
     losses: Option<Losses>,
-    /// Why the records cannot be told.
+    /// The reason why the records cannot be named.
     #[serde(rename = "records_error", skip_serializing_if = "Option::is_none")]
     error: Option<Failure>,
 }
 
-impl Told {
+impl RecordLosses {
     /// Whether it is not known what it is.
     pub(crate) const fn is_failed(&self) -> bool {
         self.error.is_some()
@@ -75,7 +75,7 @@ impl Told {
     }
 }
 
-/// What people read of losses, a line each.
+/// Returns the losses as people read them, a line each.
 pub(crate) fn lines_of(losses: &Losses) -> Vec<String> {
     let Losses {
         records,
@@ -122,16 +122,16 @@ impl<'a> Looking<'a> {
     }
 
     /// The records in the bytes that an anomaly tells of.
-    pub(crate) async fn look(&mut self, anomaly: &FiledAnomaly) -> Told {
+    pub(crate) async fn look(&mut self, anomaly: &FiledAnomaly) -> RecordLosses {
         let ranges = damaged(anomaly);
         let Some(last) = ranges.iter().map(|range| range.end).max() else {
-            return Told::default();
+            return RecordLosses::default();
         };
         let mut kept = self.kept.iter();
         let known = kept.find(|(file, of, _)| *file == anomaly.file && *of == ranges);
         if let Some((_, _, losses)) = known {
             let losses = Some(losses.clone());
-            return Told {
+            return RecordLosses {
                 losses,
                 error: None,
             };
@@ -141,12 +141,12 @@ impl<'a> Looking<'a> {
                 self.kept.truncate(MOST_KEPT - 1);
                 let kept = (anomaly.file.clone(), ranges, losses.clone());
                 self.kept.push_front(kept);
-                Told {
+                RecordLosses {
                     losses: Some(losses),
                     error: None,
                 }
             }
-            Err(error) => Told {
+            Err(error) => RecordLosses {
                 losses: None,
                 error: Some(error),
             },
@@ -204,7 +204,7 @@ mod tests {
             omitted: 3,
             not_an_archive_file: false,
         };
-        let told = Told {
+        let told = RecordLosses {
             losses: Some(losses.clone()),
             error: None,
         };
@@ -228,12 +228,12 @@ mod tests {
             ..losses
         };
         assert_eq!(lines_of(&none), ["    not an archive file: bytes 20-29"]);
-        let nothing = serde_json::to_value(Told::default().of(&anomaly)).unwrap();
+        let nothing = serde_json::to_value(RecordLosses::default().of(&anomaly)).unwrap();
         assert!(nothing.get("records").is_none(), "{nothing}");
     }
 
     #[test]
-    fn damaged_bytes_are_those_lost_or_those_of_groups() {
+    fn damaged_bytes_are_lost_bytes_or_whole_groups() {
         let mut anomaly = filed(AnomalyWord::Missing, AnomalyState::Open);
         assert!(damaged(&anomaly).is_empty());
         anomaly.groups.insert(1..3);

@@ -31,21 +31,21 @@ pub(crate) enum Node {
     List {},
     /// Let a node take no new files
     ///
-    /// What it has stays, and is read and repaired. The exit code is 0 if the node says so itself.
+    /// Its copies stay, and are read and repaired. The exit code is 0 if the node itself confirms the change.
     #[command(after_help = "Examples:
   holdfast node read-only two-1")]
     ReadOnly(One),
     /// Let a node take new files again
     ///
-    /// Ends a drain too. The exit code is 0 if the node says so itself.
+    /// Ends a drain too. The exit code is 0 if the node itself confirms the change.
     #[command(after_help = "Examples:
   holdfast node read-write two-1")]
     ReadWrite(One),
     /// Empty a node, before it is retired
     ///
-    /// It takes no new files, and the archive brings what it has to other nodes of its replica; each old copy goes to
+    /// It takes no new files, and the archive copies what it has to other nodes of its replica; each old copy goes to
     /// the attic once the new one is whole. `holdfast node list` says how far that is, and what hinders it. `holdfast
-    /// node read-write` ends it; what has moved stays where it is. The exit code is 0 if the node says so itself.
+    /// node read-write` ends it; what has moved stays where it is. The exit code is 0 if the node itself confirms the change.
     #[command(after_help = "Examples:
   holdfast node drain two-1")]
     Drain(One),
@@ -74,10 +74,10 @@ pub(crate) struct One {
 pub(crate) struct Retire {
     #[command(flatten)]
     node: One,
-    /// Why; the audit trail keeps it
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
-    /// You know that this takes the last good copies of files; then only custodians may ask and approve
+    /// Confirm that this takes the last good copies of files; then only custodians may ask and approve
     #[arg(long)]
     last_copies: bool,
 }
@@ -92,7 +92,7 @@ pub(crate) struct Retire {
 pub(crate) struct Reinstate {
     #[command(flatten)]
     node: One,
-    /// Why; the audit trail keeps it
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
 }

@@ -13,12 +13,12 @@ use crate::session::Session;
 #[command(after_help = "Examples:
   holdfast notify test")]
 pub(crate) enum Notify {
-    /// Send a test notification through every way that is set: the command, and the mail server
+    /// Send a test notification through every configured channel: the command, and the mail server
     ///
     /// The repository sends it, now, as it sends what it finds wrong: `command` and `[notify.smtp]` in the section
-    /// `[notify]` of its settings. Prints a line for each way: over what, to whom, and what came of it. A way that hangs is
-    /// left after `notify.limit`. Needs the role operator. The exit code is 1 if a way failed, if one of several people
-    /// was refused, or if no way is set: then nobody hears of damage.
+    /// `[notify]` of its settings. Prints a line for each channel: its kind, its target, and the result. A channel that hangs is
+    /// abandoned after `notify.limit`. Needs the role operator. The exit code is 1 if a channel failed, if one of several people
+    /// was refused, or if no channel is configured: then nobody hears of damage.
     #[command(after_help = "Examples:
   holdfast notify test")]
     Test {},
@@ -39,7 +39,10 @@ impl Notify {
                 .try_for_each(|line| context.output.line(line))?;
         }
         if outcome.outcomes.is_empty() {
-            tell("no way is set: set notify.command or [notify.smtp] in the repository's settings");
+            tell(
+                "no notification channel is configured: set `notify.command` or `notify.smtp` in the \
+                 repository's settings",
+            );
             return Ok(Exit::Failed);
         }
         Ok(if outcome.failed {

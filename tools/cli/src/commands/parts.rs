@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
-/// What every part takes.
+/// The arguments that every part takes.
 #[derive(Debug, Args)]
 pub(crate) struct Part {
     /// The settings file of the part
@@ -20,12 +20,12 @@ pub(crate) struct Part {
     settings: PathBuf,
 }
 
-/// What the repository takes.
+/// The arguments of the repository.
 #[derive(Debug, Args)]
 pub(crate) struct Repository {
     #[command(flatten)]
     part: Part,
-    /// Begin with empty admin data, where there are none; without it, admin data that are not there are an error
+    /// Begin with empty admin data if there are none yet; without this option, missing admin data are an error
     #[arg(long)]
     init: bool,
 }
@@ -53,12 +53,12 @@ pub(crate) fn init_admin(data: &Path) -> Result<(), Failure> {
         .map_err(|error| Failure::failed(error.to_string()))
 }
 
-/// What a checksum replica takes.
+/// The arguments of a checksum replica.
 #[derive(Debug, Args)]
 pub(crate) struct ChecksumReplica {
     #[command(flatten)]
     part: Part,
-    /// Begin with an empty record, where there is none; without it, a record that is not there is an error
+    /// Begin with an empty record if there is no record yet; without this option, a missing record is an error
     #[arg(long)]
     init: bool,
 }

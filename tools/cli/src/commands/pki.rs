@@ -46,7 +46,7 @@ pub(crate) struct Init {
     /// The environment: in every certificate, `spiffe://ENVIRONMENT/ROLE/NAME`
     #[arg(long, value_name = "NAME", default_value = "holdfast.local")]
     environment: String,
-    /// How long the authority is valid, in days
+    /// Validity of the authority, in days
     #[arg(long, value_name = "N", default_value_t = 7300)]
     days: u32,
 }
@@ -69,15 +69,15 @@ pub(crate) struct Issue {
     /// A host name or IP address for other people's tools; ours look at role and name
     #[arg(long, value_name = "NAME")]
     dns: Vec<String>,
-    /// How long it is valid, in days
+    /// Validity of the certificate, in days
     #[arg(long, value_name = "N", default_value_t = 365)]
     days: u32,
-    /// The directory that its files go to; made if it is not there
+    /// Output directory of its files; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 }
 
-/// Revoke certificates, for ever
+/// Revoke certificates; this cannot be undone
 ///
 /// Writes the list of revoked certificates anew. Parts refuse who is on it as soon as they have it.
 #[derive(Debug, Args)]
@@ -93,9 +93,9 @@ pub(crate) struct Revoke {
     what: String,
 }
 
-/// What was made.
+/// The files that were made, for programs.
 #[derive(Debug, Serialize)]
-struct Made<'a> {
+struct CreatedAuthority<'a> {
     environment: &'a str,
     #[serde(serialize_with = "crate::shown_path::one")]
     authority: PathBuf,
@@ -106,9 +106,9 @@ struct Made<'a> {
     until: Timestamp,
 }
 
-/// What was issued.
+/// The certificate that was issued, for programs.
 #[derive(Debug, Serialize)]
-struct Given<'a> {
+struct IssuedCertificate<'a> {
     #[serde(flatten)]
     record: &'a Record,
     #[serde(serialize_with = "crate::shown_path::list")]
@@ -165,7 +165,7 @@ impl Init {
         let empty = empty.map_err(|error| refused(&error))?;
         directory::make(&self.dir)?;
         let at = |name: &str| self.dir.join(name);
-        let made = Made {
+        let made = CreatedAuthority {
             environment: authority.environment(),
             authority: at("authority.pem"),
             key: at("authority.key"),
@@ -238,7 +238,9 @@ impl Issue {
         if context.output.is_json() {
             let files = [certificate, key, authorities];
             let record = &record;
-            context.output.document(&Given { record, files })?;
+            context
+                .output
+                .document(&IssuedCertificate { record, files })?;
             return Ok(Exit::Done);
         }
         let (shown, secret) = (certificate.display(), key.display());

@@ -34,7 +34,7 @@ pub(crate) struct Receipt {
 
 /// A receipt, and where it is.
 #[derive(Debug, Serialize)]
-struct Held {
+struct ReceiptReport {
     name: FileName,
     size: u64,
     root: Root,
@@ -51,7 +51,7 @@ struct Held {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Answer {
-    Held(Box<Held>),
+    Receipt(Box<ReceiptReport>),
     Failed { name: String, error: Failure },
 }
 
@@ -77,7 +77,7 @@ impl Receipt {
                     }
                     exits.push(Exit::Done);
                     if context.output.is_json() {
-                        answers.push(Answer::Held(Box::new(held)));
+                        answers.push(Answer::Receipt(Box::new(held)));
                     }
                 }
                 Err(error) => {
@@ -98,7 +98,7 @@ impl Receipt {
 }
 
 /// The envelope as it is, or where it was written.
-fn shown(held: &Held) -> String {
+fn shown(held: &ReceiptReport) -> String {
     match (&held.receipt, &held.path) {
         (Some(receipt), _) => receipt.trim_end().to_owned(),
         (None, path) => {
@@ -108,7 +108,7 @@ fn shown(held: &Held) -> String {
     }
 }
 
-fn keep(receipt: HeldReceipt, directory: Option<&Path>) -> Result<Held, Failure> {
+fn keep(receipt: HeldReceipt, directory: Option<&Path>) -> Result<ReceiptReport, Failure> {
     let HeldReceipt {
         envelope,
         receipt,
@@ -123,7 +123,7 @@ fn keep(receipt: HeldReceipt, directory: Option<&Path>) -> Result<Held, Failure>
             ))
         })?;
     }
-    Ok(Held {
+    Ok(ReceiptReport {
         name,
         size: admission.size,
         root: admission.root,

@@ -31,10 +31,10 @@ pub(crate) struct Record {
     name: String,
     /// The offset of the record's first byte, counted from 0
     offset: u64,
-    /// Where it goes: a file, a directory, or `-` for stdout [default: OFFSET-NAME in this directory]
+    /// Output: a file, a directory, or `-` for stdout [default: OFFSET-NAME in this directory]
     #[arg(short, long, value_name = "PATH|-")]
     output: Option<PathBuf>,
-    /// Where its proof goes, if one is wanted
+    /// Also write a proof of the record, to this file
     #[arg(long, value_name = "PATH")]
     proof: Option<PathBuf>,
     /// Read from this replica only [default: from any]
@@ -45,12 +45,12 @@ pub(crate) struct Record {
     force: bool,
 }
 
-/// What was read.
+/// The result of reading, for programs.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     name: &'a FileName,
     root: Root,
-    /// What kind of record it is.
+    /// The kind of the record.
     kind: &'static str,
     /// The first byte.
     start: u64,

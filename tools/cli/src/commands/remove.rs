@@ -14,7 +14,7 @@ use crate::reason::Reason;
 ///
 /// Nothing is removed yet: a second person must approve; how is printed. Then the copy goes to the attic, where it
 /// stays for `attic.min_age` at least, 30 days unless it says otherwise. The file is withdrawn from that replica: not
-/// missing, not repaired, and its name stays taken for ever. You say which copy goes by its checksum. Needs the role
+/// missing, not repaired, and its name stays taken permanently. You say which copy goes by its checksum. Needs the role
 /// custodian.
 ///
 /// A wrong copy, or a file that the archive does not know, goes by its own checksum (`b3sum` on its node). Nothing is
@@ -33,10 +33,10 @@ pub(crate) struct Remove {
     /// BLAKE3 of the copy, 64 hex digits; `holdfast stat` shows it
     #[arg(long, value_name = "HEX")]
     checksum: Root,
-    /// Why; the audit trail keeps it
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
-    /// You know that no other copy is left, or that this leaves none
+    /// Confirm that no other copy is left, or that this leaves none
     #[arg(long)]
     last_copies: bool,
 }

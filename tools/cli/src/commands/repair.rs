@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::get::name;
-use super::losses::{Looking, MOST_WAITING, Told, damaged};
+use super::losses::{Looking, MOST_WAITING, RecordLosses, damaged};
 use crate::bars::{Bars, Counted};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
@@ -52,18 +52,18 @@ pub(crate) struct Repair {
     /// Only say what would be done, and how many bytes it would move
     #[arg(long)]
     dry_run: bool,
-    /// Also tell the records in the damaged bytes: reads the damaged files
+    /// Also name the records in the damaged bytes: reads the damaged files
     #[arg(long)]
     records: bool,
-    /// How many files you expect to be repaired; needed when they are more than the brake lets through
+    /// Number of files you expect to be repaired; needed when they are more than the brake lets through
     #[arg(long, value_name = "COUNT")]
     confirm: Option<NonZeroU64>,
-    /// Why; the audit trail keeps it
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Option<Reason>,
 }
 
-/// What became of all of them.
+/// The counts of outcomes, for programs.
 #[derive(Debug, Default, Serialize)]
 struct Outcomes {
     outcomes: BTreeMap<RepairOutcome, u64>,
@@ -162,7 +162,8 @@ fn quoted(name: &FileName) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// What was repaired, or not, and which records that is. It is told once the archive has done all of it: reading takes
+/// One repair or failure, and the records that it concerns. It is told once the archive has done all of them: reading
+/// takes
 /// long, and nobody shall wait for it.
 struct Damage<'a> {
     looking: Looking<'a>,
@@ -195,7 +196,7 @@ impl<'a> Damage<'a> {
         for step in &self.steps {
             let told = match &step.anomaly {
                 Some(anomaly) => self.looking.look(anomaly).await,
-                None => Told::default(),
+                None => RecordLosses::default(),
             };
             is_told &= !told.is_failed();
             if is_json {
@@ -358,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_a_command_is_quoted_for_a_shell() {
+    fn suggested_command_quotes_names_for_shell() {
         for (text, shown) in [("a-1.warc.gz", "a-1.warc.gz"), ("it's a", r"'it'\''s a'")] {
             assert_eq!(quoted(&FileName::new(text).unwrap()), shown);
         }

@@ -40,7 +40,7 @@ pub(crate) struct Replace {
     /// The file with the right bytes
     #[arg(long, value_name = "FILE")]
     with: PathBuf,
-    /// Why; the audit trail keeps it
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
 }
@@ -55,7 +55,7 @@ impl Replace {
         if !metadata.is_file() {
             let path = path.display();
             return Err(Failure::usage(format!(
-                "{path}: is no file; name one with --with"
+                "{path}: not a file; name one with --with"
             )));
         }
         let session = Session::open(&context.global)?;

@@ -57,7 +57,7 @@ pub(crate) struct Retire {
     /// The replica
     #[arg(value_name = "ID")]
     replica: ReplicaId,
-    /// Why; the audit trail keeps it
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
 }

@@ -21,7 +21,7 @@ use crate::session::Session;
   holdfast requests
   holdfast requests --all --json")]
 pub(crate) struct Requests {
-    /// Also those that are done, failed, withdrawn or expired
+    /// Also show those that are done, failed, withdrawn or expired
     #[arg(long)]
     all: bool,
 }

@@ -59,7 +59,7 @@ pub(crate) struct Where {
 pub(crate) struct Pause {
     #[command(flatten)]
     on: Where,
-    /// How long, as in `90 min` or `2 h` [default: as long as is allowed, 24 h]
+    /// Length of the scrub, as in `90 min` or `2 h` [default: as long as is allowed, 24 h]
     #[arg(long = "for", value_name = "DURATION", value_parser = pause)]
     length: Option<Period>,
 }
@@ -84,7 +84,7 @@ pub(crate) struct Resume {
   holdfast scrub throttle '20 MB' --replica two
   holdfast scrub throttle --replica two")]
 pub(crate) struct Throttle {
-    /// At most so much a second, as in `20 MB` [default: what the deadline asks for]
+    /// Most bytes to read a second, as in `20 MB` [default: as the deadline needs]
     #[arg(value_name = "RATE", value_parser = rate)]
     rate: Option<ByteSize>,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! `holdfast settings`: looks at a settings file without starting anything.
 //!
-//! What a file is for is told by its sections. The environment and `--set` stand over it as they do when the part starts.
+//! The sections of a file tell what it is for. The environment and `--set` stand over it as they do when the part
+//! starts.
 
 mod documentation;
 
@@ -41,20 +42,20 @@ pub(crate) struct Check {
 
 /// Print all settings as they are in force, defaults too
 ///
-/// What is printed is a settings file of the same meaning.
+/// The output is a settings file of the same meaning.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast settings print holdfast-data/settings/monitor-one.toml
   holdfast settings print --documented holdfast-data/settings/repository.toml")]
 pub(crate) struct Print {
-    /// Say above each key what it means, and name those that are not set
+    /// Explain each key in a comment above it, and list keys that are not set
     #[arg(long)]
     documented: bool,
     /// The settings file of a part, or a client file
     file: PathBuf,
 }
 
-/// What a settings file is for.
+/// The purpose of a settings file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Kind {
@@ -202,7 +203,7 @@ fn printed<T: DeserializeOwned + Serialize>(sources: &Sources) -> Result<String,
     settings::print(&settings).map_err(|error| Failure::failed(error.to_string()))
 }
 
-/// What was found in one file.
+/// The result of checking one file.
 #[derive(Debug, Serialize)]
 struct Verdict<'a> {
     #[serde(serialize_with = "crate::shown_path::one")]

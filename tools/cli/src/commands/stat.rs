@@ -38,28 +38,28 @@ pub(crate) struct Stat {
     history: bool,
 }
 
-/// What is known of a file.
+/// All that the archive knows of a file.
 #[derive(Debug, Serialize)]
-struct Known {
+struct FileReport {
     #[serde(flatten)]
     status: FileStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<Vec<Moment>>,
 }
 
-/// What is known of one name.
+/// The answer about one name.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Answer {
-    Known(Box<Known>),
+    File(Box<FileReport>),
     Failed { name: String, error: Failure },
 }
 
 impl Answer {
     fn exit(&self) -> Exit {
         match self {
-            Self::Known(known) if known.status.is_whole() => Exit::Done,
-            Self::Known(_) => Exit::Failed,
+            Self::File(known) if known.status.is_whole() => Exit::Done,
+            Self::File(_) => Exit::Failed,
             Self::Failed { error, .. } => error.exit,
         }
     }
@@ -79,10 +79,10 @@ impl Stat {
                 } else {
                     None
                 };
-                Ok::<_, Failure>(Known { status, history })
+                Ok::<_, Failure>(FileReport { status, history })
             };
             answers.push(match asked.await {
-                Ok(known) => Answer::Known(Box::new(known)),
+                Ok(known) => Answer::File(Box::new(known)),
                 Err(error) => {
                     let error = error.about(&text);
                     tell(&error.message);
@@ -96,7 +96,7 @@ impl Stat {
                 .document(&serde_json::json!({ "files": answers }))?;
         } else {
             for answer in &answers {
-                if let Answer::Known(known) = answer {
+                if let Answer::File(known) = answer {
                     show(&context.output, &known.status)?;
                     for moment in known.history.iter().flatten() {
                         context.output.line(&line(moment))?;

@@ -167,7 +167,7 @@ fn only_site(status: &ArchiveStatus) -> Option<String> {
     }
 }
 
-/// What an operator should look at.
+/// Returns the problems that an operator should look at.
 fn problems(status: &ArchiveStatus) -> Vec<String> {
     let mut problems = Vec::new();
     if status.below_required > 0 {
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_trouble_is_named_and_a_retired_disk_is_dash() {
+    fn status_names_every_problem_and_dashes_retired_disks() {
         let volume = |problem: Option<&str>, retired| VolumeState {
             path: "/disk".into(),
             problem: problem.map(Into::into),

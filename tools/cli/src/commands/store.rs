@@ -14,7 +14,7 @@ use clap::Args;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use self::one::{Done, One};
+use self::one::{One, StoredFile};
 use self::sources::Source;
 use crate::checksums::Checksums;
 use crate::context::Context;
@@ -27,7 +27,7 @@ use crate::session::Session;
 ///
 /// A file is stored under its own name; the directory does not count. The exit code is 0 only when every required
 /// replica has verified every file. Storing the same content again is a success; other content under a name that is
-/// taken is refused, for ever. Keep the source until its receipt is there.
+/// taken is refused permanently. Keep the source until its receipt is there.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast store 12-34-20260101-00001.warc.gz
@@ -40,7 +40,7 @@ pub(crate) struct Store {
     /// Store what is in the directories, at any depth
     #[arg(short, long)]
     recursive: bool,
-    /// How many files at once
+    /// Number of files to store at once
     #[arg(short, long, value_name = "N", default_value = "4")]
     jobs: NonZeroUsize,
     /// A list of b3sum, sha256sum or md5sum: every file must be in it, and be what it says
@@ -54,19 +54,19 @@ pub(crate) struct Store {
     no_digest: bool,
 }
 
-/// What became of one path.
+/// The outcome for one path.
 #[derive(Debug, Serialize)]
 struct Outcome {
     #[serde(serialize_with = "crate::shown_path::one")]
     path: PathBuf,
     #[serde(flatten)]
-    done: Option<Done>,
+    done: Option<StoredFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Failure>,
 }
 
 impl Outcome {
-    fn new(path: PathBuf, result: Result<Done, Failure>) -> Self {
+    fn new(path: PathBuf, result: Result<StoredFile, Failure>) -> Self {
         match result {
             Ok(done) => Self {
                 path,
@@ -123,7 +123,7 @@ impl Store {
                 serde_json::json!({ "files": outcomes, "stored": stored, "failed": failed });
             context.output.document(&document)?;
         } else if outcomes.is_empty() {
-            tell("there is no file in what was named; nothing was stored");
+            tell("the named paths contain no file; nothing was stored");
         } else if outcomes.len() > 1 {
             context
                 .output
@@ -133,7 +133,7 @@ impl Store {
     }
 }
 
-/// Stores so many at once, tries all, and says what became of each as soon as it is known.
+/// Stores up to `--jobs` files at once, tries all, and reports each outcome as soon as it is known.
 async fn store_all(
     one: &Arc<One>,
     found: Vec<Source>,

@@ -30,7 +30,7 @@ use crate::exit::{Exit, Failure};
     holdfast up --data /srv/archive      elsewhere\n  \
     holdfast up --demo --once            show what it does, and end")]
 pub(crate) struct Up {
-    /// Where everything is kept; made if it is not there
+    /// Directory of all data; created if it does not exist
     #[arg(long, value_name = "DIR", default_value = "holdfast-data")]
     data: PathBuf,
     /// Start each part as a process of its own; their ids are in DIR/run
@@ -44,7 +44,7 @@ pub(crate) struct Up {
     once: bool,
 }
 
-/// Why `up` ended.
+/// The reason why `up` ended.
 #[derive(Debug, thiserror::Error)]
 enum UpError {
     #[error(transparent)]
@@ -71,7 +71,7 @@ struct Parts {
     repository: archive_repository::Settings,
     index: index_server::Settings,
     viewer: viewer_web::Settings,
-    /// What the command line sets, by part.
+    /// The settings from the command line, by part.
     set: BTreeMap<String, Vec<String>>,
 }
 
@@ -169,7 +169,7 @@ impl Routes<'_> {
         Ok(settings)
     }
 
-    /// What each part takes; a key that no part has is a mistake.
+    /// Returns the settings of each part; a key that no part has is a mistake.
     fn end(self) -> Result<BTreeMap<String, Vec<String>>, Failure> {
         let is_taken = |one: &&String| self.taken.values().flatten().any(|taken| taken == *one);
         match self.set.iter().find(|one| !is_taken(one)) {

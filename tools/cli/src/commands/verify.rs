@@ -57,9 +57,9 @@ pub(crate) struct VerifyReceipt {
     trust: Option<PathBuf>,
 }
 
-/// What a receipt says.
+/// The statement of a receipt, for programs.
 #[derive(Debug, Serialize)]
-struct Said {
+struct ReceiptStatement {
     #[serde(serialize_with = "crate::shown_path::one")]
     file: PathBuf,
     valid: bool,
@@ -74,7 +74,7 @@ struct Said {
     replicas: Vec<Custody>,
 }
 
-/// Why one says nothing.
+/// The reason why a receipt says nothing, for programs.
 #[derive(Debug, Serialize)]
 struct Refused {
     #[serde(serialize_with = "crate::shown_path::one")]
@@ -96,7 +96,7 @@ impl Refused {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Verdict {
-    Good(Box<Said>),
+    Good(Box<ReceiptStatement>),
     Bad(Refused),
 }
 
@@ -138,7 +138,7 @@ impl VerifyReceipt {
     }
 }
 
-fn check(path: &Path, trust: &TrustFile) -> Result<Said, Failure> {
+fn check(path: &Path, trust: &TrustFile) -> Result<ReceiptStatement, Failure> {
     let longest = archive_proof::envelope::MAX_LENGTH as u64 + 1;
     let mut bytes = Vec::new();
     File::open(path)
@@ -148,7 +148,7 @@ fn check(path: &Path, trust: &TrustFile) -> Result<Said, Failure> {
     let envelope = Envelope::parse(bytes.trim_ascii()).map_err(|error| bad(error.to_string()))?;
     let (receipt, admission) =
         Receipt::verify(&envelope, trust).map_err(|error| bad(error.to_string()))?;
-    Ok(Said {
+    Ok(ReceiptStatement {
         file: path.to_owned(),
         valid: true,
         archive: admission.archive,
@@ -163,8 +163,8 @@ fn check(path: &Path, trust: &TrustFile) -> Result<Said, Failure> {
     })
 }
 
-fn show(output: &Output, said: &Said) -> Result<(), Failure> {
-    let Said {
+fn show(output: &Output, said: &ReceiptStatement) -> Result<(), Failure> {
+    let ReceiptStatement {
         name,
         archive,
         root,

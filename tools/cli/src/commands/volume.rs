@@ -16,7 +16,7 @@ use crate::session::Session;
 
 /// List disks, take new ones into service, and say which take new files
 ///
-/// A volume is one disk of a node, labelled once and for ever. Changing one needs the role operator; what was done is
+/// A volume is one disk of a node, labelled once, permanently. Changing one needs the role operator; what was done is
 /// shown as the volumes of its node then. The exit code is 1 if the volume is not as it was ordered, or offline.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
@@ -27,7 +27,7 @@ use crate::session::Session;
 pub(crate) enum Volume {
     /// List the volumes of every node
     ///
-    /// The exit code is 1 if a volume that is not retired is offline, or if somebody does not answer.
+    /// The exit code is 1 if a volume that is not retired is offline, or if a node does not answer.
     #[command(after_help = "Examples:
   holdfast volume list
   holdfast volume list --json")]
@@ -42,7 +42,7 @@ pub(crate) enum Volume {
     Clear(One),
     /// Let a volume take no new files
     ///
-    /// What it has stays, and is read and repaired.
+    /// Its copies stay, and are read and repaired.
     #[command(after_help = "Examples:
   holdfast volume read-only 6f1c0a")]
     ReadOnly(One),
@@ -54,7 +54,7 @@ pub(crate) enum Volume {
     ReadWrite(One),
     /// Empty a volume, before it is retired
     ///
-    /// It takes no new files, and the archive brings what it has to other volumes of its node, or other nodes of its
+    /// It takes no new files, and the archive copies what it has to other volumes of its node, or other nodes of its
     /// replica; each old copy goes to the attic of the volume once the new one is whole. `holdfast volume list` says
     /// how far that is, and what hinders it. `holdfast volume read-write` ends it; what has moved stays where it is.
     #[command(after_help = "Examples:
@@ -114,7 +114,7 @@ pub(crate) struct Init {
     path: String,
     #[command(flatten)]
     node: NodeOf,
-    /// What the volume is called for ever [default: 32 random hex digits]
+    /// Permanent id of the volume [default: 32 random hex digits]
     #[arg(long, value_name = "ID")]
     id: Option<VolumeId>,
 }
@@ -145,10 +145,10 @@ pub(crate) struct Adopt {
 pub(crate) struct Retire {
     #[command(flatten)]
     volume: One,
-    /// Why; the audit trail keeps it
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
-    /// You know that this takes the last good copies of files; then only custodians may ask and approve
+    /// Confirm that this takes the last good copies of files; then only custodians may ask and approve
     #[arg(long)]
     last_copies: bool,
 }
@@ -164,7 +164,7 @@ pub(crate) struct Retire {
 pub(crate) struct Reinstate {
     #[command(flatten)]
     volume: One,
-    /// Why; the audit trail keeps it
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
 }

@@ -65,19 +65,19 @@ fn file(path: &Path) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// What reading gave, or why this file cannot be read on.
+/// Returns the result of reading, or the reason why this file cannot be read any further.
 pub(crate) fn read<T>(path: &Path, step: Result<T, ReadError>) -> Result<T, Failure> {
     step.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }
 
-/// What is said about one file while it is read.
+/// The report about one file while it is read.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct FileReport {
     path: PathBuf,
     is_whole: bool,
 }
 
-impl Told {
+impl FileReport {
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -99,7 +99,7 @@ impl Told {
         }
     }
 
-    /// What is wrong behind the last record.
+    /// Reports the problems behind the last record.
     pub(crate) fn rest<R: Read>(&mut self, reader: &mut Reader<R>) {
         self.defects(&reader.take_defects());
         if reader.omitted_defects() > 0 {
@@ -125,7 +125,7 @@ fn each(
     for path in files {
         exits.push(match work(path) {
             Ok(exit) => exit,
-            // Whoever read the output has gone.
+            // The reader of the output has gone.
             Err(failure) if failure.message.is_empty() => return Err(failure),
             Err(failure) => {
                 tell(&failure.message);

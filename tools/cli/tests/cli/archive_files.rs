@@ -136,7 +136,7 @@ fn one_record_and_its_parts_are_printed() {
 }
 
 #[test]
-fn a_file_that_follows_the_standard_is_told_from_one_that_does_not() {
+fn conforming_file_passes_and_broken_file_fails() {
     let files = Files::new();
     let said = files.run(&["warc", "check", "a.warc.gz"]).expect(0);
     assert!(
@@ -198,7 +198,7 @@ fn json_is_given_whatever_is_asked() {
 }
 
 #[test]
-fn a_file_is_written_anew_byte_for_byte_or_not_at_all() {
+fn recompressed_records_are_identical_or_nothing_is_written() {
     let files = Files::new();
     let recompress = |from: &str, to: &str, more: &[&str]| {
         files.run(&[&["warc", "recompress", from, "-o", to], more].concat())
@@ -219,7 +219,7 @@ fn a_file_is_written_anew_byte_for_byte_or_not_at_all() {
 }
 
 #[test]
-fn an_index_is_sorted_over_all_files_and_says_what_it_lacks() {
+fn index_is_sorted_across_files_and_names_gaps() {
     let files = Files::new();
     files
         .run(&["warc", "recompress", "a.warc.gz", "-o", "b.warc.gz"])
@@ -282,7 +282,7 @@ fn an_index_is_sorted_over_all_files_and_says_what_it_lacks() {
 }
 
 #[test]
-fn records_that_share_a_member_are_said_and_do_not_fail() {
+fn records_sharing_a_member_are_reported_without_failure() {
     let files = Files::new();
     let recompress = |from: &str, to: &str, more: &[&str]| {
         files.run(&[&["warc", "recompress", from, "-o", to], more].concat())
@@ -335,7 +335,7 @@ fn line_ends_that_are_not_kept_are_said() {
 }
 
 #[test]
-fn an_index_goes_nowhere_else_than_where_it_may() {
+fn index_is_written_only_where_allowed() {
     let files = Files::new();
     files.put("taken.cdxj", b"");
     // Said before the file that is not there is looked for.

@@ -47,7 +47,7 @@ fn put(at: &Path, files: &[String]) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_whole_log_is_good_and_its_hashes_are_found() {
+fn intact_log_passes_and_contains_given_hashes() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path().join("audit");
     let (files, hashes) = log("did");
@@ -74,7 +74,7 @@ fn a_whole_log_is_good_and_its_hashes_are_found() {
     assert!(both.out.contains("2 files: good"), "{both:?}");
     let rest = verify(&[], &[&paths[1]]).expect(0);
     assert!(
-        rest.err.contains("before line number 6 was not looked at"),
+        rest.err.contains("before number 6 were not checked"),
         "{rest:?}"
     );
     // What is being written just now.
@@ -85,7 +85,7 @@ fn a_whole_log_is_good_and_its_hashes_are_found() {
 }
 
 #[test]
-fn a_log_that_was_changed_is_named_with_file_and_line() {
+fn changed_log_is_reported_with_file_and_line() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path().join("audit");
     let (files, hashes) = log("did");

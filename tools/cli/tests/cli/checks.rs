@@ -65,7 +65,7 @@ fn check(place: &Place, answers: Vec<CheckResponse>, words: &[&str]) -> Ran {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_check_prints_anomalies_and_a_summary_of_every_replica() {
+async fn check_prints_anomalies_and_summary_per_replica() {
     let place = Place::new().await;
     let all = || {
         let progress = Progress {
@@ -205,7 +205,7 @@ async fn what_is_checked_is_what_was_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_may_not_is_told_who_may_and_an_older_archive_is_one() {
+async fn denied_caller_learns_role_and_old_archive_fails() {
     let place = Place::new().await;
     let ran = place.holdfast(&["check", "files"]).expect(5);
     for part in [

@@ -51,7 +51,7 @@ async fn non_utf8_name_fails_alone_in_json() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn files_go_in_with_receipts_and_come_out_the_same() {
+async fn stored_files_have_receipts_and_read_back_identical() {
     let place = Place::new().await;
     let (one, two) = (noise(300_000, 1), noise(5, 2));
     std::fs::create_dir(place.path("crawl")).unwrap();
@@ -122,7 +122,7 @@ async fn files_go_in_with_receipts_and_come_out_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_range_goes_to_stdout_and_nothing_else_does() {
+async fn range_is_all_that_stdout_gets() {
     let place = Place::new().await;
     place.world.archive.put("a", b"0123456789");
     for (range, expected) in [("0-0", "0"), ("3-5", "345"), ("8-", "89"), ("8-100", "89")] {
@@ -155,7 +155,7 @@ async fn a_range_goes_to_stdout_and_nothing_else_does() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_does_not_prove_itself_leaves_nothing() {
+async fn unproven_file_leaves_nothing_behind() {
     let place = Place::new().await;
     place.world.archive.put("a", &noise(200_000, 3));
     let fault: GetFault = Arc::new(|mut messages| {
@@ -178,7 +178,7 @@ async fn a_file_that_does_not_prove_itself_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_are_tried_and_one_class_of_failure_gives_its_code() {
+async fn all_files_are_tried_despite_failures() {
     let place = Place::new().await;
     place.write("good", b"good");
     place.write("bad ", b"bad");
@@ -232,7 +232,7 @@ async fn all_are_tried_and_one_class_of_failure_gives_its_code() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_of_checksums_is_held_against_the_files() {
+async fn checksum_list_is_compared_with_files() {
     let place = Place::new().await;
     place.write("abc", b"abc");
     let check = |name: &str, line: &str, code: i32| {
@@ -326,7 +326,7 @@ async fn receipts_that_are_not_good_are_told_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_may_not_and_who_is_not_there_have_their_codes() {
+async fn denied_and_unreachable_have_their_exit_codes() {
     let mut place = Place::new().await;
     place.write("a", b"a");
     let ran = place

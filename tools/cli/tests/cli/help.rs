@@ -61,7 +61,7 @@ fn a_wrong_command_line_is_two() {
 }
 
 #[test]
-fn without_a_client_file_it_says_how_to_get_one() {
+fn missing_client_file_error_says_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = executable();
     let ran = run(command.args(["list"]).current_dir(directory.path())).expect(3);

@@ -11,7 +11,7 @@ pub struct Place {
     pub world: World,
 }
 
-/// How a run ended, and what it said.
+/// The exit code and the output of a run.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,

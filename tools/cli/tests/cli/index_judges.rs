@@ -56,7 +56,7 @@ const DEVIATIONS: [(&str, Theirs, &str); 8] = [
     ),
 ];
 
-/// What cdxj-indexer does with a file on which we differ.
+/// The behaviour of cdxj-indexer with a file on which we differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Theirs {
     /// It ends with an error and has written nothing.
@@ -272,7 +272,7 @@ fn made(writer: Writer<Vec<u8>>) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_here_has_the_lines_that_cdxj_indexer_writes() {
+fn our_index_has_the_lines_of_cdxj_indexer() {
     if !judge() {
         return;
     }

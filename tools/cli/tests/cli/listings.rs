@@ -43,7 +43,7 @@ fn list(place: &Place, messages: Vec<ListResponse>, words: &[&str]) -> Ran {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listing_is_whole_or_says_that_it_is_not() {
+async fn partial_listing_says_that_it_is_partial() {
     let place = Place::new().await;
     let both = || vec![entry("a", 7), entry("b b", 1_234_567_890)];
     let all = || vec![whole(both(), vec![])];
@@ -190,7 +190,7 @@ async fn a_stat_shows_every_replica() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_history_is_what_was_done_and_what_was_found_in_order() {
+async fn history_has_acts_and_findings_in_order() {
     let place = Place::new().await;
     let line = |number, at: &str, what: &str| AuditLineState {
         number,

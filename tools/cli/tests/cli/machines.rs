@@ -330,7 +330,7 @@ async fn a_machine_says_itself_that_it_obeyed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_export_is_there_whole_or_not_at_all() {
+async fn export_file_is_whole_or_absent() {
     let place = Place::new().await;
     let part = |lines: &'static str| ExportResponse {
         lines: lines.as_bytes().into(),
@@ -388,5 +388,10 @@ async fn a_notification_that_nobody_gets_is_a_failure() {
         "command: sent\n"
     );
     test(&["command: sent", "smtp: refused"], true).expect(1);
-    assert!(test(&[], false).expect(1).err.contains("no way is set"));
+    assert!(
+        test(&[], false)
+            .expect(1)
+            .err
+            .contains("no notification channel is configured")
+    );
 }

@@ -117,7 +117,7 @@ async fn a_copy_is_replaced_by_a_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_is_adopted_or_a_new_root_asked_for() {
+async fn adoption_takes_file_or_requests_new_root() {
     let place = Place::new().await;
     for (condition, code) in [(Condition::Present, 0), (Condition::Unexpected, 1)] {
         let entry = Some(entry("a", condition));
@@ -154,7 +154,7 @@ async fn a_file_is_adopted_or_a_new_root_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_destroys_is_asked_for_and_approved_by_another() {
+async fn destructive_request_needs_approval_of_second_person() {
     let place = Place::new().await;
     let checksum = checksum();
     let remove = [

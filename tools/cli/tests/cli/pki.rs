@@ -21,7 +21,7 @@ fn jiff_now() -> u64 {
 }
 
 #[test]
-fn an_authority_issues_what_opens_doors_and_takes_it_back() {
+fn authority_issues_working_certificates_and_revokes_them() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     let holdfast = |words: &[&str]| run(executable().args(words).current_dir(directory.path()));

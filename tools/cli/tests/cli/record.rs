@@ -17,7 +17,7 @@ fn warc(block: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_comes_out_and_is_proven_without_the_archive() {
+async fn extracted_record_is_proven_without_the_archive() {
     let place = Place::new().await;
     let (one, two) = (warc(&noise(50_000, 1)), warc(&noise(100_000, 2)));
     let file = [one.as_slice(), &two].concat();
@@ -107,7 +107,7 @@ async fn where_no_record_begins_nothing_is_left_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn salvage_writes_what_is_good_and_a_map_of_the_rest() {
+async fn salvage_writes_good_bytes_and_a_map() {
     let place = Place::new().await;
     let data = noise(100_000, 4);
     place.world.archive.put("a", &data);

@@ -13,7 +13,7 @@ fn write(directory: &Path, name: &str, text: &str) {
 }
 
 #[test]
-fn good_files_are_good_and_print_what_is_in_force() {
+fn valid_settings_pass_and_print_effective_values() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     write(
@@ -61,7 +61,7 @@ fn good_files_are_good_and_print_what_is_in_force() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_with_its_line() {
+fn every_settings_error_is_reported_with_its_line() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     let text = format!(
@@ -104,7 +104,7 @@ fn everything_that_is_wrong_is_told_with_its_line() {
 }
 
 #[test]
-fn a_part_does_not_start_with_a_key_of_a_later_release() {
+fn settings_key_of_later_release_prevents_start() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     let text = format!("{RPC}[monitor]\nreplica = \"one\"\nlater = \"3 s\"\n[newer]\nkey = 1\n");

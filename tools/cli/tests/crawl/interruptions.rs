@@ -47,7 +47,7 @@ pub struct Interrupted<'a> {
 }
 
 impl Interrupted<'_> {
-    /// Runs the crawl, or resumes it, until so many pieces have passed the relay. Then acts upon it, and kills it.
+    /// Runs the crawl, or resumes it, until that number of pieces has passed the relay. Then acts upon it, and kills it.
     #[track_caller]
     pub fn run_until(&self, pieces: usize, act: impl FnOnce() + Send + 'static) {
         let mut command = executable();

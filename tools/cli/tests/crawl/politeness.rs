@@ -20,7 +20,7 @@ const PAGES: usize = 3;
 /// The pause after each fetch, in milliseconds.
 const DELAY: i64 = 300;
 
-/// What clocks may differ by.
+/// The difference that clocks may have.
 const TOLERANCE: i64 = 20;
 
 /// The address of a host.

@@ -190,7 +190,7 @@ fn encoded_site_is_shown_whole() {
     chain.archive.stop();
 }
 
-/// How much comes out of each of the large bombs.
+/// The number of bytes that come out of each of the large bombs.
 const GIBIBYTE: u64 = 1 << 30;
 
 /// The most memory that the viewer may ever have had, in KiB: a quarter of what comes out of one bomb.

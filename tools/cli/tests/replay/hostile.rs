@@ -11,7 +11,8 @@ use crate::support::nginx::Nginx;
 use crate::support::outside::{Contact, Outside};
 use crate::support::tools::nginx;
 
-/// How long a page may still try something after it has said that it is done. Nothing must happen, so that there is nothing to
+/// The time that a page may still try something after it has said that it is done. Nothing must happen, so that there
+/// is nothing to
 /// wait for.
 pub(crate) const SETTLED: Duration = Duration::from_millis(700);
 

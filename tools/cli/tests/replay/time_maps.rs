@@ -9,7 +9,7 @@ use crate::support::curl::curl;
 use crate::support::links::{Link, links, links_of, only};
 use crate::support::made::{Response, warc};
 
-/// How many captures are on one page.
+/// The number of captures on one page.
 const PAGE: usize = 5_000;
 
 /// A URL whose last page has one capture.

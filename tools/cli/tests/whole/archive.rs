@@ -19,7 +19,7 @@ pub struct Archive {
     parts: Vec<Child>,
 }
 
-/// How a command ended, and what it said.
+/// The exit code and the output of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -297,7 +297,7 @@ impl Archive {
         });
     }
 
-    /// What the parts said.
+    /// Returns the logs of the parts.
     pub fn log(&self) -> String {
         let entries = std::fs::read_dir(self.directory.path()).expect("list");
         let logs = entries

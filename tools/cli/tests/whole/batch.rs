@@ -34,7 +34,7 @@ fn pages(file: u64, records: u64, size: usize) -> Vec<u8> {
     writer.into_inner()
 }
 
-/// Stores so many archive files, and says where they lie outside, too.
+/// Stores `count` archive files, and returns their paths outside the archive.
 pub fn store(archive: &Archive, count: u64, records: u64, size: usize) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = (0..count)
         .map(|number| {
@@ -49,7 +49,7 @@ pub fn store(archive: &Archive, count: u64, records: u64, size: usize) -> Vec<Pa
     paths
 }
 
-/// What `holdfast` makes of the same files on this machine.
+/// Returns the index that `holdfast` makes of the same files on this machine.
 fn index(archive: &Archive, paths: &[PathBuf]) -> String {
     let mut words = vec!["cdx"];
     words.extend(paths.iter().map(|path| path.to_str().expect("text")));
@@ -119,7 +119,7 @@ fn a_job_survives_the_kill_of_every_part() {
 }
 
 #[test]
-fn a_person_sees_what_runs_and_gets_what_came_of_it() {
+fn person_follows_batch_job_and_gets_its_output() {
     let archive = Archive::start(&[]);
     let jobs = archive.json(&["batch", "jobs"], 0);
     let names: Vec<&str> = jobs["jobs"]
@@ -183,7 +183,7 @@ fn a_person_sees_what_runs_and_gets_what_came_of_it() {
 }
 
 #[test]
-fn components_that_misbehave_are_stopped_and_nobody_else_notices() {
+fn misbehaving_component_is_stopped_without_harm_to_others() {
     let archive = Archive::start(&[]);
     let paths = store(&archive, 4, 6, 5000);
     let expected = index(&archive, &paths);

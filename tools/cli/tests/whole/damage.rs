@@ -20,7 +20,7 @@ const AT_ONCE: [&str; 6] = [
 ];
 
 #[test]
-fn one_flipped_bit_is_found_served_around_mended_and_told() {
+fn one_flipped_bit_is_found_avoided_mended_reported() {
     let size = 40 << 20;
     let archive = Archive::start(&BY_HAND);
     archive.store("big.warc.gz", size);
@@ -64,7 +64,7 @@ fn one_flipped_bit_is_found_served_around_mended_and_told() {
 }
 
 #[test]
-fn damage_in_both_copies_is_mended_from_each_other_and_the_same_group_is_lost() {
+fn copies_mend_each_other_except_shared_damaged_group() {
     let size = 8 << 20;
     let archive = Archive::start(&BY_HAND);
     archive.store("both.warc", size);
@@ -148,7 +148,7 @@ fn scrubbing_finds_and_the_archive_mends_by_itself() {
 }
 
 #[test]
-fn too_much_damage_at_once_waits_for_a_person() {
+fn mass_damage_waits_for_a_person() {
     let archive = Archive::start(&AT_ONCE);
     let directory = archive.path("many");
     std::fs::create_dir(&directory).expect("mkdir");

@@ -1,4 +1,4 @@
-//! How the index follows an archive in which parts are down, busy or killed: nothing is late, lost or shown twice.
+//! The index follows an archive in which parts are down, busy or killed: nothing is late, lost or shown twice.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -10,7 +10,7 @@ const SIZE: usize = 96 * 1024 * 1024;
 
 /// A node is stopped in the middle of a store.
 #[test]
-fn a_process_that_hangs_is_dropped_and_healed_when_it_goes_on() {
+fn hanging_process_is_dropped_and_later_healed() {
     let archive = Archive::processes(&["repository.stall=10 s", "repair.automatic=off"]);
     let path = archive.make("big.warc", SIZE);
     let incoming = archive.volume("two").join("incoming");

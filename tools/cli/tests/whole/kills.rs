@@ -23,7 +23,7 @@ fn number(variable: &str, default: u64) -> u64 {
     }
 }
 
-/// How many kills there shall be, `usual` where nobody said, and the seed of all that is chosen.
+/// Returns the number of kills, `usual` unless the environment says otherwise, and the seed of all choices.
 pub fn chosen(usual: u64) -> (u64, u64) {
     let kills = number("HOLDFAST_KILLS", usual);
     let seed = number("HOLDFAST_SEED", u64::from(std::process::id()) | 1);

@@ -11,7 +11,7 @@ fn stored(archive: &Archive, names: &[&str]) {
 }
 
 #[test]
-fn a_node_that_is_killed_makes_a_check_partial_and_nothing_missing() {
+fn killed_node_makes_check_partial_without_missing_files() {
     let mut archive = Archive::processes(&["repair.automatic=all", "repair.delay=1 s"]);
     stored(&archive, &["a.warc", "b.warc", "c.warc"]);
     archive.kill("bitarchive-two");
@@ -35,7 +35,7 @@ fn a_node_that_is_killed_makes_a_check_partial_and_nothing_missing() {
 }
 
 #[test]
-fn an_empty_disk_in_place_of_a_volume_is_offline_and_retired_only_by_two_persons() {
+fn empty_replacement_disk_needs_two_persons_to_retire() {
     let archive = Archive::start(&["repair.automatic=off", "scrub.enabled=false"]);
     let names = ["a.warc", "b.warc", "c.warc"];
     stored(&archive, &names);

@@ -12,7 +12,7 @@ fn mode(archive: &Archive) -> String {
 
 /// Heartbeats are a minute apart, so that none comes to help soon.
 #[test]
-fn a_node_takes_files_again_as_soon_as_the_verb_has_said_so() {
+fn node_takes_files_once_verb_has_returned() {
     let archive = Archive::start(&["monitor.heartbeat=1 min", "monitor.silent_after=1 h"]);
     for round in 0..3 {
         archive.run(&["node", "read-only", "one-1"]).expect(0);

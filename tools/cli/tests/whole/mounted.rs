@@ -10,7 +10,7 @@ use crate::steps::Filed;
 
 const SIZE: usize = 100_000;
 
-/// What is wrong would be repaired at once.
+/// Settings with which damage is repaired at once.
 const EAGER: [&str; 6] = [
     "repair.automatic=all",
     "repair.delay=1 s",
@@ -91,7 +91,7 @@ fn nothing_is_concluded(archive: &Archive, what: &str) {
     }
 }
 
-/// What is filed and says more than that nobody could look.
+/// Returns the filed anomalies that say more than that nobody could look.
 fn concluded(archive: &Archive) -> Vec<Filed> {
     let filed = archive.filed().into_iter();
     filed.filter(|(_, _, kind)| kind != "unverified").collect()
@@ -114,10 +114,8 @@ fn nothing_has_happened(archive: &Archive, what: &str) {
 }
 
 #[test]
-fn a_disk_that_turns_read_only_serves_what_it_has_and_takes_nothing_until_it_is_cleared() {
-    if !has_own_mounts(
-        "mounted::a_disk_that_turns_read_only_serves_what_it_has_and_takes_nothing_until_it_is_cleared",
-    ) {
+fn read_only_disk_serves_without_storing_until_cleared() {
+    if !has_own_mounts("mounted::read_only_disk_serves_without_storing_until_cleared") {
         return;
     }
     let archive = with_disks(&["disk"]);
@@ -183,9 +181,8 @@ fn two_stores_at_once_fill_two_disks() {
 }
 
 #[test]
-fn a_disk_in_the_place_of_another_is_offline_and_nothing_is_missing() {
-    if !has_own_mounts("mounted::a_disk_in_the_place_of_another_is_offline_and_nothing_is_missing")
-    {
+fn swapped_disk_is_offline_without_missing_files() {
+    if !has_own_mounts("mounted::swapped_disk_is_offline_without_missing_files") {
         return;
     }
     let archive = with_disks(&["left", "right"]);

@@ -17,7 +17,7 @@ fn wrong(expected: &[(&str, &str)]) -> BTreeSet<Filed> {
 }
 
 #[test]
-fn renamed_and_linked_files_are_told_and_left_and_their_names_filled_again() {
+fn renamed_and_linked_files_are_reported_and_restored() {
     const NODE: &str = "bitarchive-two";
     let mut archive = Archive::processes(&BY_HAND);
     let names = ["a.warc", "b.warc", "c.warc", "d.warc", "e.warc"];

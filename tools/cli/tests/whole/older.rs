@@ -27,7 +27,7 @@ fn start(archive: &mut Archive) {
 }
 
 #[test]
-fn an_older_catalog_lists_what_the_newer_one_did() {
+fn older_catalog_lists_the_same_files() {
     let mut archive = Archive::processes(&[&BY_HAND[..], &["bitarchive.look=1 s"]].concat());
     for name in ["kept.warc", "mended.warc", "gone.warc", "removed.warc"] {
         archive.store(name, SIZE);

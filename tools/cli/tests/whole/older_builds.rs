@@ -82,7 +82,7 @@ fn with_free_ports(text: &str, ports: &mut BTreeMap<u16, TcpListener>) -> String
 /// Fails if a table, a sidecar, a manifest, a client file or a settings file of an earlier build is refused or misread, or a
 /// field of a document that scripts read has another name or value.
 #[test]
-fn archive_of_an_earlier_build_is_as_it_was() {
+fn archive_of_earlier_build_is_unchanged() {
     let mut archive = Archive::in_directory(unpack);
     archive.up(&[]);
     for (answer, words) in ANSWERS {

@@ -15,7 +15,7 @@ fn size(name: &str) -> usize {
 
 /// `HOLDFAST_KILLS` is how often (8), `HOLDFAST_SEED` repeats the choices of a run.
 #[test]
-fn a_catalog_whose_building_is_killed_is_what_it_was() {
+fn catalog_is_unchanged_after_killed_rebuild() {
     const NODE: &str = "bitarchive-two";
     let (kills, seed) = chosen(8);
     let mut dice = Dice::new(seed);

@@ -12,7 +12,7 @@ const SIZE: usize = 200_000;
 /// The parts that a removal from replica two meets.
 const PARTS: [&str; 3] = ["repository", "bitarchive-two", "monitor-two"];
 
-/// How a request stands.
+/// Returns the state of a request.
 fn state(archive: &Archive, request: &str) -> String {
     let all = archive.json(&["requests", "--all"], 0);
     let requests = all["requests"].as_array().expect("requests");
@@ -33,7 +33,7 @@ fn in_attic(archive: &Archive, name: &str) -> usize {
 
 /// `HOLDFAST_KILLS` is how often (8), `HOLDFAST_SEED` repeats the choices of a run.
 #[test]
-fn a_removal_that_is_killed_is_done_or_not_done_and_told() {
+fn killed_removal_is_done_or_reported_as_undone() {
     let (kills, seed) = chosen(8);
     let mut dice = Dice::new(seed);
     let mut archive =

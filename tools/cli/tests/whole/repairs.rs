@@ -37,7 +37,7 @@ fn damage(archive: &Archive, dice: &mut Dice) -> BTreeSet<Filed> {
 ///
 /// `HOLDFAST_KILLS` is how often (8), `HOLDFAST_SEED` repeats the choices of a run.
 #[test]
-fn a_repair_that_is_killed_is_done_or_told() {
+fn killed_repair_is_done_or_reported() {
     let (kills, seed) = chosen(8);
     let mut dice = Dice::new(seed);
     let mut archive = Archive::processes(&BY_HAND);

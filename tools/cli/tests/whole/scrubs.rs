@@ -10,10 +10,10 @@ use crate::kills::chosen;
 const SIZE: usize = 100_000;
 const NODE: &str = "bitarchive-two";
 
-/// How long a new file may wait to be read twice.
+/// The time that a new file may wait to be read twice.
 const YOUNG: Duration = Duration::from_secs(2);
 
-/// What the scrub of the node says of itself.
+/// Returns the report of the node's scrub about itself.
 fn scrub(archive: &Archive) -> Option<Value> {
     let ran = archive.run(&["--json", "scrub", "status", "--replica", "two"]);
     assert!(matches!(ran.code, 0 | 1), "{ran:#?}");
@@ -36,7 +36,7 @@ fn surveyed(archive: &Archive) -> Value {
 
 /// `HOLDFAST_KILLS` is how often (4), `HOLDFAST_SEED` repeats the choices of a run.
 #[test]
-fn a_scrub_that_is_killed_goes_on_where_it_was_and_finds_what_is_last() {
+fn killed_scrub_resumes_and_finds_damage_at_end() {
     let (kills, seed) = chosen(4);
     let mut dice = Dice::new(seed);
     let files = kills * 12;

@@ -1,4 +1,4 @@
-//! What several tests do with an archive: two persons, a killed part that comes back, what is filed and listed.
+//! Steps that several tests take with an archive: two persons, a killed part that comes back, what is filed and listed.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
@@ -74,7 +74,7 @@ impl Archive {
         filed.collect()
     }
 
-    /// What a replica lists, as `b3sum` would, whatever is wrong with it.
+    /// Returns the listing of a replica, as `b3sum` would write it, whatever is wrong with it.
     #[track_caller]
     pub fn listed(&self, replica: &str) -> String {
         let ran = self.run(&["list", "--replica", replica, "--checksums"]);

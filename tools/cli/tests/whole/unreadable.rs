@@ -14,10 +14,8 @@ const BLOCK: u64 = 4096;
 /// The second half of the file lies where the disk ends from now on. Everything else that is there is full, so that no
 /// write meets the hole: half a dead disk is another story, and told by the power cuts.
 #[test]
-fn a_file_half_of_which_cannot_be_read_heals_from_the_other_replica() {
-    if !has_own_mounts(
-        "unreadable::a_file_half_of_which_cannot_be_read_heals_from_the_other_replica",
-    ) {
+fn half_unreadable_file_heals_from_other_replica() {
+    if !has_own_mounts("unreadable::half_unreadable_file_heals_from_other_replica") {
         return;
     }
     let archive = Archive::start(&[

@@ -50,7 +50,7 @@ pub(super) fn files() -> (Vec<u8>, Vec<u8>) {
     (gzip(&records), arc)
 }
 
-/// What `holdfast cdx` prints: a header line, and all lines sorted.
+/// Returns what `holdfast cdx` prints: a header line, and all lines sorted.
 fn local(format: &Format, files: &[(&str, &[u8])]) -> String {
     let scratch = tempfile::tempdir().unwrap();
     let mut sorter = Sorter::new(scratch.path(), 1 << 20);
@@ -72,7 +72,7 @@ fn local(format: &Format, files: &[(&str, &[u8])]) -> String {
 }
 
 #[test]
-fn an_index_of_many_files_is_that_of_the_local_command() {
+fn index_of_many_files_equals_local_command() {
     let (warc, arc) = files();
     let files = [("a.arc", arc.as_slice()), ("b.warc.gz", &warc)];
     for (name, format) in [
@@ -129,7 +129,7 @@ fn the_line_of_netarchivesuite_has_its_fields() {
 }
 
 #[test]
-fn what_has_no_place_in_an_index_is_a_failure() {
+fn record_unfit_for_index_is_a_failure() {
     let record =
         b"WARC/1.0\r\nWARC-Type: resource\r\nWARC-Target-URI: http://a/\r\nWARC-Date: soon\r\n\
         Content-Length: 0\r\n\r\n\r\n\r\n";
@@ -275,7 +275,7 @@ fn numbered(numbers: &[usize]) -> String {
 }
 
 #[test]
-fn lines_of_crawl_logs_are_found_by_expression_and_by_domain() {
+fn crawl_log_lines_match_expression_or_domain() {
     let (warc, arc) = crawl_logs();
     let files = [
         ("1-metadata-1.warc.gz", warc.as_slice()),
@@ -305,7 +305,7 @@ fn lines_of_crawl_logs_are_found_by_expression_and_by_domain() {
 }
 
 #[test]
-fn a_line_beyond_the_limit_is_left_out_and_told() {
+fn line_beyond_limit_is_left_out_and_reported() {
     let log = [b"first\n", b"x".repeat((1 << 20) + 1).as_slice(), b"\nlast"].concat();
     let at_limit = [b"y".repeat(1 << 20).as_slice(), b"\n"].concat();
     let url = "metadata://x/crawl/logs/crawl.log";

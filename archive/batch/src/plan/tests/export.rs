@@ -106,7 +106,7 @@ fn records_of_arc_files_become_warc_records() {
 }
 
 #[test]
-fn a_record_that_is_not_whole_is_not_exported() {
+fn incomplete_record_is_not_exported() {
     let (warc, _) = files();
     let whole = exported(&warc);
     for cut in [1, 100, 300] {
@@ -124,10 +124,10 @@ fn a_record_that_is_not_whole_is_not_exported() {
 }
 
 #[test]
-fn a_record_that_is_larger_than_what_is_held_is_exported() {
+fn record_larger_than_buffer_is_exported() {
     let mut block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_vec();
-    let mut dice = Dice(5);
-    block.extend((0..9 << 20).map(|_| u8::try_from(dice.roll(256)).unwrap()));
+    let mut random = Random::new(5);
+    block.extend((0..9 << 20).map(|_| u8::try_from(random.below(256)).unwrap()));
     let bytes = plain(&[(Kind::Response, "http://a/", HTTP, &block)]);
     let records = export(&[("mime", "text/html")], &[("a.warc", &bytes)]);
     assert!(records[1].2 == block);

@@ -70,7 +70,7 @@ impl Job for FailingJob<'_> {
 }
 
 #[test]
-fn a_job_that_fails_is_told_and_goes_on_and_one_that_is_broken_does_not() {
+fn failing_job_continues_and_broken_job_ends() {
     let bytes = write(Writer::gzip(Vec::new(), 6));
     let count = records().len();
     let all = format!("b{}e", "r".repeat(count));
@@ -158,7 +158,7 @@ fn damage_ends_a_job_for_bytes() {
 }
 
 #[test]
-fn a_file_that_is_shorter_than_it_was_or_gone_is_told() {
+fn shortened_or_absent_file_is_reported() {
     struct Gone;
     impl Source for Gone {
         fn read_at(&mut self, _: u64, _: &mut [u8]) -> Result<usize, ReadError> {
@@ -247,7 +247,7 @@ fn a_stop_ends_the_reading_at_once() {
             }
         }
     }
-    // Before it begins, and by whoever reads the output.
+    // Before it begins, and by the reader of the output.
     let control = Control::default();
     control.stop(Stop::Time);
     let mut source = Holed::new(b"", &[]);
@@ -301,7 +301,7 @@ impl Job for Glance {
 }
 
 #[test]
-fn damage_is_told_whatever_a_job_does_with_its_records() {
+fn damage_is_reported_whatever_the_job_reads() {
     for (name, bytes) in files() {
         for damaged in 0..(bytes.len() as u64).div_ceil(GROUP) {
             let mut source = Holed::new(&bytes, &[damaged]);

@@ -23,12 +23,12 @@ const ACTS: [Act; 5] = [
     Act::Wait(24 * 60),
 ];
 
-/// What was told, and what was so.
-type Told = Vec<(Timestamp, What)>;
+/// The messages that were told, each with its time.
+type ToldMessages = Vec<(Timestamp, IncidentStage)>;
 type Truth = Vec<(Timestamp, bool)>;
 
 /// Writes what changed, as the task does.
-fn write(incidents: &mut Incidents, rows: &mut BTreeMap<String, Kept>) {
+fn write(incidents: &mut Incidents, rows: &mut BTreeMap<String, IncidentRow>) {
     for (key, row) in incidents.changes() {
         match row {
             Some(row) => drop(rows.insert(key, row)),
@@ -39,7 +39,7 @@ fn write(incidents: &mut Incidents, rows: &mut BTreeMap<String, Kept>) {
 
 /// Plays `acts` as the task does: whatever is due while time passes is taken when it is due. After each act whose bit is
 /// set in `restarts` there is a restart, from nothing but the rows.
-fn play(acts: &[Act], restarts: u32) -> (Told, Truth) {
+fn play(acts: &[Act], restarts: u32) -> (ToldMessages, Truth) {
     let (mut incidents, mut now) = (Incidents::new(RHYTHM, []), Timestamp::UNIX_EPOCH);
     let (mut told, mut truth) = (Vec::new(), vec![(now, false)]);
     let mut rows = BTreeMap::new();
@@ -93,19 +93,25 @@ fn check(acts: &[Act]) {
             "a restart was noticed: {acts:?}"
         );
     }
-    let mut before: Option<(Timestamp, What)> = None;
+    let mut before: Option<(Timestamp, IncidentStage)> = None;
     for (at, what) in &told {
         match what {
-            What::Began => {
-                assert!(!matches!(before, Some((_, What::Began | What::Lasts))));
+            IncidentStage::Began => {
+                assert!(!matches!(
+                    before,
+                    Some((_, IncidentStage::Began | IncidentStage::Lasts))
+                ));
                 assert!(was(&truth, true, *at - RHYTHM.delay, *at), "{acts:?}");
             }
-            What::Lasts => {
+            IncidentStage::Lasts => {
                 let (last, _) = before.expect("told before");
                 assert!(*at - RHYTHM.remind >= last, "{acts:?}");
             }
-            What::Over => {
-                assert!(matches!(before, Some((_, What::Began | What::Lasts))));
+            IncidentStage::Over => {
+                assert!(matches!(
+                    before,
+                    Some((_, IncidentStage::Began | IncidentStage::Lasts))
+                ));
                 assert!(was(&truth, false, *at - RHYTHM.delay, *at), "{acts:?}");
             }
         }
@@ -119,7 +125,10 @@ fn check(acts: &[Act]) {
         .iter()
         .all(|(at, state)| *at <= begin || *state == wrong);
     if is_calm && then.is_some_and(|(_, state)| *state == wrong) {
-        let told = matches!(before, Some((_, What::Began | What::Lasts)));
+        let told = matches!(
+            before,
+            Some((_, IncidentStage::Began | IncidentStage::Lasts))
+        );
         assert_eq!(told, wrong, "{acts:?}");
     }
 }
@@ -161,7 +170,7 @@ fn many_reports_of_one_incident_are_one_message() {
 }
 
 #[test]
-fn however_much_is_wrong_memory_is_bounded_and_the_rest_is_told_as_one() {
+fn excess_incidents_are_told_as_one() {
     let mut incidents = Incidents::new(RHYTHM, []);
     let mut now = Timestamp::UNIX_EPOCH;
     for number in 0..10 * MOST {
@@ -184,7 +193,7 @@ fn however_much_is_wrong_memory_is_bounded_and_the_rest_is_told_as_one() {
 
 /// Fails if a message counts as told because it was made, or is told twice although one way has taken it.
 #[test]
-fn what_was_lost_with_the_process_is_told_again_and_nothing_else_is() {
+fn only_unsent_messages_are_repeated_after_restart() {
     let mut now = Timestamp::UNIX_EPOCH;
     let mut rows = BTreeMap::new();
     let mut incidents = Incidents::new(RHYTHM, []);
@@ -207,13 +216,13 @@ fn what_was_lost_with_the_process_is_told_again_and_nothing_else_is() {
     }
     now += RHYTHM.delay;
     let news = incidents.take(now);
-    assert!(news.iter().all(|news| news.what == What::Over) && news.len() == 2);
+    assert!(news.iter().all(|news| news.what == IncidentStage::Over) && news.len() == 2);
     incidents.taken(&news[..1], now);
     write(&mut incidents, &mut rows);
     assert_eq!(rows.keys().collect::<Vec<_>>(), ["told"]);
     let mut incidents = Incidents::new(RHYTHM, rows.clone());
     let news = incidents.take(now);
-    assert_eq!((news.len(), news[0].what), (1, What::Over));
+    assert_eq!((news.len(), news[0].what), (1, IncidentStage::Over));
     incidents.taken(&news, now);
     write(&mut incidents, &mut rows);
     assert!(rows.is_empty());
@@ -221,7 +230,7 @@ fn what_was_lost_with_the_process_is_told_again_and_nothing_else_is() {
 
 /// A message waits for long, and meanwhile it is over and begins anew: what comes late is about the old one.
 #[test]
-fn a_message_that_is_taken_late_says_nothing_of_the_next_incident() {
+fn late_receipt_does_not_settle_next_incident() {
     let mut now = Timestamp::UNIX_EPOCH;
     let mut incidents = Incidents::new(RHYTHM, []);
     let mut lives = Vec::new();
@@ -249,7 +258,7 @@ fn a_message_that_is_taken_late_says_nothing_of_the_next_incident() {
 }
 
 #[test]
-fn what_is_declared_is_all_that_is_wrong_there_but_for_what_nobody_can_see() {
+fn declaration_closes_all_unnamed_except_unseen() {
     let mut now = Timestamp::UNIX_EPOCH;
     let declare = |incidents: &mut Incidents, wrong: &[&str], unclear: &[&str], now| {
         let wrong = wrong.iter().map(|key| ((*key).to_owned(), Wrong::now("t")));
@@ -285,7 +294,7 @@ fn what_is_declared_is_all_that_is_wrong_there_but_for_what_nobody_can_see() {
 }
 
 #[test]
-fn what_has_been_wrong_for_long_is_told_at_once() {
+fn long_standing_incident_is_told_at_once() {
     let now = Timestamp::UNIX_EPOCH + Duration::from_hours(9);
     let mut incidents = Incidents::new(RHYTHM, []);
     let wrong = |since| Wrong {

@@ -1,4 +1,4 @@
-//! What a mail server says, a line at a time and never more than a bound.
+//! The bytes of a mail server, a line at a time and never more than a bound.
 //!
 //! A reader that is given one line cannot keep the next one: what is said in the clear behind the answer to `STARTTLS` is
 //! read by the TLS handshake, which refuses it, and not as an answer from behind the encryption.
@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 /// The most that a server may say in one conversation, certificates included, in bytes.
 pub(super) const MOST: usize = 256 << 10;
 
-/// How much is read at once.
+/// The number of bytes read at once.
 const PIECE: usize = 4096;
 
 /// A connection, read line by line.

@@ -1,4 +1,4 @@
-//! One conversation with a mail server: connect, encrypt, log in, hand over the letter, leave.
+//! One conversation with a mail server: connect, encrypt, log in, hand over the mail, leave.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -19,18 +19,18 @@ use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio_util::compat::FuturesAsyncReadCompatExt;
 
-use super::letter::Letter;
+use super::mail::OutgoingMail;
 use super::stream::{Lines, Wrapped};
 use super::{lock, read};
 use crate::notify::settings::{SmtpSettings, SmtpTls};
 
-/// What is being done.
+/// The step under way.
 type Step = Mutex<&'static str>;
 
-/// Hands over a letter; who was refused, and why. Fails where nobody has it.
+/// Hands over a mail; who was refused, and why. Fails where nobody has it.
 pub(super) async fn send(
     settings: &SmtpSettings,
-    letter: &Letter,
+    mail: &OutgoingMail,
     step: &Step,
 ) -> Result<Vec<String>, String> {
     let stream = connect(settings, step).await?;
@@ -42,10 +42,10 @@ pub(super) async fn send(
         },
     );
     let mut connection = greet(settings, stream, &hello, step).await?;
-    let handed = hand_over(settings, &mut connection, letter, step).await;
+    let handed = hand_over(settings, &mut connection, mail, step).await;
     if handed.is_ok() {
         *lock(step) = "leaving";
-        // Whoever has taken the letter may be rude.
+        // A server that has taken the mail may be rude.
         drop(connection.quit().await);
     }
     handed
@@ -157,18 +157,18 @@ async fn parameters(settings: &SmtpSettings, step: &Step) -> Result<TlsParameter
 async fn hand_over(
     settings: &SmtpSettings,
     connection: &mut AsyncSmtpConnection,
-    letter: &Letter,
+    mail: &OutgoingMail,
     step: &Step,
 ) -> Result<Vec<String>, String> {
     *lock(step) = "the sender";
-    let from = letter.envelope.from().cloned();
+    let from = mail.envelope.from().cloned();
     connection
         .command(Mail::new(from, Vec::new()))
         .await
         .map_err(|error| format!("it refuses the sender {}: {error}", settings.from))?;
     *lock(step) = "the recipients";
     let mut refused = Vec::new();
-    for to in letter.envelope.to() {
+    for to in mail.envelope.to() {
         let answer = connection.command(Rcpt::new(to.clone(), Vec::new())).await;
         match answer {
             Ok(_accepted) => {}
@@ -179,21 +179,21 @@ async fn hand_over(
             Err(error) => return Err(format!("the recipients: {error}")),
         }
     }
-    if refused.len() == letter.envelope.to().len() {
+    if refused.len() == mail.envelope.to().len() {
         return Err(refused.join("; "));
     }
-    *lock(step) = "the letter";
-    let said = |error| format!("it does not take the letter: {error}");
+    *lock(step) = "the mail";
+    let said = |error| format!("it does not take the mail: {error}");
     let ready = connection.command(Data).await.map_err(said)?;
     if !ready.has_code(354) {
         return Err(format!(
-            "it does not take the letter: it says {} to DATA",
+            "it does not take the mail: it says {} to DATA",
             ready.code()
         ));
     }
-    let taken = connection.message(&letter.bytes).await.map_err(said)?;
+    let taken = connection.message(&mail.bytes).await.map_err(said)?;
     if taken.code().severity != Severity::PositiveCompletion {
-        return Err(format!("it says {} to the letter", taken.code()));
+        return Err(format!("it says {} to the mail", taken.code()));
     }
     Ok(refused)
 }

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use self::server::{Manner, Server, certified};
-use super::super::incident::{News, What};
+use super::super::incident::{IncidentStage, News};
 use super::super::settings::{MailAddress, SmtpTls};
 use super::*;
 
@@ -42,7 +42,7 @@ fn settings(port: u16, tls: SmtpTls) -> SmtpSettings {
 fn message(source: &str, text: &str) -> Message {
     let news = News {
         key: "export".to_owned(),
-        what: What::Began,
+        what: IncidentStage::Began,
         since: Timestamp::UNIX_EPOCH,
         count: 1,
         text: text.to_owned(),
@@ -120,7 +120,7 @@ fn quoted(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_letter_arrives_as_it_was_written() {
+async fn mail_arrives_as_it_was_written() {
     let server = Server::start(Manner::default()).await;
     let settings = settings(server.port, SmtpTls::None);
     let text = "Größe: 5 Dateien, 日本語\n.\n..dots\n".to_owned() + &"lang ".repeat(300);
@@ -155,13 +155,13 @@ async fn a_letter_arrives_as_it_was_written() {
     assert!(header("From").contains("Archivwächter") && header("To").contains("Bé"));
     assert_eq!(
         body.replace("\r\n", "\n").trim_end(),
-        sent.letter().trim_end()
+        sent.mail().trim_end()
     );
 }
 
-/// Fails if a line that begins with a dot ends the letter, or loses its dot.
+/// Fails if a line that begins with a dot ends the mail, or loses its dot.
 #[tokio::test]
-async fn a_dot_at_the_beginning_of_a_line_is_doubled_on_the_wire() {
+async fn leading_dot_of_line_is_doubled_on_wire() {
     let server = Server::start(Manner::default()).await;
     let settings = settings(server.port, SmtpTls::None);
     let sent = message(".dot\n.\n", "plain");
@@ -171,7 +171,7 @@ async fn a_dot_at_the_beginning_of_a_line_is_doubled_on_the_wire() {
     let (_, body) = decoded(&mail.raw);
     assert_eq!(
         body.replace("\r\n", "\n").trim_matches(['.', '\n']),
-        sent.letter().trim_matches(['.', '\n'])
+        sent.mail().trim_matches(['.', '\n'])
     );
 }
 
@@ -236,7 +236,7 @@ async fn both_ways_of_encryption_with_a_login() {
 }
 
 #[tokio::test]
-async fn a_password_that_everyone_may_read_is_not_used() {
+async fn world_readable_password_is_not_used() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(Manner::default()).await;
     for (text, mode, says) in [
@@ -265,7 +265,7 @@ async fn a_password_that_everyone_may_read_is_not_used() {
 }
 
 #[tokio::test]
-async fn one_who_is_refused_does_not_keep_it_from_the_others() {
+async fn refused_recipient_does_not_stop_the_others() {
     let manner = Manner {
         refuses: vec!["b@example.org"],
         ..Manner::default()
@@ -294,7 +294,7 @@ async fn one_who_is_refused_does_not_keep_it_from_the_others() {
 
 /// Each answer of a server once refused, cut off, and out of place.
 #[tokio::test]
-async fn a_server_that_refuses_cuts_or_lies_is_told_and_nothing_counts_as_taken() {
+async fn misbehaving_server_is_reported_and_nothing_counts_sent() {
     for command in ["GREETING", "EHLO", "MAIL", "RCPT", "DATA", "TEXT"] {
         for answer in [
             "",
@@ -331,19 +331,19 @@ async fn a_server_that_refuses_cuts_or_lies_is_told_and_nothing_counts_as_taken(
     }
 }
 
-/// How long a server may be silent here: all that comes before the silence must fit in, also on a busy machine.
+/// The time that a server may be silent here: all that comes before the silence must fit in, also on a busy machine.
 const SILENT: Duration = Duration::from_secs(3);
 
 #[tokio::test]
-async fn a_server_that_falls_silent_is_left_and_it_is_told_where() {
+async fn silent_server_is_left_and_its_step_reported() {
     let mut conversations = JoinSet::new();
     for (command, step) in [
         ("GREETING", "its greeting"),
         ("EHLO", "its greeting"),
         ("MAIL", "the sender"),
         ("RCPT", "the recipients"),
-        ("DATA", "the letter"),
-        ("TEXT", "the letter"),
+        ("DATA", "the mail"),
+        ("TEXT", "the mail"),
     ] {
         let manner = Manner {
             hangs: Some(command),
@@ -379,9 +379,9 @@ async fn a_server_that_falls_silent_is_left_and_it_is_told_where() {
     conversations.join_all().await;
 }
 
-/// One that has taken the letter and does not say good-bye: the letter is taken all the same.
+/// One that has taken the mail and does not say good-bye: the mail is taken all the same.
 #[tokio::test]
-async fn who_is_rude_at_the_end_has_taken_it_all_the_same() {
+async fn missing_goodbye_still_counts_as_taken() {
     let manner = Manner {
         instead: Some(("QUIT", "")),
         ..Manner::default()

@@ -1,4 +1,4 @@
-//! How it ends: when the network works again, and when nothing ever does.
+//! The end of stores: when the network works again, and when nothing ever does.
 
 use super::super::*;
 use super::after;

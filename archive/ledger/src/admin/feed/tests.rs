@@ -1,4 +1,4 @@
-//! Numbers without holes, whoever commits at once, and positions that another history does not know.
+//! Numbers without holes, however many commit at once, and positions that another history does not know.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ fn withdrawn(mut row: AdminRow) -> AdminRow {
     row
 }
 
-/// Fails if a decision is not in the feed in its own batch, or what is none is.
+/// Fails if a decision is not in the feed in its own batch, or anything else is.
 #[test]
 fn decisions_about_files_are_changes() {
     let directory = tempfile::tempdir().unwrap();
@@ -184,9 +184,9 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.unwrap().success());
 }
 
-/// Fails if whoever followed the archive before its admin data were put back from a backup misses what came instead.
+/// Fails if a follower of the archive before its admin data were put back from a backup misses what came instead.
 #[test]
-fn backup_that_went_on_differently_knows_common_positions_only() {
+fn diverged_backup_knows_only_common_positions() {
     let directory = tempfile::tempdir().unwrap();
     let backup = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();

@@ -1,4 +1,5 @@
-//! What is known of the anomalies without reading the tables: how many there are, of what, and in how many files.
+//! The figures of the anomalies that are known without reading the tables: how many there are, of what, and in how many
+//! files.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::super::{Filed, needs_repair};
 
-/// How far back the brake counts what was repaired.
+/// The period over which the brake counts what was repaired.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// What is known without reading the tables.
+/// The figures that are known without reading the tables.
 #[derive(Debug, Default)]
 pub(super) struct Running {
     pub(super) next_id: u64,
@@ -23,7 +24,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// How many files of a replica wait for repair, or did until within the last day.
+    /// Returns the number of files of a replica that wait for repair, or did until within the last day.
     pub(super) fn found_today(&mut self, replica: &ReplicaId, now: Timestamp) -> u64 {
         let since = minute(now.checked_sub(DAY).unwrap_or(Timestamp::MIN));
         self.ended.retain(|(minute, _), _| *minute >= since);
@@ -46,7 +47,7 @@ impl Running {
         }
     }
 
-    /// What is filed of one copy has changed.
+    /// Counts a change of what is filed of one copy.
     pub(super) fn count(&mut self, replica: &ReplicaId, before: &[Filed], after: &[Filed]) {
         let waiting = self.waiting.entry(replica.clone()).or_default();
         match (before.iter().any(waits), after.iter().any(waits)) {

@@ -4,14 +4,14 @@ use archive_daemon::clock::ManualClock;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::anomalies::{Eye, Finder};
+use crate::anomalies::{Finder, LookQuality};
 
 const HOUR: std::time::Duration = std::time::Duration::from_hours(1);
 
-fn look(found: Vec<AnomalyKind>, eye: Eye) -> Look {
+fn look(found: Vec<AnomalyKind>, quality: LookQuality) -> Look {
     Look {
         found,
-        eye,
+        quality,
         by: Finder::Scrub,
         is_second: false,
         size: 65536,
@@ -21,7 +21,7 @@ fn look(found: Vec<AnomalyKind>, eye: Eye) -> Look {
 
 /// Fails if an id is given twice after a restart, a count drifts, or the brake forgets what was repaired.
 #[test]
-fn what_is_filed_counted_and_closed_is_there_after_a_restart() {
+fn anomalies_and_counts_survive_restart() {
     let directory = tempfile::tempdir().unwrap();
     let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
     let admin = Admin::init(directory.path()).unwrap();
@@ -38,16 +38,19 @@ fn what_is_filed_counted_and_closed_is_there_after_a_restart() {
     };
     let damage = AnomalyKind::Corrupt(Groups::all(1));
     let unreadable = AnomalyKind::Unreadable(Groups::all(1));
-    let both = look(vec![damage.clone(), unreadable], Eye::Bytes);
+    let both = look(vec![damage.clone(), unreadable], LookQuality::Bytes);
     let found = table.look(at(&file), &both).unwrap();
     assert_eq!((found.new, found.closed, found.open.len()), (2, 0, 2));
     table
-        .look(at(&other), &look(vec![AnomalyKind::Missing], Eye::Listing))
+        .look(
+            at(&other),
+            &look(vec![AnomalyKind::Missing], LookQuality::Listing),
+        )
         .unwrap();
     assert_eq!(table.found_today(&one), 2, "files, not anomalies");
     assert_eq!(table.found_today(&two), 0);
     let found = table
-        .look(at(&file), &look(vec![damage], Eye::Bytes))
+        .look(at(&file), &look(vec![damage], LookQuality::Bytes))
         .unwrap();
     assert_eq!((found.new, found.closed), (0, 1));
     let kinds = BTreeMap::from([("corrupt", 1), ("missing", 1), ("unreadable", 0)]);
@@ -61,10 +64,12 @@ fn what_is_filed_counted_and_closed_is_there_after_a_restart() {
     let table = Anomalies::open(&admin, hand.clock()).unwrap();
     assert_eq!(table.kinds(), BTreeMap::from([("missing", 1)]));
     assert_eq!(table.found_today(&one), 1, "one is lived with");
-    table.look(at(&file), &look(vec![], Eye::Bytes)).unwrap();
+    table
+        .look(at(&file), &look(vec![], LookQuality::Bytes))
+        .unwrap();
     let found = table.look(
         at(&file),
-        &look(vec![AnomalyKind::Unexpected], Eye::Nothing),
+        &look(vec![AnomalyKind::Unexpected], LookQuality::Nothing),
     );
     assert_eq!(
         found.unwrap().open[0].filed.id,
@@ -85,7 +90,9 @@ fn what_is_filed_counted_and_closed_is_there_after_a_restart() {
     assert_eq!(table.found_today(&one), 1, "and after a restart");
     hand.advance(24 * 400 * HOUR);
     assert_eq!(table.found_today(&one), 1, "and a year later");
-    table.look(at(&other), &look(vec![], Eye::Listing)).unwrap();
+    table
+        .look(at(&other), &look(vec![], LookQuality::Listing))
+        .unwrap();
     assert_eq!(table.found_today(&one), 1, "repaired today");
     hand.advance(25 * HOUR);
     assert_eq!(table.found_today(&one), 0, "all is over");
@@ -112,7 +119,7 @@ fn closed_rows_go_on_behind_any() {
                 who: "x/y",
             };
             table
-                .look(filing, &look(found.clone(), Eye::Listing))
+                .look(filing, &look(found.clone(), LookQuality::Listing))
                 .unwrap();
         }
     }
@@ -128,7 +135,7 @@ fn closed_rows_go_on_behind_any() {
 }
 
 #[test]
-fn a_loss_that_is_found_again_is_closed_in_every_replica() {
+fn found_loss_is_closed_in_every_replica() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     let table = Anomalies::open(&admin, Clock::system()).unwrap();
@@ -140,7 +147,10 @@ fn a_loss_that_is_found_again_is_closed_in_every_replica() {
             replica: &replica,
             who: "x/y",
         };
-        let lost = look(vec![AnomalyKind::Lost(vec![(0, 16384)])], Eye::Nothing);
+        let lost = look(
+            vec![AnomalyKind::Lost(vec![(0, 16384)])],
+            LookQuality::Nothing,
+        );
         table.look(filing, &lost).unwrap();
     }
     table
@@ -195,8 +205,8 @@ fn the_brake_counts_what_the_rows_say() {
             }
             7 => hand.advance(7 * HOUR),
             kind => {
-                for eye in [Eye::Listing, Eye::Bytes] {
-                    table.look(at, &look(kinds[kind].clone(), eye)).unwrap();
+                for quality in [LookQuality::Listing, LookQuality::Bytes] {
+                    table.look(at, &look(kinds[kind].clone(), quality)).unwrap();
                 }
             }
         }
@@ -239,7 +249,7 @@ fn look_of_changed_record_files_nothing() {
         replica: &one,
         who: "repository/kb",
     };
-    let lost = look(vec![AnomalyKind::Lost(vec![(0, 1)])], Eye::Nothing);
+    let lost = look(vec![AnomalyKind::Lost(vec![(0, 1)])], LookQuality::Nothing);
     let filed = table.look_while(filing, &lost, |record, _| record.is_some());
     assert_eq!(filed.unwrap(), None);
     assert_eq!(table.rows_of(&file).unwrap(), []);
@@ -261,7 +271,7 @@ fn damage_filed_by_kind_is_filed_by_copy() {
     };
     let of = |found| Look {
         place: Some(("n".parse().unwrap(), "v".parse().unwrap())),
-        ..look(found, Eye::Bytes)
+        ..look(found, LookQuality::Bytes)
     };
     table
         .look(filing, &of(vec![AnomalyKind::Corrupt(Groups::all(1))]))

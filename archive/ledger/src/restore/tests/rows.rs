@@ -4,7 +4,7 @@ use archive_daemon::clock::ManualClock;
 use archive_model::{AnomalyKind, Groups, VolumeKey};
 
 use super::*;
-use crate::anomalies::{Anomalies, Eye, Filing, Finder, Look};
+use crate::anomalies::{Anomalies, Filing, Finder, Look, LookQuality};
 use crate::export::Row;
 use crate::requests::table::Requests;
 use crate::requests::{Act, Person};
@@ -18,7 +18,7 @@ fn person(grant: &str) -> Person {
 fn look(found: Vec<AnomalyKind>) -> Look {
     Look {
         found,
-        eye: Eye::Bytes,
+        quality: LookQuality::Bytes,
         by: Finder::Scrub,
         is_second: true,
         size: 1 << 20,
@@ -133,7 +133,7 @@ fn lines(export: &[u8]) -> Vec<String> {
 
 #[test]
 fn every_table_comes_back_and_goes_on() {
-    let world = World::new();
+    let world = RestoreScene::new();
     let report = world.restore("back", &world.export, false).unwrap();
     assert!(report.written, "{report:?}");
     let old = Admin::init(&world.path("old")).unwrap();
@@ -175,7 +175,7 @@ fn every_table_comes_back_and_goes_on() {
 /// Fails if a restored archive does not know its volumes: one that its node has forgotten would leave no gap.
 #[test]
 fn volumes_of_restored_copies_are_known() {
-    let world = World::new();
+    let world = RestoreScene::new();
     let report = world.restore("back", &world.export, false).unwrap();
     assert!(report.written, "{report:?}");
     let volumes = |data: &str| Admin::init(&world.path(data)).unwrap().volumes().unwrap();
@@ -197,8 +197,8 @@ fn volumes_of_restored_copies_are_known() {
 /// Fails if a damaged row is passed over or takes others with it, or if an act is done because somebody wrote it into
 /// an export.
 #[test]
-fn a_damaged_row_is_named_and_nothing_else_is_lost() {
-    let world = World::new();
+fn damaged_row_is_named_and_others_are_restored() {
+    let world = RestoreScene::new();
     let all = lines(&world.export);
     let kinds = [
         "anomaly",
@@ -250,8 +250,8 @@ fn a_damaged_row_is_named_and_nothing_else_is_lost() {
 }
 
 #[test]
-fn an_export_of_before_has_no_rows_and_is_restored() {
-    let world = World::new();
+fn older_export_without_rows_is_restored() {
+    let world = RestoreScene::new();
     let rows = [
         "anomaly",
         "closed-anomaly",

@@ -1,4 +1,4 @@
-//! What nodes say, translated.
+//! Messages of nodes, translated.
 
 use super::*;
 
@@ -134,7 +134,7 @@ fn room_of_other_volumes_is_passed_on() {
 }
 
 #[test]
-fn a_path_without_a_volume_is_shown_and_takes_nothing() {
+fn path_without_volume_is_shown_and_takes_nothing() {
     let mut status = status();
     let stray = &mut status.volumes[0];
     stray.volume.clear();
@@ -185,7 +185,7 @@ fn a_node_speaks_of_its_own_gaps_only() {
 }
 
 #[test]
-fn a_bad_node_id_in_a_list_names_the_list() {
+fn bad_node_id_in_list_names_the_list() {
     let error = node_ids("avoid", &["a".to_owned(), "B".to_owned()]).unwrap_err();
     assert_eq!(error.field, "avoid");
 }

@@ -172,7 +172,7 @@ mod tests {
 
     use archive_daemon::Clock;
     use archive_ledger::admin::Admin;
-    use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
+    use archive_ledger::anomalies::{Filing, Finder, Look, LookQuality};
     use testing::in_time;
     use tokio::sync::mpsc;
     use tokio::task::spawn_blocking;
@@ -233,7 +233,7 @@ mod tests {
             };
             let look = Look {
                 found,
-                eye: Eye::Listing,
+                quality: LookQuality::Listing,
                 by: Finder::Check,
                 is_second: false,
                 size: 1,

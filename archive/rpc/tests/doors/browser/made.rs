@@ -10,7 +10,7 @@ use archive_rpc::{BrowserAcceptor, BrowserOptions};
 use tokio::task::spawn_blocking;
 
 use super::{Folder, Site, answer, shake};
-use crate::world::now;
+use crate::environment::now;
 
 /// Makes certificates of the lab for all hosts but those that begin with `bad`.
 struct Maker {

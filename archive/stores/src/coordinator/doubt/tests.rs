@@ -80,7 +80,7 @@ fn said(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<String> {
 /// Fails if a copy is given up for anything but proven absence or a retired place, if one that people live with is
 /// given up while others are good or kept when it was the last, or if there is work on a retired replica.
 #[test]
-fn only_what_is_known_not_to_be_there_is_given_up() {
+fn only_provably_absent_copy_is_given_up() {
     let (record, now) = (record(), Now::default());
     for kind in [
         AnomalyKind::Corrupt(Groups::all(1)),
@@ -131,7 +131,7 @@ fn only_what_is_known_not_to_be_there_is_given_up() {
 
 /// Fails if what was filed is closed for a copy that counted all along, or for one that does not count after all.
 #[test]
-fn a_copy_is_back_only_where_it_did_not_count_and_does() {
+fn copy_returns_only_where_it_begins_to_count() {
     let (complete, mut open) = (record(), record());
     for copy in open.replicas.values_mut() {
         copy.state = ReplicaState::UploadStarted;

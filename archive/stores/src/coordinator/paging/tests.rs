@@ -14,7 +14,7 @@ use archive_model::{Digests, ReplicaId, ReplicaKind, ReplicaState, Root, StoreFa
 use super::super::undriven::coordinator;
 use super::super::{CoordinatorError, Wake};
 use super::*;
-use crate::mail::Letter;
+use crate::mail::CoordinatorMessage;
 
 fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()
@@ -55,7 +55,7 @@ fn bound(name: &str) -> AdminRow {
 /// Fails if every file that is on its way is read into memory, those for which there was no room are forgotten, or
 /// those that gave up their place never have another turn.
 #[test]
-fn some_at_a_time_and_each_in_its_turn() {
+fn paged_files_each_get_a_bounded_turn() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
     let directory = tempfile::tempdir().unwrap();
@@ -102,9 +102,9 @@ fn some_at_a_time_and_each_in_its_turn() {
                 reason: StoreFailure::Unreachable("node two-1 is silent".to_owned()),
             };
             let name = done.name.clone();
-            let letter = Wake::Letter(Letter::Happened { name, event });
+            let message = Wake::Message(CoordinatorMessage::Happened { name, event });
             let mut answered = Vec::new();
-            coordinator.decide(letter, &mut answered).unwrap();
+            coordinator.decide(message, &mut answered).unwrap();
             let is_news = |decided: &Decided| decided.effects.contains(&Effect::Persist);
             assert!(!answered.iter().any(is_news), "said before");
             coordinator.let_go(&done.name, now);
@@ -164,7 +164,7 @@ fn order_in_full_memory_reaches_the_row() {
     assert!(coordinator.paging.is_due(now));
 
     let (done, is_done) = tokio::sync::oneshot::channel();
-    let order = Letter::Ordered {
+    let order = CoordinatorMessage::Ordered {
         name: complete.record.name.clone(),
         event: Event::Withdrawn {
             replica: id("one"),
@@ -173,7 +173,7 @@ fn order_in_full_memory_reaches_the_row() {
         who: "custodian/c, approved by custodian/d".to_owned(),
         done,
     };
-    let deferred = coordinator.round(vec![Wake::Letter(order)], None).unwrap();
+    let deferred = coordinator.round(vec![Wake::Message(order)], None).unwrap();
     assert!(deferred.is_none(), "somebody waits for it");
     is_done.blocking_recv().unwrap();
     let stamp =
@@ -228,7 +228,7 @@ fn unawaited_news_is_written_with_the_next() {
     admin.commit(changes).unwrap();
     let reason = StoreFailure::Unreachable("just now".to_owned());
     let news = |name: &str| {
-        Wake::Letter(Letter::Happened {
+        Wake::Message(CoordinatorMessage::Happened {
             name: FileName::new(name).unwrap(),
             event: Event::Failed {
                 replica: id("two"),
@@ -249,7 +249,7 @@ fn unawaited_news_is_written_with_the_next() {
     let deferred = coordinator.round(vec![news("b")], deferred).unwrap();
     assert!(deferred.is_some() && !has("b"));
     let (settled, is_settled) = tokio::sync::oneshot::channel();
-    let settle = Wake::Letter(Letter::Settle(settled));
+    let settle = Wake::Message(CoordinatorMessage::Settle(settled));
     assert!(coordinator.round(vec![settle], deferred).unwrap().is_none());
     is_settled.blocking_recv().unwrap();
     assert!(has("a") && has("b"), "written with what somebody waits for");
@@ -278,9 +278,9 @@ fn failed_copy_shows_retry_until_stored() {
     coordinator.files.insert(name.clone(), active);
     let mut hears = |event| {
         let name = name.clone();
-        let letter = Wake::Letter(Letter::Happened { name, event });
+        let message = Wake::Message(CoordinatorMessage::Happened { name, event });
         let over = Some((Vec::new(), tokio::time::Instant::now()));
-        assert!(coordinator.round(vec![letter], over).unwrap().is_none());
+        assert!(coordinator.round(vec![message], over).unwrap().is_none());
         coordinator.parts.retries.of(&FileName::new("a").unwrap())
     };
     let times = hears(Event::Failed {

@@ -23,7 +23,7 @@ use crate::session::Session;
   holdfast admin export -o admin.jsonl
   holdfast admin export | zstd > admin.jsonl.zst")]
 pub(crate) struct Export {
-    /// Where it goes: a file, or `-` for stdout [default: stdout]
+    /// Output: a file, or `-` for stdout [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace a file that is there already

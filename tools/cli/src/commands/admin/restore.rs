@@ -120,7 +120,7 @@ fn lines(context: &Context, title: &str, findings: &Findings) -> Result<(), Fail
     Ok(())
 }
 
-/// What came of an export, for programs.
+/// Returns the result of restoring from an export, for programs.
 fn export_document(report: &FromExport) -> Value {
     let FromExport {
         time,
@@ -138,7 +138,7 @@ fn export_document(report: &FromExport) -> Value {
     })
 }
 
-/// What came of the replicas, for programs.
+/// Returns the result of restoring from the replicas, for programs.
 fn replicas_document(report: &FromReplicas) -> Value {
     let FromReplicas {
         nodes,
@@ -272,7 +272,7 @@ fn show_replicas(context: &Context, report: &FromReplicas) -> Result<Exit, Failu
         )?;
     } else {
         context.output.line(
-            "nothing was written; bring back who did not answer, or go on without them with --partial",
+            "nothing was written; bring back the nodes that did not answer, or go on without them with --partial",
         )?;
     }
     Ok(exit)

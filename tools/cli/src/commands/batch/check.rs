@@ -28,9 +28,9 @@ pub(crate) struct Check {
     file: PathBuf,
 }
 
-/// What is known of a component.
+/// The description of a component, for programs.
 #[derive(Serialize)]
-struct Known<'a> {
+struct ComponentDescription<'a> {
     file: String,
     blake3: String,
     size: usize,
@@ -44,7 +44,7 @@ impl Check {
         let file = self.file.display().to_string();
         let (bytes, component) = read(&self.file)?;
         let about = component.about();
-        let known = Known {
+        let known = ComponentDescription {
             file,
             blake3: component.digest().to_string(),
             size: bytes.len(),
@@ -61,7 +61,7 @@ impl Check {
     }
 }
 
-impl Known<'_> {
+impl ComponentDescription<'_> {
     fn for_people(&self) -> String {
         let reduce = if self.reduces {
             "its own"

@@ -34,13 +34,13 @@ pub(crate) struct Output {
 /// Where what a job left goes.
 #[derive(Debug, Args)]
 pub(super) struct Places {
-    /// Where the result goes [default: stdout, unless something else is asked for]
+    /// Output file of the result [default: stdout, unless another output is asked for]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Where the list of what failed, or was read by no node, goes: a JSON document a line
+    /// Output file of what failed, or was read by no node: a JSON document a line
     #[arg(short, long, value_name = "FILE")]
     errors: Option<PathBuf>,
-    /// Where the list of the files that were read goes, with their roots: a JSON document a line
+    /// Output file of the files that were read, with their roots: a JSON document a line
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
     /// Replace files of these names

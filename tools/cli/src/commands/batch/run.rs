@@ -19,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::session::Session;
 
-/// How often the archive is asked how far it is.
+/// The time between two questions to the archive about the progress.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The most gaps that are told one by one.
@@ -27,7 +27,7 @@ const MOST_GAPS: usize = 20;
 
 /// Run a job, wait for it, and fetch its result
 ///
-/// What runs is a built-in job (`holdfast batch jobs`) or a WebAssembly component of your own (--wasm). It is on the
+/// A job is a built-in one (`holdfast batch jobs`) or a WebAssembly component of your own (--wasm). It is on the
 /// archive's disk before anything runs, so that Ctrl-C, or a cut connection, ends only the waiting: `holdfast batch
 /// status`, `cancel` and `output` go on from there. Needs the role researcher.
 ///
@@ -65,10 +65,10 @@ pub(crate) struct Run {
     replica: Option<ReplicaId>,
     #[command(flatten)]
     places: Places,
-    /// How long it may run, not counting how long it waits for its turn [default: as the archive is set]
+    /// Longest time the job may run, not counting the wait for its turn [default: as the archive is set]
     #[arg(long, value_name = "TIME")]
     timeout: Option<Period>,
-    /// How long a component may compute for one file [default: as the archive is set]
+    /// Longest time a component may compute for one file [default: as the archive is set]
     #[arg(long, value_name = "TIME")]
     file_timeout: Option<Period>,
     /// The most memory of a component [default: as the archive is set]
@@ -77,7 +77,7 @@ pub(crate) struct Run {
     /// The most output [default: as the archive is set]
     #[arg(long, value_name = "SIZE")]
     max_output: Option<ByteSize>,
-    /// How long what it leaves is kept after its end [default, and the most: as the archive is set]
+    /// Time to keep the output after the end of the job [default, and the most: as the archive is set]
     #[arg(long, value_name = "TIME")]
     keep: Option<Period>,
     /// The id of the job, to hand it in again without running it twice [default: a new one]
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_argument_is_split_at_its_first_equals_sign() {
+    fn argument_splits_at_first_equals_sign() {
         let check = |text: &str, expected: Option<(&str, &str)>| {
             let read = argument(text).ok();
             let read = read

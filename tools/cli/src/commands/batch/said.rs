@@ -1,11 +1,11 @@
-//! How a job is put into words.
+//! The words in which a job is shown to people.
 
 use archive_client::batch::{JobNode, JobStatus, Submitted};
 
 use crate::output::size;
 use crate::said::{gap, time, time_or_dash};
 
-/// What runs, over what.
+/// Names the program and its input.
 pub(super) fn what(spec: &Submitted) -> String {
     let mut words = match (&spec.job, &spec.component) {
         (Some(job), _) => job.clone(),
@@ -135,7 +135,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_job_says_what_runs_and_how_far_it_is() {
+    fn job_line_names_job_and_progress() {
         let running = JobStatus {
             nodes: vec![JobNode {
                 node: "one-1".parse().unwrap(),

@@ -12,7 +12,8 @@ use crate::session::Session;
 
 /// Show how a job stands
 ///
-/// What runs and within which limits, how far each node is, and what is lacking. Needs one of the roles researcher,
+/// Shows the program and its limits, how far each node is, and what the output lacks. Needs one of the roles
+/// researcher,
 /// operator. The exit code is 0 while it waits or runs and when it is whole, and 1 if files failed or were not read, or
 /// if it failed or was cancelled.
 #[derive(Debug, Args)]

@@ -19,7 +19,7 @@ const LARGEST_HEAD: usize = 64 << 10;
 /// The longest line of an answer, in bytes.
 const LONGEST_LINE: u64 = 4 << 20;
 
-/// How much of a refusal is shown, in bytes.
+/// The most bytes of a refusal that are shown.
 const SHOWN: u64 = 2000;
 
 /// A question to the replay listener.
@@ -30,7 +30,7 @@ pub(super) struct Question<'a> {
     pub(super) collection: &'a str,
     /// The parts of the question, by the names that CDX servers have.
     pub(super) parameters: &'a [(&'a str, String)],
-    /// How long is waited for the next bytes of the answer.
+    /// The time to wait for the next bytes of the answer.
     pub(super) patience: Duration,
 }
 
@@ -87,7 +87,7 @@ impl Question<'_> {
         };
         let mut url = Url::parse(self.listener).map_err(|error| wrong(&error.to_string()))?;
         url.path_segments_mut()
-            .map_err(|()| wrong("it is no address of a listener"))?
+            .map_err(|()| wrong("it is not the address of a listener"))?
             .pop_if_empty()
             .extend([self.collection, "cdx"]);
         url.query_pairs_mut().extend_pairs(self.parameters);

@@ -14,7 +14,7 @@ use crate::progress::Progress;
 /// The time over which a rate is taken.
 const WINDOW: Duration = Duration::from_secs(20);
 
-/// How often the line is made anew.
+/// The time between two updates of the line.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// Shows how far a crawl is, for as long as it is polled.

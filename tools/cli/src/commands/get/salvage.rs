@@ -22,7 +22,7 @@ use crate::progress::Progress;
 use crate::save::Partial;
 use crate::session::Session;
 
-/// How many zeros are written at a time.
+/// The number of zeros written at a time.
 const ZEROS: usize = 64 * 1024;
 
 /// The most holes whose records are looked for.
@@ -38,7 +38,7 @@ pub(super) struct Places {
     pub(super) is_stdout: bool,
 }
 
-/// What was salvaged.
+/// The result of salvaging, for programs.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     name: &'a FileName,
@@ -51,9 +51,9 @@ struct Report<'a> {
     end: u64,
     #[serde(serialize_with = "crate::shown_path::one")]
     path: &'a Path,
-    /// How many bytes are good in no replica; zeros stand in their place.
+    /// The number of bytes that are good in no replica; zeros stand in their place.
     lost: u64,
-    /// How many of them may be good where nobody could look.
+    /// The number of them that may be good where nobody could look.
     unknown: u64,
     holes: u64,
     #[serde(

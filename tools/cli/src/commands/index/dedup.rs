@@ -31,7 +31,7 @@ pub(crate) struct Dedup {
     /// Metadata files: WARC or ARC, plain, gzip or zstd; `-` is stdin
     #[arg(value_name = "METADATA", required = true)]
     files: Vec<PathBuf>,
-    /// Where the index goes; `-` is stdout
+    /// Output file of the index; `-` is stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Replace the file that --output names
@@ -40,7 +40,7 @@ pub(crate) struct Dedup {
     /// About how much memory the sorting may take; more lines go to temporary files
     #[arg(long, value_name = "SIZE", default_value = "256 MB")]
     memory: ByteSize,
-    /// Where temporary files go [default: that of the system]
+    /// Directory of temporary files [default: that of the system]
     #[arg(long, value_name = "DIRECTORY")]
     temporary: Option<PathBuf>,
 }

@@ -27,13 +27,13 @@ pub(super) struct Export {
     /// The form of the lines: cdxj, cdx9, cdx11, cdx14, or the letters of a CDX legend
     #[arg(long, value_name = "FORM", default_value = "cdxj")]
     format: String,
-    /// Only the captures of this imported set [default: all captures, those of sets, too]. In this verb --set sets no setting
+    /// Only the captures of this imported set [default: all captures, those of sets, too]. With this verb, --set does not override a setting
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
     /// Begin another file before one gets larger: PATH.0001, PATH.0002 and so on, each with a header
     #[arg(long, value_name = "SIZE")]
     max_size: Option<ByteSize>,
-    /// Where the lines go; `-` is stdout
+    /// Output file of the lines; `-` is stdout
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
     /// Replace files that are there
@@ -212,7 +212,7 @@ impl PartFiles<'_> {
     }
 }
 
-/// How many bytes of whole lines fit; a line that is longer than all the room of an empty file fits all the same.
+/// Returns the length of the whole lines that fit; a line that is longer than an empty file may be fits all the same.
 fn end_within(lines: &[u8], room: usize, is_empty: bool) -> usize {
     if lines.len() <= room {
         return lines.len();

@@ -17,7 +17,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::session::Session;
 
-/// How much of a file is read at once.
+/// The number of bytes of a file read at once.
 const CHUNK: usize = 256 << 10;
 
 /// Import index files as a set of captures
@@ -34,7 +34,7 @@ pub(super) struct Import {
     /// Index files, plain; `-` is stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The name of the set: small letters, digits, `.`, `_` and `-`. In this verb --set sets no setting
+    /// The name of the set: small letters, digits, `.`, `_` and `-`. With this verb, --set does not override a setting
     #[arg(long, value_name = "NAME")]
     set: String,
 }

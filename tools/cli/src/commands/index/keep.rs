@@ -110,7 +110,7 @@ fn show(output: &Output, status: &IndexStatus) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an operator has to know.
+/// Returns the problems that an operator has to know.
 fn problems(status: &IndexStatus) -> Vec<String> {
     let mut problems = Vec::new();
     if let Some(problem) = &status.problem {

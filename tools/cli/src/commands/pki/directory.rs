@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::refused;
 use crate::exit::{Exit, Failure};
 
-/// What was issued.
+/// The record of a certificate that was issued.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) serial: String,
@@ -31,10 +31,10 @@ pub(super) struct Pki {
     pub(super) authority: Authority,
 }
 
-/// What a person may have meant.
+/// The certificates that a person may have meant.
 #[derive(Debug)]
-pub(super) struct Found {
-    /// What was issued here and fits.
+pub(super) struct CertificateMatches {
+    /// The certificates that were issued here and fit.
     issued: Vec<Record>,
     /// The number itself, where it may be one.
     number: Option<Serial>,
@@ -68,8 +68,8 @@ impl Pki {
         write_new(&path, format!("{text}\n").as_bytes(), false)
     }
 
-    /// What `what` names: a serial number, `role/name` or a name.
-    pub(super) fn find(&self, what: &str) -> Result<Found, Failure> {
+    /// Finds the certificates that `what` names: a serial number, `role/name` or a name.
+    pub(super) fn find(&self, what: &str) -> Result<CertificateMatches, Failure> {
         let mut issued = Vec::new();
         for record in self.records()? {
             let is_named = |grant: &String| {
@@ -80,7 +80,7 @@ impl Pki {
             }
         }
         let number = what.parse().ok();
-        Ok(Found { issued, number })
+        Ok(CertificateMatches { issued, number })
     }
 
     fn records(&self) -> Result<Vec<Record>, Failure> {
@@ -109,7 +109,7 @@ impl Pki {
     }
 }
 
-impl Found {
+impl CertificateMatches {
     /// The serial numbers that are meant; a number that was not issued here is one if it looks like one.
     pub(super) fn serials(&self, what: &str, path: &Path) -> Result<Vec<Serial>, Failure> {
         if self.issued.is_empty() {
@@ -128,7 +128,7 @@ impl Found {
             .map_err(|error| refused(&error))
     }
 
-    /// Who it was issued to, as something to add.
+    /// Returns the holder of a certificate, as words to append.
     pub(super) fn who(&self, serial: &Serial) -> String {
         let serial = serial.to_string();
         let record = self.issued.iter().find(|record| record.serial == serial);
@@ -188,7 +188,10 @@ pub(super) fn text(path: &Path) -> Result<Option<String>, Failure> {
     text.map_err(|_error| {
         Failure::new(
             Exit::Settings,
-            format!("{}: is no text; restore it from a backup", path.display()),
+            format!(
+                "{}: not UTF-8 text; restore it from a backup",
+                path.display()
+            ),
         )
     })
 }

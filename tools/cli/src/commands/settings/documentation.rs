@@ -1,4 +1,4 @@
-//! What each setting means, from the comments beside it: the comment that the compiler asks for is the manual.
+//! The meaning of each setting, from the comments beside it: the comment that the compiler asks for is the manual.
 //!
 //! Owns the list of the files in which settings are declared. A key of a part that has no comment here fails a test.
 
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_that_is_not_there_is_documented_all_the_same() {
+    fn absent_section_is_still_documented() {
         let toml = "[notify]\ncommand = []\n\n[repair]\nautomatic = \"all\"\n";
         let text = document(Kind::Repository, toml);
         let (_, own) = text

@@ -1,4 +1,4 @@
-//! What was done to one file and what was found of it, in order: the audit trail and the anomalies together.
+//! The history of one file: the acts of its audit trail and its anomalies together, in order.
 
 use archive_client::preservation::{AnomalySelection, AnomalyState, AuditSelection, FiledAnomaly};
 use archive_client::{ClientError, Keeper, Preservation};
@@ -14,7 +14,7 @@ pub(super) struct Moment {
     at: Timestamp,
     /// `act`, `found` or `ended`.
     kind: &'static str,
-    /// Who did or found it.
+    /// The person or part that did or found it.
     who: String,
     what: String,
     /// Its id, where it is about an anomaly.

@@ -14,7 +14,7 @@ use crate::checksums::{self, Checksums};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
-/// What all files have in common.
+/// The context that all files share.
 #[derive(Debug)]
 pub(super) struct One {
     pub(super) depositor: Depositor,
@@ -26,7 +26,7 @@ pub(super) struct One {
 
 /// A file that is in every required replica.
 #[derive(Debug, Serialize)]
-pub(super) struct Done {
+pub(super) struct StoredFile {
     pub(super) name: FileName,
     pub(super) size: u64,
     pub(super) root: Root,
@@ -56,7 +56,11 @@ pub(in crate::commands) fn make_directory(path: &Path) -> Result<(), Failure> {
 }
 
 impl One {
-    pub(super) async fn store(&self, path: &Path, file: &SourceFile) -> Result<Done, Failure> {
+    pub(super) async fn store(
+        &self,
+        path: &Path,
+        file: &SourceFile,
+    ) -> Result<StoredFile, Failure> {
         let name = &file.name;
         let unreadable = |error| Failure::unreadable(path, &error);
         let source = Arc::new(File::open(path).map_err(unreadable)?);
@@ -94,7 +98,7 @@ impl One {
             ));
         }
         let receipt = self.keep_receipt(name, &stored)?;
-        Ok(Done {
+        Ok(StoredFile {
             name: name.clone(),
             size,
             root: stored.admission.root,
@@ -110,7 +114,7 @@ impl One {
         })
     }
 
-    /// What is known of the content: read from the disk, and held against the list.
+    /// Returns the announced content: it is read from the disk, and compared with the list.
     async fn announced(
         &self,
         path: &Path,
@@ -152,7 +156,7 @@ impl One {
         let path = directory.join(format!("{name}.receipt.json"));
         archive_durable::replace(&path, stored.envelope.as_bytes()).map_err(|error| {
             Failure::failed(format!(
-                "{name}: is stored, but its receipt cannot be written: {error}; store it again to get it"
+                "{name}: stored, but its receipt cannot be written: {error}; store it again to get the receipt"
             ))
         })?;
         Ok(Some(path))

@@ -10,7 +10,7 @@ use archive_model::FileName;
 use crate::commands::get::name;
 use crate::exit::Failure;
 
-/// A path, and the file that it is, or why it is none.
+/// A path, and the file that it is, or the reason why it is not a file.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) path: PathBuf,
@@ -60,7 +60,7 @@ fn source(path: PathBuf, metadata: &Metadata) -> Source {
         named(&path, metadata.len())
     } else {
         Err(Failure::usage(format!(
-            "{}: is no regular file; name one",
+            "{}: not a regular file; name one",
             path.display()
         )))
     };
@@ -71,7 +71,7 @@ fn named(path: &Path, size: u64) -> Result<SourceFile, Failure> {
     let last = path.file_name().unwrap_or_default();
     let text = last.to_str().ok_or_else(|| {
         Failure::usage(format!(
-            "{}: the name is no UTF-8; rename the file",
+            "{}: the name is not UTF-8; rename the file",
             path.display()
         ))
     })?;
@@ -104,7 +104,7 @@ fn walk(path: &Path, found: &mut Vec<Source>) {
             }
             EntryKind::Other => {
                 let failure = Failure::usage(format!(
-                    "{}: is a link or no regular file; name the file that is meant",
+                    "{}: a link, or not a regular file; name the file that is meant",
                     path.display()
                 ));
                 found.push(Source {
@@ -188,7 +188,7 @@ mod tests {
                 "the name starts with '-'",
                 "2.warc 5",
                 "1.warc 5",
-                "is a link or no regular file"
+                "is a link, or not a regular file"
             ]
         );
         assert_eq!(found(&root, &["a"], false), ["is a directory"]);

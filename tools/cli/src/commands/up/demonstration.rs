@@ -1,4 +1,4 @@
-//! What `holdfast up --demo` shows: the public command line, on sites that it crawls, with every number taken
+//! The demonstration of `holdfast up --demo`: the public command line, on sites that it crawls, with every number taken
 //! from its answers.
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::output::{size, tell};
 /// The documentation that is served on loopback and archived from there, where it is installed.
 const SOURCES: [&str; 2] = ["/usr/share/doc", "/usr/share/common-licenses"];
 
-/// How long a part may take to be seen as dead, or alive again.
+/// The time that a part may take to be seen as dead, or alive again.
 const PATIENCE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(300);
 
@@ -306,7 +306,7 @@ impl Show {
         Ok(())
     }
 
-    /// How a command ends, and what it says.
+    /// Returns the exit code and the output of a command.
     async fn ended(&self, arguments: &[&str]) -> Result<(i32, String), String> {
         let output = Command::new(&self.program)
             .arg("--client")

@@ -54,10 +54,10 @@ const ENVIRONMENT: &str = "holdfast.local";
 /// The name of the archive.
 const ARCHIVE: &str = "local";
 
-/// How long certificates that are issued at every start are valid.
+/// The validity of certificates that are issued at every start.
 const DAYS: u64 = 90;
 
-/// How long the authority is valid.
+/// The validity of the authority.
 const AUTHORITY_DAYS: u64 = 20 * 365;
 
 /// A data directory that is ready.
@@ -102,7 +102,7 @@ impl Prepared {
         }
     }
 
-    /// What a person is told first.
+    /// Returns the first words to a person.
     pub(crate) fn greeting(&self) -> String {
         let line = |name: &str, shown: Option<String>| {
             shown.map_or(String::new(), |shown| format!("{name:12}{shown}\n"))

@@ -1,6 +1,6 @@
 //! Each part as a child process, so that one of them can be stopped or killed while the others go on.
 //!
-//! The id of each is in `<data>/run/<part>.pid`. A part that ends is reported and not started again: whoever ended it
+//! The id of each is in `<data>/run/<part>.pid`. A part that ends is reported and not started again: the person who ended it
 //! may want it so. `holdfast <part> --settings <data>/settings/<part>.toml` starts it again. Where a part of these settings
 //! runs already, nothing is started, and its id stays where it is.
 
@@ -82,7 +82,7 @@ impl Processes {
         let text = read_state(&pid).map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
         let id = text.trim().parse().ok().and_then(Pid::from_raw);
-        let id = id.ok_or_else(|| format!("{}: {text:?} is no process id", pid.display()))?;
+        let id = id.ok_or_else(|| format!("{}: {text:?} is not a process id", pid.display()))?;
         kill_process(id, Signal::KILL).map_err(|error| format!("{name}: {error}"))
     }
 

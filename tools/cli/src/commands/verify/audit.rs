@@ -50,9 +50,9 @@ struct KnownEnd {
     end: LogEnd,
 }
 
-/// What the log says.
+/// The statement of the log, for programs.
 #[derive(Debug, Serialize)]
-struct Said {
+struct LogStatement {
     #[serde(serialize_with = "crate::shown_path::list")]
     files: Vec<PathBuf>,
     valid: bool,
@@ -116,7 +116,7 @@ impl VerifyAudit {
         Ok(exit)
     }
 
-    fn check(&self) -> Result<Said, (Option<(PathBuf, u64)>, Failure)> {
+    fn check(&self) -> Result<LogStatement, (Option<(PathBuf, u64)>, Failure)> {
         // Before the log: a repository that runs appends to the log first.
         let known = self.known().map_err(|why| (None, why))?;
         let walk = match self.files.as_slice() {
@@ -169,7 +169,7 @@ impl VerifyAudit {
                 )));
             }
         }
-        Ok(Said {
+        Ok(LogStatement {
             files: self.files.clone(),
             valid: true,
             lines,
@@ -207,8 +207,8 @@ impl VerifyAudit {
         }
     }
 
-    fn show(&self, said: &Said, context: &Context) -> Result<(), Failure> {
-        let Said {
+    fn show(&self, said: &LogStatement, context: &Context) -> Result<(), Failure> {
+        let LogStatement {
             lines,
             first,
             last,
@@ -238,7 +238,7 @@ impl VerifyAudit {
         }
         if *first > 0 {
             tell(&format!(
-                "what is before line number {first} was not looked at: name the earlier files, too"
+                "the lines before number {first} were not checked: name the earlier files, too"
             ));
         }
         if said.torn > 0 {
@@ -255,7 +255,7 @@ fn hash(text: &str) -> Result<Hash, String> {
     Hash::parse(text).ok_or_else(|| "a hash has 64 of the digits 0-9 and a-f".to_owned())
 }
 
-/// What is broken, and where.
+/// Returns the place of the damage and the failure to report.
 fn broken(error: LogError) -> (Option<(PathBuf, u64)>, Failure) {
     let message = error.to_string();
     match error {

@@ -43,9 +43,9 @@ pub(crate) struct VerifyProof {
     force: bool,
 }
 
-/// What a proof proves.
+/// The statement of a proof, for programs.
 #[derive(Debug, Serialize)]
-struct Said {
+struct ProofStatement {
     #[serde(serialize_with = "crate::shown_path::one")]
     file: PathBuf,
     valid: bool,
@@ -66,7 +66,7 @@ struct Said {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Verdict {
-    Good(Box<Said>),
+    Good(Box<ProofStatement>),
     Bad(Refused),
 }
 
@@ -113,7 +113,12 @@ impl VerifyProof {
         Ok(Exit::of_all(exits))
     }
 
-    fn check(&self, path: &Path, trust: &TrustFile, output: &Output) -> Result<Said, Failure> {
+    fn check(
+        &self,
+        path: &Path,
+        trust: &TrustFile,
+        output: &Output,
+    ) -> Result<ProofStatement, Failure> {
         let input = File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
         let destination = self.output.as_deref();
         let destination = destination.map(|path| Destination::open(path, self.force, output));
@@ -142,7 +147,7 @@ impl VerifyProof {
             destination.finish()?;
         }
         let admission = proven.admission;
-        Ok(Said {
+        Ok(ProofStatement {
             file: path.to_owned(),
             valid: true,
             archive: admission.archive,
@@ -158,8 +163,8 @@ impl VerifyProof {
     }
 }
 
-fn show(output: &Output, said: &Said) -> Result<(), Failure> {
-    let Said {
+fn show(output: &Output, said: &ProofStatement) -> Result<(), Failure> {
+    let ProofStatement {
         name,
         archive,
         root,

@@ -7,7 +7,7 @@ use archive_formats::http::{Body, Head, Limits};
 use archive_formats::warc::{Reader, Record};
 use clap::Args;
 
-use super::{Told, file, open, read};
+use super::{FileReport, file, open, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
@@ -44,12 +44,12 @@ impl Cat {
     pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
         if context.output.is_json() {
             return Err(Failure::usage(
-                "records are no JSON; leave --json out, or use `warc list`",
+                "records are not JSON; leave --json out, or use `warc list`",
             ));
         }
         let path = &self.file;
         let mut out = context.output.writer();
-        let mut told = Told::new(path);
+        let mut told = FileReport::new(path);
         let Some(offset) = self.offset else {
             let mut reader = Reader::new(open(path)?);
             while let Some(record) = read(path, reader.next_record())? {
@@ -76,7 +76,7 @@ impl Cat {
     fn print<R: Read>(
         &self,
         mut record: Record<'_, R>,
-        told: &mut Told,
+        told: &mut FileReport,
         out: &mut impl Write,
     ) -> Result<(), Failure> {
         let whole = !self.header && !self.block && !self.payload;
@@ -106,7 +106,7 @@ impl Cat {
 
 fn payload<R: Read>(
     record: &mut Record<'_, R>,
-    told: &mut Told,
+    told: &mut FileReport,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let media = record.header().get("Content-Type").unwrap_or_default();
@@ -132,7 +132,7 @@ fn payload<R: Read>(
 
 fn copy<R: Read>(
     record: &mut Record<'_, R>,
-    told: &mut Told,
+    told: &mut FileReport,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let offset = record.offset();
@@ -143,7 +143,7 @@ fn copy<R: Read>(
 fn copy_from(
     from: &mut impl Read,
     offset: u64,
-    told: &mut Told,
+    told: &mut FileReport,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let mut buffer = vec![0; 64 * 1024];

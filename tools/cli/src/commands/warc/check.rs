@@ -71,7 +71,7 @@ impl Check {
     }
 }
 
-/// What is found in one file.
+/// The report about one file.
 struct Report<'a, W> {
     path: &'a Path,
     is_json: bool,

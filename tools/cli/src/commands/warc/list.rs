@@ -7,7 +7,7 @@ use archive_formats::warc::Reader;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Told, each, open, read};
+use super::{FileReport, each, open, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
@@ -63,7 +63,7 @@ impl List {
 }
 
 fn one(path: &Path, is_json: bool, out: &mut impl Write) -> Result<Exit, Failure> {
-    let mut told = Told::new(path);
+    let mut told = FileReport::new(path);
     let mut reader = Reader::new(open(path)?);
     let file = path.display().to_string();
     while let Some(record) = read(path, reader.next_record())? {

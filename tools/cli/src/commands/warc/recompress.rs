@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use archive_formats::warc::{Reader, Writer};
 use clap::Args;
 
-use super::{Told, open, read};
+use super::{FileReport, open, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::save::{Partial, to_stdout};
@@ -23,13 +23,13 @@ pub(crate) struct Recompress {
     /// An archive file; `-` is stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where the new one goes; `-` is stdout
+    /// Output file; `-` is stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Replace the file that --output names
     #[arg(long)]
     force: bool,
-    /// How hard to compress
+    /// Compression level
     #[arg(long, value_name = "0..9", default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=9))]
     level: u32,
     /// Without compression
@@ -72,7 +72,7 @@ impl Recompress {
         } else {
             Writer::gzip(out, self.level)
         };
-        let mut told = Told::new(path);
+        let mut told = FileReport::new(path);
         let mut records = 0_u64;
         while let Some(record) = read(path, reader.next_record())? {
             let copied = writer.copy(record);

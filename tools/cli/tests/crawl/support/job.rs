@@ -13,7 +13,7 @@ pub fn executable() -> Command {
     command
 }
 
-/// How a command ended, and what it said.
+/// The exit code and the output of a command.
 #[derive(Debug)]
 pub struct Ended {
     pub code: i32,

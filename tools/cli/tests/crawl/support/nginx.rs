@@ -8,7 +8,7 @@ use testing::{PATIENCE, eventually_blocking};
 
 use super::tools::free_port;
 
-/// How often another port is tried when somebody took the one that was free.
+/// The number of other ports tried when somebody took the one that was free.
 const TRIES: usize = 20;
 
 /// A server that runs until it is dropped.

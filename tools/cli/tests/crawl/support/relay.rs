@@ -60,7 +60,7 @@ impl Relay {
         format!("http://127.0.0.1:{}/", self.port)
     }
 
-    /// Acts when so many pieces more have arrived from either side, before the last one is passed on. Nothing else is passed on
+    /// Acts when that many pieces more have arrived from either side, before the last one is passed on. Nothing else is passed on
     /// meanwhile.
     pub fn after(&self, left: usize, act: impl FnOnce() + Send + 'static) {
         let act = Box::new(act);

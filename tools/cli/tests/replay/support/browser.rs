@@ -40,7 +40,7 @@ impl Programs {
     }
 }
 
-/// How a browser is set up beyond what all have.
+/// The options of a browser beyond what all have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BrowserOptions<'a> {
     /// The authorities that are asked without the proxy.
@@ -180,7 +180,7 @@ impl Browser {
         text.unwrap_or_else(|error| panic!("{selector}: {error}"))
     }
 
-    /// How many windows are open.
+    /// Returns the number of open windows.
     pub fn windows(&self) -> usize {
         let windows = self.runtime.block_on(self.client().windows());
         windows.expect("windows").len()

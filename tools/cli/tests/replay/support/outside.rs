@@ -18,7 +18,7 @@ const BROWSERS_OWN: [&str; 5] = [
     "update.googleapis.com",
 ];
 
-/// How long a connection may take to say what it wants.
+/// The time that a connection may take to say what it wants.
 const HEAD_TIME: Duration = Duration::from_secs(5);
 
 /// A connection that has not said anything: a browser makes one when a page asks it to connect early.
@@ -105,7 +105,7 @@ impl Outside {
         lock(&self.contacts).contacts.clear();
     }
 
-    /// How many contacts there were by UDP.
+    /// Returns the number of contacts by UDP.
     pub fn datagrams(&self) -> usize {
         let contacts = self.contacts();
         contacts

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Fails if memory grows with what a server says, or a line may go on for ever.
+/// Fails if memory grows with what a server says, or a line may go on without end.
 #[tokio::test]
 async fn a_flood_ends() {
     for flood in [
@@ -38,7 +38,7 @@ async fn a_flood_ends() {
 }
 
 #[tokio::test]
-async fn without_starttls_or_with_words_pushed_in_before_it_nothing_is_sent() {
+async fn absent_or_injected_starttls_sends_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let plain = Server::start(Manner::default()).await;
     let settings = settings(plain.port, SmtpTls::Starttls);

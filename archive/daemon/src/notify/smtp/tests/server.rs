@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// What it was given.
+/// A mail that it was given.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mail {
     pub(super) from: String,
@@ -20,7 +20,7 @@ pub(super) struct Mail {
     pub(super) is_encrypted: bool,
 }
 
-/// How it behaves.
+/// Its behaviour.
 #[derive(Clone, Default)]
 pub(super) struct Manner {
     pub(super) tls: Option<Arc<ServerConfig>>,
@@ -28,9 +28,9 @@ pub(super) struct Manner {
     pub(super) wraps: bool,
     /// The recipients that it refuses.
     pub(super) refuses: Vec<&'static str>,
-    /// What it wants to hear of user and password, in base64.
+    /// The user and password that it wants to hear, in base64.
     pub(super) login: Option<String>,
-    /// What it says to this command in place of what is right.
+    /// The words that it says to this command in place of the right ones.
     pub(super) instead: Option<(&'static str, &'static str)>,
     /// Falls silent at this command.
     pub(super) hangs: Option<&'static str>,

@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use super::{MOST_HOLES, Map};
 use crate::exit::Failure;
 
-/// How much is read at a time.
+/// The number of bytes read at a time.
 const PIECE: u64 = 64 * 1024;
 
 /// A file that was written, as the parts it was written from.
@@ -74,7 +74,7 @@ pub(super) async fn of(
 ) -> Result<Losses, Failure> {
     if map.holes > map.kept.len() as u64 {
         return Err(Failure::failed(format!(
-            "{}: there are more than {MOST_HOLES} holes: which records are in them is not looked for; see the map",
+            "{}: there are more than {MOST_HOLES} holes: the records in them are not looked for; see the map",
             path.display()
         )));
     }

@@ -1,4 +1,5 @@
-//! What streams left that broke off: the states of their hashing, in memory, bounded, until the file is stored or its
+//! The points at which streams broke off: the states of their hashing, in memory, bounded, until the file is stored or
+//! its
 //! intent has expired. A repository that was restarted has none, and depositors begin with the first byte.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,23 +11,23 @@ use archive_proof::{Points, Shelf};
 use super::hash::{Hash, State};
 use crate::depositor::Source;
 
-/// How many states are kept of all streams: some 35 MB.
+/// The most states that are kept of all streams: some 35 MB.
 const MOST: usize = 2048;
 
-/// What was announced, and how far it came.
-type Begun = (Claim, Points<State>);
+/// An announcement, and how far its stream came.
+type ResumePoint = (Claim, Points<State>);
 
-/// What streams left, by their upload. Cheap to clone.
+/// The points at which streams broke off, by their upload. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Left(Arc<Mutex<Shelf<Begun>>>);
+pub struct ResumePoints(Arc<Mutex<Shelf<ResumePoint>>>);
 
-impl Default for Left {
+impl Default for ResumePoints {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(Shelf::new(MOST))))
     }
 }
 
-impl Left {
+impl ResumePoints {
     /// The states from which this depositor's stream can go on: none, unless it announces, by a strong digest, the same
     /// content as the one that left them.
     pub(super) fn take(&self, upload: &UploadId, source: &Source, md5: bool) -> Points<State> {
@@ -78,7 +79,7 @@ impl Left {
         self.shelf().take(upload).is_some()
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf<Begun>> {
+    fn shelf(&self) -> MutexGuard<'_, Shelf<ResumePoint>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What is remembered of an incident over a restart: one row for each key.
+//! The rows that remember incidents over a restart: one row for each key.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,12 +7,12 @@ use super::Incident;
 
 /// The row of an incident.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct IncidentRow {
     /// Since when it is, or was, wrong.
     pub since: Timestamp,
-    /// How often it was said to be wrong.
+    /// The number of times it was reported as wrong.
     pub count: u64,
-    /// What was said of it.
+    /// The text that was reported last.
     pub text: String,
     /// When somebody last took a message about it; none: never.
     pub told: Option<Timestamp>,
@@ -20,7 +20,7 @@ pub struct Kept {
     pub over: Option<Timestamp>,
 }
 
-impl From<&Incident> for Kept {
+impl From<&Incident> for IncidentRow {
     fn from(incident: &Incident) -> Self {
         Self {
             since: incident.since,
@@ -32,8 +32,8 @@ impl From<&Incident> for Kept {
     }
 }
 
-impl From<Kept> for Incident {
-    fn from(kept: Kept) -> Self {
+impl From<IncidentRow> for Incident {
+    fn from(kept: IncidentRow) -> Self {
         Self {
             since: kept.since,
             count: kept.count,

@@ -1,4 +1,4 @@
-//! A message as a letter: headers and text as mail has them, in ASCII whatever they say.
+//! A message as a mail: headers and text as mail has them, in ASCII whatever they say.
 
 use std::time::SystemTime;
 
@@ -8,16 +8,16 @@ use lettre::message::header::{ContentType, HeaderName, HeaderValue, MIME_VERSION
 use crate::notify::message::Message;
 use crate::notify::settings::SmtpSettings;
 
-/// A letter and its envelope.
-pub(super) struct Letter {
+/// A mail and its envelope.
+pub(super) struct OutgoingMail {
     pub(super) envelope: Envelope,
     pub(super) bytes: Vec<u8>,
 }
 
-pub(super) fn write(settings: &SmtpSettings, message: &Message) -> Result<Letter, String> {
+pub(super) fn write(settings: &SmtpSettings, message: &Message) -> Result<OutgoingMail, String> {
     let from = &settings.from.0;
     let id = format!("<{}@{}>", message.id, from.email.domain());
-    let mut letter = lettre::Message::builder()
+    let mut mail = lettre::Message::builder()
         .from(from.clone())
         .subject(message.subject.as_str())
         .date(SystemTime::from(message.at))
@@ -30,14 +30,14 @@ pub(super) fn write(settings: &SmtpSettings, message: &Message) -> Result<Letter
         .header(MIME_VERSION_1_0)
         .header(ContentType::TEXT_PLAIN);
     for to in &settings.to {
-        letter = letter.to(to.0.clone());
+        mail = mail.to(to.0.clone());
     }
-    let text = message.letter().replace('\n', "\r\n");
-    let letter = letter
+    let text = message.mail().replace('\n', "\r\n");
+    let mail = mail
         .body(text)
-        .map_err(|error| format!("the letter cannot be written: {error}"))?;
-    Ok(Letter {
-        envelope: letter.envelope().clone(),
-        bytes: letter.formatted(),
+        .map_err(|error| format!("the mail cannot be written: {error}"))?;
+    Ok(OutgoingMail {
+        envelope: mail.envelope().clone(),
+        bytes: mail.formatted(),
     })
 }

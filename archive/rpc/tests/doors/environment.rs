@@ -35,11 +35,11 @@ pub(crate) fn years(from: u64, to: u64) -> Validity {
     }
 }
 
-pub(crate) struct World {
+pub(crate) struct TestEnvironment {
     pub(crate) authority: Authority,
 }
 
-impl World {
+impl TestEnvironment {
     pub(crate) fn new(environment: &str) -> Self {
         Self {
             authority: Authority::create(environment, years(2000, 2200)).expect("authority"),
@@ -76,7 +76,7 @@ impl World {
     }
 }
 
-/// What the servers of these tests admit.
+/// Returns the rules of the servers of these tests.
 pub(crate) fn rules() -> Rules {
     Rules::new()
         .allow("/test.Echo/Who", &[Role::Reader, Role::Operator])
@@ -133,7 +133,7 @@ impl Running {
         ended.expect("a server").expect("no panic")
     }
 
-    /// A channel to this server, or why there is none.
+    /// Returns a channel to this server, or the reason why there cannot be one.
     pub(crate) async fn channel(
         &self,
         credentials: &Credentials,

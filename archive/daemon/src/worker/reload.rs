@@ -1,0 +1,53 @@
+//! The job that reads files again which were exchanged on disk.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Step, Worker, WorkerError};
+use crate::clock::Clock;
+use crate::thread::OwnThread;
+
+/// The longest time until an exchange is noticed.
+const PERIOD: Duration = Duration::from_mins(1);
+
+/// The job that reloads certificates that were exchanged on disk, and lists of revoked ones. With an error those from
+/// before stay.
+pub struct ReloadWorker {
+    reload: Arc<dyn Fn(Timestamp) -> Result<(), WorkerError> + Send + Sync>,
+    clock: Clock,
+    thread: OwnThread,
+}
+
+impl ReloadWorker {
+    /// Makes the job that calls `reload` with the time of day. It may block: it runs on a thread of its own.
+    pub fn new(
+        clock: Clock,
+        reload: impl Fn(Timestamp) -> Result<(), WorkerError> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            reload: Arc::new(reload),
+            clock,
+            thread: OwnThread::new(Self::NAME),
+        }
+    }
+}
+
+impl fmt::Debug for ReloadWorker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReloadWorker").finish_non_exhaustive()
+    }
+}
+
+impl Worker for ReloadWorker {
+    const NAME: &'static str = "credentials";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let (reload, now) = (Arc::clone(&self.reload), self.clock.now());
+        let reloaded = self.thread.run(move || reload(now));
+        reloaded.await??;
+        Ok(Step::Idle(PERIOD))
+    }
+}
