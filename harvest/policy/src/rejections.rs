@@ -112,7 +112,7 @@ impl Rejections {
             match rule {
                 RejectionRule::Prefix(prefix) => prefixes.push(prefix),
                 RejectionRule::Expression(new) if !expressions.contains(&new) => {
-                    expressions.push(new)
+                    expressions.push(new);
                 }
                 RejectionRule::Expression(_) => {}
             }

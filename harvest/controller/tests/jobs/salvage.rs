@@ -41,19 +41,24 @@ async fn told(directory: &JobDirectory, environment: &JobEnvironment) -> (JobRep
     (report, words.into_inner().unwrap())
 }
 
+/// Suspends a job that has fetched something, and takes its frontier away.
+async fn job_without_frontier(
+    base: &Path,
+) -> (JobDirectory, Arc<UnreliableArchive>, JobEnvironment) {
+    let directory = create(base, site().await, "limits.max_fetches = 1");
+    let unreliable = Arc::new(UnreliableArchive::new(&directory));
+    let environment = environment_with(&unreliable);
+    suspend(&directory, &environment).await;
+    lose_frontier(&directory);
+    (directory, unreliable, environment)
+}
+
 /// Fails if a crawl whose frontier is lost throws away what it has recorded, passes for done, or begins anew.
 #[tokio::test]
 async fn lost_frontier_ends_job_with_what_it_has() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
-    let directory = create(base.path(), site().await, "limits.max_fetches = 1");
-    let unreliable = Arc::new(UnreliableArchive::new(&directory));
-    let environment = environment(
-        Some(Arc::clone(&unreliable) as Arc<dyn Ingest>),
-        Clock::system(),
-    );
-    suspend(&directory, &environment).await;
-    lose_frontier(&directory);
+    let (directory, unreliable, environment) = job_without_frontier(base.path()).await;
     let open = only(&directory.path("warcs"));
     // The process died within a record and within a line.
     AppendFile::open(&open)
@@ -97,14 +102,7 @@ async fn lost_frontier_ends_job_with_what_it_has() {
 async fn open_file_damaged_inside_becomes_invalid() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
-    let directory = create(base.path(), site().await, "limits.max_fetches = 1");
-    let unreliable = Arc::new(UnreliableArchive::new(&directory));
-    let environment = environment(
-        Some(Arc::clone(&unreliable) as Arc<dyn Ingest>),
-        Clock::system(),
-    );
-    suspend(&directory, &environment).await;
-    lose_frontier(&directory);
+    let (directory, unreliable, environment) = job_without_frontier(base.path()).await;
     let open = only(&directory.path("warcs"));
     let mut bytes = fs::read(&open).unwrap();
     let middle = bytes.len() / 2;
@@ -150,7 +148,7 @@ async fn damaged_closed_file_is_set_aside() {
         archive_durable::directory::remove_name(&gone).unwrap();
     }
     let unreliable = Arc::new(UnreliableArchive::new(&directory));
-    let storing = parts_with(&unreliable);
+    let storing = environment_with(&unreliable);
     let (report, words) = told(&reopened(&directory), &storing).await;
     assert!(
         words[0].contains("it is damaged") && words[0].contains("offset"),
@@ -170,7 +168,7 @@ async fn damaged_closed_file_is_set_aside() {
     );
 }
 
-fn parts_with(unreliable: &Arc<UnreliableArchive>) -> JobEnvironment {
+fn environment_with(unreliable: &Arc<UnreliableArchive>) -> JobEnvironment {
     environment(
         Some(Arc::clone(unreliable) as Arc<dyn Ingest>),
         Clock::system(),
@@ -187,7 +185,7 @@ async fn foreign_files_are_moved_away() {
         write(&directory.path("warcs").join(foreign), b"mine");
     }
     let unreliable = Arc::new(UnreliableArchive::new(&directory));
-    let (report, words) = told(&directory, &parts_with(&unreliable)).await;
+    let (report, words) = told(&directory, &environment_with(&unreliable)).await;
     assert_eq!(report.status, JobStatus::Done);
     assert_eq!(report.files.len(), 2);
     assert_eq!(words.len(), 3);
@@ -209,7 +207,7 @@ async fn half_written_metadata_file_is_written_anew() {
         &vec![7; 100_000],
     );
     let unreliable = Arc::new(UnreliableArchive::new(&directory));
-    let report = run(&directory, &parts_with(&unreliable)).await;
+    let report = run(&directory, &environment_with(&unreliable)).await;
     assert_eq!(report.status, JobStatus::Done);
     let metadata = unreliable.files.lock().unwrap()["12-metadata-1.warc.gz"].clone();
     assert!(records(&metadata).len() > 10);
