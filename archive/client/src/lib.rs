@@ -29,7 +29,6 @@ pub mod limits;
 pub mod losses;
 pub mod preservation;
 pub mod record;
-pub mod record_end;
 mod retry;
 pub mod steps;
 mod word;
@@ -50,7 +49,6 @@ pub use limits::ClientLimits;
 pub use losses::{Losses, LostRecord, Span, losses};
 pub use preservation::{Keeper, Preservation};
 pub use record::{Record, prove, record, record_of_length};
-pub use record_end::{NoRecord, RecordEnd, RecordKind};
 pub use steps::Steps;
 
 use std::pin::Pin;

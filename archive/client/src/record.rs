@@ -10,6 +10,7 @@
 use std::io::Write;
 use std::ops::Range;
 
+use archive_formats::record_end::{NoRecord, RecordEnd, RecordKind, Seen};
 use archive_model::{FileName, GROUP_SIZE, ReplicaId};
 use archive_proof::ranges::DecodeError;
 use archive_proof::{Admission, Envelope, ProofWriter, RecordProofError};
@@ -17,7 +18,6 @@ use bytes::Bytes;
 
 use crate::access::{Access, Reading, Wanted};
 use crate::error::ClientError;
-use crate::record_end::{NoRecord, RecordEnd, RecordKind, Seen};
 
 /// How much is asked for first, in bytes: most records are smaller.
 const FIRST: u64 = 64 * 1024;

@@ -36,6 +36,7 @@ mod input;
 mod json;
 pub mod lines;
 pub mod post;
+pub mod record_end;
 mod stream;
 pub mod surt;
 pub mod warc;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use archive_client::{Class, ClientError, RecordKind, prove, record, record_of_length};
+use archive_client::{Class, ClientError, prove, record, record_of_length};
+use archive_formats::record_end::RecordKind;
 use archive_model::FileName;
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -8,8 +8,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use archive_client::record_end::{RecordEnd, Seen};
-use archive_client::{NoRecord, record};
+use archive_client::record;
+use archive_formats::record_end::{NoRecord, RecordEnd, Seen};
 use archive_model::FileName;
 
 use crate::world::World;

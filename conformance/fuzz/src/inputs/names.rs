@@ -1,6 +1,6 @@
 //! Names, sets of groups as they are on the wire, and the ends of records.
 
-use archive_client::record_end::{RecordEnd, Seen};
+use archive_formats::record_end::{RecordEnd, Seen};
 use archive_model::FileName;
 use archive_model::file_name::MAX_LENGTH;
 use proto_archive::convert;

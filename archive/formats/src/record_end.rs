@@ -8,7 +8,7 @@
 
 mod gzip;
 
-use archive_formats::arc::has_usual_scheme;
+use crate::arc::has_usual_scheme;
 
 use gzip::Member;
 
