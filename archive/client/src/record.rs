@@ -10,7 +10,7 @@
 use std::io::Write;
 use std::ops::Range;
 
-use archive_formats::record_end::{NoRecord, RecordEnd, RecordKind, Seen};
+use archive_formats::record_end::{NoRecord, RecordEnd, RecordKind, RecordProgress};
 use archive_model::{FileName, GROUP_SIZE, ReplicaId};
 use archive_proof::ranges::DecodeError;
 use archive_proof::{Admission, Envelope, ProofWriter, RecordProofError};
@@ -98,7 +98,7 @@ impl<A: Access + ?Sized> Record<'_, A> {
                 continue;
             };
             let seen = self.end.push(&bytes);
-            if let Seen::End(used) = seen.map_err(|error| self.none(&error))? {
+            if let RecordProgress::Ends(used) = seen.map_err(|error| self.none(&error))? {
                 self.is_whole = true;
                 bytes.truncate(used);
             }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use archive_client::record;
-use archive_formats::record_end::{NoRecord, RecordEnd, Seen};
+use archive_formats::record_end::{NoRecord, RecordEnd, RecordProgress};
 use archive_model::FileName;
 
 use crate::world::World;
@@ -88,8 +88,8 @@ fn length(bytes: &[u8]) -> Result<usize, NoRecord> {
     let (mut search, mut length) = (RecordEnd::new(), 0);
     for piece in bytes.chunks(5000) {
         match search.push(piece)? {
-            Seen::More => length += piece.len(),
-            Seen::End(used) => return Ok(length + used),
+            RecordProgress::Continues => length += piece.len(),
+            RecordProgress::Ends(used) => return Ok(length + used),
         }
     }
     search.end_of_file().map(|()| length)
