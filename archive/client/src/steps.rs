@@ -40,14 +40,14 @@ impl<T> fmt::Debug for Steps<T> {
 }
 
 /// How the messages of one call become steps.
-pub(crate) trait Take: Send + Unpin + 'static {
+pub(crate) trait StepReader: Send + Unpin + 'static {
     /// What comes over the wire.
     type Message: Send + 'static;
     /// What is handed out.
     type Item: Send + Unpin + 'static;
 
-    /// Takes a message apart.
-    fn take(
+    /// Reads the items of a message.
+    fn read(
         &mut self,
         message: Self::Message,
         out: &mut VecDeque<Self::Item>,
@@ -59,30 +59,30 @@ pub(crate) trait Take: Send + Unpin + 'static {
     }
 }
 
-/// A stream of messages, taken apart.
-pub(crate) struct Taken<S, T: Take> {
+/// A stream of messages, read as steps.
+pub(crate) struct StepStream<S, T: StepReader> {
     stream: Option<S>,
-    take: T,
+    reader: T,
     pending: VecDeque<T::Item>,
     what: &'static str,
 }
 
-impl<S, T: Take> Taken<S, T> {
+impl<S, T: StepReader> StepStream<S, T> {
     /// `what` is said of an archive that does not offer it.
-    pub(crate) fn new(stream: S, take: T, what: &'static str) -> Self {
+    pub(crate) fn new(stream: S, reader: T, what: &'static str) -> Self {
         Self {
             stream: Some(stream),
-            take,
+            reader,
             pending: VecDeque::new(),
             what,
         }
     }
 }
 
-impl<S, T> Stream for Taken<S, T>
+impl<S, T> Stream for StepStream<S, T>
 where
     S: Stream<Item = Result<T::Message, Status>> + Unpin,
-    T: Take,
+    T: StepReader,
 {
     type Item = Result<T::Item, ClientError>;
 
@@ -96,14 +96,14 @@ where
                 return Poll::Ready(None);
             };
             let error = match ready!(Pin::new(stream).poll_next(cx)) {
-                Some(Ok(message)) => match this.take.take(message, &mut this.pending) {
+                Some(Ok(message)) => match this.reader.read(message, &mut this.pending) {
                     Ok(()) => continue,
                     Err(error) => error,
                 },
                 Some(Err(status)) => failed(this.what, &status),
                 None => {
                     this.stream = None;
-                    match this.take.end() {
+                    match this.reader.end() {
                         Ok(()) => continue,
                         Err(error) => error,
                     }
@@ -122,22 +122,22 @@ pub(crate) mod tests {
     use super::*;
 
     /// The steps that come of messages, and how it ended.
-    pub(crate) async fn read<T: Take>(
-        take: T,
+    pub(crate) async fn read<T: StepReader>(
+        reader: T,
         messages: Vec<Result<T::Message, Status>>,
     ) -> (Vec<T::Item>, Result<(), String>) {
-        let mut taken = Taken::new(tokio_stream::iter(messages), take, "this");
+        let mut steps = StepStream::new(tokio_stream::iter(messages), reader, "this");
         let mut items = Vec::new();
-        while let Some(item) = taken.next().await {
+        while let Some(item) = steps.next().await {
             match item {
                 Ok(item) => items.push(item),
                 Err(error) => {
-                    assert!(taken.next().await.is_none(), "nothing follows an error");
+                    assert!(steps.next().await.is_none(), "nothing follows an error");
                     return (items, Err(error.to_string()));
                 }
             }
         }
-        assert!(taken.next().await.is_none());
+        assert!(steps.next().await.is_none());
         (items, Ok(()))
     }
 
@@ -145,11 +145,11 @@ pub(crate) mod tests {
     #[derive(Default)]
     struct Numbers(u32);
 
-    impl Take for Numbers {
+    impl StepReader for Numbers {
         type Message = Vec<u32>;
         type Item = u32;
 
-        fn take(&mut self, message: Vec<u32>, out: &mut VecDeque<u32>) -> Result<(), ClientError> {
+        fn read(&mut self, message: Vec<u32>, out: &mut VecDeque<u32>) -> Result<(), ClientError> {
             for number in message {
                 if number == 13 {
                     return Err(ClientError::Untrusted("thirteen".to_owned()));

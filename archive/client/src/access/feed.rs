@@ -11,7 +11,7 @@ use proto_archive::wire;
 use proto_archive::wire::changes_response::Step;
 
 use crate::error::ClientError;
-use crate::steps::Take;
+use crate::steps::StepReader;
 
 /// How long the archive may be silent at least: it says every 10 seconds how far it is.
 pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(30);
@@ -97,11 +97,11 @@ impl Feed {
     }
 }
 
-impl Take for Feed {
+impl StepReader for Feed {
     type Message = wire::ChangesResponse;
     type Item = FeedStep;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::ChangesResponse,
         out: &mut VecDeque<FeedStep>,

@@ -25,7 +25,7 @@ use crate::Answer;
 use crate::archive_status::ArchiveStatus;
 use crate::error::ClientError;
 use crate::limits::ClientLimits;
-use crate::steps::{Steps, Taken};
+use crate::steps::{StepStream, Steps};
 
 /// The largest message that is read, in bytes.
 const LARGEST_MESSAGE: usize = 8 << 20;
@@ -194,7 +194,7 @@ impl Reader {
         let mut client = self.client.clone();
         let stream = self.answer(client.changes(request)).await?;
         let stream = Idle::new(stream, self.limits.answer().max(feed::LONGEST_SILENCE));
-        Ok(Steps::new(Taken::new(
+        Ok(Steps::new(StepStream::new(
             stream,
             Feed::after(after),
             "the feed of its files",

@@ -19,7 +19,7 @@ use crate::error::{ClientError, failed};
 use crate::ingest::within;
 use crate::limits::ClientLimits;
 use crate::retry::Retry;
-use crate::steps::{Steps, Take, Taken};
+use crate::steps::{StepReader, StepStream, Steps};
 
 /// The largest message that is read, in bytes.
 const LARGEST_MESSAGE: usize = 8 << 20;
@@ -51,14 +51,14 @@ impl Researcher {
     }
 
     /// Begins to read steps, which the archive sends without pauses.
-    async fn steps<T: Take>(
+    async fn steps<T: StepReader>(
         &self,
-        take: T,
+        reader: T,
         call: impl Future<Output = Result<Response<Streaming<T::Message>>, Status>>,
     ) -> Result<Steps<T::Item>, ClientError> {
         let limit = self.limits.answer();
         let stream = Idle::new(self.answer(limit, call).await?, limit);
-        Ok(Steps::new(Taken::new(stream, take, "batch jobs")))
+        Ok(Steps::new(StepStream::new(stream, reader, "batch jobs")))
     }
 
     async fn submit_once(&self, submission: &Submission) -> Result<JobStatus, ClientError> {
@@ -101,11 +101,11 @@ fn meant(message: wire::BatchStatus, id: &JobId) -> Result<JobStatus, ClientErro
 /// Takes a list of jobs.
 struct Jobs;
 
-impl Take for Jobs {
+impl StepReader for Jobs {
     type Message = wire::BatchStatus;
     type Item = JobStatus;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::BatchStatus,
         out: &mut VecDeque<JobStatus>,
@@ -121,11 +121,11 @@ struct Output {
     ended: bool,
 }
 
-impl Take for Output {
+impl StepReader for Output {
     type Message = wire::BatchOutputResponse;
     type Item = Bytes;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::BatchOutputResponse,
         out: &mut VecDeque<Bytes>,
@@ -212,11 +212,11 @@ impl Batch for Researcher {
                 what: what.into(),
                 offset,
             });
-            let take = Output {
+            let output = Output {
                 at: offset,
                 ended: false,
             };
-            self.steps(take, call).await
+            self.steps(output, call).await
         })
     }
 }
@@ -245,11 +245,11 @@ mod tests {
     #[tokio::test]
     async fn an_output_is_whole_or_an_error() {
         let check = async |messages: Vec<_>, expected: &str, reason: &str| {
-            let take = Output {
+            let output = Output {
                 at: 2,
                 ended: false,
             };
-            let (pieces, ended) = read(take, messages.into_iter().map(Ok).collect()).await;
+            let (pieces, ended) = read(output, messages.into_iter().map(Ok).collect()).await;
             assert_eq!(pieces.concat(), expected.as_bytes());
             match ended {
                 Ok(()) => assert_eq!(reason, ""),

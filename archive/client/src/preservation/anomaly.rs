@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::error::{ClientError, plain};
 use crate::file_status::{some, text};
-use crate::steps::Take;
+use crate::steps::StepReader;
 use crate::word::{id, words};
 
 words! {
@@ -134,11 +134,11 @@ impl TryFrom<wire::AnomalyState> for FiledAnomaly {
 /// Takes anomalies as they were asked for.
 pub(super) struct Anomalies(pub(super) AnomalySelection);
 
-impl Take for Anomalies {
+impl StepReader for Anomalies {
     type Message = wire::AnomaliesResponse;
     type Item = FiledAnomaly;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::AnomaliesResponse,
         out: &mut VecDeque<FiledAnomaly>,

@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 
 use crate::archive_status::Gap;
 use crate::error::{ClientError, plain};
-use crate::steps::Take;
+use crate::steps::StepReader;
 use crate::word::{id, is_id, words};
 
 words! {
@@ -165,11 +165,11 @@ impl AtticItem {
 /// Takes what lies in the attics that were asked for.
 pub(super) struct Attics(pub(super) AtticSelection);
 
-impl Take for Attics {
+impl StepReader for Attics {
     type Message = wire::AtticsResponse;
     type Item = AtticEntry;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::AtticsResponse,
         out: &mut VecDeque<AtticEntry>,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::anomaly::{AnomalyWord, FiledAnomaly};
 use crate::archive_status::Gap;
 use crate::error::ClientError;
-use crate::steps::Take;
+use crate::steps::StepReader;
 
 /// More replicas than any archive has: whoever names more is not believed.
 const MOST_REPLICAS: usize = 1000;
@@ -176,11 +176,11 @@ impl Checks {
     }
 }
 
-impl Take for Checks {
+impl StepReader for Checks {
     type Message = wire::CheckResponse;
     type Item = CheckStep;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::CheckResponse,
         out: &mut VecDeque<CheckStep>,

@@ -29,7 +29,7 @@ use crate::access::Kept;
 use crate::error::{ClientError, failed};
 use crate::ingest::within;
 use crate::limits::ClientLimits;
-use crate::steps::{Take, Taken};
+use crate::steps::{StepReader, StepStream};
 
 /// The largest message that is read, in bytes.
 const LARGEST_MESSAGE: usize = 8 << 20;
@@ -92,15 +92,15 @@ impl Keeper {
     }
 
     /// Begins to read steps. Between two of them the archive may read a copy back.
-    async fn steps<T: Take>(
+    async fn steps<T: StepReader>(
         &self,
         what: &'static str,
-        take: T,
+        reader: T,
         call: impl Future<Output = Result<Response<Streaming<T::Message>>, Status>>,
     ) -> Result<Steps<T::Item>, ClientError> {
         let limit = self.limits.verification(0);
         let stream = Idle::new(self.answer(what, limit, call).await?, limit);
-        Ok(Steps::new(Taken::new(stream, take, what)))
+        Ok(Steps::new(StepStream::new(stream, reader, what)))
     }
 
     async fn send_replacement(

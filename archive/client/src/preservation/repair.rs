@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::anomaly::FiledAnomaly;
 use crate::error::{ClientError, plain};
 use crate::file_status::text;
-use crate::steps::Take;
+use crate::steps::StepReader;
 use crate::word::words;
 
 words! {
@@ -124,11 +124,11 @@ impl Repairs {
     }
 }
 
-impl Take for Repairs {
+impl StepReader for Repairs {
     type Message = wire::RepairResponse;
     type Item = Repair;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::RepairResponse,
         out: &mut VecDeque<Repair>,

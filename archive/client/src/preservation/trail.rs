@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::error::{ClientError, plain};
 use crate::file_status::some;
-use crate::steps::Take;
+use crate::steps::StepReader;
 
 /// Which lines of the audit trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,11 +89,11 @@ impl Lines {
     }
 }
 
-impl Take for Lines {
+impl StepReader for Lines {
     type Message = wire::AuditResponse;
     type Item = AuditLine;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::AuditResponse,
         out: &mut VecDeque<AuditLine>,
@@ -132,11 +132,11 @@ pub(super) struct Export {
     last: Option<u8>,
 }
 
-impl Take for Export {
+impl StepReader for Export {
     type Message = wire::ExportResponse;
     type Item = Bytes;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::ExportResponse,
         out: &mut VecDeque<Bytes>,
