@@ -159,7 +159,7 @@ impl StepReader for Feed {
         }
     }
 
-    fn end(&mut self) -> Result<(), ClientError> {
+    fn end(&mut self, _out: &mut VecDeque<FeedStep>) -> Result<(), ClientError> {
         Err(ClientError::Unavailable("the feed was cut".to_owned()))
     }
 }

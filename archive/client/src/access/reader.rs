@@ -18,7 +18,7 @@ use tonic::{Status, Streaming};
 use super::feed::{self, Feed, FeedStep};
 use super::listing::Entries;
 use super::salvage::{self, Parts, Salvage};
-use super::segments::Segments;
+use super::segments::Proving;
 use super::slices::{Slice, Slices};
 use super::{Access, HeldReceipt, Listing, Reading, Selection, Wanted};
 use crate::Answer;
@@ -43,7 +43,7 @@ struct Begun {
     admission: Admission,
     envelope: Envelope,
     range: Range<u64>,
-    pieces: Segments<Idle<Streaming<GetResponse>>>,
+    pieces: StepStream<Idle<Streaming<GetResponse>>, Proving>,
 }
 
 impl Reader {
@@ -104,7 +104,7 @@ impl Reader {
         };
         let (admission, envelope, range) = self.believe(wanted, &head)?;
         Ok(Begun {
-            pieces: Segments::new(stream, &admission, range.clone()),
+            pieces: StepStream::new(stream, Proving::new(&admission, range.clone())),
             admission,
             envelope,
             range,
@@ -118,7 +118,7 @@ impl Reader {
         let mut stream = Idle::new(stream, self.limits.answer());
         let head = salvage::head(&wanted.name, stream.next().await)?;
         let (admission, envelope, range) = self.believe(wanted, &head)?;
-        let parts = Parts::new(stream, &admission, range.clone());
+        let parts = StepStream::new(stream, Parts::new(&admission, range.clone()));
         Ok(Salvage::new(admission, envelope, range, parts))
     }
 
@@ -172,7 +172,10 @@ impl Reader {
         let mut client = self.client.clone();
         let stream = self.answer(client.list(request)).await?;
         let stream = Idle::new(stream, self.limits.answer());
-        Ok(Listing::new(Entries::new(stream, selection)))
+        Ok(Listing::new(StepStream::new(
+            stream,
+            Entries::new(selection),
+        )))
     }
 
     async fn ask_receipt(&self, name: &FileName) -> Result<HeldReceipt, ClientError> {
@@ -194,7 +197,7 @@ impl Reader {
         let mut client = self.client.clone();
         let stream = self.answer(client.changes(request)).await?;
         let stream = Idle::new(stream, self.limits.answer().max(feed::LONGEST_SILENCE));
-        Ok(Steps::new(StepStream::new(
+        Ok(Steps::new(StepStream::of_optional_call(
             stream,
             Feed::after(after),
             "the feed of its files",

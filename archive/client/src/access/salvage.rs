@@ -1,9 +1,9 @@
 //! What is left of a file: every byte that some replica has intact, proven, and where there is none.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
 use archive_model::FileName;
 use archive_proof::{Admission, Envelope};
@@ -17,6 +17,7 @@ use tonic::Status;
 
 use super::segments::Proving;
 use crate::error::ClientError;
+use crate::steps::StepReader;
 
 /// A range that no replica has intact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -102,71 +103,48 @@ pub(super) fn head(
     }
 }
 
-/// Segments and holes as they come, each held against what must come.
-pub(super) struct Parts<S> {
-    stream: Option<S>,
-    proving: Proving,
+/// A reader of segments and holes, each held against what must come.
+pub(super) struct Parts(Proving);
+
+impl Parts {
+    pub(super) fn new(admission: &Admission, wanted: Range<u64>) -> Self {
+        Self(Proving::new(admission, wanted))
+    }
 }
 
-impl<S> Parts<S> {
-    pub(super) fn new(stream: S, admission: &Admission, wanted: Range<u64>) -> Self {
-        Self {
-            stream: Some(stream),
-            proving: Proving::new(admission, wanted),
-        }
-    }
+impl StepReader for Parts {
+    type Message = SalvageResponse;
+    type Item = Salvaged;
 
-    fn accept(&mut self, step: Option<Step>) -> Result<Option<Salvaged>, ClientError> {
-        match step {
+    fn read(
+        &mut self,
+        message: SalvageResponse,
+        out: &mut VecDeque<Salvaged>,
+    ) -> Result<(), ClientError> {
+        match message.step {
             Some(Step::Segment(segment)) => {
-                let bytes = self.proving.accept(&segment)?.bytes;
-                Ok((!bytes.is_empty()).then_some(Salvaged::Bytes(bytes)))
+                let bytes = self.0.accept(&segment)?.bytes;
+                out.extend((!bytes.is_empty()).then_some(Salvaged::Bytes(bytes)));
             }
             Some(Step::Hole(hole)) => {
-                let Range { start, end } = self.proving.skip(&(hole.start..hole.end))?;
+                let Range { start, end } = self.0.skip(&(hole.start..hole.end))?;
                 let unknown = hole.unknown;
                 let hole = Hole {
                     start,
                     end,
                     unknown,
                 };
-                Ok((start < end).then_some(Salvaged::Hole(hole)))
+                out.extend((start < end).then_some(Salvaged::Hole(hole)));
             }
-            Some(Step::Head(_)) | None => Err(self
-                .proving
-                .untrusted("something comes that is neither a segment nor a hole")),
+            Some(Step::Head(_)) | None => {
+                let what = "something comes that is neither a segment nor a hole";
+                return Err(self.0.untrusted(what));
+            }
         }
+        Ok(())
     }
-}
 
-impl<S> Stream for Parts<S>
-where
-    S: Stream<Item = Result<SalvageResponse, Status>> + Unpin,
-{
-    type Item = Result<Salvaged, ClientError>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        loop {
-            let Some(stream) = &mut this.stream else {
-                return Poll::Ready(None);
-            };
-            let outcome = match ready!(Pin::new(stream).poll_next(cx)) {
-                Some(Ok(message)) => this.accept(message.step),
-                Some(Err(status)) => Err(ClientError::from_status(&status)),
-                None => {
-                    this.stream = None;
-                    return Poll::Ready(this.proving.complete().err().map(Err));
-                }
-            };
-            match outcome {
-                Ok(None) => {}
-                Ok(Some(part)) => return Poll::Ready(Some(Ok(part))),
-                Err(error) => {
-                    this.stream = None;
-                    return Poll::Ready(Some(Err(error)));
-                }
-            }
-        }
+    fn end(&mut self, _out: &mut VecDeque<Salvaged>) -> Result<(), ClientError> {
+        self.0.complete()
     }
 }

@@ -58,7 +58,11 @@ impl Researcher {
     ) -> Result<Steps<T::Item>, ClientError> {
         let limit = self.limits.answer();
         let stream = Idle::new(self.answer(limit, call).await?, limit);
-        Ok(Steps::new(StepStream::new(stream, reader, "batch jobs")))
+        Ok(Steps::new(StepStream::of_optional_call(
+            stream,
+            reader,
+            "batch jobs",
+        )))
     }
 
     async fn submit_once(&self, submission: &Submission) -> Result<JobStatus, ClientError> {
@@ -150,7 +154,7 @@ impl StepReader for Output {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), ClientError> {
+    fn end(&mut self, _out: &mut VecDeque<Bytes>) -> Result<(), ClientError> {
         if self.ended {
             return Ok(());
         }

@@ -217,7 +217,7 @@ impl StepReader for Checks {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), ClientError> {
+    fn end(&mut self, _out: &mut VecDeque<CheckStep>) -> Result<(), ClientError> {
         let cut = |reason: String| Err(ClientError::Unavailable(reason));
         if let Some(replica) = self.spoken.difference(&self.reported).next() {
             return cut(format!(

@@ -100,7 +100,9 @@ impl Keeper {
     ) -> Result<Steps<T::Item>, ClientError> {
         let limit = self.limits.verification(0);
         let stream = Idle::new(self.answer(what, limit, call).await?, limit);
-        Ok(Steps::new(StepStream::new(stream, reader, what)))
+        Ok(Steps::new(StepStream::of_optional_call(
+            stream, reader, what,
+        )))
     }
 
     async fn send_replacement(

@@ -146,7 +146,7 @@ impl StepReader for Export {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), ClientError> {
+    fn end(&mut self, _out: &mut VecDeque<Bytes>) -> Result<(), ClientError> {
         let what = match self.last {
             Some(b'\n') => return Ok(()),
             Some(_) => "ended within a line",
