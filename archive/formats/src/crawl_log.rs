@@ -65,7 +65,7 @@ pub struct DuplicateOrigin {
     pub time: Stamp,
 }
 
-/// Why a text is no line of a crawl log.
+/// The reason why a text is not a line of a crawl log.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidCrawlLogLine {
     /// Fewer fields than any crawler has written.

@@ -7,7 +7,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use crate::defect::Class;
 
-/// How a member begins.
+/// The first bytes of a member.
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 
 const HAS_CRC: u8 = 2;
@@ -19,7 +19,7 @@ const RESERVED: u8 = 0xe0;
 /// The longest header of a member that is believed: an extra field of 64 KiB, a name and a comment.
 pub(crate) const LONGEST_HEADER: usize = 128 * 1024;
 
-/// What the first bytes of a member are.
+/// The result of reading the first bytes of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Head {
     /// A header of this many bytes.
@@ -30,12 +30,12 @@ pub(crate) enum Head {
     No,
 }
 
-/// How far the header of a member was read.
+/// The place up to which the header of a member was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeadCursor {
     /// Where the texts go on, once what stands before them is there.
     at: usize,
-    /// How many of the texts have ended.
+    /// The number of texts that have ended.
     texts: usize,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn resume_head(bytes: &[u8], cursor: &mut HeadCursor) -> Head {
     }
 }
 
-/// What one step of decompression did.
+/// The result of one step of decompression.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) consumed: usize,
@@ -98,7 +98,7 @@ pub(crate) struct Step {
     pub(crate) then: Then,
 }
 
-/// How it goes on after a step.
+/// The way in which it goes on after a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     /// There is more to do; without progress, more input is needed.

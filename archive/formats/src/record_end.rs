@@ -17,7 +17,7 @@ use member::Member;
 /// The longest header of a plain record that is read, in bytes. The header of a gzip member may have twice as many.
 pub const LONGEST_HEADER: usize = 64 * 1024;
 
-/// How the format of a WARC record is named in its first line.
+/// The name of the format in the first line of a WARC record.
 const WARC: &[u8] = b"WARC/";
 
 /// The bytes that tell a gzip member from all else.
@@ -56,7 +56,7 @@ pub enum NoRecord {
     Broken {
         /// The kind of the record that begins.
         kind: RecordKind,
-        /// What is wrong with it.
+        /// The fault of the record.
         what: String,
     },
 }

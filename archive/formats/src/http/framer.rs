@@ -43,7 +43,7 @@ pub enum Part {
     Damaged,
 }
 
-/// How a response ends, if no byte follows.
+/// The way in which a response ends, if no byte follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Where its framing says, or with the connection if nothing says where.
@@ -61,7 +61,7 @@ pub enum Ending {
     HeadTooLong,
     /// Within the body, of whose announced bytes this number is missing.
     CutBody {
-        /// How many bytes are missing.
+        /// The number of bytes that are missing.
         missing: u64,
     },
     /// Within a chunk, or before the last one.
@@ -278,7 +278,7 @@ impl ResponseFramer {
         &[]
     }
 
-    /// How the response ends if no byte follows.
+    /// Returns how the response ends if no byte follows.
     pub fn ending(&self) -> Ending {
         match &self.state {
             State::Head if self.raw.is_empty() && self.interim.is_empty() => Ending::Nothing,

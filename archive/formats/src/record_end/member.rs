@@ -59,7 +59,7 @@ impl Member {
     }
 }
 
-/// Why these bytes are not the header of a member.
+/// Returns why these bytes are not the header of a member.
 fn refused(header: &[u8]) -> String {
     let fixed = header.get(..10).unwrap_or(header);
     if gzip::head(fixed) == Head::No {

@@ -130,7 +130,7 @@ fn a_full_output_is_told() {
 }
 
 #[test]
-fn no_more_lies_on_disk_than_was_asked_for() {
+fn sorter_asks_before_it_writes_to_disk() {
     let mut seed = 3;
     let lines: Vec<Vec<u8>> = (0..9000)
         .map(|_| vec![b'x'; random(&mut seed) % 20])

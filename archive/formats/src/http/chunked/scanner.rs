@@ -8,7 +8,7 @@ use super::super::BodyError;
 /// The longest line of a chunk's size, and the most bytes of all trailers that are kept.
 const MAX_LINE: usize = 16 * 1024;
 
-/// How the next bytes of a chunked body are to be taken.
+/// The meaning of the next bytes of a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) enum ChunkPart {
     /// Sizes, line ends and trailers.
@@ -38,7 +38,7 @@ enum State {
     Failed(BodyError),
 }
 
-/// How a chunked body ends where its bytes end.
+/// The way in which a chunked body ends where its bytes end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) enum ChunkEnd {
     /// As it should.
@@ -132,7 +132,7 @@ impl ChunkScanner {
         }
     }
 
-    /// How the body ends if no byte follows.
+    /// Returns how the body ends if no byte follows.
     ///
     /// # Errors
     ///

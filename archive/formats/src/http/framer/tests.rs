@@ -16,7 +16,7 @@ struct Reading {
     payload: Option<Vec<u8>>,
     ending: Ending,
     is_reusable: bool,
-    /// How many bytes are left for the next response.
+    /// The number of bytes that are left for the next response.
     left: usize,
 }
 
