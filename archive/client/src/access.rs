@@ -60,7 +60,7 @@ pub trait Access: Send + Sync {
     fn status(&self) -> Answer<'_, ArchiveStatus>;
 }
 
-/// What to read.
+/// The bytes of a file to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The file.
@@ -111,7 +111,7 @@ impl Wanted {
 ///
 /// After an error nothing comes any more; what came before is proven all the same.
 pub struct Reading {
-    /// What was admitted; a trusted key signed it.
+    /// The admission of the file; a trusted key signed it.
     pub admission: Admission,
     /// The same, verbatim.
     pub envelope: Envelope,
@@ -140,6 +140,10 @@ impl Reading {
     }
 
     /// The next bytes; none: the range is complete.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the call fails, or if the archive sends what does not prove itself or not all of the range.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         self.bytes.next().await.transpose()
     }
@@ -162,10 +166,10 @@ impl fmt::Debug for Reading {
     }
 }
 
-/// What to list.
+/// The files to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// What this replica has now; none: what was decided about every file.
+    /// Lists what this replica has now; if absent, what was decided about every file.
     pub replica: Option<ReplicaId>,
     /// Only names that match this regular expression as a whole.
     pub matching: Option<String>,
@@ -185,12 +189,12 @@ pub enum Listed {
     End(Completeness),
 }
 
-/// How a listing ended.
+/// The end of a listing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Completeness {
-    /// How many entries there were.
+    /// The number of entries.
     pub count: u64,
-    /// What it lacks; empty: nothing.
+    /// The replicas and nodes whose answers it lacks; empty if it lacks none.
     pub gaps: Vec<Gap>,
 }
 
@@ -220,7 +224,7 @@ pub struct Found {
     /// The volume; a checksum replica has one, its `table`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeId>,
-    /// How it is there, as far as the node has looked.
+    /// The condition of the file, as far as the node has looked.
     pub condition: Condition,
     /// Groups that are not what was admitted.
     #[serde(skip_serializing_if = "Groups::is_empty")]
@@ -236,7 +240,7 @@ pub struct Found {
     pub verified: Option<Timestamp>,
 }
 
-/// How a file is on a volume.
+/// The condition of a file on a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
@@ -269,6 +273,10 @@ impl Listing {
     }
 
     /// The next item; none: the end has come before.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the call fails, or if the listing is cut, out of order or miscounted.
     pub async fn next(&mut self) -> Result<Option<Listed>, ClientError> {
         self.0.next().await.transpose()
     }

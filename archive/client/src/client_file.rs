@@ -45,7 +45,7 @@ pub use who::Who;
 
 use crate::limits::ClientLimits;
 
-/// What the client file says.
+/// The content of the client file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientFile {
@@ -62,7 +62,7 @@ pub struct ClientFile {
     pub key: PathBuf,
     /// Where the parts are.
     pub endpoints: Endpoints,
-    /// How long to wait.
+    /// The limits on waiting.
     #[serde(default)]
     pub limits: ClientLimits,
     /// Identities beside the default one.
@@ -85,7 +85,7 @@ pub struct ClientIdentity {
     pub key: PathBuf,
 }
 
-/// Why the client file cannot be used.
+/// The reason why the client file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientFileError {
     /// No identity is what was asked for.
@@ -93,15 +93,15 @@ pub enum ClientFileError {
         "the client file has no identity {who}; it has {known}: add an [[identity]], or ask for one of these"
     )]
     NoIdentity {
-        /// What was asked for.
+        /// The identity that was asked for.
         who: Who,
-        /// What there is.
+        /// The identities that there are.
         known: String,
     },
     /// Several are.
     #[error("the client file has several identities {who}: {known}; name one of them")]
     Ambiguous {
-        /// What was asked for.
+        /// The identity that was asked for.
         who: Who,
         /// Those that fit.
         known: String,
@@ -111,9 +111,9 @@ pub enum ClientFileError {
     Somebody {
         /// The certificate.
         path: PathBuf,
-        /// What the client file says.
+        /// The name in the client file.
         listed: String,
-        /// What the certificate says.
+        /// The name in the certificate.
         found: String,
     },
     /// A certificate, key or authority cannot be used.
@@ -127,15 +127,15 @@ pub enum ClientFileError {
     ReadTrust {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The trust file is none.
+    /// The trust file cannot be read as one.
     #[error("{}: {source}", .path.display())]
     Trust {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault of the file.
         source: InvalidTrustFile,
     },
 }
@@ -162,6 +162,10 @@ impl ClientFile {
 
     /// The credentials of the default identity, or of the one that is asked for. `now` decides whether its
     /// certificate is still good.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such identity or no way to tell which, or if its certificate or key cannot be used.
     pub fn credentials(
         &self,
         who: Option<&Who>,
@@ -220,11 +224,19 @@ impl ClientFile {
     }
 
     /// Reads the trust file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trust file cannot be read or used.
     pub fn trust_file(&self) -> Result<TrustFile, ClientFileError> {
         read_trust_file(&self.trust)
     }
 
     /// A channel to the repository, which connects at its first call.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the address of the repository or the credentials cannot be used.
     pub fn repository(&self, credentials: &Credentials) -> Result<Channel, ClientFileError> {
         let expected = Expected::role(Role::Repository);
         let address = &self.endpoints.repository;
@@ -377,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_strictly_and_reads_what_it_writes() {
+    fn client_file_is_read_strictly_and_reads_back() {
         let file: ClientFile = toml::from_str(TEXT).unwrap();
         let text = toml::to_string_pretty(&file).unwrap();
         assert_eq!(toml::from_str::<ClientFile>(&text).unwrap(), file);
@@ -429,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_none_is_said_before_any_call() {
+    fn invalid_address_is_refused_before_any_call() {
         let directory = directory();
         let file: ClientFile = toml::from_str(&TEXT.replace(":7401", "")).unwrap();
         let file = file.within(directory.path());

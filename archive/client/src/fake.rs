@@ -1,4 +1,4 @@
-//! An archive in memory, for the tests of whoever holds an [`Ingest`] or an [`Access`]: it passes the same contract as a
+//! An archive in memory, for the tests of users of [`Ingest`] and [`Access`]: it passes the same contract as a
 //! real one (`conformance/src/contract`).
 //!
 //! It has two bitarchive replicas, `one` and `two`, and the checksum replica `three`. Everything that it hands out is
@@ -61,11 +61,11 @@ struct State {
     /// Which of them people have withdrawn.
     withdrawn: BTreeSet<FileName>,
     feed: feed::Feed,
-    /// How many seconds have passed.
+    /// The number of seconds that have passed.
     seconds: i64,
 }
 
-/// A file that it has, for ever.
+/// A file that it keeps permanently.
 struct Kept {
     admission: Admission,
     envelope: Envelope,
@@ -106,7 +106,7 @@ impl FakeArchive {
         }
     }
 
-    /// Whose signatures count.
+    /// Returns the keys whose signatures count.
     pub fn trust(&self) -> &TrustFile {
         &self.shared.trust
     }

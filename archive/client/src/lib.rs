@@ -53,5 +53,5 @@ pub use steps::Steps;
 
 use std::pin::Pin;
 
-/// What a call of the archive will answer. Dropping it gives the call up.
+/// A call whose result is still to come. Dropping it gives the call up.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;

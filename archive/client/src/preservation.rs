@@ -37,13 +37,13 @@ pub trait Preservation: Send + Sync {
     /// Begins to compare replicas with the admin data. What is found is filed.
     fn check<'a>(&'a self, order: &'a CheckOrder) -> Answer<'a, Steps<CheckStep>>;
 
-    /// What is wrong now, or ever was.
+    /// Lists the anomalies that are open now, or that ever were.
     fn anomalies<'a>(&'a self, selection: &'a AnomalySelection) -> Answer<'a, Steps<FiledAnomaly>>;
 
     /// Begins to repair what is filed.
     fn repair<'a>(&'a self, order: &'a RepairOrder) -> Answer<'a, Steps<Repair>>;
 
-    /// What scrubbing does on every node; pauses, resumes, slows it.
+    /// Lists what scrubbing does on every node; pauses, resumes, slows it.
     fn scrubs<'a>(&'a self, selection: &'a ScrubSelection, order: ScrubOrder)
     -> Answer<'a, Scrubs>;
 
@@ -58,7 +58,7 @@ pub trait Preservation: Send + Sync {
     /// Takes a file that a replica has unexpectedly into the archive, if its bytes are what was admitted.
     fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, Kept>;
 
-    /// What lies in the attics.
+    /// Lists what lies in the attics.
     fn attics<'a>(&'a self, selection: &'a AtticSelection) -> Answer<'a, Steps<AtticEntry>>;
 
     /// Brings a file back from an attic.

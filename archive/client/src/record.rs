@@ -19,13 +19,13 @@ use bytes::Bytes;
 use crate::access::{Access, Reading, Wanted};
 use crate::error::ClientError;
 
-/// How much is asked for first, in bytes: most records are smaller.
+/// The number of bytes that are asked for first: most records are smaller.
 const FIRST: u64 = 64 * 1024;
 
-/// How much is asked for at most where the end is not known, in bytes.
+/// The number of bytes that are asked for at most where the end is not known.
 const MOST: u64 = 16 * 1024 * 1024;
 
-/// How much is asked for first at most, whatever length was told.
+/// The number of bytes that are asked for first at most, whatever length was told.
 const MOST_FIRST: u64 = 1024 * 1024;
 
 /// A record that is being read: its bytes come until it ends, or with an error.
@@ -43,6 +43,10 @@ pub struct Record<'a, A: ?Sized> {
 }
 
 /// Begins to read the record of `name` that begins at `offset`, from one replica or from any.
+///
+/// # Errors
+///
+/// Fails if the archive does not give the file, or the file does not have this offset.
 pub async fn record<'a, A: Access + ?Sized>(
     access: &'a A,
     name: &FileName,
@@ -52,8 +56,13 @@ pub async fn record<'a, A: Access + ?Sized>(
     begin(access, name, offset, FIRST, replica).await
 }
 
-/// Begins to read a record as [`record`] does, from any replica. So many bytes as an index says that it has are asked for first,
+/// Begins to read a record as [`record`] does, from any replica. As many bytes as an index says that it has are asked
+/// for first,
 /// and nothing else comes of that: the record ends where its own bytes say.
+///
+/// # Errors
+///
+/// Fails if the archive does not give the file, or the file does not have this offset.
 pub async fn record_of_length<'a, A: Access + ?Sized>(
     access: &'a A,
     name: &FileName,
@@ -91,6 +100,11 @@ async fn begin<'a, A: Access + ?Sized>(
 
 impl<A: Access + ?Sized> Record<'_, A> {
     /// The next bytes; none: the record is complete.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes cannot be had or do not prove themselves, if no record begins at the offset, or if the record
+    /// is broken.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         while !self.is_whole {
             let Some(mut bytes) = self.reading.next().await? else {
@@ -115,12 +129,12 @@ impl<A: Access + ?Sized> Record<'_, A> {
         self.start..self.at
     }
 
-    /// What it is; known once something has come.
+    /// Returns the kind of the record; known once something has come.
     pub fn kind(&self) -> Option<RecordKind> {
         self.end.kind()
     }
 
-    /// What was admitted of the file that it is in.
+    /// Returns the admission of the file that it is in.
     pub const fn admission(&self) -> &Admission {
         &self.reading.admission
     }
@@ -180,6 +194,10 @@ fn upto(at: u64, more: u64) -> Option<u64> {
 }
 
 /// Writes the record proof of the bytes in `range` to `out`: who has it needs neither the archive nor trust in us.
+///
+/// # Errors
+///
+/// Fails if the bytes cannot be had or do not prove themselves, or if the proof cannot be written.
 pub async fn prove<A, W>(
     access: &A,
     name: &FileName,

@@ -1,4 +1,4 @@
-//! What comes step by step: read, held against rules, ended only when it is whole.
+//! Steps that come one by one: read, held against rules, ended only when they are whole.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,6 +20,10 @@ impl<T> Steps<T> {
     }
 
     /// The next step; none: that was all of them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the call fails, or if the steps break the rules or are cut.
     pub async fn next(&mut self) -> Result<Option<T>, ClientError> {
         self.0.next().await.transpose()
     }

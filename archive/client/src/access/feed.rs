@@ -1,6 +1,6 @@
 //! The feed as it comes: first a listing where it is due, then changes without holes.
 //!
-//! A position is handed out only once everything before it was: whoever keeps the last one misses nothing.
+//! A position is handed out only once everything before it was: a caller who keeps the last one misses nothing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use proto_archive::wire::changes_response::Step;
 use crate::error::ClientError;
 use crate::steps::StepReader;
 
-/// How long the archive may be silent at least: it says every 10 seconds how far it is.
+/// The time that the archive may be silent at least: it says every 10 seconds how far it is.
 pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 
 /// One step of the feed.
@@ -38,7 +38,7 @@ pub(super) struct Feed {
     at: At,
 }
 
-/// How far the feed has come.
+/// The place up to which the feed has come.
 enum At {
     /// Nothing has come; where it was to begin.
     Begin(Option<FeedPosition>),

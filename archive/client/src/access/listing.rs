@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_nodes_of_a_replica_may_have_one_file() {
+    async fn two_nodes_may_have_one_file() {
         let selection = Selection {
             replica: Some("one".parse().unwrap()),
             ..Selection::default()

@@ -122,7 +122,7 @@ impl Reader {
         Ok(Salvage::new(admission, envelope, range, parts))
     }
 
-    /// What a head says, if a trusted key signed it for this name, and it is what was asked for.
+    /// Reads a head, if a trusted key signed it for this name, and it is what was asked for.
     fn believe(
         &self,
         wanted: &Wanted,
@@ -211,7 +211,7 @@ impl Reader {
         )?)
     }
 
-    /// Waits for the answer to a call, not for ever.
+    /// Waits for the answer to a call, within a limit.
     async fn answer<T>(
         &self,
         call: impl Future<Output = Result<tonic::Response<T>, Status>>,
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_cut_at_the_end_of_the_file_and_never_beyond() {
+    fn range_ends_where_file_ends() {
         let check = |start, end, size, expected: Option<Range<u64>>| {
             let name = FileName::new("a").unwrap();
             let wanted = Wanted {

@@ -1,4 +1,4 @@
-//! What is left of a file: every byte that some replica has intact, proven, and where there is none.
+//! The rest of a damaged file: every byte that some replica has intact, proven, and the ranges that none has.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -30,19 +30,19 @@ pub struct Hole {
     pub unknown: bool,
 }
 
-/// What comes next.
+/// The next part of a salvage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Salvaged {
     /// Proven bytes.
     Bytes(Bytes),
-    /// Nothing, for so many bytes.
+    /// A range without bytes.
     Hole(Hole),
 }
 
 /// A file that is being salvaged: bytes and holes, in order, which together are the range; or an error, and nothing after
 /// it.
 pub struct Salvage {
-    /// What was admitted; a trusted key signed it.
+    /// The admission of the file; a trusted key signed it.
     pub admission: Admission,
     /// The same, verbatim.
     pub envelope: Envelope,
@@ -67,7 +67,11 @@ impl Salvage {
         }
     }
 
-    /// What comes next; none: the range is complete.
+    /// Returns the next part; `None` once the range is complete.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the call fails, or if the archive sends what does not prove itself or not all of the range.
     pub async fn next(&mut self) -> Result<Option<Salvaged>, ClientError> {
         self.parts.next().await.transpose()
     }

@@ -12,7 +12,7 @@ use proto_archive::wire::{GetResponse, Segment};
 use crate::error::ClientError;
 use crate::steps::StepReader;
 
-/// What one segment was, once it was proven.
+/// A segment that was proven.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     /// The bytes in it that are wanted.
@@ -23,7 +23,7 @@ pub(super) struct Piece {
     pub(super) encoded: Bytes,
 }
 
-/// What must come: everything in the range, widened to whole groups, in order and without a gap.
+/// The bytes that must come: everything in the range, widened to whole groups, in order and without a gap.
 pub(super) struct Proving {
     name: FileName,
     root: Root,

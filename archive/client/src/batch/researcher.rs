@@ -24,7 +24,7 @@ use crate::steps::{StepReader, StepStream, Steps};
 /// The largest message that is read, in bytes.
 const LARGEST_MESSAGE: usize = 8 << 20;
 
-/// Who runs jobs, at the door of the repository. Cheap to clone; clones share the connection.
+/// A researcher, who runs jobs, at the door of the repository. Cheap to clone; clones share the connection.
 #[derive(Clone, Debug)]
 pub struct Researcher {
     client: BatchClient<Channel>,

@@ -156,7 +156,7 @@ impl FakeArchive {
     }
 
     /// Loses the feed, as an archive does whose admin data are restored: the files stay, positions of before are unknown,
-    /// and whoever follows is cut off.
+    /// and every follower is cut off.
     pub fn lose_feed(&self) {
         let mut state = self.state();
         state.feed.lineage += 1;

@@ -349,7 +349,7 @@ fn request(step: Request) -> StoreRequest {
     StoreRequest { step: Some(step) }
 }
 
-/// What `future` yields, unless `limit` passes first.
+/// Returns what `future` yields, unless `limit` passes first.
 pub(crate) async fn within<F: Future>(
     limit: Duration,
     doing: &str,

@@ -40,7 +40,7 @@ const MOST_NAMES: usize = 3 << 20;
 /// Messages that wait for the connection: enough to read ahead of it.
 const AHEAD: usize = 4;
 
-/// Who looks after an archive, at the door of its repository. Cheap to clone; clones share the connection.
+/// A keeper, who looks after an archive, at the door of its repository. Cheap to clone; clones share the connection.
 #[derive(Clone, Debug)]
 pub struct Keeper {
     client: PreservationClient<Channel>,
@@ -54,7 +54,7 @@ impl Keeper {
         Self { client, limits }
     }
 
-    /// Waits for the answer to a call, not for ever. `what` is said of an archive that does not offer it.
+    /// Waits for the answer to a call, within a limit. `what` is said of an archive that does not offer it.
     async fn answer<T>(
         &self,
         what: &'static str,
@@ -157,7 +157,7 @@ fn meant(state: wire::RequestState, id: &str) -> Result<Request, ClientError> {
     )))
 }
 
-/// So many names that no server reads them are refused here, where it can be said what to do.
+/// Refuses more names than a server reads, here, where it can be said what to do.
 fn bounded(names: &[FileName]) -> Result<(), ClientError> {
     let bytes: usize = names.iter().map(|name| name.as_str().len() + 5).sum();
     if bytes <= MOST_NAMES {
@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_many_names_are_refused_before_they_are_sent() {
+    fn too_many_names_are_refused_before_sending() {
         let name = FileName::new(&"x".repeat(240)).unwrap();
         assert!(bounded(&vec![name.clone(); 10_000]).is_ok());
         assert!(bounded(&vec![name; 20_000]).is_err());

@@ -33,7 +33,7 @@ pub struct Replacement {
     pub reason: String,
     /// The right bytes.
     pub source: Arc<dyn ReadAt + Send + Sync>,
-    /// How many they are.
+    /// The size of the bytes.
     pub size: u64,
 }
 

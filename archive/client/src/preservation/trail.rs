@@ -34,7 +34,7 @@ pub struct AuditLine {
     /// Which file, where one is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<FileName>,
-    /// What was done.
+    /// The act that was done.
     pub what: String,
     /// SHA-256 of the line before it in the log, in hex; absent while it is not in the log yet.
     #[serde(skip_serializing_if = "Option::is_none")]

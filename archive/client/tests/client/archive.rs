@@ -29,7 +29,7 @@ use crate::keeping::Script;
 use crate::serving::{honest, salvaged};
 use crate::world::{NAME, key};
 
-/// What one store does wrong. Numbers count the messages that came: the open is the first.
+/// The fault of one store. Numbers count the messages that came: the open is the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
     /// Nothing.
@@ -83,10 +83,10 @@ pub type GetFault = Arc<dyn Fn(Vec<GetResponse>) -> Vec<Result<GetResponse, Stat
 pub struct State {
     pub faults: VecDeque<Fault>,
     pub seen: Vec<Seen>,
-    /// What was received under each name.
+    /// The bytes that were received under each name.
     pub files: BTreeMap<String, Vec<u8>>,
     pub get_fault: Option<GetFault>,
-    /// What `salvage` has not, in every file.
+    /// The holes that `salvage` tells, in every file.
     pub holes: Vec<Hole>,
     pub list: Vec<Result<ListResponse, Status>>,
     pub list_asked: Option<ListRequest>,

@@ -26,7 +26,7 @@ fn wanted(start: u64, end: Option<u64>) -> Wanted {
     }
 }
 
-/// What came, and how it ended.
+/// Reads a file, and returns the bytes that came and how it ended.
 async fn read(reader: &Reader, wanted: &Wanted) -> (Vec<u8>, Result<(), ClientError>) {
     let mut came = Vec::new();
     let mut reading = match reader.get(wanted).await {
@@ -86,7 +86,7 @@ async fn small_and_empty_files_are_read_too() {
 }
 
 #[tokio::test]
-async fn a_range_that_the_file_has_not_is_the_callers_mistake() {
+async fn range_beyond_file_is_callers_mistake() {
     let world = World::new().await;
     world.archive.put(NAME, &noise(10, 3));
     for (start, end) in [
@@ -189,7 +189,7 @@ async fn a_flipped_bit_anywhere_is_found() {
 }
 
 #[tokio::test]
-async fn segments_missing_repeated_or_out_of_order_are_found() {
+async fn missing_repeated_or_reordered_segments_are_found() {
     let mut changes: Vec<(String, Change)> = Vec::new();
     for index in 1..=3 {
         changes.push((
@@ -263,7 +263,7 @@ async fn segments_that_lie_about_their_place_are_found() {
 }
 
 #[tokio::test]
-async fn an_admission_that_is_not_the_files_is_not_believed() {
+async fn admission_of_other_file_is_untrusted() {
     let bytes = noise(SIZE, 4);
     let sign = |admission: &archive_proof::Admission, seed| {
         admission.sign(&key(seed)).unwrap().as_str().to_owned()
@@ -306,7 +306,7 @@ async fn an_admission_that_is_not_the_files_is_not_believed() {
 }
 
 #[tokio::test]
-async fn another_file_in_place_of_this_one_is_not_believed() {
+async fn other_file_in_its_place_is_untrusted() {
     let other = honest(NAME, &noise(SIZE, 99), 0..SIZE as u64);
     let swap: Change = Box::new(move |messages| {
         let own = messages[0].clone();
@@ -353,7 +353,7 @@ async fn an_error_after_good_bytes_keeps_its_kind() {
 }
 
 #[tokio::test]
-async fn a_peer_that_is_gone_is_not_waited_for_for_ever() {
+async fn read_from_lost_peer_times_out() {
     let mut world = World::new().await;
     world.archive.put(NAME, &noise(SIZE, 7));
     world.kill().await;

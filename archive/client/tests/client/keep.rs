@@ -90,7 +90,7 @@ async fn check(keeper: &Keeper) -> (Vec<CheckStep>, Result<(), ClientError>) {
 }
 
 #[tokio::test]
-async fn a_check_says_what_is_wrong_and_what_it_lacks() {
+async fn check_tells_anomalies_and_gaps() {
     let world = World::new().await;
     let keeper = world.keeper(OFFICER);
     world.archive.state().keeping.check.say(checked());
@@ -168,7 +168,7 @@ async fn a_silent_or_huge_answer_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_older_archive_says_what_it_does_not_offer() {
+async fn older_archive_names_call_it_lacks() {
     let world = World::new().await;
     let keeper = world.keeper(OFFICER);
     let error = check(&keeper).await.1.unwrap_err();

@@ -109,7 +109,7 @@ async fn a_replacement_carries_every_byte() {
 }
 
 #[tokio::test]
-async fn a_replacement_that_is_refused_is_not_sent_to_the_end() {
+async fn refused_replacement_is_not_sent_whole() {
     let world = World::new().await;
     let keeper = world.keeper(OFFICER);
     let bytes = noise(20 << 20, 2);
@@ -290,7 +290,7 @@ async fn lists_end_well_or_with_an_error() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_cuts_what_was_under_way() {
+async fn dying_server_cuts_calls() {
     let mut world = World::new().await;
     {
         let mut state = world.archive.state();
@@ -313,7 +313,7 @@ async fn a_server_that_dies_cuts_what_was_under_way() {
 }
 
 #[tokio::test]
-async fn a_receipt_is_verified_before_it_is_handed_out() {
+async fn receipt_is_verified_before_handed_out() {
     let world = World::new().await;
     let good = admission("a", b"abc");
     let reader = world.reader();

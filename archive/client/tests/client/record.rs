@@ -34,7 +34,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What came of the record at `offset`, and how it ended.
+/// Reads the record at `offset`, and returns the bytes that came and how it ended.
 async fn read(world: &World, offset: u64) -> (Vec<u8>, Result<Option<RecordKind>, ClientError>) {
     let reader = world.reader();
     let mut came = Vec::new();
@@ -61,7 +61,7 @@ async fn proof(world: &World, range: std::ops::Range<u64>) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn records_of_every_kind_and_size_come_whole_and_are_proven() {
+async fn records_of_every_kind_come_whole_and_proven() {
     let world = World::new().await;
     // Smaller than a group, over several groups, over several requests; the last ends the file.
     let sizes = [0, 100, 70_000, 16_000, 1_000_000, 5, 300_000];
@@ -128,7 +128,7 @@ async fn told_length_changes_no_record() {
 }
 
 #[tokio::test]
-async fn where_no_record_begins_it_says_what_is_there() {
+async fn offset_without_record_is_refused_with_bytes_shown() {
     let world = World::new().await;
     let (one, two) = (gzip(&warc(b"one")), gzip(&warc(&noise(100_000, 2))));
     let file = [one.as_slice(), &two[..two.len() - 9]].concat();
@@ -154,7 +154,7 @@ async fn where_no_record_begins_it_says_what_is_there() {
 }
 
 #[tokio::test]
-async fn what_a_liar_sends_is_neither_handed_out_nor_in_a_proof() {
+async fn false_bytes_are_neither_handed_out_nor_proven() {
     let world = World::new().await;
     let record = warc(&noise(200_000, 3));
     world.archive.put(NAME, &record);

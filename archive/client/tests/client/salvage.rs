@@ -1,4 +1,4 @@
-//! What is left of a file that is good nowhere: every good byte, and exactly the holes.
+//! The salvage of a file that is good nowhere: every good byte, and exactly the holes.
 
 use archive_client::{Access, ClientError, Hole, Salvaged, Wanted};
 use archive_model::FileName;
@@ -47,7 +47,7 @@ fn hole(start: u64, end: u64, unknown: bool) -> WireHole {
 }
 
 #[tokio::test]
-async fn every_good_byte_comes_and_every_hole_is_told() {
+async fn every_good_byte_and_every_hole_comes() {
     let world = World::new().await;
     let data = noise(200_000, 1);
     world.archive.put("a", &data);

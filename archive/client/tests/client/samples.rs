@@ -83,7 +83,7 @@ fn skipped(what: &str) {
     std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
-/// How long the record is that begins here.
+/// Returns the length of the record that begins here.
 fn length(bytes: &[u8]) -> Result<usize, NoRecord> {
     let (mut search, mut length) = (RecordEnd::new(), 0);
     for piece in bytes.chunks(5000) {
@@ -141,7 +141,7 @@ fn python() -> PathBuf {
 }
 
 #[tokio::test]
-async fn records_of_the_field_are_found_where_others_find_them() {
+async fn field_records_are_found_where_others_find_them() {
     let Some(files) = samples() else {
         skipped("records of the field: HOLDFAST_SAMPLES does not name a folder of them");
         return;

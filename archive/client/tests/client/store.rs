@@ -65,7 +65,7 @@ async fn a_file_is_stored_and_receipted() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_anywhere_goes_on_where_it_stood() {
+async fn cut_store_continues_where_it_stood() {
     let world = World::new().await;
     let bytes = noise(SIZE, 2);
     for after in 1..=MESSAGES {
@@ -241,7 +241,7 @@ async fn an_answer_out_of_turn_is_no_success() {
 }
 
 #[tokio::test]
-async fn a_silent_archive_is_not_waited_for_for_ever() {
+async fn store_to_silent_archive_times_out() {
     let world = World::new().await;
     let bytes = noise(SIZE, 8);
     let limits = ClientLimits {
@@ -272,7 +272,7 @@ async fn a_silent_archive_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test]
-async fn a_source_that_is_not_what_was_said_is_noticed() {
+async fn source_unlike_its_announcement_is_noticed() {
     let world = World::new().await;
     let bytes = noise(SIZE, 9);
     let short = Deposit {
@@ -297,7 +297,7 @@ async fn a_source_that_is_not_what_was_said_is_noticed() {
 }
 
 #[tokio::test]
-async fn who_may_not_store_or_is_not_the_repository_is_refused_at_once() {
+async fn wrong_role_or_peer_is_refused_at_once() {
     let mut world = World::new().await;
     let bytes = noise(10, 11);
     let limits = ClientLimits {
