@@ -7,8 +7,9 @@ use conformance::tree::{self, File};
 use crate::assert_none;
 
 /// Where the rules hold: a folder (ends with `/`) or a file. A folder may not exist yet.
-const COVERED: [&str; 68] = [
+const COVERED: [&str; 69] = [
     "archive/component/src/child.rs",
+    "archive/client/",
     "archive/bitarchive/src/batch/unclean.rs",
     "archive/bitarchive/src/catalog/stamp.rs",
     "archive/bitarchive/src/node/receive.rs",

@@ -1,13 +1,13 @@
 //! Getting files out of the archive, and knowing what is in it.
 
 pub mod feed;
-mod kept;
 mod listing;
 mod reader;
 mod receipt;
 mod salvage;
 mod segments;
 mod slices;
+mod volume_file;
 
 use std::fmt;
 use std::ops::Range;
@@ -22,11 +22,11 @@ use serde::Serialize;
 use tokio_stream::{Stream, StreamExt};
 
 pub use feed::FeedStep;
-pub use kept::Kept;
 pub use reader::Reader;
 pub use receipt::HeldReceipt;
 pub use salvage::{Hole, Salvage, Salvaged};
 pub use slices::{Slice, Slices};
+pub use volume_file::VolumeFile;
 
 use crate::Answer;
 use crate::archive_status::{ArchiveStatus, Gap};
@@ -37,13 +37,13 @@ use crate::steps::Steps;
 /// An archive that hands out files.
 pub trait Access: Send + Sync {
     /// Begins to read a file, or a range of it. Every byte that comes was proven.
-    fn get<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Reading>;
+    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Reading>;
 
     /// Begins to read the same with its proof: what proves the bytes to others, who do not trust this end.
-    fn slices<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Slices>;
+    fn slices<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Slices>;
 
     /// Begins to read what is left of a file, or of a range of it, whatever is damaged.
-    fn salvage<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Salvage>;
+    fn salvage<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Salvage>;
 
     /// Begins to list.
     fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing>;
@@ -62,7 +62,7 @@ pub trait Access: Send + Sync {
 
 /// The bytes of a file to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct FileRange {
     /// The file.
     pub name: FileName,
     /// The first byte.
@@ -73,7 +73,7 @@ pub struct Wanted {
     pub replica: Option<ReplicaId>,
 }
 
-impl Wanted {
+impl FileRange {
     /// A whole file, from any replica.
     pub const fn whole(name: FileName) -> Self {
         Self {
@@ -210,7 +210,7 @@ pub struct ListEntry {
     pub root: Option<Root>,
     /// In a listing of one replica: where and how it is there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub found: Option<Found>,
+    pub found: Option<VolumeCopy>,
     /// In a listing of the admin data: how it stands in each replica.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<ReplicaStatus>,
@@ -218,7 +218,7 @@ pub struct ListEntry {
 
 /// A file on a volume of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct VolumeCopy {
     /// The node.
     pub node: NodeId,
     /// The volume; a checksum replica has one, its `table`.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::error::plain;
 use crate::file_status::{some, text, unknown};
 
-pub use drain::{Drain, Left};
+pub use drain::{Drain, FilesToLeave};
 
 /// The whole archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

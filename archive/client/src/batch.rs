@@ -20,7 +20,7 @@ use crate::steps::Steps;
 
 /// An output of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum JobOutput {
     /// The result; of a job that failed or was cancelled, the output as far as it came, not reduced.
     Result,
     /// The failures: a JSON document a line.
@@ -48,5 +48,10 @@ pub trait Batch: Send + Sync {
     fn cancel<'a>(&'a self, id: &'a JobId) -> Answer<'a, JobStatus>;
 
     /// Reads an output of a job that has ended, from an offset on, in pieces.
-    fn output<'a>(&'a self, id: &'a JobId, left: Left, offset: u64) -> Answer<'a, Steps<Bytes>>;
+    fn output<'a>(
+        &'a self,
+        id: &'a JobId,
+        left: JobOutput,
+        offset: u64,
+    ) -> Answer<'a, Steps<Bytes>>;
 }

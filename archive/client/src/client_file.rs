@@ -21,6 +21,10 @@
 //! ```
 //!
 //! Owns its shape and what is done with it. Paths in it are relative to it. Does not read the file: callers do ([`ClientFile`] refuses unknown keys).
+//!
+//! # Errors
+//!
+//! A function fails if the identity, file or address that it is to use is missing or cannot be used, and names it.
 
 mod endpoints;
 mod trust;
@@ -162,10 +166,6 @@ impl ClientFile {
 
     /// The credentials of the default identity, or of the one that is asked for. `now` decides whether its
     /// certificate is still good.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such identity or no way to tell which, or if its certificate or key cannot be used.
     pub fn credentials(
         &self,
         who: Option<&Who>,
@@ -224,19 +224,11 @@ impl ClientFile {
     }
 
     /// Reads the trust file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the trust file cannot be read or used.
     pub fn trust_file(&self) -> Result<TrustFile, ClientFileError> {
         read_trust_file(&self.trust)
     }
 
     /// A channel to the repository, which connects at its first call.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the address of the repository or the credentials cannot be used.
     pub fn repository(&self, credentials: &Credentials) -> Result<Channel, ClientFileError> {
         let expected = Expected::role(Role::Repository);
         let address = &self.endpoints.repository;

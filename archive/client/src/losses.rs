@@ -18,7 +18,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use crate::access::{Access, Salvaged, Wanted};
+use crate::access::{Access, FileRange, Salvaged};
 use crate::error::{ClientError, plain};
 
 pub use walk::{Whereabouts, records_in};
@@ -131,7 +131,7 @@ pub async fn losses<A: Access + ?Sized>(
     if ranges.iter().all(Range::is_empty) {
         return Ok(Losses::default());
     }
-    let mut salvage = access.salvage(&Wanted::whole(name.clone())).await?;
+    let mut salvage = access.salvage(&FileRange::whole(name.clone())).await?;
     let whereabouts = Whereabouts::of(name, salvage.range.clone(), ranges);
     let (parts, received) = mpsc::channel(WAITING);
     let looked = spawn_blocking(move || records_in(Received(received), &whereabouts));

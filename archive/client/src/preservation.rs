@@ -27,7 +27,7 @@ pub use scrub::{NodeScrub, ScrubOrder, ScrubSelection, ScrubWord, Scrubs};
 pub use trail::{AuditLine, AuditSelection};
 
 use crate::Answer;
-use crate::access::Kept;
+use crate::access::VolumeFile;
 pub use crate::steps::Steps;
 
 /// An archive that is looked after.
@@ -56,13 +56,13 @@ pub trait Preservation: Send + Sync {
     ) -> Answer<'a, Replaced>;
 
     /// Takes a file that a replica has unexpectedly into the archive, if its bytes are what was admitted.
-    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, Kept>;
+    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, VolumeFile>;
 
     /// Lists what lies in the attics.
     fn attics<'a>(&'a self, selection: &'a AtticSelection) -> Answer<'a, Steps<AtticEntry>>;
 
     /// Brings a file back from an attic.
-    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, Kept>;
+    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, VolumeFile>;
 
     /// Asks for an act that destroys.
     fn ask<'a>(&'a self, act: &'a Act, reason: &'a str) -> Answer<'a, Request>;

@@ -16,7 +16,7 @@ use archive_proof::ranges::DecodeError;
 use archive_proof::{Admission, Envelope, ProofWriter, RecordProofError};
 use bytes::Bytes;
 
-use crate::access::{Access, Reading, Wanted};
+use crate::access::{Access, FileRange, Reading};
 use crate::error::ClientError;
 
 /// The number of bytes that are asked for first: most records are smaller.
@@ -29,6 +29,21 @@ const MOST: u64 = 16 * 1024 * 1024;
 const MOST_FIRST: u64 = 1024 * 1024;
 
 /// A record that is being read: its bytes come until it ends, or with an error.
+///
+/// ```
+/// use archive_client::{Access, ClientError, record};
+/// use archive_model::FileName;
+///
+/// /// Reads the record of a file that begins at `offset`.
+/// async fn read(archive: &dyn Access, name: &FileName, offset: u64) -> Result<Vec<u8>, ClientError> {
+///     let mut record = record(archive, name, offset, None).await?;
+///     let mut bytes = Vec::new();
+///     while let Some(piece) = record.next().await? {
+///         bytes.extend_from_slice(&piece);
+///     }
+///     Ok(bytes)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Record<'a, A: ?Sized> {
     access: &'a A,
@@ -80,7 +95,7 @@ async fn begin<'a, A: Access + ?Sized>(
     first: u64,
     replica: Option<ReplicaId>,
 ) -> Result<Record<'a, A>, ClientError> {
-    let wanted = Wanted {
+    let wanted = FileRange {
         name: name.clone(),
         start: offset,
         end: upto(offset, first),
@@ -156,7 +171,7 @@ impl<A: Access + ?Sized> Record<'_, A> {
         }
         self.asked = self.asked.saturating_mul(2).min(MOST);
         let more = self.end.left().unwrap_or(self.asked);
-        let wanted = Wanted {
+        let wanted = FileRange {
             name: name.clone(),
             start: self.at,
             end: upto(self.at, more),
@@ -208,10 +223,10 @@ where
     A: Access + ?Sized,
     W: Write,
 {
-    let wanted = Wanted {
+    let wanted = FileRange {
         start: range.start,
         end: Some(range.end),
-        ..Wanted::whole(name.clone())
+        ..FileRange::whole(name.clone())
     };
     let mut slices = access.slices(&wanted).await?;
     let failed = |error: RecordProofError| match error {

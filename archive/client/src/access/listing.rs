@@ -6,7 +6,7 @@ use archive_model::FileName;
 use archive_rpc::InvalidMessage;
 use proto_archive::{convert, wire};
 
-use super::{Completeness, Condition, Found, ListEntry, Listed, Selection};
+use super::{Completeness, Condition, ListEntry, Listed, Selection, VolumeCopy};
 use crate::archive_status::Gap;
 use crate::error::ClientError;
 use crate::file_status::{replicas, some, unknown};
@@ -110,13 +110,13 @@ impl TryFrom<wire::ListEntry> for ListEntry {
             name: convert::file_name("name", &message.name)?,
             size: message.size,
             root: convert::optional_root("root", &message.root)?,
-            found: message.entry.map(Found::try_from).transpose()?,
+            found: message.entry.map(VolumeCopy::try_from).transpose()?,
             replicas: replicas(message.replicas)?,
         })
     }
 }
 
-impl TryFrom<wire::FileEntry> for Found {
+impl TryFrom<wire::FileEntry> for VolumeCopy {
     type Error = InvalidMessage;
 
     fn try_from(message: wire::FileEntry) -> Result<Self, InvalidMessage> {

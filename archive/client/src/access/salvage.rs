@@ -15,7 +15,7 @@ use serde::Serialize;
 use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 
-use super::segments::Proving;
+use super::segments::ExpectedRange;
 use crate::error::ClientError;
 use crate::steps::StepReader;
 
@@ -108,11 +108,11 @@ pub(super) fn head(
 }
 
 /// A reader of segments and holes, each held against what must come.
-pub(super) struct Parts(Proving);
+pub(super) struct Parts(ExpectedRange);
 
 impl Parts {
     pub(super) fn new(admission: &Admission, wanted: Range<u64>) -> Self {
-        Self(Proving::new(admission, wanted))
+        Self(ExpectedRange::new(admission, wanted))
     }
 }
 

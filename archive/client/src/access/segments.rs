@@ -24,7 +24,7 @@ pub(super) struct Piece {
 }
 
 /// The bytes that must come: everything in the range, widened to whole groups, in order and without a gap.
-pub(super) struct Proving {
+pub(super) struct ExpectedRange {
     name: FileName,
     root: Root,
     size: u64,
@@ -34,7 +34,7 @@ pub(super) struct Proving {
     rest: Range<u64>,
 }
 
-impl Proving {
+impl ExpectedRange {
     pub(super) fn new(admission: &Admission, wanted: Range<u64>) -> Self {
         let end = wanted.end.div_ceil(GROUP_SIZE).saturating_mul(GROUP_SIZE);
         Self {
@@ -148,7 +148,7 @@ impl Proving {
     }
 }
 
-impl StepReader for Proving {
+impl StepReader for ExpectedRange {
     type Message = GetResponse;
     type Item = Piece;
 

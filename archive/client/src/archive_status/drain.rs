@@ -22,7 +22,7 @@ pub struct Drain {
     pub since: Timestamp,
     /// The files that are still to leave; absent while they are being counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub left: Option<Left>,
+    pub left: Option<FilesToLeave>,
     /// When everything had left, so that it may be retired; absent: not yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drained: Option<Timestamp>,
@@ -33,7 +33,7 @@ pub struct Drain {
 
 /// The files that are still to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Left {
+pub struct FilesToLeave {
     /// Files.
     pub files: u64,
     /// Their bytes.
@@ -44,7 +44,7 @@ impl TryFrom<wire::status_response::Drain> for Drain {
     type Error = InvalidMessage;
 
     fn try_from(message: wire::status_response::Drain) -> Result<Self, InvalidMessage> {
-        let left = Left {
+        let left = FilesToLeave {
             files: message.files,
             bytes: message.bytes,
         };

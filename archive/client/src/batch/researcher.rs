@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
 
-use super::{Batch, JobDescription, JobStatus, Left, Submission};
+use super::{Batch, JobDescription, JobOutput, JobStatus, Submission};
 use crate::Answer;
 use crate::error::{ClientError, failed};
 use crate::ingest::within;
@@ -25,6 +25,17 @@ use crate::steps::{StepReader, StepStream, Steps};
 const LARGEST_MESSAGE: usize = 8 << 20;
 
 /// A researcher, who runs jobs, at the door of the repository. Cheap to clone; clones share the connection.
+///
+/// ```
+/// use archive_client::batch::{JobOutput, Lines, lines};
+/// use archive_client::{ClientError, Researcher};
+/// use archive_model::JobId;
+///
+/// /// Reads which files a job could not read.
+/// async fn failures(archive: &Researcher, id: &JobId) -> Result<Lines, ClientError> {
+///     lines(archive, id, JobOutput::Errors).await
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Researcher {
     client: BatchClient<Channel>,
@@ -203,12 +214,17 @@ impl Batch for Researcher {
         })
     }
 
-    fn output<'a>(&'a self, id: &'a JobId, left: Left, offset: u64) -> Answer<'a, Steps<Bytes>> {
+    fn output<'a>(
+        &'a self,
+        id: &'a JobId,
+        left: JobOutput,
+        offset: u64,
+    ) -> Answer<'a, Steps<Bytes>> {
         Box::pin(async move {
             let what = match left {
-                Left::Result => What::Result,
-                Left::Errors => What::Errors,
-                Left::Manifest => What::Manifest,
+                JobOutput::Result => What::Result,
+                JobOutput::Errors => What::Errors,
+                JobOutput::Manifest => What::Manifest,
             };
             let mut client = self.client.clone();
             let call = client.batch_output(wire::BatchOutputRequest {

@@ -9,7 +9,7 @@ use archive_model::{
 use archive_proof::Custody;
 use jiff::Timestamp;
 
-use crate::access::{Condition, Found};
+use crate::access::{Condition, VolumeCopy};
 use crate::archive_status::ReplicaOverview;
 use crate::file_status::{CopyCondition, Progress, ReplicaStatus};
 
@@ -66,8 +66,8 @@ impl Replica {
     }
 
     /// Where and how a file is in it.
-    pub(super) fn found(&self, completed: Timestamp) -> Found {
-        Found {
+    pub(super) fn found(&self, completed: Timestamp) -> VolumeCopy {
+        VolumeCopy {
             node: self.node.clone(),
             volume: Some(self.volume.clone()),
             condition: Condition::Present,

@@ -25,7 +25,7 @@ use super::{
     Scrubs, Steps, VolumeOrder,
 };
 use crate::Answer;
-use crate::access::Kept;
+use crate::access::VolumeFile;
 use crate::error::{ClientError, failed};
 use crate::ingest::within;
 use crate::limits::ClientLimits;
@@ -41,6 +41,21 @@ const MOST_NAMES: usize = 3 << 20;
 const AHEAD: usize = 4;
 
 /// A keeper, who looks after an archive, at the door of its repository. Cheap to clone; clones share the connection.
+///
+/// ```
+/// use archive_client::preservation::AnomalySelection;
+/// use archive_client::{ClientError, Keeper, Preservation};
+///
+/// /// Counts the anomalies that are open.
+/// async fn open_anomalies(archive: &Keeper) -> Result<u64, ClientError> {
+///     let mut anomalies = archive.anomalies(&AnomalySelection::default()).await?;
+///     let mut count = 0;
+///     while anomalies.next().await?.is_some() {
+///         count += 1;
+///     }
+///     Ok(count)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Keeper {
     client: PreservationClient<Channel>,
@@ -134,8 +149,8 @@ impl Keeper {
 }
 
 /// The entry of the file that was meant.
-fn kept(entry: Option<wire::FileEntry>, name: &FileName) -> Result<Kept, ClientError> {
-    let entry = Kept::try_from(entry.ok_or_else(|| InvalidMessage::missing("entry"))?)?;
+fn kept(entry: Option<wire::FileEntry>, name: &FileName) -> Result<VolumeFile, ClientError> {
+    let entry = VolumeFile::try_from(entry.ok_or_else(|| InvalidMessage::missing("entry"))?)?;
     if entry.name == *name {
         return Ok(entry);
     }
@@ -226,7 +241,7 @@ impl Preservation for Keeper {
         Box::pin(self.send_replacement(replacement, watch))
     }
 
-    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, Kept> {
+    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, VolumeFile> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.adopt(wire::AdoptFileRequest {
@@ -257,11 +272,11 @@ impl Preservation for Keeper {
         })
     }
 
-    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, Kept> {
+    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, VolumeFile> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.restore(place.reference(reason));
-            Ok(Kept::try_from(
+            Ok(VolumeFile::try_from(
                 self.done("bringing files back from an attic", call).await?,
             )?)
         })

@@ -71,7 +71,7 @@ pub enum Wrong {
 
 /// One store as the server saw it.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ReceivedStore {
     pub open: Open,
     pub offset: u64,
     pub received: u64,
@@ -82,7 +82,7 @@ pub type GetFault = Arc<dyn Fn(Vec<GetResponse>) -> Vec<Result<GetResponse, Stat
 #[derive(Default)]
 pub struct State {
     pub faults: VecDeque<Fault>,
-    pub seen: Vec<Seen>,
+    pub seen: Vec<ReceivedStore>,
     /// The bytes that were received under each name.
     pub files: BTreeMap<String, Vec<u8>>,
     pub get_fault: Option<GetFault>,
@@ -333,7 +333,7 @@ impl Ingest for Archive {
             index: state.seen.len(),
             answers,
         };
-        state.seen.push(Seen {
+        state.seen.push(ReceivedStore {
             open: Open::default(),
             offset: 0,
             received: 0,

@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use proto_archive::wire::get_response::Step;
 
 use crate::archive::GetFault;
-use crate::world::{World, noise, trust};
+use crate::world::{ServedArchive, noise, trust};
 
 const NAME: &str = "a.warc.gz";
 
@@ -35,7 +35,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Reads the record at `offset`, and returns the bytes that came and how it ended.
-async fn read(world: &World, offset: u64) -> (Vec<u8>, Result<Option<RecordKind>, ClientError>) {
+async fn read(
+    world: &ServedArchive,
+    offset: u64,
+) -> (Vec<u8>, Result<Option<RecordKind>, ClientError>) {
     let reader = world.reader();
     let mut came = Vec::new();
     let mut record = match record(&reader, &name(), offset, None).await {
@@ -54,7 +57,7 @@ async fn read(world: &World, offset: u64) -> (Vec<u8>, Result<Option<RecordKind>
     }
 }
 
-async fn proof(world: &World, range: std::ops::Range<u64>) -> Vec<u8> {
+async fn proof(world: &ServedArchive, range: std::ops::Range<u64>) -> Vec<u8> {
     prove(&world.reader(), &name(), range, Vec::new())
         .await
         .unwrap()
@@ -62,7 +65,7 @@ async fn proof(world: &World, range: std::ops::Range<u64>) -> Vec<u8> {
 
 #[tokio::test]
 async fn records_of_every_kind_come_whole_and_proven() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     // Smaller than a group, over several groups, over several requests; the last ends the file.
     let sizes = [0, 100, 70_000, 16_000, 1_000_000, 5, 300_000];
     for kind in [RecordKind::Warc, RecordKind::Gzip, RecordKind::Arc] {
@@ -101,7 +104,7 @@ async fn records_of_every_kind_come_whole_and_proven() {
 /// Fails if a length that is told, right or wrong, changes the record, or is believed.
 #[tokio::test]
 async fn told_length_changes_no_record() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let records = [
         warc(&noise(70_000, 1)),
         gzip(&warc(&noise(16_000, 2))),
@@ -129,7 +132,7 @@ async fn told_length_changes_no_record() {
 
 #[tokio::test]
 async fn offset_without_record_is_refused_with_bytes_shown() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let (one, two) = (gzip(&warc(b"one")), gzip(&warc(&noise(100_000, 2))));
     let file = [one.as_slice(), &two[..two.len() - 9]].concat();
     world.archive.put(NAME, &file);
@@ -155,7 +158,7 @@ async fn offset_without_record_is_refused_with_bytes_shown() {
 
 #[tokio::test]
 async fn false_bytes_are_neither_handed_out_nor_proven() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let record = warc(&noise(200_000, 3));
     world.archive.put(NAME, &record);
     let fault: GetFault = Arc::new(|mut messages| {

@@ -12,7 +12,7 @@ use archive_client::record;
 use archive_formats::record_end::{NoRecord, RecordEnd, RecordProgress};
 use archive_model::FileName;
 
-use crate::world::World;
+use crate::world::ServedArchive;
 
 /// Prints for every file the offsets of its records: by zlib for compressed ones, by warcio for all if python3 has it.
 const JUDGE: &str = r"
@@ -174,7 +174,7 @@ async fn field_records_are_found_where_others_find_them() {
                 .collect(),
         )
     };
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let reader = world.reader();
     let (mut count, mut by_warcio) = (0, 0);
     for path in &files {
