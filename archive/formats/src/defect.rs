@@ -215,7 +215,7 @@ impl Policy {
             .with(Class::UnknownType, Action::Ignore)
     }
 
-    /// The same for every class.
+    /// The same action for each class.
     pub fn all(action: Action) -> Self {
         Self {
             actions: [action; Class::COUNT],

@@ -255,7 +255,7 @@ impl fmt::Debug for Value {
 
 /// Hex, Base32 or Base64 (either alphabet), padded or not: whichever gives as many bytes as the algorithm has.
 ///
-/// The lengths of the three differ for every algorithm here, so that no text can be read in two ways. Hex digits of
+/// The lengths of the three differ for each algorithm here, so that no text can be read in two ways. Hex digits of
 /// another length are a hex digest that was cut, not something else: no digest consists of them by chance.
 fn decode(algorithm: Algorithm, text: &str) -> Option<Box<[u8]>> {
     let bytes = algorithm.bytes();

@@ -14,7 +14,7 @@ use archive_model::FileName;
 
 use crate::world::ServedArchive;
 
-/// Prints for every file the offsets of its records: by zlib for compressed ones, by warcio for all if python3 has it.
+/// Prints for each file the offsets of its records: by zlib for compressed ones, by warcio for all if python3 has it.
 const JUDGE: &str = r"
 import json, sys, zlib
 try:

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A header as it was read. One is used again for every record of a reader, so that reading allocates nothing.
+/// A header as it was read. One is used again for each record of a reader, so that reading allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
     raw: Vec<u8>,

@@ -89,7 +89,7 @@ fn a_directory_that_is_not_there_is_named() {
 }
 
 #[test]
-fn whoever_is_asked_ends_the_sorting() {
+fn failing_check_ends_sorting() {
     let directory = tempfile::tempdir().unwrap();
     for memory in [0, 1000] {
         let refuse = || Err(io::Error::other("enough"));
