@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use archive_client::{
-    Class, ClientError, Condition, Deposit, FileStatus, Ingest, Progress, StoreEvent, Wanted,
+    Class, ClientError, Condition, Deposit, FileRange, FileStatus, Ingest, Progress, StoreEvent,
 };
 use archive_durable::directory;
 use archive_model::{FileName, GROUP_SIZE, NodeId};
@@ -84,9 +84,9 @@ fn what_is_stored_is_everywhere_and_for_ever() {
         );
 
         for replica in [None, Some("one"), Some("two")] {
-            let wanted = Wanted {
+            let wanted = FileRange {
                 replica: replica.map(|id| id.parse().unwrap()),
-                ..Wanted::whole(name.clone())
+                ..FileRange::whole(name.clone())
             };
             let (read, end) = get(cluster, &wanted).await;
             end.unwrap();
@@ -112,7 +112,7 @@ fn what_is_stored_is_everywhere_and_for_ever() {
         let other = store(cluster, &name, &noise(SIZE, 2)).await.unwrap_err();
         assert!(matches!(other, ClientError::Exists(_)), "{other}");
         assert_eq!(other.class(), Class::Refused);
-        let (read, _) = get(cluster, &Wanted::whole(name)).await;
+        let (read, _) = get(cluster, &FileRange::whole(name)).await;
         assert!(read == bytes);
     });
 }
@@ -137,7 +137,7 @@ fn absent_node_is_named_and_later_made_good() {
             "{said}"
         );
         for name in [&before, &during] {
-            let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
+            let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
             end.unwrap();
             assert!(read == bytes, "{name}");
         }
@@ -197,7 +197,7 @@ fn flipped_bits_are_harmless_unless_in_both_copies() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("a"), noise(SIZE, 5));
         store(cluster, &name, &bytes).await.unwrap();
-        let whole = Wanted::whole(name.clone());
+        let whole = FileRange::whole(name.clone());
         let (here, there) = (10 * GROUP_SIZE, 40 * GROUP_SIZE);
 
         flip(&cluster.copy("one", &name), here + 3);
@@ -223,14 +223,14 @@ fn flipped_bits_are_harmless_unless_in_both_copies() {
         );
         assert!(read == bytes[..from], "{} bytes came first", read.len());
 
-        let before = Wanted {
+        let before = FileRange {
             end: Some(here),
             ..whole.clone()
         };
         let (read, end) = get(cluster, &before).await;
         end.unwrap();
         assert!(read == bytes[..from]);
-        let after = Wanted {
+        let after = FileRange {
             start: here + GROUP_SIZE,
             ..whole
         };
@@ -322,7 +322,7 @@ async fn assert_only(cluster: &Cluster, name: &FileName, bytes: &[u8]) {
         assert_eq!(said, [(name, Some(root(bytes)))], "{replica:?}");
         assert_eq!(end.gaps, []);
     }
-    let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
+    let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
     end.unwrap();
     assert!(read == bytes);
     // What was refused is forgotten soon.
@@ -373,7 +373,7 @@ fn abandoned_store_shows_nothing_and_can_be_repeated() {
             let (entries, _) = list(&cluster.reader(), replica).await.unwrap();
             assert_eq!(entries, [], "{replica:?}");
         }
-        let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
         let error = end.unwrap_err();
         assert!(matches!(error, ClientError::NotFound(_)), "{error}");
         assert!(read.is_empty());

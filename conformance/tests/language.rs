@@ -7,7 +7,7 @@ use conformance::tree::{self, File};
 use crate::assert_none;
 
 /// Where the rules hold: a folder (ends with `/`) or a file. A folder may not exist yet.
-const COVERED: [&str; 53] = [
+const COVERED: [&str; 50] = [
     "archive/batch/",
     "archive/bitarchive/src/batch/unclean.rs",
     "archive/bitarchive/src/catalog/stamp.rs",
@@ -21,6 +21,7 @@ const COVERED: [&str; 53] = [
     "archive/bitarchive/src/volumes/generation.rs",
     "archive/bitarchive/src/volumes/unready.rs",
     "archive/bitarchive/src/volumes/warnings.rs",
+    "archive/client/",
     "archive/component/",
     "archive/daemon/",
     "archive/db/src/fault.rs",
@@ -31,11 +32,7 @@ const COVERED: [&str; 53] = [
     "archive/decisions/",
     "archive/durable/src/stage/reservation.rs",
     "archive/durable/src/stamp.rs",
-    "archive/formats/src/crawl_log.rs",
-    "archive/formats/src/http/chunked.rs",
-    "archive/formats/src/http/chunked/scanner.rs",
-    "archive/formats/src/http/framer.rs",
-    "archive/formats/src/http/framer/tests.rs",
+    "archive/formats/",
     "archive/jobs/src/life/early.rs",
     "archive/jobs/src/life/gaps.rs",
     "archive/jobs/src/life/tests/early.rs",

@@ -1,13 +1,13 @@
 //! Getting files out of the archive, and knowing what is in it.
 
 pub mod feed;
-mod kept;
 mod listing;
 mod reader;
 mod receipt;
 mod salvage;
 mod segments;
 mod slices;
+mod volume_file;
 
 use std::fmt;
 use std::ops::Range;
@@ -22,11 +22,11 @@ use serde::Serialize;
 use tokio_stream::{Stream, StreamExt};
 
 pub use feed::FeedStep;
-pub use kept::Kept;
 pub use reader::Reader;
 pub use receipt::HeldReceipt;
 pub use salvage::{Hole, Salvage, Salvaged};
 pub use slices::{Slice, Slices};
+pub use volume_file::VolumeFile;
 
 use crate::Answer;
 use crate::archive_status::{ArchiveStatus, Gap};
@@ -37,13 +37,13 @@ use crate::steps::Steps;
 /// An archive that hands out files.
 pub trait Access: Send + Sync {
     /// Begins to read a file, or a range of it. Every byte that comes was proven.
-    fn get<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Reading>;
+    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Reading>;
 
     /// Begins to read the same with its proof: what proves the bytes to others, who do not trust this end.
-    fn slices<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Slices>;
+    fn slices<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Slices>;
 
     /// Begins to read what is left of a file, or of a range of it, whatever is damaged.
-    fn salvage<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Salvage>;
+    fn salvage<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Salvage>;
 
     /// Begins to list.
     fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing>;
@@ -60,9 +60,9 @@ pub trait Access: Send + Sync {
     fn status(&self) -> Answer<'_, ArchiveStatus>;
 }
 
-/// What to read.
+/// The bytes of a file to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct FileRange {
     /// The file.
     pub name: FileName,
     /// The first byte.
@@ -73,7 +73,7 @@ pub struct Wanted {
     pub replica: Option<ReplicaId>,
 }
 
-impl Wanted {
+impl FileRange {
     /// A whole file, from any replica.
     pub const fn whole(name: FileName) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl Wanted {
 ///
 /// After an error nothing comes any more; what came before is proven all the same.
 pub struct Reading {
-    /// What was admitted; a trusted key signed it.
+    /// The admission of the file; a trusted key signed it.
     pub admission: Admission,
     /// The same, verbatim.
     pub envelope: Envelope,
@@ -140,6 +140,10 @@ impl Reading {
     }
 
     /// The next bytes; none: the range is complete.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the call fails, or if the archive sends what does not prove itself or not all of the range.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         self.bytes.next().await.transpose()
     }
@@ -162,10 +166,10 @@ impl fmt::Debug for Reading {
     }
 }
 
-/// What to list.
+/// The files to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// What this replica has now; none: what was decided about every file.
+    /// Lists what this replica has now; if absent, what was decided about every file.
     pub replica: Option<ReplicaId>,
     /// Only names that match this regular expression as a whole.
     pub matching: Option<String>,
@@ -185,12 +189,12 @@ pub enum Listed {
     End(Completeness),
 }
 
-/// How a listing ended.
+/// The end of a listing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Completeness {
-    /// How many entries there were.
+    /// The number of entries.
     pub count: u64,
-    /// What it lacks; empty: nothing.
+    /// The replicas and nodes whose answers it lacks; empty if it lacks none.
     pub gaps: Vec<Gap>,
 }
 
@@ -206,7 +210,7 @@ pub struct ListEntry {
     pub root: Option<Root>,
     /// In a listing of one replica: where and how it is there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub found: Option<Found>,
+    pub found: Option<VolumeCopy>,
     /// In a listing of the admin data: how it stands in each replica.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<ReplicaStatus>,
@@ -214,13 +218,13 @@ pub struct ListEntry {
 
 /// A file on a volume of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct VolumeCopy {
     /// The node.
     pub node: NodeId,
     /// The volume; a checksum replica has one, its `table`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeId>,
-    /// How it is there, as far as the node has looked.
+    /// The condition of the file, as far as the node has looked.
     pub condition: Condition,
     /// Groups that are not what was admitted.
     #[serde(skip_serializing_if = "Groups::is_empty")]
@@ -236,7 +240,7 @@ pub struct Found {
     pub verified: Option<Timestamp>,
 }
 
-/// How a file is on a volume.
+/// The condition of a file on a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
@@ -269,6 +273,10 @@ impl Listing {
     }
 
     /// The next item; none: the end has come before.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the call fails, or if the listing is cut, out of order or miscounted.
     pub async fn next(&mut self) -> Result<Option<Listed>, ClientError> {
         self.0.next().await.transpose()
     }

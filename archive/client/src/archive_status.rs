@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::error::plain;
 use crate::file_status::{some, text, unknown};
 
-pub use drain::{Drain, Left};
+pub use drain::{Drain, FilesToLeave};
 
 /// The whole archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,16 +23,16 @@ pub struct ArchiveStatus {
     pub files: u64,
     /// Their bytes, each file counted once.
     pub bytes: u64,
-    /// How many of them are not in every required replica.
+    /// The number of files that are not in every required replica.
     pub below_required: u64,
     /// The version of the repository.
     pub version: String,
     /// Open anomalies by kind; those that were accepted are not counted.
     pub anomalies: BTreeMap<String, u64>,
-    /// Why nothing is repaired automatically now; absent: it is.
+    /// The reason why nothing is repaired automatically now; absent if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
-    /// What is being drained, or is drained and not retired yet.
+    /// The replicas and nodes that are being drained, or are drained and not retired yet.
     pub drains: Vec<Drain>,
 }
 
@@ -41,11 +41,11 @@ pub struct ArchiveStatus {
 pub struct ReplicaOverview {
     /// The replica.
     pub replica: ReplicaId,
-    /// What it keeps.
+    /// The kind of the replica.
     pub kind: ReplicaKind,
     /// Whether a store waits for it.
     pub required: bool,
-    /// Why it did not answer, if it did not.
+    /// The reason why it did not answer, if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// Where it stands, where the settings of the archive say so.
@@ -57,7 +57,7 @@ pub struct ReplicaOverview {
     pub nodes: Vec<NodeState>,
 }
 
-/// What an answer lacks.
+/// A part of the archive that an answer lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Gap {
     /// The replica.
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_of_a_newer_archive_is_refused_and_not_guessed() {
+    fn status_of_newer_archive_is_refused() {
         let stray = wire::VolumeStatus {
             problem: "empty".into(),
             ..wire::VolumeStatus::default()

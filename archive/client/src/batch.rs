@@ -18,14 +18,14 @@ pub use submission::{Code, Submission};
 use crate::Answer;
 use crate::steps::Steps;
 
-/// What a job leaves.
+/// An output of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum JobOutput {
     /// The result; of a job that failed or was cancelled, the output as far as it came, not reduced.
     Result,
-    /// What failed: a JSON document a line.
+    /// The failures: a JSON document a line.
     Errors,
-    /// What was read: a JSON document a line, the first about the job.
+    /// The files that were read: a JSON document a line, the first about the job.
     Manifest,
 }
 
@@ -47,6 +47,11 @@ pub trait Batch: Send + Sync {
     /// Ends a job, if it has not ended.
     fn cancel<'a>(&'a self, id: &'a JobId) -> Answer<'a, JobStatus>;
 
-    /// What a job that has ended left, from an offset on, in pieces.
-    fn output<'a>(&'a self, id: &'a JobId, left: Left, offset: u64) -> Answer<'a, Steps<Bytes>>;
+    /// Reads an output of a job that has ended, from an offset on, in pieces.
+    fn output<'a>(
+        &'a self,
+        id: &'a JobId,
+        left: JobOutput,
+        offset: u64,
+    ) -> Answer<'a, Steps<Bytes>>;
 }

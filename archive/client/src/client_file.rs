@@ -21,6 +21,10 @@
 //! ```
 //!
 //! Owns its shape and what is done with it. Paths in it are relative to it. Does not read the file: callers do ([`ClientFile`] refuses unknown keys).
+//!
+//! # Errors
+//!
+//! A function fails if the identity, file or address that it is to use is missing or cannot be used, and names it.
 
 mod endpoints;
 mod trust;
@@ -45,7 +49,7 @@ pub use who::Who;
 
 use crate::limits::ClientLimits;
 
-/// What the client file says.
+/// The content of the client file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientFile {
@@ -62,7 +66,7 @@ pub struct ClientFile {
     pub key: PathBuf,
     /// Where the parts are.
     pub endpoints: Endpoints,
-    /// How long to wait.
+    /// The limits on waiting.
     #[serde(default)]
     pub limits: ClientLimits,
     /// Identities beside the default one.
@@ -85,7 +89,7 @@ pub struct ClientIdentity {
     pub key: PathBuf,
 }
 
-/// Why the client file cannot be used.
+/// The reason why the client file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientFileError {
     /// No identity is what was asked for.
@@ -93,15 +97,15 @@ pub enum ClientFileError {
         "the client file has no identity {who}; it has {known}: add an [[identity]], or ask for one of these"
     )]
     NoIdentity {
-        /// What was asked for.
+        /// The identity that was asked for.
         who: Who,
-        /// What there is.
+        /// The identities that there are.
         known: String,
     },
     /// Several are.
     #[error("the client file has several identities {who}: {known}; name one of them")]
     Ambiguous {
-        /// What was asked for.
+        /// The identity that was asked for.
         who: Who,
         /// Those that fit.
         known: String,
@@ -111,9 +115,9 @@ pub enum ClientFileError {
     Somebody {
         /// The certificate.
         path: PathBuf,
-        /// What the client file says.
+        /// The name in the client file.
         listed: String,
-        /// What the certificate says.
+        /// The name in the certificate.
         found: String,
     },
     /// A certificate, key or authority cannot be used.
@@ -127,15 +131,15 @@ pub enum ClientFileError {
     ReadTrust {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The trust file is none.
+    /// The trust file cannot be read as one.
     #[error("{}: {source}", .path.display())]
     Trust {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault of the file.
         source: InvalidTrustFile,
     },
 }
@@ -377,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_strictly_and_reads_what_it_writes() {
+    fn client_file_is_read_strictly_and_reads_back() {
         let file: ClientFile = toml::from_str(TEXT).unwrap();
         let text = toml::to_string_pretty(&file).unwrap();
         assert_eq!(toml::from_str::<ClientFile>(&text).unwrap(), file);
@@ -429,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_none_is_said_before_any_call() {
+    fn invalid_address_is_refused_before_any_call() {
         let directory = directory();
         let file: ClientFile = toml::from_str(&TEXT.replace(":7401", "")).unwrap();
         let file = file.within(directory.path());

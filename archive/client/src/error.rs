@@ -1,4 +1,4 @@
-//! Why the archive did not do what was asked, by what the caller does next.
+//! The reasons why the archive did not do what was asked, by what the caller does next.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use archive_rpc::{ConnectError, InvalidMessage, Kind};
 pub(crate) use proto_archive::convert::plain;
 use tonic::{Code, Status};
 
-/// Why there is no answer, or none that counts.
+/// The reason why an answer is missing or does not count.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The request breaks a rule: correct it.
@@ -15,7 +15,7 @@ pub enum ClientError {
     /// There is no such thing.
     #[error("{0}")]
     NotFound(String),
-    /// The name is bound to other content, for ever.
+    /// The name is permanently bound to other content.
     #[error("{0}; store it under another name")]
     Exists(String),
     /// Somebody else is at it.
@@ -55,15 +55,15 @@ pub enum ClientError {
     /// A medium of the archive failed.
     #[error("{0}; an operator of the archive must look at it")]
     Storage(String),
-    /// What came does not prove itself, or is not what was asked for.
+    /// The answer does not prove itself, or is not what was asked for.
     #[error("{0}; do not believe this answer, and tell an operator of the archive")]
     Untrusted(String),
     /// The source of a store cannot be read, or is not what it was.
     #[error("{what}: {source}")]
     Source {
-        /// What was read, and how far.
+        /// The source, and how far it was read.
         what: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A bug, here or there.
@@ -71,7 +71,7 @@ pub enum ClientError {
     Bug(String),
 }
 
-/// What an error means for who asked: the classes of the executable's exit codes.
+/// The meaning of an error for the caller: the classes of the executable's exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Something is damaged, missing, partial or failed.
@@ -116,7 +116,7 @@ impl ClientError {
         }
     }
 
-    /// What it means for who asked.
+    /// Returns the meaning of the error for the caller.
     pub const fn class(&self) -> Class {
         match self {
             Self::Invalid(_) => Class::Usage,
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_older_archive_does_not_offer_is_said() {
+    fn call_of_newer_archive_is_not_offered() {
         let error = failed("repairs", &Status::unimplemented("Not yet implemented"));
         assert_eq!(error.class(), Class::Failed);
         let text = error.to_string();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_other_end_says_does_not_reach_the_terminal_raw() {
+    fn peer_message_is_escaped() {
         let status = Kind::NotFound.status(format!("a\u{1b}[2J\r\nb{}", "x".repeat(100_000)));
         let text = ClientError::from_status(&status).to_string();
         assert!(text.starts_with("a [2J  bxxx"), "{text:?}");

@@ -1,4 +1,4 @@
-//! An archive in memory, for the tests of whoever holds an [`Ingest`] or an [`Access`]: it passes the same contract as a
+//! An archive in memory, for the tests of users of [`Ingest`] and [`Access`]: it passes the same contract as a
 //! real one (`conformance/src/contract`).
 //!
 //! It has two bitarchive replicas, `one` and `two`, and the checksum replica `three`. Everything that it hands out is
@@ -57,16 +57,16 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    files: BTreeMap<FileName, Arc<Kept>>,
+    files: BTreeMap<FileName, Arc<KeptFile>>,
     /// Which of them people have withdrawn.
     withdrawn: BTreeSet<FileName>,
     feed: feed::Feed,
-    /// How many seconds have passed.
+    /// The number of seconds that have passed.
     seconds: i64,
 }
 
-/// A file that it has, for ever.
-struct Kept {
+/// A file that it keeps permanently.
+struct KeptFile {
     admission: Admission,
     envelope: Envelope,
     bytes: Bytes,
@@ -106,7 +106,7 @@ impl FakeArchive {
         }
     }
 
-    /// Whose signatures count.
+    /// Returns the keys whose signatures count.
     pub fn trust(&self) -> &TrustFile {
         &self.shared.trust
     }
@@ -116,7 +116,7 @@ impl FakeArchive {
         state.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, name: &FileName) -> Option<Arc<Kept>> {
+    fn find(&self, name: &FileName) -> Option<Arc<KeptFile>> {
         self.state().files.get(name).cloned()
     }
 
@@ -189,7 +189,7 @@ impl FakeArchive {
     }
 
     /// Gives the name to these bytes, unless it has others. Whether it had these.
-    fn bind(&self, received: Received) -> Result<(Arc<Kept>, bool), ClientError> {
+    fn bind(&self, received: Received) -> Result<(Arc<KeptFile>, bool), ClientError> {
         let mut state = self.state();
         if let Some(kept) = state.files.get(&received.admission.name) {
             if kept.admission.root != received.admission.root {
@@ -204,7 +204,7 @@ impl FakeArchive {
         Ok((kept, false))
     }
 
-    fn acknowledge(&self, kept: &Kept, already: bool) -> Result<Stored, ClientError> {
+    fn acknowledge(&self, kept: &KeptFile, already: bool) -> Result<Stored, ClientError> {
         let HeldReceipt {
             envelope,
             receipt,
@@ -221,7 +221,7 @@ impl FakeArchive {
     }
 
     /// The custody receipt of a file, as it stands now.
-    fn vouch(&self, kept: &Kept) -> Result<HeldReceipt, ClientError> {
+    fn vouch(&self, kept: &KeptFile) -> Result<HeldReceipt, ClientError> {
         let replicas = self.shared.replicas.iter();
         let receipt = Receipt {
             admission: kept.envelope.clone(),
@@ -253,7 +253,7 @@ impl FakeArchive {
         })
     }
 
-    fn statuses(&self, kept: &Kept) -> Vec<crate::ReplicaStatus> {
+    fn statuses(&self, kept: &KeptFile) -> Vec<crate::ReplicaStatus> {
         let replicas = self.shared.replicas.iter();
         replicas
             .map(|replica| replica.status(kept.completed))
@@ -263,9 +263,9 @@ impl FakeArchive {
 
 impl Received {
     /// The file that it becomes.
-    fn keep(self, key: &SigningKey, completed: Timestamp) -> Result<Arc<Kept>, ClientError> {
+    fn keep(self, key: &SigningKey, completed: Timestamp) -> Result<Arc<KeptFile>, ClientError> {
         let envelope = self.admission.sign(key);
-        Ok(Arc::new(Kept {
+        Ok(Arc::new(KeptFile {
             envelope: envelope.map_err(|error| bug(&error))?,
             bytes: self.bytes,
             outboard: self.outboard,
@@ -290,7 +290,7 @@ impl State {
     }
 }
 
-impl Kept {
+impl KeptFile {
     /// Whether what is announced says that it is this content; `false`: only the bytes can tell. MD5 cannot: its
     /// collisions are made on purpose.
     fn is_the_content_of(&self, deposit: &Deposit) -> Result<bool, ClientError> {

@@ -1,4 +1,4 @@
-//! How one file stands, and how far it has come into each replica.
+//! The status of one file, and how far it has come into each replica.
 
 use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::InvalidMessage;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::error::plain;
 
-/// What the archive knows of one file.
+/// The facts that the archive knows of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileStatus {
     /// The file.
@@ -17,13 +17,13 @@ pub struct FileStatus {
     pub size: u64,
     /// Its root.
     pub root: Root,
-    /// What other tools compare.
+    /// The digests that other tools compare.
     pub digests: Digests,
-    /// Who deposited it.
+    /// The depositor of the file.
     pub depositor: String,
     /// When it was admitted.
     pub admitted: Timestamp,
-    /// How it stands in each replica.
+    /// The status of the file in each replica.
     pub replicas: Vec<ReplicaStatus>,
 }
 
@@ -32,9 +32,9 @@ pub struct FileStatus {
 pub struct ReplicaStatus {
     /// The replica.
     pub replica: ReplicaId,
-    /// How far the file has come into it.
+    /// The progress of the file into it.
     pub progress: Progress,
-    /// Why it failed, where it did.
+    /// The reason why it failed, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The node that holds it.
@@ -66,7 +66,7 @@ pub enum CopyCondition {
     Accepted,
 }
 
-/// How far a file has come into one replica.
+/// The progress of a file into one replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Progress {

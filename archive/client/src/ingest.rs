@@ -17,7 +17,7 @@ use crate::Answer;
 use crate::error::ClientError;
 use crate::file_status::{FileStatus, ReplicaStatus};
 
-/// How many bytes of a source are read at once.
+/// The number of bytes of a source that are read at once.
 pub(crate) const CHUNK: u64 = 256 * 1024;
 
 /// An archive that takes files.
@@ -32,26 +32,26 @@ pub trait Ingest: Send + Sync {
         watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
     ) -> Answer<'a, Stored>;
 
-    /// How a file stands in each replica. A harvester sees its own files only.
+    /// Returns the status of a file in each replica. A harvester sees its own files only.
     fn stat<'a>(&'a self, name: &'a FileName) -> Answer<'a, FileStatus>;
 }
 
 /// One file to be stored.
 #[derive(Clone)]
 pub struct Deposit {
-    /// Under which name, for ever.
+    /// The name under which it is kept permanently.
     pub name: FileName,
     /// Its size in bytes.
     pub size: u64,
     /// Its bytes. They must not change while it is stored; if they do, the archive refuses them.
     pub source: Arc<dyn ReadAt + Send + Sync>,
-    /// What is known of the content.
+    /// The digests that are known of the content.
     pub announced: Announced,
     /// Must be set if nothing is known: nothing then protects the way from the disk to the archive.
     pub no_digest: bool,
 }
 
-/// What a depositor knows of the content of a file.
+/// The digests that a depositor knows of the content of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Announced {
     /// BLAKE3.
@@ -67,7 +67,7 @@ pub struct Announced {
 pub struct Stored {
     /// The custody receipt as it goes into a file: a DSSE envelope in JSON. It was verified.
     pub envelope: String,
-    /// What it says.
+    /// The content of the receipt.
     pub receipt: Receipt,
     /// The admission in it.
     pub admission: Admission,
@@ -79,23 +79,23 @@ pub struct Stored {
     pub similar_name: Option<String>,
 }
 
-/// What happens while a file is stored.
+/// An event while a file is stored.
 #[derive(Clone, Copy, Debug)]
 pub enum StoreEvent<'a> {
-    /// So many bytes of the file are on their way or in the archive; fewer than before after a new attempt.
+    /// This number of bytes of the file is on its way or in the archive; fewer than before after a new attempt.
     Sent(u64),
     /// An attempt failed; another begins after the pause.
     Retrying {
-        /// How many attempts have failed without getting further.
+        /// The number of attempts that have failed without getting further.
         failed: u32,
-        /// How long until the next.
+        /// The time until the next.
         pause: Duration,
         /// Why.
         error: &'a ClientError,
     },
 }
 
-/// How announced digests and those of an admission compare.
+/// The result of comparing announced digests with those of an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
     /// At least one is known to both, and none differs.
@@ -140,7 +140,7 @@ impl Deposit {
         if self.announced.is_nothing() && !self.no_digest {
             let name = &self.name;
             return Err(ClientError::Invalid(format!(
-                "{name}: no digest is announced; give one, or say that there is none"
+                "{name}: no digest is announced; give one, or say that none is known"
             )));
         }
         Ok(())
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn every_digest_that_both_know_must_be_the_same() {
+    fn digests_known_to_both_must_agree() {
         let root = |byte| Some(Root::from_bytes([byte; 32]));
         for (blake3, sha256, md5, expected) in [
             (None, None, None, Compared::Unknown),

@@ -15,6 +15,29 @@
 //!
 //! Not promised: anything about an answer that is no content (a status, a listing): it is as true as the repository,
 //! whose certificate was looked at. Nothing is written here; receipts and files are handed to the caller.
+//!
+//! The rooms in reading order:
+//!
+//! - [`client_file`] (where the archive is, and who one is), [`limits`], `retry` (how long and how often this end waits);
+//! - [`ingest`] (storing a file), [`access`] (reading, listing and salvaging files), [`steps`] (answers that come one by one);
+//! - [`mod@record`] (one record of a file), [`losses`](mod@losses) (the records in damaged bytes);
+//! - [`preservation`] (checks, repairs and acts of those who look after the archive), [`batch`] (jobs over its files);
+//! - [`archive_status`], [`file_status`], `word` (the answers' nouns), [`error`] (why an answer is missing).
+//!
+//! ```
+//! use archive_client::{Access, ClientError, FileRange};
+//! use archive_model::FileName;
+//!
+//! /// Counts the bytes of a file: each was proven before it is handed out.
+//! async fn count(archive: &dyn Access, name: FileName) -> Result<usize, ClientError> {
+//!     let mut reading = archive.get(&FileRange::whole(name)).await?;
+//!     let mut count = 0;
+//!     while let Some(bytes) = reading.next().await? {
+//!         count += bytes.len();
+//!     }
+//!     Ok(count)
+//! }
+//! ```
 
 pub mod access;
 pub mod archive_status;
@@ -29,16 +52,15 @@ pub mod limits;
 pub mod losses;
 pub mod preservation;
 pub mod record;
-pub mod record_end;
 mod retry;
 pub mod steps;
 mod word;
 
 pub use access::{
-    Access, Completeness, Condition, FeedStep, Found, HeldReceipt, Hole, Kept, ListEntry, Listed,
-    Listing, Reader, Reading, Salvage, Salvaged, Selection, Slice, Slices, Wanted,
+    Access, Completeness, Condition, FeedStep, FileRange, HeldReceipt, Hole, ListEntry, Listed,
+    Listing, Reader, Reading, Salvage, Salvaged, Selection, Slice, Slices, VolumeCopy, VolumeFile,
 };
-pub use archive_status::{ArchiveStatus, Drain, Gap, Left, ReplicaOverview};
+pub use archive_status::{ArchiveStatus, Drain, FilesToLeave, Gap, ReplicaOverview};
 pub use batch::{Batch, Researcher};
 pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Who};
 pub use error::{Class, ClientError};
@@ -50,10 +72,9 @@ pub use limits::ClientLimits;
 pub use losses::{Losses, LostRecord, Span, losses};
 pub use preservation::{Keeper, Preservation};
 pub use record::{Record, prove, record, record_of_length};
-pub use record_end::{NoRecord, RecordEnd, RecordKind};
 pub use steps::Steps;
 
 use std::pin::Pin;
 
-/// What a call of the archive will answer. Dropping it gives the call up.
+/// A call whose result is still to come. Dropping it gives the call up.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;

@@ -1,4 +1,4 @@
-//! How long and how often this end waits. Nothing waits for ever.
+//! The limits on the waiting of this end: every wait has one.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ pub struct ClientLimits {
     pub stall_seconds: u64,
     /// The longest wait for the replicas to read a file back: this, and the time for its bytes. In seconds.
     pub verify_seconds: u64,
-    /// How fast the replicas read back at least. In bytes a second.
+    /// The speed at which the replicas read back at least. In bytes a second.
     pub verify_rate: u64,
     /// The longest wait for an act that reads whole copies first: adopt, restore, approve. In seconds.
     pub act_seconds: u64,
-    /// How often a store is tried without getting any further.
+    /// The number of times that a store is tried without getting any further.
     pub attempts: u32,
-    /// How long a store is tried without getting any further. In seconds.
+    /// The time that a store is tried without getting any further. In seconds.
     pub patience_seconds: u64,
     /// The pause before the second attempt; it doubles up to `longest_pause_ms`. In milliseconds.
     pub first_pause_ms: u64,

@@ -1,6 +1,6 @@
 //! Which records of an archive file lie in damaged bytes.
 //!
-//! The damaged bytes tell nothing. What tells is the rest: a good copy where there is one, and where there is none the
+//! The damaged bytes tell nothing. The rest does: a good copy where one exists, and elsewhere the
 //! header of a record that begins before the hole, and the next record behind it. The file is read from its beginning, as
 //! far as damage goes, proven as every read is, and every replica gives what it has.
 //!
@@ -18,15 +18,15 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use crate::access::{Access, Salvaged, Wanted};
+use crate::access::{Access, FileRange, Salvaged};
 use crate::error::{ClientError, plain};
 
 pub use walk::{Whereabouts, records_in};
 
-/// How many parts of a file wait for being looked at.
+/// The number of parts of a file that wait for being looked at.
 const WAITING: usize = 2;
 
-/// What lies in damaged bytes.
+/// The records that lie in damaged bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
     /// The records, in the order of the file.
@@ -34,7 +34,7 @@ pub struct Losses {
     /// Where there are no records that can be named: from the last byte of one that can to the first of the next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<Span>,
-    /// How many records there are beyond those that are named: they would be too many to keep.
+    /// The number of records beyond those that are named: they would be too many to keep.
     #[serde(skip_serializing_if = "is_zero")]
     pub omitted: u64,
     /// There is no WARC or ARC record in the whole file.
@@ -47,13 +47,13 @@ pub struct Losses {
 pub struct LostRecord {
     /// Where it begins in the file: itself in a plain file, its member in a compressed one.
     pub offset: u64,
-    /// How many bytes of the file it takes, where that is known.
+    /// The number of bytes of the file it takes, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
     /// Its type, as WARC names it.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What was captured.
+    /// The URI that was captured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// When.
@@ -118,6 +118,10 @@ impl Iterator for Received {
 /// The records of an archived file in byte `ranges` of it. `watch` is told up to which byte the file was read.
 ///
 /// The file is read as far as it has to be. What is damaged in one replica comes from another.
+///
+/// # Errors
+///
+/// Fails if the file cannot be salvaged up to the last damaged byte.
 pub async fn losses<A: Access + ?Sized>(
     access: &A,
     name: &FileName,
@@ -127,7 +131,7 @@ pub async fn losses<A: Access + ?Sized>(
     if ranges.iter().all(Range::is_empty) {
         return Ok(Losses::default());
     }
-    let mut salvage = access.salvage(&Wanted::whole(name.clone())).await?;
+    let mut salvage = access.salvage(&FileRange::whole(name.clone())).await?;
     let whereabouts = Whereabouts::of(name, salvage.range.clone(), ranges);
     let (parts, received) = mpsc::channel(WAITING);
     let looked = spawn_blocking(move || records_in(Received(received), &whereabouts));

@@ -27,7 +27,7 @@ pub use scrub::{NodeScrub, ScrubOrder, ScrubSelection, ScrubWord, Scrubs};
 pub use trail::{AuditLine, AuditSelection};
 
 use crate::Answer;
-use crate::access::Kept;
+use crate::access::VolumeFile;
 pub use crate::steps::Steps;
 
 /// An archive that is looked after.
@@ -37,13 +37,13 @@ pub trait Preservation: Send + Sync {
     /// Begins to compare replicas with the admin data. What is found is filed.
     fn check<'a>(&'a self, order: &'a CheckOrder) -> Answer<'a, Steps<CheckStep>>;
 
-    /// What is wrong now, or ever was.
+    /// Lists the anomalies that are open now, or that ever were.
     fn anomalies<'a>(&'a self, selection: &'a AnomalySelection) -> Answer<'a, Steps<FiledAnomaly>>;
 
     /// Begins to repair what is filed.
     fn repair<'a>(&'a self, order: &'a RepairOrder) -> Answer<'a, Steps<Repair>>;
 
-    /// What scrubbing does on every node; pauses, resumes, slows it.
+    /// Lists what scrubbing does on every node; pauses, resumes, slows it.
     fn scrubs<'a>(&'a self, selection: &'a ScrubSelection, order: ScrubOrder)
     -> Answer<'a, Scrubs>;
 
@@ -56,13 +56,13 @@ pub trait Preservation: Send + Sync {
     ) -> Answer<'a, Replaced>;
 
     /// Takes a file that a replica has unexpectedly into the archive, if its bytes are what was admitted.
-    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, Kept>;
+    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, VolumeFile>;
 
-    /// What lies in the attics.
+    /// Lists what lies in the attics.
     fn attics<'a>(&'a self, selection: &'a AtticSelection) -> Answer<'a, Steps<AtticEntry>>;
 
     /// Brings a file back from an attic.
-    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, Kept>;
+    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, VolumeFile>;
 
     /// Asks for an act that destroys.
     fn ask<'a>(&'a self, act: &'a Act, reason: &'a str) -> Answer<'a, Request>;

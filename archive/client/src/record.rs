@@ -10,25 +10,40 @@
 use std::io::Write;
 use std::ops::Range;
 
+use archive_formats::record_end::{NoRecord, RecordEnd, RecordKind, RecordProgress};
 use archive_model::{FileName, GROUP_SIZE, ReplicaId};
 use archive_proof::ranges::DecodeError;
 use archive_proof::{Admission, Envelope, ProofWriter, RecordProofError};
 use bytes::Bytes;
 
-use crate::access::{Access, Reading, Wanted};
+use crate::access::{Access, FileRange, Reading};
 use crate::error::ClientError;
-use crate::record_end::{NoRecord, RecordEnd, RecordKind, Seen};
 
-/// How much is asked for first, in bytes: most records are smaller.
+/// The number of bytes that are asked for first: most records are smaller.
 const FIRST: u64 = 64 * 1024;
 
-/// How much is asked for at most where the end is not known, in bytes.
+/// The number of bytes that are asked for at most where the end is not known.
 const MOST: u64 = 16 * 1024 * 1024;
 
-/// How much is asked for first at most, whatever length was told.
+/// The number of bytes that are asked for first at most, whatever length was told.
 const MOST_FIRST: u64 = 1024 * 1024;
 
 /// A record that is being read: its bytes come until it ends, or with an error.
+///
+/// ```
+/// use archive_client::{Access, ClientError, record};
+/// use archive_model::FileName;
+///
+/// /// Reads the record of a file that begins at `offset`.
+/// async fn read(archive: &dyn Access, name: &FileName, offset: u64) -> Result<Vec<u8>, ClientError> {
+///     let mut record = record(archive, name, offset, None).await?;
+///     let mut bytes = Vec::new();
+///     while let Some(piece) = record.next().await? {
+///         bytes.extend_from_slice(&piece);
+///     }
+///     Ok(bytes)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Record<'a, A: ?Sized> {
     access: &'a A,
@@ -43,6 +58,10 @@ pub struct Record<'a, A: ?Sized> {
 }
 
 /// Begins to read the record of `name` that begins at `offset`, from one replica or from any.
+///
+/// # Errors
+///
+/// Fails if the archive does not give the file, or the file does not have this offset.
 pub async fn record<'a, A: Access + ?Sized>(
     access: &'a A,
     name: &FileName,
@@ -52,8 +71,13 @@ pub async fn record<'a, A: Access + ?Sized>(
     begin(access, name, offset, FIRST, replica).await
 }
 
-/// Begins to read a record as [`record`] does, from any replica. So many bytes as an index says that it has are asked for first,
+/// Begins to read a record as [`record`] does, from any replica. As many bytes as an index says that it has are asked
+/// for first,
 /// and nothing else comes of that: the record ends where its own bytes say.
+///
+/// # Errors
+///
+/// Fails if the archive does not give the file, or the file does not have this offset.
 pub async fn record_of_length<'a, A: Access + ?Sized>(
     access: &'a A,
     name: &FileName,
@@ -71,7 +95,7 @@ async fn begin<'a, A: Access + ?Sized>(
     first: u64,
     replica: Option<ReplicaId>,
 ) -> Result<Record<'a, A>, ClientError> {
-    let wanted = Wanted {
+    let wanted = FileRange {
         name: name.clone(),
         start: offset,
         end: upto(offset, first),
@@ -91,6 +115,11 @@ async fn begin<'a, A: Access + ?Sized>(
 
 impl<A: Access + ?Sized> Record<'_, A> {
     /// The next bytes; none: the record is complete.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes cannot be had or do not prove themselves, if no record begins at the offset, or if the record
+    /// is broken.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         while !self.is_whole {
             let Some(mut bytes) = self.reading.next().await? else {
@@ -98,7 +127,7 @@ impl<A: Access + ?Sized> Record<'_, A> {
                 continue;
             };
             let seen = self.end.push(&bytes);
-            if let Seen::End(used) = seen.map_err(|error| self.none(&error))? {
+            if let RecordProgress::Ends(used) = seen.map_err(|error| self.none(&error))? {
                 self.is_whole = true;
                 bytes.truncate(used);
             }
@@ -115,12 +144,12 @@ impl<A: Access + ?Sized> Record<'_, A> {
         self.start..self.at
     }
 
-    /// What it is; known once something has come.
+    /// Returns the kind of the record; known once something has come.
     pub fn kind(&self) -> Option<RecordKind> {
         self.end.kind()
     }
 
-    /// What was admitted of the file that it is in.
+    /// Returns the admission of the file that it is in.
     pub const fn admission(&self) -> &Admission {
         &self.reading.admission
     }
@@ -142,7 +171,7 @@ impl<A: Access + ?Sized> Record<'_, A> {
         }
         self.asked = self.asked.saturating_mul(2).min(MOST);
         let more = self.end.left().unwrap_or(self.asked);
-        let wanted = Wanted {
+        let wanted = FileRange {
             name: name.clone(),
             start: self.at,
             end: upto(self.at, more),
@@ -180,6 +209,10 @@ fn upto(at: u64, more: u64) -> Option<u64> {
 }
 
 /// Writes the record proof of the bytes in `range` to `out`: who has it needs neither the archive nor trust in us.
+///
+/// # Errors
+///
+/// Fails if the bytes cannot be had or do not prove themselves, or if the proof cannot be written.
 pub async fn prove<A, W>(
     access: &A,
     name: &FileName,
@@ -190,10 +223,10 @@ where
     A: Access + ?Sized,
     W: Write,
 {
-    let wanted = Wanted {
+    let wanted = FileRange {
         start: range.start,
         end: Some(range.end),
-        ..Wanted::whole(name.clone())
+        ..FileRange::whole(name.clone())
     };
     let mut slices = access.slices(&wanted).await?;
     let failed = |error: RecordProofError| match error {

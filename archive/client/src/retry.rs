@@ -27,7 +27,7 @@ impl Retry {
         self.since = now;
     }
 
-    /// How long to wait before the next attempt, after one that failed at `now`; none: give up.
+    /// Returns how long to wait before the next attempt, after one that failed at `now`; `None` to give up.
     pub(crate) fn pause(&mut self, now: Duration) -> Option<Duration> {
         self.failed = self.failed.saturating_add(1);
         if self.failed >= self.limits.attempts {
@@ -41,7 +41,7 @@ impl Retry {
         (waited <= patience).then_some(pause)
     }
 
-    /// How many attempts have failed without progress.
+    /// Returns how many attempts have failed without progress.
     pub(crate) fn failed(&self) -> u32 {
         self.failed
     }

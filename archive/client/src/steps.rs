@@ -1,4 +1,4 @@
-//! What comes step by step: read, held against rules, ended only when it is whole.
+//! Steps that come one by one: read, held against rules, ended only when they are whole.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,6 +20,10 @@ impl<T> Steps<T> {
     }
 
     /// The next step; none: that was all of them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the call fails, or if the steps break the rules or are cut.
     pub async fn next(&mut self) -> Result<Option<T>, ClientError> {
         self.0.next().await.transpose()
     }
@@ -39,50 +43,66 @@ impl<T> fmt::Debug for Steps<T> {
     }
 }
 
-/// How the messages of one call become steps.
-pub(crate) trait Take: Send + Unpin + 'static {
-    /// What comes over the wire.
+/// A reader of the messages of one call, which turns them into steps.
+pub(crate) trait StepReader: Send + Unpin + 'static {
+    /// A message as it comes over the wire.
     type Message: Send + 'static;
-    /// What is handed out.
+    /// A step as it is handed out.
     type Item: Send + Unpin + 'static;
 
-    /// Takes a message apart.
-    fn take(
+    /// Whether the steps of a message that come before an error in it are handed out. If not, they are as untrue as the rest
+    /// of the message.
+    const KEEPS_STEPS_BEFORE_ERROR: bool = false;
+
+    /// Reads the steps of a message.
+    fn read(
         &mut self,
         message: Self::Message,
         out: &mut VecDeque<Self::Item>,
     ) -> Result<(), ClientError>;
 
-    /// The stream has ended well: is that all of it?
-    fn end(&mut self) -> Result<(), ClientError> {
+    /// Ends the steps where the stream has ended well: fails if they are not whole.
+    fn end(&mut self, _out: &mut VecDeque<Self::Item>) -> Result<(), ClientError> {
         Ok(())
     }
 }
 
-/// A stream of messages, taken apart.
-pub(crate) struct Taken<S, T: Take> {
+/// A stream of messages, read as steps.
+pub(crate) struct StepStream<S, T: StepReader> {
     stream: Option<S>,
-    take: T,
+    reader: T,
     pending: VecDeque<T::Item>,
-    what: &'static str,
+    /// The error that follows what is pending.
+    error: Option<ClientError>,
+    /// The name of the call, if an archive may not offer it.
+    what: Option<&'static str>,
 }
 
-impl<S, T: Take> Taken<S, T> {
-    /// `what` is said of an archive that does not offer it.
-    pub(crate) fn new(stream: S, take: T, what: &'static str) -> Self {
+impl<S, T: StepReader> StepStream<S, T> {
+    /// Reads the messages of a call that every archive offers.
+    pub(crate) fn new(stream: S, reader: T) -> Self {
         Self {
             stream: Some(stream),
-            take,
+            reader,
             pending: VecDeque::new(),
-            what,
+            error: None,
+            what: None,
+        }
+    }
+
+    /// Reads the messages of a call that an archive may not offer: `what` names it in the error.
+    pub(crate) fn of_optional_call(stream: S, reader: T, what: &'static str) -> Self {
+        Self {
+            what: Some(what),
+            ..Self::new(stream, reader)
         }
     }
 }
 
-impl<S, T> Stream for Taken<S, T>
+impl<S, T> Stream for StepStream<S, T>
 where
     S: Stream<Item = Result<T::Message, Status>> + Unpin,
-    T: Take,
+    T: StepReader,
 {
     type Item = Result<T::Item, ClientError>;
 
@@ -92,27 +112,30 @@ where
             if let Some(item) = this.pending.pop_front() {
                 return Poll::Ready(Some(Ok(item)));
             }
+            if let Some(error) = this.error.take() {
+                return Poll::Ready(Some(Err(error)));
+            }
             let Some(stream) = &mut this.stream else {
                 return Poll::Ready(None);
             };
-            let error = match ready!(Pin::new(stream).poll_next(cx)) {
-                Some(Ok(message)) => match this.take.take(message, &mut this.pending) {
-                    Ok(()) => continue,
-                    Err(error) => error,
-                },
-                Some(Err(status)) => failed(this.what, &status),
+            let outcome = match ready!(Pin::new(stream).poll_next(cx)) {
+                Some(Ok(message)) => this.reader.read(message, &mut this.pending),
+                Some(Err(status)) => Err(match this.what {
+                    Some(what) => failed(what, &status),
+                    None => ClientError::from_status(&status),
+                }),
                 None => {
                     this.stream = None;
-                    match this.take.end() {
-                        Ok(()) => continue,
-                        Err(error) => error,
-                    }
+                    this.reader.end(&mut this.pending)
                 }
             };
-            this.stream = None;
-            // What came before it in the same message is as untrue as the rest of it.
-            this.pending.clear();
-            return Poll::Ready(Some(Err(error)));
+            if let Err(error) = outcome {
+                this.stream = None;
+                this.error = Some(error);
+                if !T::KEEPS_STEPS_BEFORE_ERROR {
+                    this.pending.clear();
+                }
+            }
         }
     }
 }
@@ -122,34 +145,35 @@ pub(crate) mod tests {
     use super::*;
 
     /// The steps that come of messages, and how it ended.
-    pub(crate) async fn read<T: Take>(
-        take: T,
+    pub(crate) async fn read<T: StepReader>(
+        reader: T,
         messages: Vec<Result<T::Message, Status>>,
     ) -> (Vec<T::Item>, Result<(), String>) {
-        let mut taken = Taken::new(tokio_stream::iter(messages), take, "this");
+        let mut steps = StepStream::of_optional_call(tokio_stream::iter(messages), reader, "this");
         let mut items = Vec::new();
-        while let Some(item) = taken.next().await {
+        while let Some(item) = steps.next().await {
             match item {
                 Ok(item) => items.push(item),
                 Err(error) => {
-                    assert!(taken.next().await.is_none(), "nothing follows an error");
+                    assert!(steps.next().await.is_none(), "nothing follows an error");
                     return (items, Err(error.to_string()));
                 }
             }
         }
-        assert!(taken.next().await.is_none());
+        assert!(steps.next().await.is_none());
         (items, Ok(()))
     }
 
     /// Numbers that must not be 13, and that must end with 0.
     #[derive(Default)]
-    struct Numbers(u32);
+    struct Numbers<const KEEPS: bool>(u32);
 
-    impl Take for Numbers {
+    impl<const KEEPS: bool> StepReader for Numbers<KEEPS> {
+        const KEEPS_STEPS_BEFORE_ERROR: bool = KEEPS;
         type Message = Vec<u32>;
         type Item = u32;
 
-        fn take(&mut self, message: Vec<u32>, out: &mut VecDeque<u32>) -> Result<(), ClientError> {
+        fn read(&mut self, message: Vec<u32>, out: &mut VecDeque<u32>) -> Result<(), ClientError> {
             for number in message {
                 if number == 13 {
                     return Err(ClientError::Untrusted("thirteen".to_owned()));
@@ -160,7 +184,7 @@ pub(crate) mod tests {
             Ok(())
         }
 
-        fn end(&mut self) -> Result<(), ClientError> {
+        fn end(&mut self, _out: &mut VecDeque<u32>) -> Result<(), ClientError> {
             if self.0 == 0 {
                 return Ok(());
             }
@@ -173,7 +197,7 @@ pub(crate) mod tests {
         let check = |messages, expected: &[u32], end: Option<&'static str>| {
             let expected = expected.to_vec();
             async move {
-                let (items, ended) = read(Numbers::default(), messages).await;
+                let (items, ended) = read(Numbers::<false>::default(), messages).await;
                 assert_eq!(items, expected);
                 match end {
                     None => assert_eq!(ended, Ok(())),
@@ -197,5 +221,34 @@ pub(crate) mod tests {
         .await;
         let broken = Status::unavailable("gone");
         check(vec![Ok(vec![0]), Err(broken)], &[0], Some("gone")).await;
+    }
+
+    /// Fails if a reader that keeps the steps before an error loses them, or if something follows the error.
+    #[tokio::test]
+    async fn steps_before_error_are_kept_where_asked() {
+        let messages = || vec![Ok(vec![1]), Ok(vec![2, 13, 3]), Ok(vec![0])];
+        let (items, ended) = read(Numbers::<true>::default(), messages()).await;
+        assert_eq!(items, [1, 2]);
+        assert!(ended.unwrap_err().contains("thirteen"));
+        let (items, _) = read(Numbers::<false>::default(), messages()).await;
+        assert_eq!(items, [1]);
+    }
+
+    /// Fails if the name of a call takes the place of what the archive said, or is not said where the call is not offered.
+    #[tokio::test]
+    async fn optional_call_is_named_when_not_offered() {
+        for (status, optional, plain) in [
+            (Status::unimplemented(""), "this", "what was asked for"),
+            (Status::unavailable("gone"), "gone", "gone"),
+        ] {
+            let reader = Numbers::<false>::default;
+            let messages = || tokio_stream::iter([Err(status.clone())]);
+            let mut steps = StepStream::of_optional_call(messages(), reader(), "this");
+            let error = steps.next().await.unwrap().unwrap_err().to_string();
+            assert!(error.contains(optional), "{error}");
+            let mut steps = StepStream::new(messages(), reader());
+            let error = steps.next().await.unwrap().unwrap_err().to_string();
+            assert!(error.contains(plain), "{error}");
+        }
     }
 }

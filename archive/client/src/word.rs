@@ -84,7 +84,7 @@ mod tests {
     use crate::preservation::ActWord;
 
     #[test]
-    fn a_word_is_what_it_says_and_no_other_is_guessed() {
+    fn word_reads_back_and_others_are_refused() {
         for act in [ActWord::Purge, ActWord::NewRoot] {
             assert_eq!(ActWord::read("act", act.word()).unwrap(), act);
             assert_eq!(serde_json::to_value(act).unwrap(), act.word());

@@ -9,9 +9,16 @@ use crate::warc::header::number;
 pub(crate) const LONGEST_LINE: usize = 16 * 1024;
 
 /// The line before a record.
+///
+/// ```
+/// use archive_formats::arc::Line;
+///
+/// let line = Line::parse(b"http://example.org/a b 192.0.2.1 20080430204825 text/html 120").unwrap();
+/// assert_eq!((line.url.as_slice(), line.length), (&b"http://example.org/a b"[..], Some(120)));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// What was fetched, spaces included; `filedesc:` before the version block.
+    /// The address that was fetched, spaces included; `filedesc:` before the version block.
     pub url: Vec<u8>,
     /// From where.
     pub ip: Vec<u8>,
@@ -19,9 +26,9 @@ pub struct Line {
     pub date: Vec<u8>,
     /// The type the server gave.
     pub content_type: Vec<u8>,
-    /// What only version 2 has.
+    /// The fields that only version 2 has.
     pub two: Option<Two>,
-    /// How many bytes follow, if the line says so.
+    /// The number of bytes that follow, if the line says so.
     pub length: Option<u64>,
 }
 
@@ -40,7 +47,7 @@ pub struct Two {
     pub filename: Vec<u8>,
 }
 
-/// How much is asked of a line.
+/// The strictness with which a line is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rigour {
     /// It stands where a record of an ARC file has to begin.

@@ -45,7 +45,7 @@ pub struct Capture {
     pub redirect: Option<String>,
     /// Robot flags: `A` no archive, `F` no follow, `I` no index, …
     pub robots: Option<String>,
-    /// How many bytes a reader cuts out: [`End::index_length`](crate::warc::End::index_length).
+    /// The number of bytes a reader cuts out: [`End::index_length`](crate::warc::End::index_length).
     pub length: Option<u64>,
     /// Where the record begins in its file.
     pub offset: Option<u64>,
@@ -136,6 +136,10 @@ impl Format {
     }
 
     /// Reads one line, without its line end.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the line does not have this form.
     pub fn read(&self, line: &str) -> Result<Capture, InvalidLine> {
         match self {
             Self::Cdxj => json::read(line),
@@ -152,6 +156,10 @@ impl Format {
     }
 
     /// The form of a file by its first line; the line is a header or a capture already.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the line has no known form, or is a header that cannot be read.
     pub fn sniff(line: &str) -> Result<Self, InvalidLine> {
         if let Some(legend) = Legend::of_header(line) {
             return Ok(Self::Cdx(legend.map_err(InvalidLine::Legend)?));
@@ -168,18 +176,18 @@ impl Format {
     }
 }
 
-/// Why a line is none of its form.
+/// The reason why a line does not have its form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidLine {
-    /// A header that is none.
+    /// A header that cannot be read.
     #[error(transparent)]
     Legend(InvalidLegend),
-    /// The first line is neither a header nor CDXJ, and no form has so many fields.
+    /// The first line is neither a header nor CDXJ, and no form has this number of fields.
     #[error(
         "no known form has {fields} fields; name the fields in a header line such as ` CDX N b a m s k r M S V g`"
     )]
     Unknown {
-        /// How many there are.
+        /// The number of its fields.
         fields: usize,
     },
     /// Too many or too few.
@@ -201,10 +209,10 @@ pub enum InvalidLine {
     Number {
         /// Which.
         field: &'static str,
-        /// What it says.
+        /// The value of the field.
         value: String,
     },
-    /// CDXJ without a JSON object behind key and timestamp, or with one that is none.
+    /// CDXJ without a JSON object behind key and timestamp, or with one that is not valid.
     #[error("JSON: {0}")]
     Json(String),
     /// A line that is no text.

@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
-/// Why a text is no date.
+/// The reason why a text is not a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InvalidDate {
     /// Nothing there.
@@ -33,7 +33,7 @@ pub enum InvalidDate {
     Range {
         /// Which part.
         part: Part,
-        /// What it says.
+        /// The value of the part.
         value: u16,
     },
     /// More digits of a second than the format has.
@@ -80,7 +80,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// How much of a date was said. The order is from coarse to fine.
+/// The precision with which a date was given. The order is from coarse to fine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precision {
     /// `2016`
@@ -93,11 +93,11 @@ pub enum Precision {
     Minute,
     /// `2016-01-11T23:24:25Z`
     Second,
-    /// `2016-01-11T23:24:25.4Z`, with so many digits.
+    /// `2016-01-11T23:24:25.4Z`, with this number of digits.
     Fraction(u8),
 }
 
-/// What is read beside the standard's own form.
+/// The forms that are read beside the standard's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// W3CDTF in UTC, as ISO 28500 says: date parts, or date and time with `Z`.
@@ -109,6 +109,14 @@ pub enum Reading {
 /// The value of `WARC-Date`: the exact text, its point in time, its precision.
 ///
 /// Equal and ordered by time, then by precision (coarse first): the text plays no part.
+///
+/// ```
+/// use archive_formats::date::{Precision, WarcDate};
+/// let date: WarcDate = "2016-01-11T23:24:25Z".parse()?;
+/// assert_eq!(date.precision(), Precision::Second);
+/// assert_eq!(date.stamp().to_string(), "20160111232425");
+/// # Ok::<(), archive_formats::date::InvalidDate>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct WarcDate {
     text: Box<str>,
@@ -118,6 +126,10 @@ pub struct WarcDate {
 
 impl WarcDate {
     /// Reads a date. The strict form is what [`FromStr`] reads.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not a date in one of the forms that are read.
     pub fn read(text: &str, reading: Reading) -> Result<Self, InvalidDate> {
         let trimmed = match reading {
             Reading::Strict => text,
@@ -187,12 +199,12 @@ impl WarcDate {
         moment(self.time)
     }
 
-    /// How much of it was said.
+    /// Returns the precision with which it was given.
     pub fn precision(&self) -> Precision {
         self.precision
     }
 
-    /// What an index orders it by.
+    /// Returns the timestamp by which an index orders it.
     pub fn stamp(&self) -> Stamp {
         Stamp::from_civil(self.time)
     }
@@ -263,7 +275,7 @@ impl Civil {
     }
 }
 
-/// How many days a month has; 31 for a month that does not exist.
+/// Returns how many days a month has; 31 for a month that does not exist.
 fn days_in(year: u16, month: u16) -> u16 {
     match month {
         4 | 6 | 9 | 11 => 30,

@@ -1,4 +1,4 @@
-//! What can be wrong with an archive file, and what is done about each.
+//! The defects that an archive file can have, and the reaction to each.
 //!
 //! Owns the classes of defects, their places and words, and the policy per class. Finds nothing itself.
 
@@ -57,7 +57,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// How many there are.
+    /// The number of classes.
     const COUNT: usize = 23;
 
     /// All of them, in order.
@@ -156,7 +156,7 @@ impl fmt::Display for Class {
 /// One thing that is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defect {
-    /// What kind of thing.
+    /// The class of the defect.
     pub class: Class,
     /// Where in the file: of the byte in a plain file, of the member in a compressed one.
     pub offset: u64,
@@ -164,7 +164,7 @@ pub struct Defect {
     pub uncompressed: u64,
     /// The record it was met in, as its header names it.
     pub record: Option<String>,
-    /// What was found.
+    /// The description of the defect.
     pub words: String,
 }
 
@@ -178,18 +178,18 @@ impl fmt::Display for Defect {
     }
 }
 
-/// What a reader does about a defect.
+/// The reaction of a reader to a defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Say nothing, and read on.
     Ignore,
     /// Put it beside the record, and read on.
     Report,
-    /// Answer with an error. Whoever asks again reads on behind it.
+    /// Answer with an error. A caller who asks again reads on behind it.
     Refuse,
 }
 
-/// What is done about each class of defects.
+/// The reaction to each class of defects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     actions: [Action; Class::COUNT],
@@ -215,7 +215,7 @@ impl Policy {
             .with(Class::UnknownType, Action::Ignore)
     }
 
-    /// The same for every class.
+    /// The same action for each class.
     pub fn all(action: Action) -> Self {
         Self {
             actions: [action; Class::COUNT],
@@ -231,7 +231,7 @@ impl Policy {
         self
     }
 
-    /// What is done about this class.
+    /// Returns the reaction to this class.
     pub fn action(&self, class: Class) -> Action {
         self.actions
             .get(class as usize)

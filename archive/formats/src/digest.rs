@@ -17,7 +17,7 @@ use sha1::Sha1;
 use sha2::{Digest as _, Sha256, Sha512};
 use thiserror::Error;
 
-/// Why a text is no labelled digest.
+/// The reason why a text is not a labelled digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InvalidDigest {
     /// No colon between algorithm and value, or nothing before it.
@@ -67,7 +67,7 @@ impl Algorithm {
         }
     }
 
-    /// How many bytes a digest has.
+    /// Returns how many bytes a digest has.
     pub const fn bytes(self) -> usize {
         match self {
             Self::Sha1 => 20,
@@ -92,6 +92,17 @@ impl Algorithm {
 }
 
 /// A labelled digest: the exact text, and what it says where that is known.
+///
+/// ```
+/// use archive_formats::digest::{Algorithm, Digest};
+///
+/// let base32: Digest = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ".parse()?;
+/// let hex: Digest = "SHA-1:da39a3ee5e6b4b0d3255bfef95601890afd80709".parse()?;
+/// assert_eq!(base32, hex);
+/// assert_eq!(hex.algorithm(), Some(Algorithm::Sha1));
+/// assert_eq!(hex.as_str(), "SHA-1:da39a3ee5e6b4b0d3255bfef95601890afd80709");
+/// # Ok::<(), archive_formats::digest::InvalidDigest>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Digest {
     text: Box<str>,
@@ -107,6 +118,10 @@ pub struct Value {
 
 impl Digest {
     /// Reads a digest without a label, as CDX files have them: `sha1:` is what an unlabelled digest means there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not a value of this algorithm.
     pub fn unlabelled(text: &str, algorithm: Algorithm) -> Result<Self, InvalidDigest> {
         let bytes = decode(algorithm, text).ok_or(InvalidDigest::Value(algorithm))?;
         Ok(Self {
@@ -125,7 +140,7 @@ impl Digest {
         self.text.split_once(':').map_or("", |(label, _)| label)
     }
 
-    /// What it says; none if the algorithm is unknown, and the digest therefore cannot be checked.
+    /// Returns its value; `None` if the algorithm is unknown, and the digest therefore cannot be checked.
     pub fn value(&self) -> Option<&Value> {
         self.value.as_ref()
     }
@@ -240,7 +255,7 @@ impl fmt::Debug for Value {
 
 /// Hex, Base32 or Base64 (either alphabet), padded or not: whichever gives as many bytes as the algorithm has.
 ///
-/// The lengths of the three differ for every algorithm here, so that no text can be read in two ways. Hex digits of
+/// The lengths of the three differ for each algorithm here, so that no text can be read in two ways. Hex digits of
 /// another length are a hex digest that was cut, not something else: no digest consists of them by chance.
 fn decode(algorithm: Algorithm, text: &str) -> Option<Box<[u8]>> {
     let bytes = algorithm.bytes();
@@ -317,7 +332,7 @@ impl Hashers {
         }
     }
 
-    /// How many bytes it took in.
+    /// Returns how many bytes it took in.
     pub fn length(&self) -> u64 {
         self.length
     }

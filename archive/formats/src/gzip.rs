@@ -7,7 +7,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use crate::defect::Class;
 
-/// How a member begins.
+/// The first bytes of a member.
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 
 const HAS_CRC: u8 = 2;
@@ -19,7 +19,7 @@ const RESERVED: u8 = 0xe0;
 /// The longest header of a member that is believed: an extra field of 64 KiB, a name and a comment.
 pub(crate) const LONGEST_HEADER: usize = 128 * 1024;
 
-/// What the first bytes of a member are.
+/// The result of reading the first bytes of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Head {
     /// A header of this many bytes.
@@ -30,8 +30,23 @@ pub(crate) enum Head {
     No,
 }
 
-/// Reads the header of a member.
+/// The place up to which the header of a member was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HeadCursor {
+    /// Where the texts go on, once what stands before them is there.
+    at: usize,
+    /// The number of texts that have ended.
+    texts: usize,
+}
+
+/// Reads the header of a member: no more than [`LONGEST_HEADER`] bytes, whether they come at once or not.
 pub(crate) fn head(bytes: &[u8]) -> Head {
+    resume_head(bytes, &mut HeadCursor::default())
+}
+
+/// Reads the header of a member of which more bytes have come. `cursor` was not used for another, so that no text is
+/// searched twice.
+pub(crate) fn resume_head(bytes: &[u8], cursor: &mut HeadCursor) -> Head {
     let known = bytes.len().min(MAGIC.len());
     if bytes.get(..known) != MAGIC.get(..known) {
         return Head::No;
@@ -42,39 +57,40 @@ pub(crate) fn head(bytes: &[u8]) -> Head {
     if flags & RESERVED != 0 {
         return Head::No;
     }
-    let mut at = 10;
-    if flags & HAS_EXTRA != 0 {
-        let Some(&[low, high]) = bytes.get(at..at + 2) else {
+    if cursor.at == 0 {
+        let extra = if flags & HAS_EXTRA == 0 {
+            0
+        } else if let Some(&[low, high]) = bytes.get(10..12) {
+            2 + usize::from(u16::from_le_bytes([low, high]))
+        } else {
             return Head::Partial;
         };
-        at += 2 + usize::from(u16::from_le_bytes([low, high]));
+        cursor.at = 10 + extra;
     }
-    for flag in [HAS_NAME, HAS_COMMENT] {
+    for flag in [HAS_NAME, HAS_COMMENT].into_iter().skip(cursor.texts) {
         if flags & flag != 0 {
-            let Some(length) = bytes.get(at..).and_then(|rest| memchr::memchr(0, rest)) else {
-                return partial(bytes);
+            let rest = bytes.get(cursor.at..).unwrap_or_default();
+            let Some(length) = memchr::memchr(0, rest) else {
+                cursor.at = cursor.at.max(bytes.len());
+                return if bytes.len() > LONGEST_HEADER {
+                    Head::No
+                } else {
+                    Head::Partial
+                };
             };
-            at += length + 1;
+            cursor.at += length + 1;
         }
+        cursor.texts += 1;
     }
-    if flags & HAS_CRC != 0 {
-        at += 2;
-    }
-    if bytes.len() < at {
-        return partial(bytes);
-    }
-    Head::Complete(at)
-}
-
-fn partial(bytes: &[u8]) -> Head {
-    if bytes.len() > LONGEST_HEADER {
-        Head::No
-    } else {
-        Head::Partial
+    let checksum = if flags & HAS_CRC != 0 { 2 } else { 0 };
+    match cursor.at + checksum {
+        length if length > LONGEST_HEADER => Head::No,
+        length if length > bytes.len() => Head::Partial,
+        length => Head::Complete(length),
     }
 }
 
-/// What one step of decompression did.
+/// The result of one step of decompression.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) consumed: usize,
@@ -82,7 +98,7 @@ pub(crate) struct Step {
     pub(crate) then: Then,
 }
 
-/// How it goes on after a step.
+/// The way in which it goes on after a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     /// There is more to do; without progress, more input is needed.
@@ -230,5 +246,43 @@ mod tests {
         ] {
             assert_eq!(head(&bytes), expected, "{bytes:?}");
         }
+    }
+
+    /// Fails if a header is read in pieces in another way than at once, wherever it is cut.
+    #[test]
+    fn header_in_pieces_is_same_header() {
+        for flags in 0..0x20_u8 {
+            let header = [
+                &[0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 0, 255],
+                &b"\x03\0\0ab\0name\0comment\0more"[..],
+            ]
+            .concat();
+            for step in 1..header.len() {
+                let mut cursor = HeadCursor::default();
+                for length in (0..=header.len()).step_by(step) {
+                    let bytes = &header[..length];
+                    let shown = resume_head(bytes, &mut cursor);
+                    assert_eq!(shown, head(bytes), "{flags:x}: {length} by {step}");
+                    if let Head::Complete(_) = shown {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fails if a header over the limit passes because all of it is there.
+    #[test]
+    fn header_over_limit_is_refused_when_complete() {
+        let named = |length: usize| {
+            let fixed = [0x1f, 0x8b, 8, HAS_NAME, 0, 0, 0, 0, 0, 255];
+            [&fixed[..], &b"a".repeat(length - 11), b"\0data"].concat()
+        };
+        let longest = Head::Complete(LONGEST_HEADER);
+        assert_eq!(head(&named(LONGEST_HEADER)), longest);
+        assert_eq!(head(&named(LONGEST_HEADER + 1)), Head::No);
+        let mut summed = named(LONGEST_HEADER - 1);
+        summed[3] |= HAS_CRC;
+        assert_eq!(head(&summed), Head::No);
     }
 }

@@ -26,13 +26,13 @@ use std::io;
 
 use thiserror::Error;
 
-/// Why a body ends before its end. Travels within an [`io::Error`]; ask with [`BodyError::of`].
+/// The reason why a body ends before its end. Travels within an [`io::Error`]; ask with [`BodyError::of`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BodyError {
     /// The bytes end within a chunk, or before the last one.
     #[error("the chunked body is cut after {at} bytes of the body")]
     CutChunks {
-        /// How many stored bytes of the body there are.
+        /// The number of stored bytes of the body.
         at: u64,
     },
     /// A chunk that begins with no size, or does not end where its size says.
@@ -46,7 +46,7 @@ pub enum BodyError {
     CutStream {
         /// Which encoding.
         coding: Coding,
-        /// How many bytes came out.
+        /// The number of bytes that came out.
         out: u64,
     },
     /// The compressed bytes are damaged.
@@ -54,21 +54,21 @@ pub enum BodyError {
     BadStream {
         /// Which encoding.
         coding: Coding,
-        /// How many bytes came out.
+        /// The number of bytes that came out.
         out: u64,
     },
     /// More comes out than was allowed.
     #[error("more than {limit} bytes, the limit, come out of {stored}")]
     TooLarge {
-        /// How many were allowed.
+        /// The number of bytes that were allowed.
         limit: u64,
-        /// How many encoded bytes they came from.
+        /// The number of encoded bytes they came from.
         stored: u64,
     },
 }
 
 impl BodyError {
-    /// What an error of a body says, unless the input itself failed.
+    /// Returns the body error within an error, unless the input itself failed.
     pub fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref::<Self>().copied()
     }

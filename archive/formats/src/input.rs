@@ -7,7 +7,7 @@ use std::io::{self, Read};
 /// The size of the buffer.
 const SIZE: usize = 256 * 1024;
 
-/// How much that was consumed is kept, so that a search after damage can begin a little before it.
+/// The number of consumed bytes that are kept, so that a search after damage can begin a little before it.
 pub(crate) const LOOK_BACK: usize = 64 * 1024;
 
 /// A reader with a buffer that can grow, and be gone back in.
@@ -32,7 +32,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// What is there and not consumed.
+    /// Returns the bytes that are there and not consumed.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
@@ -66,7 +66,7 @@ impl<R: Read> Input<R> {
         self.start = start.min(self.start);
     }
 
-    /// Reads on behind what is there; `false` at the end of the file. Grows when nothing was consumed: whoever asks
+    /// Reads on behind what is there; `false` at the end of the file. Grows when nothing was consumed: the caller
     /// keeps the bound.
     pub(crate) fn more(&mut self) -> io::Result<bool> {
         if self.end == self.buffer.len() {
@@ -106,7 +106,7 @@ impl<R: Read> Input<R> {
     }
 
     /// Sees to it that `count` bytes are there, if the file has them and they can be read. An error is met again by
-    /// whoever needs these bytes.
+    /// the read that needs these bytes.
     pub(crate) fn peek(&mut self, count: usize) {
         let _is_there = self.want(count).unwrap_or(false);
     }

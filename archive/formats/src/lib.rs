@@ -5,6 +5,14 @@
 //! Broken files are the daily bread of an archive: readers here say where and what ([`defect`]), and go on with the next
 //! record. Memory is bounded at any size of a file, a record, a header or a line.
 //!
+//! The rooms in reading order:
+//!
+//! - [`warc`], [`arc`] (records, read, written and validated), [`defect`] (what can be wrong with a file);
+//! - `input`, `stream`, `gzip`, `zst` (the bytes of a file, its members and frames), [`record_end`] (the end of one record);
+//! - [`http`] (messages in records), [`date`], [`digest`] (values of fields);
+//! - [`cdx`], [`surt`], [`post`], `json` (captures, as indexes name them);
+//! - [`crawl_log`], [`lines`] (logs of crawls, and lines of any length).
+//!
 //! ```
 //! use archive_formats::warc::{Builder, Kind, Reader, Writer};
 //!
@@ -36,6 +44,7 @@ mod input;
 mod json;
 pub mod lines;
 pub mod post;
+pub mod record_end;
 mod stream;
 pub mod surt;
 pub mod warc;

@@ -18,6 +18,16 @@ pub struct Line<'a> {
 }
 
 /// Reads lines of up to a number of bytes, and passes over longer ones.
+///
+/// ```
+/// use archive_formats::lines::Lines;
+///
+/// let mut lines = Lines::new(&b"one\r\na line that is too long\n"[..], 8);
+/// assert_eq!(lines.next_line()?.and_then(|line| line.bytes), Some(&b"one"[..]));
+/// assert_eq!(lines.next_line()?.map(|line| (line.offset, line.bytes)), Some((5, None)));
+/// assert_eq!(lines.next_line()?, None);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Lines<R> {
     input: R,

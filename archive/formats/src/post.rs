@@ -21,7 +21,7 @@ use crate::http::MediaType;
 /// The most characters that a body adds to a URL.
 pub const MAX_QUERY: usize = 4096;
 
-/// The most bytes of a body that are looked at: whoever holds a longer one may hand in the beginning.
+/// The most bytes of a body that are looked at: of a longer one, the beginning is enough.
 pub const MAX_BODY: usize = 1 << 20;
 
 /// A request's URL with what makes its key.
@@ -29,7 +29,7 @@ pub const MAX_BODY: usize = 1 << 20;
 pub struct Appended {
     /// The URL to make a key of.
     pub url: String,
-    /// What the body became: `requestBody` in CDXJ. Empty when it became nothing.
+    /// The body as a query: `requestBody` in CDXJ. Empty when nothing was made of it.
     pub body: String,
 }
 

@@ -18,7 +18,7 @@ mod resync;
 /// The size of the buffer of decompressed bytes.
 const SIZE: usize = 128 * 1024;
 
-/// How a file is compressed.
+/// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// Not at all.
@@ -45,11 +45,11 @@ pub(crate) struct Member {
     pub(crate) end: u64,
     /// Where it begins in the decompressed bytes.
     pub(crate) began: u64,
-    /// How many came before it.
+    /// The number of members before it.
     pub(crate) number: u64,
 }
 
-/// Why a member cannot be read on.
+/// The reason why a member cannot be read on.
 #[derive(Debug)]
 pub(crate) struct Break {
     pub(crate) class: Class,
@@ -64,19 +64,19 @@ enum State {
     Inside,
     Ended,
     Broken(Break),
-    /// What comes before the bytes of the input is not there; nothing of what they are was tried yet.
+    /// Bytes before those of the input are missing; the compression of what follows was not tried yet.
     Hole(Break),
     Done,
 }
 
-/// How it goes on at the end of a member.
+/// The way in which it goes on at the end of a member.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Another one began.
     Member,
     /// There is no other.
     End,
-    /// What follows cannot be read: see `resync`.
+    /// The bytes that follow cannot be read: see `resync`.
     Broken,
 }
 
@@ -161,7 +161,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// What is decompressed and not consumed.
+    /// Returns the bytes that are decompressed and not consumed.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self.codec {
             Codec::Plain => self.input.bytes(),
@@ -185,7 +185,7 @@ impl<R: Read> Stream<R> {
         self.consumed
     }
 
-    /// Where in the file whoever wants to read from here must begin.
+    /// Returns where in the file a reader must begin to read from here.
     pub(crate) fn offset(&self) -> u64 {
         match self.codec {
             Codec::Plain => self.input.position(),
@@ -202,7 +202,7 @@ impl<R: Read> Stream<R> {
         self.member
     }
 
-    /// How far into its member `bytes` begins; zero in a plain file.
+    /// Returns how far into its member `bytes` begins; zero in a plain file.
     pub(crate) fn in_member(&self) -> u64 {
         match self.codec {
             Codec::Plain => 0,

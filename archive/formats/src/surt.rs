@@ -32,6 +32,13 @@ use std::fmt;
 /// The key of a URL.
 ///
 /// Printable ASCII without blanks, so that it stands in a CDX line as it is; ordered bytewise.
+///
+/// ```
+/// use archive_formats::surt::UrlKey;
+///
+/// let key = UrlKey::of("https://www.Example.org:443/a//b?z=1&y=2#top");
+/// assert_eq!(key.as_str(), "org,example)/a/b?y=2&z=1");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UrlKey(String);
 
@@ -124,7 +131,7 @@ fn clean(raw: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// The scheme in small letters and what follows its colon; `http` where there is none.
+/// Returns the scheme in small letters and what follows its colon; `http` where no scheme is given.
 fn scheme(url: &[u8]) -> (String, &[u8]) {
     let http = || ("http".to_owned(), url);
     let Some(colon) = url.iter().position(|b| *b == b':') else {
@@ -146,7 +153,7 @@ fn scheme(url: &[u8]) -> (String, &[u8]) {
     (String::from_utf8_lossy(name).to_ascii_lowercase(), rest)
 }
 
-/// What begins with the host: behind `//`, and behind anything for the schemes of the web.
+/// Returns what begins with the host: behind `//`, and behind anything for the schemes of the web.
 fn hierarchical<'a>(scheme: &str, rest: &'a [u8]) -> Option<&'a [u8]> {
     if !matches!(scheme, "http" | "https") {
         return rest.strip_prefix(b"//");

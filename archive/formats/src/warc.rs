@@ -14,7 +14,7 @@ pub mod writer;
 pub use crate::stream::Compression;
 pub use build::{BuildError, Builder};
 pub use header::Header;
-pub use reader::{Dictionary, Known, Options, ReadError, Reader, Record};
+pub use reader::{Dictionary, KnownFormat, Options, ReadError, Reader, Record};
 pub use record::{End, Kind, Trailer, Version};
 pub use segments::{Fault, Joined, SegmentError, Segments};
 pub use validate::{Rule, Severity, Validator, Violation, validate};

@@ -11,13 +11,13 @@ use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, get_error
 use crate::defect::Class;
 use crate::gzip::{Step, Then};
 
-/// How a frame begins.
+/// The first bytes of a frame.
 pub(crate) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// How the frame with the dictionary begins.
+/// The first bytes of the frame with the dictionary.
 const DICTIONARY_FRAME: u32 = 0x184d_2a5d;
 
-/// How a dictionary with an identifier begins.
+/// The first bytes of a dictionary with an identifier.
 const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 
 /// The largest window, as a power of two: what the standard wants of a reader.
@@ -26,7 +26,7 @@ const WINDOW: u32 = 23;
 /// The largest dictionary.
 pub(crate) const LARGEST_DICTIONARY: usize = 8 * 1024 * 1024;
 
-/// What the first bytes of a frame are.
+/// The result of reading the first bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Head {
     /// A frame that wants the dictionary of this number, or none (0).

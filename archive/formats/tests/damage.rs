@@ -2,7 +2,7 @@
 
 use archive_formats::defect::Class;
 
-use crate::files::{Dice, Seen, crawl, frame, gzip, member, plain, read};
+use crate::files::{Dice, ReadRecord, crawl, frame, gzip, member, plain, read};
 
 fn small() -> Vec<(Vec<u8>, Vec<u8>)> {
     let records = crawl().into_iter();
@@ -61,7 +61,7 @@ fn every_prefix_is_read_politely() {
 }
 
 #[test]
-fn every_flipped_bit_in_a_member_costs_its_record_at_most() {
+fn flipped_bit_in_member_costs_one_record() {
     let records = small();
     let file = gzip(&records);
     let whole = read(&file).0;
@@ -87,7 +87,7 @@ fn every_flipped_bit_in_a_member_costs_its_record_at_most() {
 }
 
 #[test]
-fn every_flipped_bit_in_a_plain_file_costs_two_records_at_most() {
+fn flipped_bit_in_plain_file_costs_two_records() {
     let file = plain(&small());
     let whole = read(&file).0;
     for at in 0..file.len() * 8 {
@@ -101,8 +101,9 @@ fn every_flipped_bit_in_a_plain_file_costs_two_records_at_most() {
         for (number, record) in whole.iter().enumerate() {
             // The line end before a record shows where it begins.
             if number != hit && number != hit + 1 {
-                let is_same =
-                    |seen: &Seen| seen.id == record.id && seen.end.offset == record.end.offset;
+                let is_same = |seen: &ReadRecord| {
+                    seen.id == record.id && seen.end.offset == record.end.offset
+                };
                 assert!(
                     seen.iter().any(is_same),
                     "bit {at} of record {hit} cost record {number}"
@@ -113,7 +114,7 @@ fn every_flipped_bit_in_a_plain_file_costs_two_records_at_most() {
 }
 
 #[test]
-fn a_frame_that_is_wrong_at_its_end_is_left_behind() {
+fn frame_with_wrong_end_is_passed_over() {
     let mut context = zstd_safe::CCtx::create();
     let sums = zstd_safe::CParameter::ChecksumFlag(true);
     context.set_parameter(sums).unwrap();
@@ -204,7 +205,7 @@ fn nothing_that_was_thrown_together_stops_a_reader() {
 }
 
 #[test]
-fn a_file_made_of_beginnings_is_read_in_its_length() {
+fn file_of_beginnings_is_read_in_linear_time() {
     for piece in [
         &b"\x1f\x8b\x08\x00"[..],
         b"\x1f\x8b\x08\x08AAAA",

@@ -1,4 +1,4 @@
-//! What the tests build their files from, and how they read them.
+//! The files of the tests, and the way in which the tests read them.
 
 use std::io::{BufRead, Read};
 
@@ -9,7 +9,7 @@ pub(crate) const DATE: &str = "2026-11-21T19:14:09.123456Z";
 
 /// A record that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ReadRecord {
     pub(crate) kind: Kind,
     pub(crate) id: String,
     pub(crate) header: Vec<u8>,
@@ -18,7 +18,7 @@ pub(crate) struct Seen {
 }
 
 /// All records of a file, and the defects behind the last.
-pub(crate) fn read_all(source: impl Read, policy: Policy) -> (Vec<Seen>, Vec<Defect>) {
+pub(crate) fn read_all(source: impl Read, policy: Policy) -> (Vec<ReadRecord>, Vec<Defect>) {
     let options = Options {
         policy,
         ..Options::default()
@@ -31,7 +31,7 @@ pub(crate) fn read_all(source: impl Read, policy: Policy) -> (Vec<Seen>, Vec<Def
         let header = record.header().raw().to_vec();
         let id = record.header().uri("WARC-Record-ID").unwrap_or_default();
         let (id, kind) = (id.into_owned(), record.kind());
-        seen.push(Seen {
+        seen.push(ReadRecord {
             kind,
             id,
             header,
@@ -44,7 +44,7 @@ pub(crate) fn read_all(source: impl Read, policy: Policy) -> (Vec<Seen>, Vec<Def
 }
 
 /// Records, and the classes of all defects.
-pub(crate) fn read(source: &[u8]) -> (Vec<Seen>, Vec<Class>) {
+pub(crate) fn read(source: &[u8]) -> (Vec<ReadRecord>, Vec<Class>) {
     let (seen, rest) = read_all(source, Policy::all(Action::Report));
     let classes = seen
         .iter()

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use archive_formats::warc::{Compression, End, Known, Options, Reader};
+use archive_formats::warc::{Compression, End, KnownFormat, Options, Reader};
 
 use crate::damage::files;
 use crate::files::read;
@@ -19,10 +19,11 @@ impl Read for Broken<'_> {
     }
 }
 
-type Found = (Vec<u8>, Vec<u8>, End);
+/// The header, the block and the end of a record.
+type WholeRecord = (Vec<u8>, Vec<u8>, End);
 
 /// The records that can be read to their end, and whether an error ended that.
-fn whole(mut reader: Reader<impl Read>) -> (Vec<Found>, bool) {
+fn whole(mut reader: Reader<impl Read>) -> (Vec<WholeRecord>, bool) {
     let mut found = Vec::new();
     loop {
         let mut record = match reader.next_record() {
@@ -42,7 +43,7 @@ fn whole(mut reader: Reader<impl Read>) -> (Vec<Found>, bool) {
     }
 }
 
-fn same(found: &Found, seen: &crate::files::Seen) -> bool {
+fn same(found: &WholeRecord, seen: &crate::files::ReadRecord) -> bool {
     found.0 == seen.header
         && found.1 == seen.block
         && found.2.offset == seen.end.offset
@@ -89,7 +90,7 @@ fn what_is_whole_behind_a_hole_is_read() {
         while reader.next_record().unwrap().is_some() {}
         let known = reader.known().unwrap();
         for from in 1..=file.len() {
-            for known in [known, Known::compressed(reader.compression())] {
+            for known in [known, KnownFormat::compressed(reader.compression())] {
                 let options = Options {
                     offset: from as u64,
                     ..Options::default()
@@ -140,7 +141,7 @@ fn a_wrong_guess_of_the_compression_finds_nothing() {
                 offset: 1,
                 ..Options::default()
             };
-            let known = Known::compressed(guess);
+            let known = KnownFormat::compressed(guess);
             let resumed = Reader::resume(&file[1..], options, known, None).unwrap();
             assert_eq!(whole(resumed).0.len(), 0);
         }

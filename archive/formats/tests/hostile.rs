@@ -6,7 +6,7 @@ use archive_formats::defect::{Action, Class, Policy};
 use archive_formats::warc::Builder;
 use archive_formats::warc::{Compression, Kind, Reader};
 
-use crate::files::{DATE, Dice, Seen, frame, member, read, read_all};
+use crate::files::{DATE, Dice, ReadRecord, frame, member, read, read_all};
 
 /// A record that says a length.
 fn record(number: u32, block: &[u8], length: usize) -> Vec<u8> {
@@ -27,7 +27,7 @@ fn good(number: u32, size: usize) -> Vec<u8> {
     record(number, &block, size)
 }
 
-fn ids(seen: &[Seen]) -> Vec<&str> {
+fn ids(seen: &[ReadRecord]) -> Vec<&str> {
     seen.iter().map(|seen| seen.id.as_str()).collect()
 }
 
@@ -38,12 +38,12 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     frame(&mut context, bytes)
 }
 
-fn whole(seen: &[Seen]) -> usize {
+fn whole(seen: &[ReadRecord]) -> usize {
     seen.iter().filter(|seen| seen.end.complete).count()
 }
 
 #[test]
-fn a_length_beyond_its_member_costs_no_other_record() {
+fn length_beyond_member_costs_no_other_record() {
     for pack in [member, zstd] {
         let first = pack(&record(1, b"hello", 2000));
         let file = [first.clone(), pack(&good(2, 5)), pack(&good(3, 5))].concat();
@@ -67,7 +67,7 @@ fn frames_with_large_blocks_are_found_behind_damage() {
 }
 
 #[test]
-fn members_with_a_long_header_are_found_behind_damage() {
+fn member_with_long_header_is_found_behind_damage() {
     let with_extra = |number| {
         let plain = member(&good(number, 50));
         let mut bytes = plain[..10].to_vec();
@@ -109,7 +109,7 @@ fn a_damaged_first_byte_costs_the_first_record() {
 }
 
 #[test]
-fn a_frame_to_be_skipped_hides_no_record_behind_a_wrong_length() {
+fn skippable_frame_of_wrong_length_hides_no_record() {
     let frames: Vec<Vec<u8>> = (0..100).map(|number| zstd(&good(number, 3000))).collect();
     let note = |length: u32| [&b"\x50\x2a\x4d\x18"[..], &length.to_le_bytes(), b"note"].concat();
     let with = |length| [note(length), frames.concat()].concat();
@@ -125,7 +125,7 @@ fn a_frame_to_be_skipped_hides_no_record_behind_a_wrong_length() {
         assert_eq!((whole(&seen), classes), (100, vec![class]), "{length}");
         assert_eq!(seen[0].end.offset, 12);
     }
-    // A long one that is right is none of a defect.
+    // A long one that is right is not a defect.
     let mut table = note(1_000_000);
     table.resize(1_000_008, 7);
     let (seen, classes) = read(&[frames.concat(), table, frames[0].clone()].concat());
@@ -133,7 +133,7 @@ fn a_frame_to_be_skipped_hides_no_record_behind_a_wrong_length() {
 }
 
 #[test]
-fn only_the_frame_at_the_beginning_gives_a_dictionary() {
+fn only_first_frame_gives_dictionary() {
     let mut dictionary = vec![0; 8 << 20];
     dictionary[..8].copy_from_slice(b"\x37\xa4\x30\xec\x07\0\0\0");
     let stored = zstd(&dictionary);
@@ -200,7 +200,7 @@ fn what_was_not_searched_is_named() {
 }
 
 #[test]
-fn blocks_that_lie_in_each_other_are_not_given_out_over_and_over() {
+fn nested_blocks_are_given_out_once() {
     let file: Vec<u8> = (0..20_000)
         .flat_map(|number| record(number, b"abc", 60_000))
         .collect();
@@ -224,7 +224,7 @@ fn blocks_that_lie_in_each_other_are_not_given_out_over_and_over() {
 }
 
 #[test]
-fn a_record_behind_a_torn_member_has_its_own_offset() {
+fn record_behind_torn_member_has_own_offset() {
     let torn = member(b"WA");
     let whole = member(&good(1, 5));
     let (seen, classes) = read(&[torn.clone(), whole.clone()].concat());

@@ -1,4 +1,4 @@
-//! What an index says of records: lengths that cut them out, and keys of what was posted.
+//! The entries of an index for records: lengths that cut them out, and keys of what was posted.
 
 use archive_formats::cdx::{Capture, Exchanges, extract};
 use archive_formats::warc::{Builder, Kind, Reader, Writer};
@@ -48,7 +48,7 @@ fn what_a_length_cuts_out_is_the_record() {
 }
 
 #[test]
-fn a_damaged_record_is_as_long_as_what_there_is_of_it() {
+fn damaged_record_has_length_of_its_rest() {
     let gzip = gzip(&crawl());
     let whole = captures(&gzip);
     let length = |at: usize| usize::try_from(whole[at].length.unwrap()).unwrap();
@@ -165,14 +165,14 @@ fn answers_have_the_key_of_what_was_posted() {
 }
 
 #[test]
-fn dates_of_arc_with_parts_of_a_second_are_dates() {
+fn arc_dates_with_fractions_are_dates() {
     let file = b"filedesc://a.arc 0.0.0.0 20140216050221 text/plain 5\n1 0 X\nhttp://a.b/ 1.2.3.4 201402160502219999 text/html 5\nhello\n";
     let captures = captures(file);
     assert_eq!(captures[0].timestamp.to_string(), "20140216050221");
 }
 
 #[test]
-fn urls_in_other_bytes_than_utf_8_stay_apart() {
+fn urls_of_other_bytes_stay_apart() {
     let of = |url: &[u8]| {
         let mut file = b"WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:x:1>\r\n\
             WARC-Date: 2026-11-21T19:14:09Z\r\nContent-Length: 0\r\nWARC-Target-URI: "

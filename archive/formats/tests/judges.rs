@@ -1,4 +1,4 @@
-//! What others say of what we write.
+//! The judgement of other programs on what we write.
 
 use std::io::{Read as _, Write as _};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What a reader says of files that are as they should be, or nearly.
+//! The results of a reader for files that are as they should be, or nearly.
 
 use std::io::{Cursor, Read};
 
@@ -49,7 +49,7 @@ fn offsets_and_lengths_lead_to_each_record_alone() {
 }
 
 #[test]
-fn it_does_not_matter_in_what_pieces_a_file_comes() {
+fn pieces_of_input_do_not_matter() {
     let records = crawl();
     for file in [plain(&records), gzip(&records), member(&plain(&records))] {
         let whole = read_all(file.as_slice(), Policy::default());
@@ -320,7 +320,7 @@ fn odd_records_are_read_and_told() {
 }
 
 #[test]
-fn a_header_of_ten_megabytes_is_a_defect_and_not_an_allocation() {
+fn header_of_ten_megabytes_is_not_held() {
     let good = "WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: 3\r\n\r\nabc\r\n\r\n";
     let long = format!(
         "WARC/1.1\r\n{}\r\n\r\n{good}",
@@ -352,7 +352,7 @@ fn a_bomb_is_a_long_stream() {
 }
 
 #[test]
-fn what_is_refused_is_an_error_and_reading_goes_on() {
+fn refused_defect_is_error_and_reading_continues() {
     let mut file = gzip(&crawl());
     let last = file.len() - 6;
     file[last] ^= 1;

@@ -1,4 +1,4 @@
-//! What follows the standard is not flagged; what does not is, with its clause.
+//! Records that follow the standard are not flagged; those that do not are, with the clause.
 
 use archive_formats::defect::{Class, Defect};
 use archive_formats::digest::{Algorithm, digest};
@@ -159,7 +159,7 @@ fn types_have_rules_of_their_own() {
 }
 
 #[test]
-fn nothing_that_was_passed_over_is_passed_over_in_silence() {
+fn everything_passed_over_is_reported() {
     // What `validate` sees itself, in records that it is given.
     let seen = [
         Class::WrongLength,
@@ -192,7 +192,7 @@ fn nothing_that_was_passed_over_is_passed_over_in_silence() {
     );
 }
 
-/// What is wrong in a file, records and all.
+/// Returns the violations in a file, records and all.
 fn in_file(text: &str) -> Vec<Violation> {
     let mut reader = Reader::new(text.as_bytes());
     let mut validator = Validator::default();
@@ -397,7 +397,7 @@ fn a_version_is_all_of_its_line() {
 }
 
 #[test]
-fn a_header_of_faults_is_judged_once_and_briefly() {
+fn header_of_faults_is_judged_once() {
     for (line, count) in [("(:\r\n", 100_000), ("WARC-Date: x\r\n", 50_000)] {
         let lines = line.repeat(count);
         let text = GOOD.replacen("X-Any: thing\r\n", &lines, 1);

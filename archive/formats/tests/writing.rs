@@ -1,4 +1,4 @@
-//! What is written is all there, the same every time, and nothing comes after a mistake.
+//! All that is written is there, the same every time, and nothing comes after a mistake.
 
 use std::io::{self, Write};
 
@@ -48,7 +48,7 @@ fn every_byte_reaches_a_narrow_sink() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_nothing_comes_after_it() {
+fn full_disk_ends_writing_with_error() {
     let (head, block) = &crawl()[1];
     let mut writer = Writer::plain(Narrow {
         taken: Vec::new(),
@@ -106,7 +106,7 @@ fn writer_used_again_writes_the_same() {
 }
 
 #[test]
-fn a_file_is_read_and_written_back_byte_for_byte() {
+fn file_is_written_back_byte_for_byte() {
     let odd = b"WARC/1.0\r\nwarc-type:response\r\nX-Folded: a\r\n  b\r\nX: 1\r\nx: 2\r\nContent-Length:  3 \r\n\r\nabc\r\n\r\n";
     let arc = b"filedesc://a.arc 0.0.0.0 20080430204825 text/plain 14\n1 0 X\nURL IP\n\n\nhttp://a/ 1.2.3.4 20080430204825 text/html 3\nabc\n";
     let file = [odd, plain(&crawl()).as_slice()].concat();

@@ -13,8 +13,8 @@ use std::ops::Range;
 
 use anyhow::{Context, Result, ensure};
 use archive_client::{
-    Access, ArchiveStatus, ClientError, Completeness, Ingest, ListEntry, Listed, Salvaged,
-    Selection, Stored, Wanted, prove, record,
+    Access, ArchiveStatus, ClientError, Completeness, FileRange, Ingest, ListEntry, Listed,
+    Salvaged, Selection, Stored, prove, record,
 };
 use archive_model::{FileName, GROUP_SIZE, ReplicaId, ReplicaKind};
 use archive_proof::{Admission, Envelope, Receipt, TrustFile, decode, record_proof};
@@ -89,7 +89,7 @@ pub async fn what_was_stored_comes_out(doors: Doors<'_>) -> Result<()> {
         let (name, bytes, stored) = doors
             .put(&format!("access-whole-{size}.warc"), size, seed)
             .await?;
-        let mut reading = doors.reader.get(&Wanted::whole(name)).await?;
+        let mut reading = doors.reader.get(&FileRange::whole(name)).await?;
         ensure!(reading.range == (0..size), "{size}: {:?}", reading.range);
         ensure!(
             reading.admission == stored.admission,
@@ -186,7 +186,7 @@ pub async fn an_empty_range_is_refused(doors: Doors<'_>) -> Result<()> {
 /// A name that nobody stored is not found, whatever is asked of it.
 pub async fn an_unknown_name_is_not_found(doors: Doors<'_>) -> Result<()> {
     let name = name("access-never.warc")?;
-    let whole = Wanted::whole(name.clone());
+    let whole = FileRange::whole(name.clone());
     let Doors { reader, .. } = doors;
     for (call, error) in [
         ("get", refusal(reader.get(&whole).await)?),
@@ -206,9 +206,9 @@ pub async fn an_unknown_name_is_not_found(doors: Doors<'_>) -> Result<()> {
 pub async fn a_replica_is_read_alone(doors: Doors<'_>) -> Result<()> {
     let (name, bytes, _) = doors.put("access-replicas.warc", SIZE, 14).await?;
     for (replica, kind) in doors.replicas().await? {
-        let wanted = Wanted {
+        let wanted = FileRange {
             replica: Some(replica.clone()),
-            ..Wanted::whole(name.clone())
+            ..FileRange::whole(name.clone())
         };
         let read = doors.read_all(&wanted).await;
         match kind {
@@ -222,9 +222,9 @@ pub async fn a_replica_is_read_alone(doors: Doors<'_>) -> Result<()> {
             }
         }
     }
-    let nowhere = Wanted {
+    let nowhere = FileRange {
         replica: Some(ReplicaId::new("nowhere")?),
-        ..Wanted::whole(name)
+        ..FileRange::whole(name)
     };
     refusal(doors.read_all(&nowhere).await)?;
     let selection = Selection {
@@ -244,10 +244,10 @@ pub async fn slices_prove_themselves_to_a_stranger(doors: Doors<'_>) -> Result<(
         (0, None, 0, SIZE),
         (SIZE - 1, None, 40 * GROUP_SIZE, SIZE),
     ] {
-        let wanted = Wanted {
+        let wanted = FileRange {
             start,
             end,
-            ..Wanted::whole(name.clone())
+            ..FileRange::whole(name.clone())
         };
         let mut slices = doors.reader.slices(&wanted).await?;
         let signed = Admission::verify(&slices.envelope, doors.trust)?;
@@ -318,10 +318,10 @@ pub async fn nothing_is_missing_from_an_intact_salvage(doors: Doors<'_>) -> Resu
         (GROUP_SIZE + 1, Some(3 * GROUP_SIZE)),
         (5, Some(SIZE + 9)),
     ] {
-        let wanted = Wanted {
+        let wanted = FileRange {
             start,
             end,
-            ..Wanted::whole(name.clone())
+            ..FileRange::whole(name.clone())
         };
         let mut salvage = doors.reader.salvage(&wanted).await?;
         let signed = Admission::verify(&salvage.envelope, doors.trust)?;
@@ -394,16 +394,16 @@ impl Doors<'_> {
         start: u64,
         end: Option<u64>,
     ) -> Result<(Range<u64>, Vec<u8>), ClientError> {
-        let wanted = Wanted {
+        let wanted = FileRange {
             start,
             end,
-            ..Wanted::whole(name.clone())
+            ..FileRange::whole(name.clone())
         };
         self.read_all(&wanted).await
     }
 
     /// Which bytes come, and the bytes.
-    async fn read_all(&self, wanted: &Wanted) -> Result<(Range<u64>, Vec<u8>), ClientError> {
+    async fn read_all(&self, wanted: &FileRange) -> Result<(Range<u64>, Vec<u8>), ClientError> {
         let mut reading = self.reader.get(wanted).await?;
         let mut bytes = Vec::new();
         while let Some(part) = reading.next().await? {

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use archive_client::batch::{Code as Program, JobState, JobStatus, Left, Submission};
+use archive_client::batch::{Code as Program, JobOutput, JobState, JobStatus, Submission};
 use archive_client::{Batch, ClientError, Researcher};
 use archive_formats::cdx::{Format, extract};
 use archive_formats::warc::{Builder, Kind, Reader, Writer};
@@ -72,7 +72,7 @@ async fn run(cluster: &Cluster, submission: &Submission) -> JobStatus {
     ended(&researcher, &submission.id).await
 }
 
-async fn left(cluster: &Cluster, id: &JobId, left: Left) -> Vec<u8> {
+async fn left(cluster: &Cluster, id: &JobId, left: JobOutput) -> Vec<u8> {
     let mut steps = researcher(cluster).output(id, left, 0).await.unwrap();
     let mut bytes = Vec::new();
     while let Some(piece) = steps.next().await.unwrap() {
@@ -81,11 +81,11 @@ async fn left(cluster: &Cluster, id: &JobId, left: Left) -> Vec<u8> {
     bytes
 }
 
-async fn text(cluster: &Cluster, id: &JobId, what: Left) -> String {
+async fn text(cluster: &Cluster, id: &JobId, what: JobOutput) -> String {
     String::from_utf8(left(cluster, id, what).await).unwrap()
 }
 
-async fn lines(cluster: &Cluster, id: &JobId, what: Left) -> Vec<Value> {
+async fn lines(cluster: &Cluster, id: &JobId, what: JobOutput) -> Vec<Value> {
     let text = text(cluster, id, what).await;
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -195,9 +195,12 @@ fn two_nodes_give_what_one_machine_gives() {
         let whole = run(cluster, &job("cdx", "extract-cdx")).await;
         assert!(whole.is_whole(), "{whole:?}");
         assert_eq!((whole.files, whole.records, whole.restarts), (10, 400, 0));
-        assert_eq!(text(cluster, &whole.id, Left::Result).await, index(&files));
-        assert_eq!(text(cluster, &whole.id, Left::Errors).await, "");
-        let manifest = lines(cluster, &whole.id, Left::Manifest).await;
+        assert_eq!(
+            text(cluster, &whole.id, JobOutput::Result).await,
+            index(&files)
+        );
+        assert_eq!(text(cluster, &whole.id, JobOutput::Errors).await, "");
+        let manifest = lines(cluster, &whole.id, JobOutput::Manifest).await;
         let read: Vec<_> = manifest
             .iter()
             .skip(1)
@@ -214,7 +217,10 @@ fn two_nodes_give_what_one_machine_gives() {
 
         // A second time, the same bytes; over some files only, those.
         let again = run(cluster, &job("again", "extract-cdx")).await;
-        assert_eq!(text(cluster, &again.id, Left::Result).await, index(&files));
+        assert_eq!(
+            text(cluster, &again.id, JobOutput::Result).await,
+            index(&files)
+        );
         let some = Submission {
             files: Some("f-00[3-6].*".into()),
             ..job("some", "extract-cdx")
@@ -222,7 +228,7 @@ fn two_nodes_give_what_one_machine_gives() {
         let some = run(cluster, &some).await;
         assert_eq!(some.files, 4);
         assert_eq!(
-            text(cluster, &some.id, Left::Result).await,
+            text(cluster, &some.id, JobOutput::Result).await,
             index(&files[3..7])
         );
 
@@ -258,8 +264,11 @@ fn batch_without_a_node_is_partial() {
             .enumerate()
             .partition(|(number, _)| number % 2 == 0);
         let here: Vec<_> = here.into_iter().map(|(_, file)| file).collect();
-        assert_eq!(text(cluster, &partial.id, Left::Result).await, index(&here));
-        let errors = lines(cluster, &partial.id, Left::Errors).await;
+        assert_eq!(
+            text(cluster, &partial.id, JobOutput::Result).await,
+            index(&here)
+        );
+        let errors = lines(cluster, &partial.id, JobOutput::Errors).await;
         let unread: Vec<_> = errors
             .iter()
             .map(|line| line["file"].as_str().unwrap())
@@ -292,7 +301,7 @@ fn job_out_of_time_names_unread_files() {
             .map(ToString::to_string)
             .collect();
         assert_eq!(nodes.len(), 2, "{late:?}");
-        let errors = lines(cluster, &late.id, Left::Errors).await;
+        let errors = lines(cluster, &late.id, JobOutput::Errors).await;
         let unread: Vec<_> = errors
             .iter()
             .map(|line| line["file"].as_str().unwrap())
@@ -316,7 +325,7 @@ fn damage_is_reported_and_never_read_as_data() {
             (ended.state, ended.files, ended.failed),
             (JobState::Done, 3, 1)
         );
-        let errors = lines(cluster, &ended.id, Left::Errors).await;
+        let errors = lines(cluster, &ended.id, JobOutput::Errors).await;
         let damaged: Vec<_> = errors
             .iter()
             .filter(|line| line["kind"] == "damaged")
@@ -324,7 +333,7 @@ fn damage_is_reported_and_never_read_as_data() {
         assert_eq!(damaged.len(), 1, "{errors:?}");
         assert_eq!(damaged[0]["file"], files[1].0.as_str());
         assert_eq!(damaged[0]["offset"], 3 * GROUP_SIZE);
-        let result = text(cluster, &ended.id, Left::Result).await;
+        let result = text(cluster, &ended.id, JobOutput::Result).await;
         let whole: BTreeSet<String> = index(&files).lines().map(ToOwned::to_owned).collect();
         let found: BTreeSet<String> = result.lines().map(ToOwned::to_owned).collect();
         assert!(found.is_subset(&whole), "what is there is true");
@@ -339,7 +348,10 @@ fn damage_is_reported_and_never_read_as_data() {
         };
         let other = run(cluster, &other).await;
         assert!(other.is_whole(), "{other:?}");
-        assert_eq!(text(cluster, &other.id, Left::Result).await, index(&files));
+        assert_eq!(
+            text(cluster, &other.id, JobOutput::Result).await,
+            index(&files)
+        );
     });
 }
 
@@ -351,7 +363,10 @@ fn component_runs_on_every_node_until_cancelled() {
         assert!(whole.is_whole(), "{whole:?}");
         let counted = (whole.files, whole.records);
         assert_eq!(counted, (files.len() as u64, 6 * 9));
-        assert_eq!(text(cluster, &whole.id, Left::Result).await, "files\t6\n");
+        assert_eq!(
+            text(cluster, &whole.id, JobOutput::Result).await,
+            "files\t6\n"
+        );
 
         let researcher = researcher(cluster);
         let job = component("endless", ENDLESS);
@@ -373,7 +388,7 @@ fn component_runs_on_every_node_until_cancelled() {
         assert_eq!(cancelled.state, JobState::Cancelled, "{cancelled:?}");
         println!("cancelled after {took:?}");
         assert!(took < Duration::from_secs(20), "{took:?}");
-        assert_eq!(text(cluster, &job.id, Left::Result).await, "");
+        assert_eq!(text(cluster, &job.id, JobOutput::Result).await, "");
         let once_more = researcher.cancel(&job.id).await.unwrap();
         assert_eq!(once_more.ended, cancelled.ended);
         for part in ["bitarchive-one", "bitarchive-one-2"] {
@@ -399,7 +414,7 @@ fn component_runs_on_every_node_until_cancelled() {
             (JobState::Done, 6),
             "{limited:?}"
         );
-        let errors = lines(cluster, &limited.id, Left::Errors).await;
+        let errors = lines(cluster, &limited.id, JobOutput::Errors).await;
         assert!(
             errors.iter().all(|line| line["kind"] == "component"),
             "{errors:?}"
@@ -427,9 +442,9 @@ fn batch_job_continues_after_every_part_restarts() {
             println!("{part}: {} restarts", ended.restarts);
             assert!(ended.is_whole(), "{part}: {ended:?}");
             assert_eq!(ended.files, 40, "{part}");
-            let result = text(cluster, &job.id, Left::Result).await;
+            let result = text(cluster, &job.id, JobOutput::Result).await;
             assert!(result == expected, "{part}: another result");
-            let manifest = lines(cluster, &job.id, Left::Manifest).await;
+            let manifest = lines(cluster, &job.id, JobOutput::Manifest).await;
             let read: Vec<_> = manifest
                 .iter()
                 .skip(1)

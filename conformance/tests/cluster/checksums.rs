@@ -1,6 +1,6 @@
 //! The checksum replica of a running archive: a store waits for it, it is made good unasked, and it gives no bytes.
 
-use archive_client::{Access, Class, ClientError, Ingest, Progress, Wanted};
+use archive_client::{Access, Class, ClientError, FileRange, Ingest, Progress};
 use archive_model::ReplicaKind;
 use archive_rpc::{Expected, Limits, Role, connect_lazy, rpc_paths};
 use proto_archive::DESCRIPTORS;
@@ -30,9 +30,9 @@ fn checksum_replica_acts_like_others_without_bytes() {
         assert_eq!(third.kind, ReplicaKind::Checksum);
         assert_eq!(third.volume.as_ref().unwrap().as_str(), "table");
 
-        let wanted = Wanted {
+        let wanted = FileRange {
             replica: Some("three".parse().unwrap()),
-            ..Wanted::whole(name.clone())
+            ..FileRange::whole(name.clone())
         };
         let (read, end) = get(cluster, &wanted).await;
         let error = end.unwrap_err();
@@ -78,7 +78,7 @@ fn absent_checksum_replica_is_reported_and_later_completed() {
         let reader = cluster.reader();
         let error = list(&reader, Some("three")).await.unwrap_err();
         assert_eq!(error.class(), Class::Unreachable, "{error}");
-        let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
         end.unwrap();
         assert!(read == bytes, "the bytes are in two places");
 

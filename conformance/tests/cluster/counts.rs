@@ -1,6 +1,6 @@
 //! The pages of metrics as operators see them: what was stored, what was turned away, how the disks are.
 
-use archive_client::{Access, Class, Ingest, StoreEvent, Wanted};
+use archive_client::{Access, Class, FileRange, Ingest, StoreEvent};
 use archive_durable::directory;
 use tokio::net::TcpStream;
 
@@ -88,7 +88,7 @@ fn what_happens_is_counted() {
         let online = "bitarchive_volume_online{node=\"one-1\",volume=\"volume-one\"}";
         until(cluster, NODES[0], online, |value| value == 0).await;
         assert_eq!(value(cluster, NODES[0], free), None);
-        let (read, end) = get(cluster, &Wanted::whole(file)).await;
+        let (read, end) = get(cluster, &FileRange::whole(file)).await;
         end.unwrap();
         assert!(read == bytes);
         assert!(cluster.reader().status().await.is_ok());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use archive_bitarchive::Layout;
-use archive_client::Wanted;
+use archive_client::FileRange;
 use archive_durable::directory;
 use archive_model::{FileName, GROUP_SIZE};
 use proto_archive::wire::ask_request::{Act, RetireNode};
@@ -215,7 +215,7 @@ fn drained_node_moves_all_copies_to_the_other() {
             drains.is_empty().then_some(()).ok_or(drains)
         })
         .await;
-        let (read, end) = get(cluster, &Wanted::whole(hurt.0.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole(hurt.0.clone())).await;
         end.unwrap();
         assert_eq!(root(&read), root(&hurt.1));
     });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archive_client::batch::{JobFailure, JobState, Left, Lines, Submission, lines, run};
+use archive_client::batch::{JobFailure, JobOutput, JobState, Lines, Submission, lines, run};
 use archive_client::{Batch, ClientError, Researcher};
 use archive_model::{FileName, JobId, NameList};
 use tokio::time::{Instant, timeout};
@@ -62,7 +62,9 @@ fn index_reads_named_files_beside_two_long_jobs() {
         println!("two named files after {:?}", begun.elapsed());
         assert!(status.is_whole(), "{status:?}");
         assert_eq!((status.files, status.who.as_str()), (2, "index/main"));
-        let result = lines(&of_index, &asked.id, Left::Result).await.unwrap();
+        let result = lines(&of_index, &asked.id, JobOutput::Result)
+            .await
+            .unwrap();
         let expected = index(&files[..2]);
         let expected: Vec<_> = expected.lines().map(str::to_owned).collect();
         assert_eq!(all(result).await, expected);
@@ -75,7 +77,9 @@ fn index_reads_named_files_beside_two_long_jobs() {
         let status = run(&of_index, &asked, limits()).await.unwrap();
         assert_eq!(status.state, JobState::Partial, "{status:?}");
         assert_eq!((status.files, status.unread), (1, 1));
-        let errors = lines(&of_index, &asked.id, Left::Errors).await.unwrap();
+        let errors = lines(&of_index, &asked.id, JobOutput::Errors)
+            .await
+            .unwrap();
         let errors = all(errors).await;
         let [error] = errors.as_slice() else {
             panic!("{errors:?}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use archive_client::{Keeper, Preservation, Wanted};
+use archive_client::{FileRange, Keeper, Preservation};
 use archive_daemon::Clock;
 use archive_ledger::restore::from_export;
 use archive_proof::{Envelope, Receipt};
@@ -143,7 +143,7 @@ fn admin_data_are_restored_from_archived_export() {
         })
         .await;
         assert_eq!(stored.replicas.len(), 3);
-        let (packed, end) = get(cluster, &Wanted::whole(name(&export))).await;
+        let (packed, end) = get(cluster, &FileRange::whole(name(&export))).await;
         end.unwrap();
 
         cluster.stop(REPOSITORY).await;
@@ -165,7 +165,7 @@ fn admin_data_are_restored_from_archived_export() {
         cluster.start(REPOSITORY).await;
         cluster.until_all_nodes_live().await;
         assert_eq!(names(cluster).await, ["a", "b"]);
-        let (read, end) = get(cluster, &Wanted::whole(name("a"))).await;
+        let (read, end) = get(cluster, &FileRange::whole(name("a"))).await;
         end.unwrap();
         assert!(read == bytes);
         assert!(store(cluster, &name("a"), &bytes).await.unwrap().already);
@@ -217,7 +217,7 @@ fn admin_data_are_restored_from_sidecars_or_untouched() {
             });
             assert_eq!(told.count(), 1, "{file}: {said:?}");
         }
-        let (read, end) = get(cluster, &Wanted::whole(name("b"))).await;
+        let (read, end) = get(cluster, &FileRange::whole(name("b"))).await;
         end.unwrap();
         assert!(read == bytes);
         assert!(store(cluster, &name("a"), &bytes).await.unwrap().already);

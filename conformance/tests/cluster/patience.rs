@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use archive_client::{Access, Ingest, StoreEvent, Wanted};
+use archive_client::{Access, FileRange, Ingest, StoreEvent};
 use archive_db::{DbError, fault};
 use archive_ledger::admin::{Admin, AdminError};
 use proto_archive::wire::access_client::AccessClient;
@@ -154,7 +154,7 @@ fn hanging_node_delays_no_reader() {
         wire.hold();
         for number in 0..4 {
             let begun = Instant::now();
-            let (read, ended) = get(cluster, &Wanted::whole(file.clone())).await;
+            let (read, ended) = get(cluster, &FileRange::whole(file.clone())).await;
             ended.unwrap();
             assert_eq!(read, bytes);
             let took = begun.elapsed();

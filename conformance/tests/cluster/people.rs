@@ -4,7 +4,7 @@ mod decided;
 mod mad;
 mod service;
 
-use archive_client::{Access, FileStatus, Ingest, Progress, ReplicaOverview, Wanted};
+use archive_client::{Access, FileRange, FileStatus, Ingest, Progress, ReplicaOverview};
 use archive_model::FileName;
 use proto_archive::wire::access_client::AccessClient;
 use proto_archive::wire::ask_request::{Accept, Act, Remove};
@@ -211,7 +211,7 @@ fn nobody_destroys_alone() {
                 .requests,
             [withdrawn]
         );
-        let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
         end.unwrap();
         assert!(read == bytes);
 
@@ -386,7 +386,7 @@ fn removed_copy_is_withdrawn_until_restored() {
             node_of(&stat(cluster, &name).await, "one").as_deref(),
             Some("one-1")
         );
-        let (_, end) = get(cluster, &Wanted::whole(name)).await;
+        let (_, end) = get(cluster, &FileRange::whole(name)).await;
         end.unwrap();
     });
 }

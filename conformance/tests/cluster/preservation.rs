@@ -5,7 +5,7 @@ mod gone;
 mod strangers;
 mod told;
 
-use archive_client::Wanted;
+use archive_client::FileRange;
 use archive_model::{FileName, GROUP_SIZE};
 use proto_archive::wire;
 use proto_archive::wire::check_request::Kind;
@@ -129,9 +129,9 @@ pub(crate) fn outcomes(steps: &[wire::RepairResponse]) -> Vec<&str> {
 }
 
 async fn assert_reads(cluster: &Cluster, name: &FileName, bytes: &[u8], replica: &str) {
-    let wanted = Wanted {
+    let wanted = FileRange {
         replica: Some(replica.parse().unwrap()),
-        ..Wanted::whole(name.clone())
+        ..FileRange::whole(name.clone())
     };
     let (read, end) = get(cluster, &wanted).await;
     end.unwrap();
@@ -388,7 +388,7 @@ fn damage_that_a_read_meets_is_filed() {
                 if replica == "one" { 0 } else { GROUP_SIZE },
             );
         }
-        let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
         end.unwrap();
         assert!(read == bytes);
         eventually("what was met is filed", LONG, async || {

@@ -1,8 +1,8 @@
 //! Visits of a client to a cluster: store, get, list; and the files it brings.
 
 use archive_client::{
-    Access, ClientError, ClientLimits, Completeness, Ingest, ListEntry, Listed, Reader, Selection,
-    StoreEvent, Stored, Wanted,
+    Access, ClientError, ClientLimits, Completeness, FileRange, Ingest, ListEntry, Listed, Reader,
+    Selection, StoreEvent, Stored,
 };
 use archive_model::FileName;
 pub(crate) use conformance::contract::{deposit, noise, root};
@@ -39,7 +39,10 @@ pub(crate) async fn store(
 }
 
 /// The bytes that came, and whether there was an error after them.
-pub(crate) async fn get(cluster: &Cluster, wanted: &Wanted) -> (Vec<u8>, Result<(), ClientError>) {
+pub(crate) async fn get(
+    cluster: &Cluster,
+    wanted: &FileRange,
+) -> (Vec<u8>, Result<(), ClientError>) {
     let mut bytes = Vec::new();
     let mut reading = match cluster.reader().get(wanted).await {
         Ok(reading) => reading,

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use archive_client::ClientError;
-use archive_client::batch::{self, JobFailure, JobState, JobStatus, Left, Lines};
+use archive_client::batch::{self, JobFailure, JobOutput, JobState, JobStatus, Lines};
 use archive_db::DbError;
 use archive_formats::cdx::{Capture, Format, OriginalRecord};
 use archive_model::{FileName, ReplicaId, Root};
@@ -158,7 +158,7 @@ impl Extractor {
     }
 
     async fn result(&self, job: &JobStatus) -> Result<Lines, ClientError> {
-        batch::lines(self.jobs.batch.as_ref(), &job.id, Left::Result).await
+        batch::lines(self.jobs.batch.as_ref(), &job.id, JobOutput::Result).await
     }
 
     /// Runs a job over files, and reads what it says of each.
@@ -173,14 +173,14 @@ impl Extractor {
         let mut reports: BTreeMap<FileName, FileReport> =
             names.iter().map(|name| (name.clone(), none())).collect();
         let from = self.jobs.batch.as_ref();
-        let mut errors = batch::lines(from, &status.id, Left::Errors).await?;
+        let mut errors = batch::lines(from, &status.id, JobOutput::Errors).await?;
         while let Some(line) = errors.next().await? {
             let failure = JobFailure::read(&line)?;
             if let Some(report) = reports.get_mut(&failure.file) {
                 report.add(&failure.kind, failure.offset, failure.reason);
             }
         }
-        let mut manifest = batch::lines(from, &status.id, Left::Manifest).await?;
+        let mut manifest = batch::lines(from, &status.id, JobOutput::Manifest).await?;
         // The first line is about the job.
         let mut is_first = true;
         while let Some(line) = manifest.next().await? {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use archive_client::preservation::FiledAnomaly;
-use archive_client::{Drain, Gap, Left};
+use archive_client::{Drain, FilesToLeave, Gap};
 use archive_model::Groups;
 use jiff::Timestamp;
 
@@ -56,7 +56,7 @@ pub(crate) fn drain(drain: &Drain) -> String {
             format!("drained; it may be retired: `holdfast {verb} --reason TEXT`")
         }
         (None, None) => "draining; what it has is being counted".to_owned(),
-        (None, Some(Left { files, bytes })) => {
+        (None, Some(FilesToLeave { files, bytes })) => {
             format!("draining; {files} file(s), {}, are to leave", size(bytes))
         }
     };

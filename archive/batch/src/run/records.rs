@@ -8,7 +8,7 @@ use std::io::Read;
 use std::ops::Range;
 
 use archive_formats::defect::{Class, Defect};
-use archive_formats::warc::{Compression, Dictionary, Known, Options, ReadError, Reader};
+use archive_formats::warc::{Compression, Dictionary, KnownFormat, Options, ReadError, Reader};
 use archive_model::FailureKind;
 
 use super::FileResult;
@@ -51,7 +51,7 @@ pub(super) fn show(
         let reader = if from == 0 {
             Ok(Reader::with_options(input, options))
         } else {
-            let known = known.unwrap_or_else(|| Known::compressed(hint(file)));
+            let known = known.unwrap_or_else(|| KnownFormat::compressed(hint(file)));
             Reader::resume(input, options, known, dictionary)
         };
         let mut reader = match reader {
@@ -273,7 +273,7 @@ fn guess(
     source: &mut dyn Source,
     from: u64,
     control: &Control,
-) -> Result<Option<Known>, Stop> {
+) -> Result<Option<KnownFormat>, Stop> {
     let hinted = hint(file);
     let all = [Compression::Plain, Compression::Gzip, Compression::Zstd];
     let others = all.into_iter().filter(|other| *other != hinted);
@@ -284,7 +284,7 @@ fn guess(
             offset: from,
             ..Options::default()
         };
-        let known = Known::compressed(compression);
+        let known = KnownFormat::compressed(compression);
         if let Ok(mut reader) = Reader::resume(input, options, known, None)
             && matches!(reader.next_record(), Ok(Some(_)))
         {

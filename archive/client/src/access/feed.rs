@@ -1,6 +1,6 @@
 //! The feed as it comes: first a listing where it is due, then changes without holes.
 //!
-//! A position is handed out only once everything before it was: whoever keeps the last one misses nothing.
+//! A position is handed out only once everything before it was: a caller who keeps the last one misses nothing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use proto_archive::wire;
 use proto_archive::wire::changes_response::Step;
 
 use crate::error::ClientError;
-use crate::steps::Take;
+use crate::steps::StepReader;
 
-/// How long the archive may be silent at least: it says every 10 seconds how far it is.
+/// The time that the archive may be silent at least: it says every 10 seconds how far it is.
 pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 
 /// One step of the feed.
@@ -38,7 +38,7 @@ pub(super) struct Feed {
     at: At,
 }
 
-/// How far the feed has come.
+/// The place up to which the feed has come.
 enum At {
     /// Nothing has come; where it was to begin.
     Begin(Option<FeedPosition>),
@@ -97,11 +97,11 @@ impl Feed {
     }
 }
 
-impl Take for Feed {
+impl StepReader for Feed {
     type Message = wire::ChangesResponse;
     type Item = FeedStep;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::ChangesResponse,
         out: &mut VecDeque<FeedStep>,
@@ -159,7 +159,7 @@ impl Take for Feed {
         }
     }
 
-    fn end(&mut self) -> Result<(), ClientError> {
+    fn end(&mut self, _out: &mut VecDeque<FeedStep>) -> Result<(), ClientError> {
         Err(ClientError::Unavailable("the feed was cut".to_owned()))
     }
 }

@@ -1,24 +1,19 @@
 //! A listing as it comes: sorted, counted, ended.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-use std::vec::IntoIter;
+use std::collections::VecDeque;
 
 use archive_model::FileName;
 use archive_rpc::InvalidMessage;
 use proto_archive::{convert, wire};
-use tokio_stream::Stream;
-use tonic::Status;
 
-use super::{Completeness, Condition, Found, ListEntry, Listed, Selection};
+use super::{Completeness, Condition, ListEntry, Listed, Selection, VolumeCopy};
 use crate::archive_status::Gap;
 use crate::error::ClientError;
 use crate::file_status::{replicas, some, unknown};
+use crate::steps::StepReader;
 
-/// Entries out of messages. A stream without an end, out of order or miscounted is an error, never a short listing.
-pub(super) struct Entries<S> {
-    stream: Option<S>,
-    pending: IntoIter<wire::ListEntry>,
+/// A reader of entries. A stream without an end, out of order or miscounted is an error, never a short listing.
+pub(super) struct Entries {
     end: Option<wire::list_response::End>,
     count: u64,
     last: Option<FileName>,
@@ -26,11 +21,9 @@ pub(super) struct Entries<S> {
     may_repeat: bool,
 }
 
-impl<S> Entries<S> {
-    pub(super) fn new(stream: S, selection: &Selection) -> Self {
+impl Entries {
+    pub(super) fn new(selection: &Selection) -> Self {
         Self {
-            stream: Some(stream),
-            pending: Vec::new().into_iter(),
             end: None,
             count: 0,
             last: selection.after.clone(),
@@ -80,43 +73,32 @@ impl<S> Entries<S> {
     }
 }
 
-impl<S> Stream for Entries<S>
-where
-    S: Stream<Item = Result<wire::ListResponse, Status>> + Unpin,
-{
-    type Item = Result<Listed, ClientError>;
+impl StepReader for Entries {
+    type Message = wire::ListResponse;
+    type Item = Listed;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        loop {
-            let Some(stream) = &mut this.stream else {
-                return Poll::Ready(None);
-            };
-            let error = if let Some(entry) = this.pending.next() {
-                match this.accept(entry) {
-                    Ok(entry) => return Poll::Ready(Some(Ok(Listed::Entry(Box::new(entry))))),
-                    Err(error) => error,
-                }
-            } else {
-                match ready!(Pin::new(stream).poll_next(cx)) {
-                    Some(Ok(_)) if this.end.is_some() => {
-                        ClientError::Untrusted("the listing goes on after its end".to_owned())
-                    }
-                    Some(Ok(message)) => {
-                        this.pending = message.entries.into_iter();
-                        this.end = message.end;
-                        continue;
-                    }
-                    Some(Err(status)) => ClientError::from_status(&status),
-                    None => {
-                        this.stream = None;
-                        return Poll::Ready(Some(this.complete().map(Listed::End)));
-                    }
-                }
-            };
-            this.stream = None;
-            return Poll::Ready(Some(Err(error)));
+    const KEEPS_STEPS_BEFORE_ERROR: bool = true;
+
+    fn read(
+        &mut self,
+        message: wire::ListResponse,
+        out: &mut VecDeque<Listed>,
+    ) -> Result<(), ClientError> {
+        if self.end.is_some() {
+            let what = "the listing goes on after its end";
+            return Err(ClientError::Untrusted(what.to_owned()));
         }
+        self.end = message.end;
+        for entry in message.entries {
+            let entry = self.accept(entry)?;
+            out.push_back(Listed::Entry(Box::new(entry)));
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut VecDeque<Listed>) -> Result<(), ClientError> {
+        out.push_back(Listed::End(self.complete()?));
+        Ok(())
     }
 }
 
@@ -128,13 +110,13 @@ impl TryFrom<wire::ListEntry> for ListEntry {
             name: convert::file_name("name", &message.name)?,
             size: message.size,
             root: convert::optional_root("root", &message.root)?,
-            found: message.entry.map(Found::try_from).transpose()?,
+            found: message.entry.map(VolumeCopy::try_from).transpose()?,
             replicas: replicas(message.replicas)?,
         })
     }
 }
 
-impl TryFrom<wire::FileEntry> for Found {
+impl TryFrom<wire::FileEntry> for VolumeCopy {
     type Error = InvalidMessage;
 
     fn try_from(message: wire::FileEntry) -> Result<Self, InvalidMessage> {
@@ -160,9 +142,11 @@ impl TryFrom<wire::FileEntry> for Found {
 #[cfg(test)]
 mod tests {
     use tokio_stream::StreamExt;
+    use tonic::Status;
     use wire::list_response::End;
 
     use super::*;
+    use crate::steps::StepStream;
 
     fn message(names: &[&str], end: Option<u64>) -> wire::ListResponse {
         let entry = |name: &&str| wire::ListEntry {
@@ -186,7 +170,8 @@ mod tests {
         messages: Vec<Result<wire::ListResponse, Status>>,
         selection: &Selection,
     ) -> (Vec<String>, Result<u64, String>) {
-        let mut entries = Entries::new(tokio_stream::iter(messages), selection);
+        let messages = tokio_stream::iter(messages);
+        let mut entries = StepStream::new(messages, Entries::new(selection));
         let mut names = Vec::new();
         loop {
             match entries.next().await {
@@ -283,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_nodes_of_a_replica_may_have_one_file() {
+    async fn two_nodes_may_have_one_file() {
         let selection = Selection {
             replica: Some("one".parse().unwrap()),
             ..Selection::default()

@@ -18,19 +18,33 @@ use tonic::{Status, Streaming};
 use super::feed::{self, Feed, FeedStep};
 use super::listing::Entries;
 use super::salvage::{self, Parts, Salvage};
-use super::segments::Segments;
+use super::segments::ExpectedRange;
 use super::slices::{Slice, Slices};
-use super::{Access, HeldReceipt, Listing, Reading, Selection, Wanted};
+use super::{Access, FileRange, HeldReceipt, Listing, Reading, Selection};
 use crate::Answer;
 use crate::archive_status::ArchiveStatus;
 use crate::error::ClientError;
 use crate::limits::ClientLimits;
-use crate::steps::{Steps, Taken};
+use crate::steps::{StepStream, Steps};
 
 /// The largest message that is read, in bytes.
 const LARGEST_MESSAGE: usize = 8 << 20;
 
 /// A reader at the door of a repository. Cheap to clone; clones share the connection.
+///
+/// ```
+/// use std::error::Error;
+/// use std::sync::Arc;
+/// use std::time::SystemTime;
+///
+/// use archive_client::{ClientFile, ClientLimits, Reader};
+///
+/// fn reader(file: &ClientFile) -> Result<Reader, Box<dyn Error>> {
+///     let credentials = file.credentials(None, SystemTime::now())?;
+///     let trust = Arc::new(file.trust_file()?);
+///     Ok(Reader::new(file.repository(&credentials)?, trust, ClientLimits::default()))
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Reader {
     client: AccessClient<Channel>,
@@ -39,11 +53,11 @@ pub struct Reader {
 }
 
 /// A call of `get` whose answer has begun.
-struct Begun {
+struct BegunReading {
     admission: Admission,
     envelope: Envelope,
     range: Range<u64>,
-    pieces: Segments<Idle<Streaming<GetResponse>>>,
+    pieces: StepStream<Idle<Streaming<GetResponse>>, ExpectedRange>,
 }
 
 impl Reader {
@@ -57,7 +71,7 @@ impl Reader {
         }
     }
 
-    async fn begin_reading(&self, wanted: &Wanted) -> Result<Reading, ClientError> {
+    async fn begin_reading(&self, wanted: &FileRange) -> Result<Reading, ClientError> {
         let begun = self.begin(wanted).await?;
         let bytes = begun.pieces.map(|piece| piece.map(|piece| piece.bytes));
         Ok(Reading::new(
@@ -68,7 +82,7 @@ impl Reader {
         ))
     }
 
-    async fn begin_slices(&self, wanted: &Wanted) -> Result<Slices, ClientError> {
+    async fn begin_slices(&self, wanted: &FileRange) -> Result<Slices, ClientError> {
         let begun = self.begin(wanted).await?;
         let slices = begun.pieces.map(|piece| {
             piece.map(|piece| Slice {
@@ -79,7 +93,7 @@ impl Reader {
         Ok(Slices::new(begun.admission, begun.envelope, slices))
     }
 
-    async fn begin(&self, wanted: &Wanted) -> Result<Begun, ClientError> {
+    async fn begin(&self, wanted: &FileRange) -> Result<BegunReading, ClientError> {
         let name = &wanted.name;
         let request = request(wanted)?;
         let mut client = self.client.clone();
@@ -103,29 +117,29 @@ impl Reader {
             }
         };
         let (admission, envelope, range) = self.believe(wanted, &head)?;
-        Ok(Begun {
-            pieces: Segments::new(stream, &admission, range.clone()),
+        Ok(BegunReading {
+            pieces: StepStream::new(stream, ExpectedRange::new(&admission, range.clone())),
             admission,
             envelope,
             range,
         })
     }
 
-    async fn begin_salvage(&self, wanted: &Wanted) -> Result<Salvage, ClientError> {
+    async fn begin_salvage(&self, wanted: &FileRange) -> Result<Salvage, ClientError> {
         let request = request(wanted)?;
         let mut client = self.client.clone();
         let stream = self.answer(client.salvage(request)).await?;
         let mut stream = Idle::new(stream, self.limits.answer());
         let head = salvage::head(&wanted.name, stream.next().await)?;
         let (admission, envelope, range) = self.believe(wanted, &head)?;
-        let parts = Parts::new(stream, &admission, range.clone());
+        let parts = StepStream::new(stream, Parts::new(&admission, range.clone()));
         Ok(Salvage::new(admission, envelope, range, parts))
     }
 
-    /// What a head says, if a trusted key signed it for this name, and it is what was asked for.
+    /// Reads a head, if a trusted key signed it for this name, and it is what was asked for.
     fn believe(
         &self,
-        wanted: &Wanted,
+        wanted: &FileRange,
         head: &Head,
     ) -> Result<(Admission, Envelope, Range<u64>), ClientError> {
         let name = &wanted.name;
@@ -172,7 +186,10 @@ impl Reader {
         let mut client = self.client.clone();
         let stream = self.answer(client.list(request)).await?;
         let stream = Idle::new(stream, self.limits.answer());
-        Ok(Listing::new(Entries::new(stream, selection)))
+        Ok(Listing::new(StepStream::new(
+            stream,
+            Entries::new(selection),
+        )))
     }
 
     async fn ask_receipt(&self, name: &FileName) -> Result<HeldReceipt, ClientError> {
@@ -194,7 +211,7 @@ impl Reader {
         let mut client = self.client.clone();
         let stream = self.answer(client.changes(request)).await?;
         let stream = Idle::new(stream, self.limits.answer().max(feed::LONGEST_SILENCE));
-        Ok(Steps::new(Taken::new(
+        Ok(Steps::new(StepStream::of_optional_call(
             stream,
             Feed::after(after),
             "the feed of its files",
@@ -208,7 +225,7 @@ impl Reader {
         )?)
     }
 
-    /// Waits for the answer to a call, not for ever.
+    /// Waits for the answer to a call, within a limit.
     async fn answer<T>(
         &self,
         call: impl Future<Output = Result<tonic::Response<T>, Status>>,
@@ -224,9 +241,9 @@ impl Reader {
     }
 }
 
-fn request(wanted: &Wanted) -> Result<GetRequest, ClientError> {
+fn request(wanted: &FileRange) -> Result<GetRequest, ClientError> {
     wanted.check()?;
-    let Wanted {
+    let FileRange {
         name,
         start,
         end,
@@ -243,15 +260,15 @@ fn request(wanted: &Wanted) -> Result<GetRequest, ClientError> {
 }
 
 impl Access for Reader {
-    fn get<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Reading> {
+    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Reading> {
         Box::pin(self.begin_reading(wanted))
     }
 
-    fn slices<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Slices> {
+    fn slices<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Slices> {
         Box::pin(self.begin_slices(wanted))
     }
 
-    fn salvage<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Salvage> {
+    fn salvage<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Salvage> {
         Box::pin(self.begin_salvage(wanted))
     }
 
@@ -277,13 +294,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_cut_at_the_end_of_the_file_and_never_beyond() {
+    fn range_ends_where_file_ends() {
         let check = |start, end, size, expected: Option<Range<u64>>| {
             let name = FileName::new("a").unwrap();
-            let wanted = Wanted {
+            let wanted = FileRange {
                 start,
                 end,
-                ..Wanted::whole(name)
+                ..FileRange::whole(name)
             };
             assert_eq!(wanted.range(size).ok(), expected, "{start} {end:?} {size}");
         };

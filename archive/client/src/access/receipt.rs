@@ -10,7 +10,7 @@ use crate::error::ClientError;
 pub struct HeldReceipt {
     /// The receipt as it goes into a file: a DSSE envelope in JSON.
     pub envelope: String,
-    /// What it says.
+    /// The content of the receipt.
     pub receipt: Receipt,
     /// The admission in it.
     pub admission: Admission,

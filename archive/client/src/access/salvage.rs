@@ -1,9 +1,9 @@
-//! What is left of a file: every byte that some replica has intact, proven, and where there is none.
+//! The rest of a damaged file: every byte that some replica has intact, proven, and the ranges that none has.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
 use archive_model::FileName;
 use archive_proof::{Admission, Envelope};
@@ -15,8 +15,9 @@ use serde::Serialize;
 use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 
-use super::segments::Proving;
+use super::segments::ExpectedRange;
 use crate::error::ClientError;
+use crate::steps::StepReader;
 
 /// A range that no replica has intact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -29,19 +30,19 @@ pub struct Hole {
     pub unknown: bool,
 }
 
-/// What comes next.
+/// The next part of a salvage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Salvaged {
     /// Proven bytes.
     Bytes(Bytes),
-    /// Nothing, for so many bytes.
+    /// A range without bytes.
     Hole(Hole),
 }
 
 /// A file that is being salvaged: bytes and holes, in order, which together are the range; or an error, and nothing after
 /// it.
 pub struct Salvage {
-    /// What was admitted; a trusted key signed it.
+    /// The admission of the file; a trusted key signed it.
     pub admission: Admission,
     /// The same, verbatim.
     pub envelope: Envelope,
@@ -66,7 +67,11 @@ impl Salvage {
         }
     }
 
-    /// What comes next; none: the range is complete.
+    /// Returns the next part; `None` once the range is complete.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the call fails, or if the archive sends what does not prove itself or not all of the range.
     pub async fn next(&mut self) -> Result<Option<Salvaged>, ClientError> {
         self.parts.next().await.transpose()
     }
@@ -102,71 +107,48 @@ pub(super) fn head(
     }
 }
 
-/// Segments and holes as they come, each held against what must come.
-pub(super) struct Parts<S> {
-    stream: Option<S>,
-    proving: Proving,
+/// A reader of segments and holes, each held against what must come.
+pub(super) struct Parts(ExpectedRange);
+
+impl Parts {
+    pub(super) fn new(admission: &Admission, wanted: Range<u64>) -> Self {
+        Self(ExpectedRange::new(admission, wanted))
+    }
 }
 
-impl<S> Parts<S> {
-    pub(super) fn new(stream: S, admission: &Admission, wanted: Range<u64>) -> Self {
-        Self {
-            stream: Some(stream),
-            proving: Proving::new(admission, wanted),
-        }
-    }
+impl StepReader for Parts {
+    type Message = SalvageResponse;
+    type Item = Salvaged;
 
-    fn accept(&mut self, step: Option<Step>) -> Result<Option<Salvaged>, ClientError> {
-        match step {
+    fn read(
+        &mut self,
+        message: SalvageResponse,
+        out: &mut VecDeque<Salvaged>,
+    ) -> Result<(), ClientError> {
+        match message.step {
             Some(Step::Segment(segment)) => {
-                let bytes = self.proving.accept(&segment)?.bytes;
-                Ok((!bytes.is_empty()).then_some(Salvaged::Bytes(bytes)))
+                let bytes = self.0.accept(&segment)?.bytes;
+                out.extend((!bytes.is_empty()).then_some(Salvaged::Bytes(bytes)));
             }
             Some(Step::Hole(hole)) => {
-                let Range { start, end } = self.proving.skip(&(hole.start..hole.end))?;
+                let Range { start, end } = self.0.skip(&(hole.start..hole.end))?;
                 let unknown = hole.unknown;
                 let hole = Hole {
                     start,
                     end,
                     unknown,
                 };
-                Ok((start < end).then_some(Salvaged::Hole(hole)))
+                out.extend((start < end).then_some(Salvaged::Hole(hole)));
             }
-            Some(Step::Head(_)) | None => Err(self
-                .proving
-                .untrusted("something comes that is neither a segment nor a hole")),
+            Some(Step::Head(_)) | None => {
+                let what = "something comes that is neither a segment nor a hole";
+                return Err(self.0.untrusted(what));
+            }
         }
+        Ok(())
     }
-}
 
-impl<S> Stream for Parts<S>
-where
-    S: Stream<Item = Result<SalvageResponse, Status>> + Unpin,
-{
-    type Item = Result<Salvaged, ClientError>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        loop {
-            let Some(stream) = &mut this.stream else {
-                return Poll::Ready(None);
-            };
-            let outcome = match ready!(Pin::new(stream).poll_next(cx)) {
-                Some(Ok(message)) => this.accept(message.step),
-                Some(Err(status)) => Err(ClientError::from_status(&status)),
-                None => {
-                    this.stream = None;
-                    return Poll::Ready(this.proving.complete().err().map(Err));
-                }
-            };
-            match outcome {
-                Ok(None) => {}
-                Ok(Some(part)) => return Poll::Ready(Some(Ok(part))),
-                Err(error) => {
-                    this.stream = None;
-                    return Poll::Ready(Some(Err(error)));
-                }
-            }
-        }
+    fn end(&mut self, _out: &mut VecDeque<Salvaged>) -> Result<(), ClientError> {
+        self.0.complete()
     }
 }

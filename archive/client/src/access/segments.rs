@@ -1,20 +1,18 @@
 //! The bytes of a reading: segments as they come, each proven against the admitted root before a byte is handed on.
 
+use std::collections::VecDeque;
 use std::ops::Range;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
 use archive_model::{FileName, GROUP_SIZE, Root};
 use archive_proof::{Admission, DecodeError, decode};
 use bytes::Bytes;
 use proto_archive::wire::get_response::Step;
 use proto_archive::wire::{GetResponse, Segment};
-use tokio_stream::Stream;
-use tonic::Status;
 
 use crate::error::ClientError;
+use crate::steps::StepReader;
 
-/// What one segment was, once it was proven.
+/// A segment that was proven.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     /// The bytes in it that are wanted.
@@ -25,8 +23,8 @@ pub(super) struct Piece {
     pub(super) encoded: Bytes,
 }
 
-/// What must come: everything in the range, widened to whole groups, in order and without a gap.
-pub(super) struct Proving {
+/// The bytes that must come: everything in the range, widened to whole groups, in order and without a gap.
+pub(super) struct ExpectedRange {
     name: FileName,
     root: Root,
     size: u64,
@@ -36,22 +34,7 @@ pub(super) struct Proving {
     rest: Range<u64>,
 }
 
-/// Segments that must follow each other without a gap and cover the range exactly.
-pub(super) struct Segments<S> {
-    stream: Option<S>,
-    proving: Proving,
-}
-
-impl<S> Segments<S> {
-    pub(super) fn new(stream: S, admission: &Admission, wanted: Range<u64>) -> Self {
-        Self {
-            stream: Some(stream),
-            proving: Proving::new(admission, wanted),
-        }
-    }
-}
-
-impl Proving {
+impl ExpectedRange {
     pub(super) fn new(admission: &Admission, wanted: Range<u64>) -> Self {
         let end = wanted.end.div_ceil(GROUP_SIZE).saturating_mul(GROUP_SIZE);
         Self {
@@ -165,39 +148,22 @@ impl Proving {
     }
 }
 
-impl<S> Stream for Segments<S>
-where
-    S: Stream<Item = Result<GetResponse, Status>> + Unpin,
-{
-    type Item = Result<Piece, ClientError>;
+impl StepReader for ExpectedRange {
+    type Message = GetResponse;
+    type Item = Piece;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        loop {
-            let Some(stream) = &mut this.stream else {
-                return Poll::Ready(None);
-            };
-            let outcome = match ready!(Pin::new(stream).poll_next(cx)) {
-                Some(Ok(GetResponse {
-                    step: Some(Step::Segment(segment)),
-                })) => this.proving.accept(&segment),
-                Some(Ok(GetResponse {
-                    step: Some(Step::Head(_)) | None,
-                })) => Err(this.proving.untrusted("something comes that is no segment")),
-                Some(Err(status)) => Err(ClientError::from_status(&status)),
-                None => {
-                    this.stream = None;
-                    return Poll::Ready(this.proving.complete().err().map(Err));
-                }
-            };
-            match outcome {
-                Ok(piece) if piece.bytes.is_empty() => {}
-                Ok(piece) => return Poll::Ready(Some(Ok(piece))),
-                Err(error) => {
-                    this.stream = None;
-                    return Poll::Ready(Some(Err(error)));
-                }
-            }
+    fn read(&mut self, message: GetResponse, out: &mut VecDeque<Piece>) -> Result<(), ClientError> {
+        let Some(Step::Segment(segment)) = message.step else {
+            return Err(self.untrusted("something comes that is no segment"));
+        };
+        let piece = self.accept(&segment)?;
+        if !piece.bytes.is_empty() {
+            out.push_back(piece);
         }
+        Ok(())
+    }
+
+    fn end(&mut self, _out: &mut VecDeque<Piece>) -> Result<(), ClientError> {
+        self.complete()
     }
 }

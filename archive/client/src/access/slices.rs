@@ -21,7 +21,7 @@ pub struct Slice {
 
 /// Slices that follow each other without a gap, and end where the range ends, or with an error.
 pub struct Slices {
-    /// What was admitted; a trusted key signed it.
+    /// The admission of the file; a trusted key signed it.
     pub admission: Admission,
     /// The same, verbatim.
     pub envelope: Envelope,
@@ -43,6 +43,10 @@ impl Slices {
     }
 
     /// The next slice; none: the range is complete.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the call fails, or if the archive sends what does not prove itself or not all of the range.
     pub async fn next(&mut self) -> Result<Option<Slice>, ClientError> {
         self.stream.next().await.transpose()
     }

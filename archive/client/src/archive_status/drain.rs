@@ -1,4 +1,4 @@
-//! What is being emptied before people retire it.
+//! The replicas and nodes that are being emptied before people retire them.
 
 use archive_model::{NodeId, ReplicaId, VolumeId};
 use archive_rpc::InvalidMessage;
@@ -20,20 +20,20 @@ pub struct Drain {
     pub volume: Option<VolumeId>,
     /// Since when.
     pub since: Timestamp,
-    /// What is still to leave; absent: it is being counted.
+    /// The files that are still to leave; absent while they are being counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub left: Option<Left>,
+    pub left: Option<FilesToLeave>,
     /// When everything had left, so that it may be retired; absent: not yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drained: Option<Timestamp>,
-    /// Why something cannot leave, or stays behind; absent: nothing does.
+    /// The reason why something cannot leave, or stays behind; absent if nothing does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
 }
 
-/// What is still to leave.
+/// The files that are still to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Left {
+pub struct FilesToLeave {
     /// Files.
     pub files: u64,
     /// Their bytes.
@@ -44,7 +44,7 @@ impl TryFrom<wire::status_response::Drain> for Drain {
     type Error = InvalidMessage;
 
     fn try_from(message: wire::status_response::Drain) -> Result<Self, InvalidMessage> {
-        let left = Left {
+        let left = FilesToLeave {
             files: message.files,
             bytes: message.bytes,
         };

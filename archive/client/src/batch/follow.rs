@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
-use super::{Batch, JobStatus, Left, Submission};
+use super::{Batch, JobOutput, JobStatus, Submission};
 use crate::error::ClientError;
 use crate::limits::ClientLimits;
 use crate::retry::Retry;
@@ -88,7 +88,7 @@ pub async fn wait_while(
 ///
 /// # Errors
 /// There is no such job, it has not ended, or it is another caller's.
-pub async fn lines(batch: &dyn Batch, id: &JobId, left: Left) -> Result<Lines, ClientError> {
+pub async fn lines(batch: &dyn Batch, id: &JobId, left: JobOutput) -> Result<Lines, ClientError> {
     batch.output(id, left, 0).await.map(Lines::new)
 }
 
@@ -158,7 +158,7 @@ pub struct JobFailure {
 }
 
 impl JobFailure {
-    /// Reads a line of [`Left::Errors`].
+    /// Reads a line of [`JobOutput::Errors`].
     ///
     /// # Errors
     /// It is not such a line.

@@ -1,4 +1,4 @@
-//! What the archive says of its built-in jobs.
+//! The built-in jobs of an archive, as it describes them.
 
 use proto_archive::wire::batch_jobs_response as wire;
 use serde::Serialize;
@@ -10,13 +10,13 @@ use crate::error::plain;
 pub struct JobDescription {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// The description of the job.
     pub about: String,
-    /// What one line, or piece, of its output is.
+    /// The meaning of one line, or piece, of its output.
     pub output: String,
     /// Its arguments.
     pub arguments: Vec<JobArgument>,
-    /// How the outputs of all files become one.
+    /// The way in which the outputs of all files become one.
     pub reduce: String,
 }
 
@@ -25,11 +25,11 @@ pub struct JobDescription {
 pub struct JobArgument {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// The description of the argument.
     pub about: String,
     /// Whether it must be given.
     pub required: bool,
-    /// What it is when it is not given.
+    /// The value when it is not given.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub default: String,
 }

@@ -13,18 +13,29 @@ use tokio::time::{Instant, sleep};
 use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
 
-use super::{Batch, JobDescription, JobStatus, Left, Submission};
+use super::{Batch, JobDescription, JobOutput, JobStatus, Submission};
 use crate::Answer;
 use crate::error::{ClientError, failed};
 use crate::ingest::within;
 use crate::limits::ClientLimits;
 use crate::retry::Retry;
-use crate::steps::{Steps, Take, Taken};
+use crate::steps::{StepReader, StepStream, Steps};
 
 /// The largest message that is read, in bytes.
 const LARGEST_MESSAGE: usize = 8 << 20;
 
-/// Who runs jobs, at the door of the repository. Cheap to clone; clones share the connection.
+/// A researcher, who runs jobs, at the door of the repository. Cheap to clone; clones share the connection.
+///
+/// ```
+/// use archive_client::batch::{JobOutput, Lines, lines};
+/// use archive_client::{ClientError, Researcher};
+/// use archive_model::JobId;
+///
+/// /// Reads which files a job could not read.
+/// async fn failures(archive: &Researcher, id: &JobId) -> Result<Lines, ClientError> {
+///     lines(archive, id, JobOutput::Errors).await
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Researcher {
     client: BatchClient<Channel>,
@@ -51,14 +62,18 @@ impl Researcher {
     }
 
     /// Begins to read steps, which the archive sends without pauses.
-    async fn steps<T: Take>(
+    async fn steps<T: StepReader>(
         &self,
-        take: T,
+        reader: T,
         call: impl Future<Output = Result<Response<Streaming<T::Message>>, Status>>,
     ) -> Result<Steps<T::Item>, ClientError> {
         let limit = self.limits.answer();
         let stream = Idle::new(self.answer(limit, call).await?, limit);
-        Ok(Steps::new(Taken::new(stream, take, "batch jobs")))
+        Ok(Steps::new(StepStream::of_optional_call(
+            stream,
+            reader,
+            "batch jobs",
+        )))
     }
 
     async fn submit_once(&self, submission: &Submission) -> Result<JobStatus, ClientError> {
@@ -101,11 +116,11 @@ fn meant(message: wire::BatchStatus, id: &JobId) -> Result<JobStatus, ClientErro
 /// Takes a list of jobs.
 struct Jobs;
 
-impl Take for Jobs {
+impl StepReader for Jobs {
     type Message = wire::BatchStatus;
     type Item = JobStatus;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::BatchStatus,
         out: &mut VecDeque<JobStatus>,
@@ -121,11 +136,11 @@ struct Output {
     ended: bool,
 }
 
-impl Take for Output {
+impl StepReader for Output {
     type Message = wire::BatchOutputResponse;
     type Item = Bytes;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::BatchOutputResponse,
         out: &mut VecDeque<Bytes>,
@@ -150,7 +165,7 @@ impl Take for Output {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), ClientError> {
+    fn end(&mut self, _out: &mut VecDeque<Bytes>) -> Result<(), ClientError> {
         if self.ended {
             return Ok(());
         }
@@ -199,12 +214,17 @@ impl Batch for Researcher {
         })
     }
 
-    fn output<'a>(&'a self, id: &'a JobId, left: Left, offset: u64) -> Answer<'a, Steps<Bytes>> {
+    fn output<'a>(
+        &'a self,
+        id: &'a JobId,
+        left: JobOutput,
+        offset: u64,
+    ) -> Answer<'a, Steps<Bytes>> {
         Box::pin(async move {
             let what = match left {
-                Left::Result => What::Result,
-                Left::Errors => What::Errors,
-                Left::Manifest => What::Manifest,
+                JobOutput::Result => What::Result,
+                JobOutput::Errors => What::Errors,
+                JobOutput::Manifest => What::Manifest,
             };
             let mut client = self.client.clone();
             let call = client.batch_output(wire::BatchOutputRequest {
@@ -212,11 +232,11 @@ impl Batch for Researcher {
                 what: what.into(),
                 offset,
             });
-            let take = Output {
+            let output = Output {
                 at: offset,
                 ended: false,
             };
-            self.steps(take, call).await
+            self.steps(output, call).await
         })
     }
 }
@@ -245,11 +265,11 @@ mod tests {
     #[tokio::test]
     async fn an_output_is_whole_or_an_error() {
         let check = async |messages: Vec<_>, expected: &str, reason: &str| {
-            let take = Output {
+            let output = Output {
                 at: 2,
                 ended: false,
             };
-            let (pieces, ended) = read(take, messages.into_iter().map(Ok).collect()).await;
+            let (pieces, ended) = read(output, messages.into_iter().map(Ok).collect()).await;
             assert_eq!(pieces.concat(), expected.as_bytes());
             match ended {
                 Ok(()) => assert_eq!(reason, ""),

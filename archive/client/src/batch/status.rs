@@ -1,4 +1,4 @@
-//! How a job stands.
+//! The status of a job.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::archive_status::Gap;
 use crate::error::plain;
 use crate::file_status::{text, unknown};
 
-/// How far a job has come.
+/// The stage that a job has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobState {
@@ -73,7 +73,7 @@ impl JobState {
     }
 }
 
-/// What was handed in, as the archive has taken it.
+/// The submission of a job, as the archive has taken it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Submitted {
     /// The built-in job; absent: a component.
@@ -92,27 +92,27 @@ pub struct Submitted {
     pub names: Option<NameList>,
     /// Over the files of which replica.
     pub replica: ReplicaId,
-    /// How long the whole job may take.
+    /// The time that the whole job may take.
     pub time: Duration,
-    /// How long a component may compute for one file.
+    /// The time that a component may compute for one file.
     pub file_time: Duration,
     /// The most memory of a component, in bytes.
     pub memory: u64,
     /// The most output of the whole job, in bytes.
     pub output: u64,
-    /// How long what it leaves is kept after its end; absent: as the archive is set.
+    /// The time that its outputs are kept after its end; absent if it is as the archive is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<Duration>,
 }
 
-/// What one node has done since the run last began.
+/// The work of one node since the run last began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobNode {
     /// The node.
     pub node: NodeId,
     /// Files that it has finished.
     pub files: u64,
-    /// How many it has to read; absent: not counted yet.
+    /// The number of files it has to read; absent if they are not counted yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_total: Option<u64>,
     /// Bytes of files that it has read.
@@ -127,14 +127,14 @@ pub struct JobNode {
 pub struct JobStatus {
     /// Which.
     pub id: JobId,
-    /// What was handed in.
+    /// The submission of the job.
     pub spec: Submitted,
-    /// How far it has come.
+    /// The stage that it has reached.
     pub state: JobState,
-    /// Why it waits, is closing, failed or was cancelled.
+    /// The reason why it waits, is closing, failed or was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Who handed it in, as `role/name`.
+    /// The person who handed it in, as `role/name`.
     pub who: String,
     /// When.
     pub submitted: Timestamp,
@@ -149,7 +149,7 @@ pub struct JobStatus {
     pub expires: Option<Timestamp>,
     /// Files whose output is here.
     pub files: u64,
-    /// How many of them have failures.
+    /// The number of files that have failures.
     pub failed: u64,
     /// Files that the replica should have and no node has read.
     pub unread: u64,
@@ -169,7 +169,7 @@ pub struct JobStatus {
     pub gaps: Vec<Gap>,
     /// The nodes at work.
     pub nodes: Vec<JobNode>,
-    /// How often it was begun again.
+    /// The number of times that it was begun again.
     pub restarts: u64,
 }
 

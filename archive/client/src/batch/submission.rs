@@ -13,7 +13,7 @@ use proto_archive::{convert, wire};
 /// Bytes of a component in one message.
 const CHUNK: usize = 256 * 1024;
 
-/// What runs.
+/// The program of a job.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Code {
     /// A built-in job of this name.
@@ -43,7 +43,7 @@ impl fmt::Debug for Code {
 pub struct Submission {
     /// Which job; made by who hands it in.
     pub id: JobId,
-    /// What runs.
+    /// The program of the job.
     pub code: Code,
     /// Its arguments, each name once.
     pub arguments: Vec<(String, String)>,
@@ -55,15 +55,15 @@ pub struct Submission {
     pub replica: Option<ReplicaId>,
     /// Replicas that are not to be chosen if another one has the files; not a part of the job.
     pub avoided: Vec<ReplicaId>,
-    /// How long the whole job may take once it has begun.
+    /// The time that the whole job may take once it has begun.
     pub time: Option<Duration>,
-    /// How long a component may compute for one file.
+    /// The time that a component may compute for one file.
     pub file_time: Option<Duration>,
     /// The most memory of a component, in bytes.
     pub memory: Option<u64>,
     /// The most output of the whole job, in bytes.
     pub output: Option<u64>,
-    /// How long what it leaves is kept after its end.
+    /// The time that its outputs are kept after its end.
     pub keep: Option<Duration>,
 }
 
@@ -98,7 +98,7 @@ impl Submission {
         }
     }
 
-    /// What is sent, in order.
+    /// Returns the messages that are sent, in order.
     pub(super) fn messages(&self) -> impl Iterator<Item = BatchSubmitRequest> + Send + use<> {
         let (bytes, job, component) = match &self.code {
             Code::BuiltIn(name) => (Bytes::new(), name.clone(), Bytes::new()),
@@ -143,7 +143,7 @@ impl Submission {
     }
 }
 
-/// What is asked for, never nothing: that would be as the archive is set.
+/// Returns the time that is asked for, never 0: that would be as the archive is set.
 fn milliseconds(time: Option<Duration>) -> u64 {
     time.map_or(0, |time| {
         u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_component_follows_in_pieces_and_nothing_is_guessed() {
+    fn component_is_sent_in_pieces_after_spec() {
         let bytes = Bytes::from(vec![7; 2 * CHUNK + 1]);
         let digest = Root::from_bytes([1; 32]);
         let submission = Submission {

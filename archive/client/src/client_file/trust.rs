@@ -12,6 +12,10 @@ use super::ClientFileError;
 const LONGEST: u64 = 1 << 20;
 
 /// Reads a trust file, of any origin; the client file names one.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, or is not a trust file.
 pub fn read_trust_file(path: &Path) -> Result<TrustFile, ClientFileError> {
     let mut bytes = Vec::new();
     let read = File::open(path)

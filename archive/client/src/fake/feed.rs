@@ -8,7 +8,7 @@ use archive_model::{ArchiveError, ChangeKind, FeedChange, FeedFile, FeedPosition
 use futures_util::stream;
 use tokio::sync::watch;
 
-use super::{FakeArchive, Kept, State, unknown};
+use super::{FakeArchive, KeptFile, State, unknown};
 use crate::access::FeedStep;
 use crate::error::ClientError;
 use crate::ingest::Deposit;
@@ -68,7 +68,7 @@ impl Feed {
 
 impl State {
     /// Tells of a change of a file.
-    pub(super) fn tell(&mut self, kind: ChangeKind, kept: &Kept) {
+    pub(super) fn tell(&mut self, kind: ChangeKind, kept: &KeptFile) {
         self.feed.add(kind, kept.in_feed());
     }
 
@@ -92,7 +92,7 @@ impl State {
     }
 }
 
-impl Kept {
+impl KeptFile {
     fn in_feed(&self) -> FeedFile {
         FeedFile {
             name: self.admission.name.clone(),
@@ -156,7 +156,7 @@ impl FakeArchive {
     }
 
     /// Loses the feed, as an archive does whose admin data are restored: the files stay, positions of before are unknown,
-    /// and whoever follows is cut off.
+    /// and every follower is cut off.
     pub fn lose_feed(&self) {
         let mut state = self.state();
         state.feed.lineage += 1;

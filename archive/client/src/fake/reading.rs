@@ -9,11 +9,11 @@ use archive_rpc::InvalidMessage;
 use bytes::Bytes;
 
 use super::replica::Replica;
-use super::{FakeArchive, Kept, bug, unknown};
+use super::{FakeArchive, KeptFile, bug, unknown};
 use crate::Answer;
 use crate::access::{
-    Access, Completeness, FeedStep, HeldReceipt, ListEntry, Listed, Listing, Reading, Salvage,
-    Salvaged, Selection, Slice, Slices, Wanted,
+    Access, Completeness, FeedStep, FileRange, HeldReceipt, ListEntry, Listed, Listing, Reading,
+    Salvage, Salvaged, Selection, Slice, Slices,
 };
 use crate::archive_status::ArchiveStatus;
 use crate::error::ClientError;
@@ -22,7 +22,7 @@ use crate::steps::Steps;
 
 impl FakeArchive {
     /// The file that is wanted, and which bytes of it.
-    fn open(&self, wanted: &Wanted) -> Result<(Arc<Kept>, Range<u64>), ClientError> {
+    fn open(&self, wanted: &FileRange) -> Result<(Arc<KeptFile>, Range<u64>), ClientError> {
         wanted.check()?;
         let name = &wanted.name;
         let kept = self.find(name).ok_or_else(|| unknown(name))?;
@@ -51,7 +51,7 @@ impl FakeArchive {
         Ok((kept, range))
     }
 
-    fn begin_reading(&self, wanted: &Wanted) -> Result<Reading, ClientError> {
+    fn begin_reading(&self, wanted: &FileRange) -> Result<Reading, ClientError> {
         let (kept, range) = self.open(wanted)?;
         let of = Arc::clone(&kept);
         let bytes = pieces(range.clone(), CHUNK).map(move |piece| of.part(&piece));
@@ -63,7 +63,7 @@ impl FakeArchive {
         ))
     }
 
-    fn begin_slices(&self, wanted: &Wanted) -> Result<Slices, ClientError> {
+    fn begin_slices(&self, wanted: &FileRange) -> Result<Slices, ClientError> {
         let (kept, range) = self.open(wanted)?;
         let start = range.start - range.start % GROUP_SIZE;
         let end = range.end.next_multiple_of(GROUP_SIZE);
@@ -77,7 +77,7 @@ impl FakeArchive {
         ))
     }
 
-    fn begin_salvage(&self, wanted: &Wanted) -> Result<Salvage, ClientError> {
+    fn begin_salvage(&self, wanted: &FileRange) -> Result<Salvage, ClientError> {
         let (kept, range) = self.open(wanted)?;
         let of = Arc::clone(&kept);
         let parts = pieces(range.clone(), CHUNK);
@@ -122,7 +122,7 @@ impl FakeArchive {
         Ok(Listing::new(tokio_stream::iter(items)))
     }
 
-    fn entry(&self, kept: &Kept, replica: Option<&Replica>) -> ListEntry {
+    fn entry(&self, kept: &KeptFile, replica: Option<&Replica>) -> ListEntry {
         ListEntry {
             name: kept.admission.name.clone(),
             size: kept.admission.size,
@@ -155,7 +155,7 @@ impl FakeArchive {
     }
 }
 
-impl Kept {
+impl KeptFile {
     fn part(&self, range: &Range<u64>) -> Result<Bytes, ClientError> {
         let at = |offset| usize::try_from(offset).map_err(|error| bug(&error));
         Ok(self.bytes.slice(at(range.start)?..at(range.end)?))
@@ -180,15 +180,15 @@ impl Kept {
 }
 
 impl Access for FakeArchive {
-    fn get<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Reading> {
+    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Reading> {
         Box::pin(async move { self.begin_reading(wanted) })
     }
 
-    fn slices<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Slices> {
+    fn slices<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Slices> {
         Box::pin(async move { self.begin_slices(wanted) })
     }
 
-    fn salvage<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Salvage> {
+    fn salvage<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Salvage> {
         Box::pin(async move { self.begin_salvage(wanted) })
     }
 

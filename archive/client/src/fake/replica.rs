@@ -9,11 +9,11 @@ use archive_model::{
 use archive_proof::Custody;
 use jiff::Timestamp;
 
-use crate::access::{Condition, Found};
+use crate::access::{Condition, VolumeCopy};
 use crate::archive_status::ReplicaOverview;
 use crate::file_status::{CopyCondition, Progress, ReplicaStatus};
 
-/// How much each volume can take, in bytes.
+/// The room of each volume, in bytes.
 const TOTAL: u64 = 1 << 40;
 
 /// A replica of one node with one volume.
@@ -40,7 +40,7 @@ impl Replica {
         ]
     }
 
-    /// What a receipt says of a copy.
+    /// Returns what a receipt says of a copy.
     pub(super) fn custody(&self, completed: Timestamp) -> Custody {
         Custody {
             replica: self.id.clone(),
@@ -51,7 +51,7 @@ impl Replica {
         }
     }
 
-    /// How a file stands in it.
+    /// Returns the status of a file in it.
     pub(super) fn status(&self, completed: Timestamp) -> ReplicaStatus {
         ReplicaStatus {
             replica: self.id.clone(),
@@ -66,8 +66,8 @@ impl Replica {
     }
 
     /// Where and how a file is in it.
-    pub(super) fn found(&self, completed: Timestamp) -> Found {
-        Found {
+    pub(super) fn found(&self, completed: Timestamp) -> VolumeCopy {
+        VolumeCopy {
             node: self.node.clone(),
             volume: Some(self.volume.clone()),
             condition: Condition::Present,
@@ -78,7 +78,7 @@ impl Replica {
         }
     }
 
-    /// How it is, with `bytes` in it.
+    /// Returns its overview, with `bytes` in it.
     pub(super) fn overview(&self, bytes: u64, now: Timestamp) -> ReplicaOverview {
         let free = TOTAL.saturating_sub(bytes);
         let volume = VolumeState {

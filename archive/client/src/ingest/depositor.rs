@@ -26,6 +26,26 @@ use crate::retry::Retry;
 const AHEAD: usize = 4;
 
 /// A depositor at the door of a repository. Cheap to clone; clones share the connection.
+///
+/// ```
+/// use std::fs::File;
+/// use std::sync::Arc;
+///
+/// use archive_client::{Announced, ClientError, Deposit, Depositor, Ingest, Stored};
+/// use archive_model::FileName;
+///
+/// /// Stores a file of which no digest is known.
+/// async fn store(archive: &Depositor, name: FileName, file: File, size: u64) -> Result<Stored, ClientError> {
+///     let deposit = Deposit {
+///         name,
+///         size,
+///         source: Arc::new(file),
+///         announced: Announced::default(),
+///         no_digest: true,
+///     };
+///     archive.store(&deposit, &|event| println!("{event:?}")).await
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Depositor {
     client: IngestClient<Channel>,
@@ -349,7 +369,7 @@ fn request(step: Request) -> StoreRequest {
     StoreRequest { step: Some(step) }
 }
 
-/// What `future` yields, unless `limit` passes first.
+/// Returns what `future` yields, unless `limit` passes first.
 pub(crate) async fn within<F: Future>(
     limit: Duration,
     doing: &str,

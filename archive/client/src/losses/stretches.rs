@@ -1,7 +1,7 @@
 //! A file with holes as a reader: it ends where a hole begins, and goes on when it was moved behind it.
 //!
-//! Owns where in the file the next byte stands. Small pieces are handed out, so that whoever knows how far was read knows
-//! it well.
+//! Owns where in the file the next byte stands. Small pieces are handed out, so that the caller knows well how far was
+//! read.
 
 use std::io::{self, Read};
 use std::iter::Fuse;

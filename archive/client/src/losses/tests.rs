@@ -17,7 +17,7 @@ fn meet(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     a.start.max(b.start)..a.end.min(b.end)
 }
 
-/// What must hold when `holes` are good nowhere.
+/// Checks what must hold when `holes` are good nowhere.
 fn check_lost(made: &Made, holes: &[Range<u64>]) {
     let losses = found(made, holes, holes);
     let at = format!("{} {holes:?}: {losses:#?}", made.name);
@@ -76,7 +76,7 @@ fn check_lost(made: &Made, holes: &[Range<u64>]) {
     assert!(losses.records.iter().all(known), "{at}");
 }
 
-/// What must hold when the damage is in one copy only: exactly the records in it.
+/// Checks what must hold when the damage is in one copy only: exactly the records in it.
 fn check_damaged(made: &Made, damaged: &Range<u64>) {
     let losses = found(made, &[], std::slice::from_ref(damaged));
     let hit = made
@@ -114,7 +114,7 @@ fn check_damaged(made: &Made, damaged: &Range<u64>) {
 }
 
 #[test]
-fn damage_at_every_byte_of_small_files_is_told_truly() {
+fn damage_at_every_byte_of_small_files() {
     for made in files(&[5, 0, 200, 30]) {
         let size = made.bytes.len() as u64;
         for length in [1, 5, 90, 700] {
@@ -131,7 +131,7 @@ fn damage_at_every_byte_of_small_files_is_told_truly() {
 }
 
 #[test]
-fn damage_at_every_group_is_told_truly_and_two_holes_too() {
+fn damage_at_every_group_and_in_pairs() {
     let lengths = [
         300, 40_000, 100, 0, 20_000, 90_000, 10, 16_384, 5_000, 7_000, 9_000, 50_000,
     ];
@@ -154,7 +154,7 @@ fn damage_at_every_group_is_told_truly_and_two_holes_too() {
 const GROUP: u64 = 16_384;
 
 #[test]
-fn a_record_that_says_its_length_leaves_nothing_unknown() {
+fn record_with_length_leaves_nothing_unknown() {
     let inner = write(
         Writer::plain(Vec::new()),
         "in.warc",
@@ -278,7 +278,7 @@ fn a_member_that_spans_records_names_those_around() {
 }
 
 #[test]
-fn a_file_that_is_none_and_a_file_without_bytes() {
+fn file_without_records_or_bytes_is_unknown() {
     let bytes = noise(100_000, 9);
     let made = Made {
         name: "a.gz",
@@ -343,7 +343,7 @@ fn no_more_is_read_than_it_takes() {
     ];
     assert!(
         records_in(broken.into_iter(), &whereabouts).is_err(),
-        "a cut answer is none"
+        "a cut answer is no answer"
     );
 }
 

@@ -21,7 +21,8 @@ const MOST_RECORDS: usize = 10_000;
 /// The most bytes of text that are kept of them.
 const MOST_TEXT: usize = 16 << 20;
 
-/// How far before what was read the first byte may stand of a record that begins within a member: a few pieces.
+/// The distance before the bytes that were read at which the first byte may stand of a record that begins within a
+/// member: a few pieces.
 const BEHIND: u64 = 4 * PIECE as u64;
 
 /// Where to look, and for what.
@@ -50,6 +51,10 @@ impl Whereabouts {
 /// The records in the damaged bytes of a file that comes in `parts`: in order, without a gap, with or without holes.
 ///
 /// No more parts are asked for than it takes.
+///
+/// # Errors
+///
+/// Fails if a part cannot be had.
 pub fn records_in(
     parts: impl Iterator<Item = io::Result<Salvaged>>,
     whereabouts: &Whereabouts,
@@ -133,7 +138,7 @@ struct Walk {
     found: bool,
 }
 
-/// How the bytes before a hole end.
+/// The end of the bytes before a hole.
 struct Cut {
     /// Where the record ends that goes into the hole, where its header says so.
     end: Option<u64>,
@@ -299,7 +304,7 @@ fn block_end(end: &End) -> Option<u64> {
     (end.offset + end.header_length).checked_add(end.announced?)
 }
 
-/// How the record ends at a hole at `at`; nothing, if it ends before. `block`: where its block ends in the file.
+/// Returns how the record ends at a hole at `at`; `None` if it ends before. `block`: where its block ends in the file.
 fn cut(end: &End, at: u64, block: Option<u64>, line_ends: u64) -> Option<Cut> {
     if let Some(block) = block {
         let prescribed = block.saturating_add(line_ends);
@@ -318,7 +323,7 @@ fn cut(end: &End, at: u64, block: Option<u64>, line_ends: u64) -> Option<Cut> {
     })
 }
 
-/// What a header says of its record.
+/// Returns what a header says of its record.
 fn facts(header: &Header, kind: Kind, offset: u64) -> LostRecord {
     let text = |name: &str| header.text_of(name).map(String::from);
     let said = text("WARC-Type").filter(|_| kind == Kind::Unknown);

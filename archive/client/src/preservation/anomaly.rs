@@ -1,4 +1,4 @@
-//! What is wrong, as it is filed.
+//! Anomalies, as they are filed.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::error::{ClientError, plain};
 use crate::file_status::{some, text};
-use crate::steps::Take;
+use crate::steps::StepReader;
 use crate::word::{id, words};
 
 words! {
@@ -42,7 +42,7 @@ words! {
 }
 
 words! {
-    /// How an anomaly stands.
+    /// The state of an anomaly.
     AnomalyState {
         /// It is so, as far as is known.
         Open = "open",
@@ -62,9 +62,9 @@ pub struct FiledAnomaly {
     pub file: FileName,
     /// The replica.
     pub replica: ReplicaId,
-    /// What is wrong, in one word.
+    /// The kind of the anomaly, in one word.
     pub kind: AnomalyWord,
-    /// What exactly, for people.
+    /// The description of the anomaly, for people.
     pub what: String,
     /// The groups that are corrupt or unreadable.
     #[serde(skip_serializing_if = "Groups::is_empty")]
@@ -82,17 +82,17 @@ pub struct FiledAnomaly {
     pub volume: Option<VolumeId>,
     /// When it was first seen.
     pub since: Timestamp,
-    /// How it stands.
+    /// The state of the anomaly.
     pub state: AnomalyState,
-    /// Who found it: `scrub`, `scheduled-check`, `check` or `read`.
+    /// The act that found it: `scrub`, `scheduled-check`, `check` or `read`.
     pub found_by: String,
     /// When it was closed or accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
-    /// Why it was closed or accepted.
+    /// The reason why it was closed or accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_why: Option<String>,
-    /// Why it is not repaired yet.
+    /// The reason why it is not repaired yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
 }
@@ -134,11 +134,11 @@ impl TryFrom<wire::AnomalyState> for FiledAnomaly {
 /// Takes anomalies as they were asked for.
 pub(super) struct Anomalies(pub(super) AnomalySelection);
 
-impl Take for Anomalies {
+impl StepReader for Anomalies {
     type Message = wire::AnomaliesResponse;
     type Item = FiledAnomaly;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::AnomaliesResponse,
         out: &mut VecDeque<FiledAnomaly>,

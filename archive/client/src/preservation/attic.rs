@@ -1,4 +1,4 @@
-//! What lies in the attics, and how it is named: `REPLICA/NODE/VOLUME/ID`.
+//! The items in the attics, and how they are named: `REPLICA/NODE/VOLUME/ID`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,17 +12,17 @@ use serde::{Serialize, Serializer};
 
 use crate::archive_status::Gap;
 use crate::error::{ClientError, plain};
-use crate::steps::Take;
+use crate::steps::StepReader;
 use crate::word::{id, is_id, words};
 
 words! {
-    /// What was put aside.
+    /// The kind of an item in an attic.
     AtticWord {
         /// A whole file.
         File = "file",
         /// Groups of a file that were repaired.
         Groups = "groups",
-        /// What an interrupted store left.
+        /// The rest of an interrupted store.
         Leftover = "leftover",
     }
 }
@@ -40,7 +40,7 @@ pub struct AtticPlace {
     pub id: String,
 }
 
-/// Why a text is no place in an attic.
+/// The reason why a text is not a place in an attic.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAtticPlace {
     /// Not four parts.
@@ -64,13 +64,13 @@ pub struct AtticItem {
     pub who: String,
     /// Why.
     pub why: String,
-    /// What it is.
+    /// The kind of the item.
     pub kind: AtticWord,
     /// Bytes in it.
     pub bytes: u64,
 }
 
-/// What comes of a look into the attics.
+/// An entry of a list of the attics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AtticEntry {
     /// Something lies there.
@@ -165,11 +165,11 @@ impl AtticItem {
 /// Takes what lies in the attics that were asked for.
 pub(super) struct Attics(pub(super) AtticSelection);
 
-impl Take for Attics {
+impl StepReader for Attics {
     type Message = wire::AtticsResponse;
     type Item = AtticEntry;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::AtticsResponse,
         out: &mut VecDeque<AtticEntry>,

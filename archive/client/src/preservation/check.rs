@@ -12,24 +12,24 @@ use serde::Serialize;
 use super::anomaly::{AnomalyWord, FiledAnomaly};
 use crate::archive_status::Gap;
 use crate::error::ClientError;
-use crate::steps::Take;
+use crate::steps::StepReader;
 
-/// More replicas than any archive has: whoever names more is not believed.
+/// The largest number of replicas that is believed: more than any archive has.
 const MOST_REPLICAS: usize = 1000;
 
-/// What is compared.
+/// The things that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckKind {
-    /// What the replicas list.
+    /// The lists of the replicas.
     Files,
     /// Also the bytes: every copy is read again on its node.
     Checksums,
 }
 
-/// What to check.
+/// The check to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckOrder {
-    /// What is compared.
+    /// The things that are compared.
     pub kind: CheckKind,
     /// Only these files; empty: all.
     pub names: Vec<FileName>,
@@ -41,10 +41,10 @@ pub struct CheckOrder {
     pub challenge: bool,
 }
 
-/// What happens during a check.
+/// An event during a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckStep {
-    /// How far one replica is.
+    /// The progress of one replica.
     Progress(CheckProgress),
     /// Something is wrong.
     Anomaly(Box<FiledAnomaly>),
@@ -52,7 +52,7 @@ pub enum CheckStep {
     Report(ReplicaReport),
 }
 
-/// How far one replica is.
+/// The progress of one replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckProgress {
     /// The replica.
@@ -67,7 +67,7 @@ pub struct CheckProgress {
     pub bytes_total: Option<u64>,
 }
 
-/// How a replica compares.
+/// The result of comparing a replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplicaReport {
     /// The replica.
@@ -78,9 +78,9 @@ pub struct ReplicaReport {
     pub intact: u64,
     /// Those that were removed on purpose.
     pub withdrawn: u64,
-    /// How many anomalies of each kind.
+    /// The number of anomalies of each kind.
     pub anomalies: BTreeMap<AnomalyWord, u64>,
-    /// Who could not be asked; empty: everybody answered.
+    /// The replicas and nodes that could not be asked; empty if everybody answered.
     pub gaps: Vec<Gap>,
 }
 
@@ -142,7 +142,7 @@ impl TryFrom<Report> for ReplicaReport {
     }
 }
 
-/// Takes a check: whoever was spoken of is reported, once.
+/// Takes a check: every replica that is named is reported, once.
 pub(super) struct Checks {
     wanted: Option<ReplicaId>,
     spoken: BTreeSet<ReplicaId>,
@@ -176,11 +176,11 @@ impl Checks {
     }
 }
 
-impl Take for Checks {
+impl StepReader for Checks {
     type Message = wire::CheckResponse;
     type Item = CheckStep;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::CheckResponse,
         out: &mut VecDeque<CheckStep>,
@@ -217,7 +217,7 @@ impl Take for Checks {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), ClientError> {
+    fn end(&mut self, _out: &mut VecDeque<CheckStep>) -> Result<(), ClientError> {
         let cut = |reason: String| Err(ClientError::Unavailable(reason));
         if let Some(replica) = self.spoken.difference(&self.reported).next() {
             return cut(format!(
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_check_that_does_not_add_up_is_not_believed() {
+    async fn check_that_does_not_add_up_is_untrusted() {
         for (replica, steps, reason) in [
             (None, vec![report("one", &[]), report("one", &[])], "twice"),
             (Some("two"), vec![progress("one")], "speaks of one"),

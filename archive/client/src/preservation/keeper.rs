@@ -25,11 +25,11 @@ use super::{
     Scrubs, Steps, VolumeOrder,
 };
 use crate::Answer;
-use crate::access::Kept;
+use crate::access::VolumeFile;
 use crate::error::{ClientError, failed};
 use crate::ingest::within;
 use crate::limits::ClientLimits;
-use crate::steps::{Take, Taken};
+use crate::steps::{StepReader, StepStream};
 
 /// The largest message that is read, in bytes.
 const LARGEST_MESSAGE: usize = 8 << 20;
@@ -40,7 +40,22 @@ const MOST_NAMES: usize = 3 << 20;
 /// Messages that wait for the connection: enough to read ahead of it.
 const AHEAD: usize = 4;
 
-/// Who looks after an archive, at the door of its repository. Cheap to clone; clones share the connection.
+/// A keeper, who looks after an archive, at the door of its repository. Cheap to clone; clones share the connection.
+///
+/// ```
+/// use archive_client::preservation::AnomalySelection;
+/// use archive_client::{ClientError, Keeper, Preservation};
+///
+/// /// Counts the anomalies that are open.
+/// async fn open_anomalies(archive: &Keeper) -> Result<u64, ClientError> {
+///     let mut anomalies = archive.anomalies(&AnomalySelection::default()).await?;
+///     let mut count = 0;
+///     while anomalies.next().await?.is_some() {
+///         count += 1;
+///     }
+///     Ok(count)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Keeper {
     client: PreservationClient<Channel>,
@@ -54,7 +69,7 @@ impl Keeper {
         Self { client, limits }
     }
 
-    /// Waits for the answer to a call, not for ever. `what` is said of an archive that does not offer it.
+    /// Waits for the answer to a call, within a limit. `what` is said of an archive that does not offer it.
     async fn answer<T>(
         &self,
         what: &'static str,
@@ -92,15 +107,17 @@ impl Keeper {
     }
 
     /// Begins to read steps. Between two of them the archive may read a copy back.
-    async fn steps<T: Take>(
+    async fn steps<T: StepReader>(
         &self,
         what: &'static str,
-        take: T,
+        reader: T,
         call: impl Future<Output = Result<Response<Streaming<T::Message>>, Status>>,
     ) -> Result<Steps<T::Item>, ClientError> {
         let limit = self.limits.verification(0);
         let stream = Idle::new(self.answer(what, limit, call).await?, limit);
-        Ok(Steps::new(Taken::new(stream, take, what)))
+        Ok(Steps::new(StepStream::of_optional_call(
+            stream, reader, what,
+        )))
     }
 
     async fn send_replacement(
@@ -132,8 +149,8 @@ impl Keeper {
 }
 
 /// The entry of the file that was meant.
-fn kept(entry: Option<wire::FileEntry>, name: &FileName) -> Result<Kept, ClientError> {
-    let entry = Kept::try_from(entry.ok_or_else(|| InvalidMessage::missing("entry"))?)?;
+fn kept(entry: Option<wire::FileEntry>, name: &FileName) -> Result<VolumeFile, ClientError> {
+    let entry = VolumeFile::try_from(entry.ok_or_else(|| InvalidMessage::missing("entry"))?)?;
     if entry.name == *name {
         return Ok(entry);
     }
@@ -155,7 +172,7 @@ fn meant(state: wire::RequestState, id: &str) -> Result<Request, ClientError> {
     )))
 }
 
-/// So many names that no server reads them are refused here, where it can be said what to do.
+/// Refuses more names than a server reads, here, where it can be said what to do.
 fn bounded(names: &[FileName]) -> Result<(), ClientError> {
     let bytes: usize = names.iter().map(|name| name.as_str().len() + 5).sum();
     if bytes <= MOST_NAMES {
@@ -224,7 +241,7 @@ impl Preservation for Keeper {
         Box::pin(self.send_replacement(replacement, watch))
     }
 
-    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, Kept> {
+    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, VolumeFile> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.adopt(wire::AdoptFileRequest {
@@ -255,11 +272,11 @@ impl Preservation for Keeper {
         })
     }
 
-    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, Kept> {
+    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, VolumeFile> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.restore(place.reference(reason));
-            Ok(Kept::try_from(
+            Ok(VolumeFile::try_from(
                 self.done("bringing files back from an attic", call).await?,
             )?)
         })
@@ -379,7 +396,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_many_names_are_refused_before_they_are_sent() {
+    fn too_many_names_are_refused_before_sending() {
         let name = FileName::new(&"x".repeat(240)).unwrap();
         assert!(bounded(&vec![name.clone(); 10_000]).is_ok());
         assert!(bounded(&vec![name; 20_000]).is_err());

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::error::plain;
 
-/// What is done with a disk.
+/// An act on a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeOrder {
     /// Label an empty directory of a node as a new volume.
@@ -65,7 +65,7 @@ pub(super) fn or_empty(id: Option<&impl ToString>) -> String {
     id.map(ToString::to_string).unwrap_or_default()
 }
 
-/// What a replica will be filled with.
+/// The files that a replica will be filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Bootstrap {
     /// Files that are to be brought.
@@ -74,7 +74,7 @@ pub struct Bootstrap {
     pub bytes: u64,
 }
 
-/// What came of a test notification.
+/// The result of a test notification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NotifyOutcome {
     /// One line for each way that is set.
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_names_what_it_needs_and_nothing_else() {
+    fn disk_order_sends_only_its_own_fields() {
         let (node, volume): (NodeId, VolumeId) = ("n".parse().unwrap(), "v".parse().unwrap());
         let path = || "/disk".to_owned();
         let init = VolumeOrder::Init {

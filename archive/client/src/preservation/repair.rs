@@ -10,11 +10,11 @@ use serde::Serialize;
 use super::anomaly::FiledAnomaly;
 use crate::error::{ClientError, plain};
 use crate::file_status::text;
-use crate::steps::Take;
+use crate::steps::StepReader;
 use crate::word::words;
 
 words! {
-    /// What became of one anomaly.
+    /// The outcome of one anomaly.
     RepairOutcome {
         /// This would be done.
         Planned = "planned",
@@ -35,14 +35,14 @@ words! {
     }
 }
 
-/// What to repair.
+/// The anomalies to repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairOrder {
     /// The files; none: everything that can be repaired.
     pub names: Vec<FileName>,
     /// Only say what would be done.
     pub dry_run: bool,
-    /// How many files are expected to be repaired.
+    /// The number of files that are expected to be repaired.
     pub confirm: Option<u64>,
     /// Why, for the audit trail.
     pub reason: Option<String>,
@@ -51,15 +51,15 @@ pub struct RepairOrder {
 /// One step of a repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Repair {
-    /// What became of it.
+    /// The outcome of the repair.
     pub outcome: RepairOutcome,
     /// The file, where one is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<FileName>,
-    /// What was wrong; absent: nothing is filed of the file.
+    /// The anomaly; absent if nothing is filed of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anomaly: Option<Box<FiledAnomaly>>,
-    /// What is, or would be, done, in one line.
+    /// The act that is, or would be, done, in one line.
     pub what: String,
     /// Bytes that came from donors, or would, and proofs with them.
     pub bytes_moved: u64,
@@ -124,11 +124,11 @@ impl Repairs {
     }
 }
 
-impl Take for Repairs {
+impl StepReader for Repairs {
     type Message = wire::RepairResponse;
     type Item = Repair;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::RepairResponse,
         out: &mut VecDeque<Repair>,
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_which_nothing_is_filed_is_named_all_the_same() {
+    fn repair_names_file_without_anomaly() {
         let bare = |outcome: &str| wire::RepairResponse {
             outcome: outcome.into(),
             anomaly: Some(wire::AnomalyState {

@@ -12,7 +12,7 @@ use proto_archive::wire::replace_request::{Open, Step};
 use tokio::sync::mpsc;
 
 use super::attic::AtticItem;
-use crate::access::Kept;
+use crate::access::VolumeFile;
 use crate::error::ClientError;
 use crate::ingest::within;
 use crate::limits::ClientLimits;
@@ -33,7 +33,7 @@ pub struct Replacement {
     pub reason: String,
     /// The right bytes.
     pub source: Arc<dyn ReadAt + Send + Sync>,
-    /// How many they are.
+    /// The size of the bytes.
     pub size: u64,
 }
 
@@ -41,7 +41,7 @@ pub struct Replacement {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Replaced {
     /// The copy as it is now.
-    pub entry: Kept,
+    pub entry: VolumeFile,
     /// Where the wrong one lies.
     pub attic: AtticItem,
 }

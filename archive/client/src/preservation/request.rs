@@ -21,7 +21,7 @@ words! {
     ActWord {
         /// A copy goes into the attic.
         Remove = "remove",
-        /// What lies in an attic is destroyed.
+        /// An item in an attic is destroyed.
         Purge = "purge",
         /// A volume, node or replica is out of service for good.
         Retire = "retire",
@@ -35,7 +35,7 @@ words! {
 }
 
 words! {
-    /// How a request stands.
+    /// The state of a request.
     RequestWord {
         /// It waits for a second person.
         Open = "open",
@@ -52,7 +52,7 @@ words! {
     }
 }
 
-/// What is asked for.
+/// The act that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Move the copy of one replica into the attic; it is withdrawn from then on.
@@ -122,27 +122,27 @@ pub enum Act {
 pub struct Request {
     /// Names it.
     pub id: String,
-    /// What kind of act it is.
+    /// The kind of the act.
     pub act: ActWord,
-    /// What exactly, for people.
+    /// The description of the act, for people.
     pub what: String,
     /// Why.
     pub reason: String,
-    /// Who asked, as `role/name`.
+    /// The person who asked, as `role/name`.
     pub asked_by: String,
     /// When.
     pub asked: Timestamp,
     /// Until when it can be approved.
     pub expires: Timestamp,
-    /// How it stands.
+    /// The state of the request.
     pub state: RequestWord,
-    /// Who approved or withdrew it.
+    /// The person who approved or withdrew it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<String>,
     /// When.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
-    /// What came of it.
+    /// The result of the act.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     /// Which roles may approve it.
@@ -150,7 +150,7 @@ pub struct Request {
 }
 
 impl Act {
-    /// What kind of act it is.
+    /// Returns the kind of the act.
     pub const fn word(&self) -> ActWord {
         match self {
             Self::Remove { .. } => ActWord::Remove,

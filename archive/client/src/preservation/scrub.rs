@@ -1,4 +1,4 @@
-//! What scrubbing does on every node.
+//! Scrubbing on every node.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::archive_status::Gap;
 use crate::word::words;
 
 words! {
-    /// What a node's scrub does.
+    /// The state of a node's scrub.
     ScrubWord {
         /// It reads.
         Running = "running",
@@ -26,7 +26,7 @@ words! {
     }
 }
 
-/// What scrubbing is told.
+/// An order to scrubbing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScrubOrder {
     /// Nothing: only tell.
@@ -35,7 +35,7 @@ pub enum ScrubOrder {
     Pause(Option<Duration>),
     /// Go on.
     Resume,
-    /// Read at most so many bytes a second; none: what the deadline asks for.
+    /// Read at most this number of bytes a second; if absent, as many as the deadline asks for.
     Throttle(Option<u64>),
 }
 
@@ -48,23 +48,23 @@ pub struct ScrubSelection {
     pub node: Option<NodeId>,
 }
 
-/// What scrubbing does, and who could not be asked.
+/// The state of scrubbing, and the nodes that could not be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Scrubs {
     /// One for each node.
     pub scrubs: Vec<NodeScrub>,
-    /// Who could not be asked; empty: everybody answered.
+    /// The replicas and nodes that could not be asked; empty if everybody answered.
     pub gaps: Vec<Gap>,
 }
 
-/// What scrubbing does on one node.
+/// The state of scrubbing on one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NodeScrub {
     /// The replica.
     pub replica: ReplicaId,
     /// The node.
     pub node: NodeId,
-    /// What it does.
+    /// The state of the scrub.
     pub state: ScrubWord,
     /// When the pause ends.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_is_what_it_says_on_the_wire() {
+    fn scrub_order_keeps_meaning_on_wire() {
         let sent = |order| {
             let request = ScrubSelection::default().request(order).order.unwrap();
             (

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::error::{ClientError, plain};
 use crate::file_status::some;
-use crate::steps::Take;
+use crate::steps::StepReader;
 
 /// Which lines of the audit trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct AuditLine {
     /// Which file, where one is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<FileName>,
-    /// What was done.
+    /// The act that was done.
     pub what: String,
     /// SHA-256 of the line before it in the log, in hex; absent while it is not in the log yet.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,11 +89,11 @@ impl Lines {
     }
 }
 
-impl Take for Lines {
+impl StepReader for Lines {
     type Message = wire::AuditResponse;
     type Item = AuditLine;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::AuditResponse,
         out: &mut VecDeque<AuditLine>,
@@ -132,11 +132,11 @@ pub(super) struct Export {
     last: Option<u8>,
 }
 
-impl Take for Export {
+impl StepReader for Export {
     type Message = wire::ExportResponse;
     type Item = Bytes;
 
-    fn take(
+    fn read(
         &mut self,
         message: wire::ExportResponse,
         out: &mut VecDeque<Bytes>,
@@ -146,7 +146,7 @@ impl Take for Export {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), ClientError> {
+    fn end(&mut self, _out: &mut VecDeque<Bytes>) -> Result<(), ClientError> {
         let what = match self.last {
             Some(b'\n') => return Ok(()),
             Some(_) => "ended within a line",

@@ -29,7 +29,7 @@ use crate::keeping::Script;
 use crate::serving::{honest, salvaged};
 use crate::world::{NAME, key};
 
-/// What one store does wrong. Numbers count the messages that came: the open is the first.
+/// The fault of one store. Numbers count the messages that came: the open is the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
     /// Nothing.
@@ -71,7 +71,7 @@ pub enum Wrong {
 
 /// One store as the server saw it.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ReceivedStore {
     pub open: Open,
     pub offset: u64,
     pub received: u64,
@@ -82,11 +82,11 @@ pub type GetFault = Arc<dyn Fn(Vec<GetResponse>) -> Vec<Result<GetResponse, Stat
 #[derive(Default)]
 pub struct State {
     pub faults: VecDeque<Fault>,
-    pub seen: Vec<Seen>,
-    /// What was received under each name.
+    pub seen: Vec<ReceivedStore>,
+    /// The bytes that were received under each name.
     pub files: BTreeMap<String, Vec<u8>>,
     pub get_fault: Option<GetFault>,
-    /// What `salvage` has not, in every file.
+    /// The holes that `salvage` tells, in every file.
     pub holes: Vec<Hole>,
     pub list: Vec<Result<ListResponse, Status>>,
     pub list_asked: Option<ListRequest>,
@@ -333,7 +333,7 @@ impl Ingest for Archive {
             index: state.seen.len(),
             answers,
         };
-        state.seen.push(Seen {
+        state.seen.push(ReceivedStore {
             open: Open::default(),
             offset: 0,
             received: 0,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive_client::{Access, Class, ClientError, ClientLimits, Reader, Wanted};
+use archive_client::{Access, Class, ClientError, ClientLimits, FileRange, Reader};
 use archive_model::FileName;
 use archive_rpc::Kind;
 use proto_archive::wire::get_response::{Head, Step};
@@ -11,23 +11,23 @@ use tonic::Status;
 
 use crate::archive::{GetFault, admission};
 use crate::serving::honest;
-use crate::world::{World, key, limits, noise, trust};
+use crate::world::{ServedArchive, key, limits, noise, trust};
 
 /// Thirteen groups, five segments.
 const SIZE: usize = 200_000;
 
 const NAME: &str = "a.warc.gz";
 
-fn wanted(start: u64, end: Option<u64>) -> Wanted {
-    Wanted {
+fn wanted(start: u64, end: Option<u64>) -> FileRange {
+    FileRange {
         start,
         end,
-        ..Wanted::whole(FileName::new(NAME).unwrap())
+        ..FileRange::whole(FileName::new(NAME).unwrap())
     }
 }
 
-/// What came, and how it ended.
-async fn read(reader: &Reader, wanted: &Wanted) -> (Vec<u8>, Result<(), ClientError>) {
+/// Reads a file, and returns the bytes that came and how it ended.
+async fn read(reader: &Reader, wanted: &FileRange) -> (Vec<u8>, Result<(), ClientError>) {
     let mut came = Vec::new();
     let mut reading = match reader.get(wanted).await {
         Ok(reading) => reading,
@@ -50,7 +50,7 @@ async fn read(reader: &Reader, wanted: &Wanted) -> (Vec<u8>, Result<(), ClientEr
 
 #[tokio::test]
 async fn every_range_is_what_was_asked_for() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let bytes = noise(SIZE, 1);
     world.archive.put(NAME, &bytes);
     let reader = world.reader();
@@ -75,7 +75,7 @@ async fn every_range_is_what_was_asked_for() {
 
 #[tokio::test]
 async fn small_and_empty_files_are_read_too() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     for size in [0, 1, 16384, 16385] {
         let bytes = noise(size, 2);
         world.archive.put(NAME, &bytes);
@@ -86,8 +86,8 @@ async fn small_and_empty_files_are_read_too() {
 }
 
 #[tokio::test]
-async fn a_range_that_the_file_has_not_is_the_callers_mistake() {
-    let world = World::new().await;
+async fn range_beyond_file_is_callers_mistake() {
+    let world = ServedArchive::new().await;
     world.archive.put(NAME, &noise(10, 3));
     for (start, end) in [
         (5, Some(5)),
@@ -100,7 +100,7 @@ async fn a_range_that_the_file_has_not_is_the_callers_mistake() {
         let error = outcome.unwrap_err();
         assert_eq!(error.class(), Class::Usage, "{start} {end:?}: {error}");
     }
-    let absent = Wanted::whole(FileName::new("absent").unwrap());
+    let absent = FileRange::whole(FileName::new("absent").unwrap());
     let (_, outcome) = read(&world.reader(), &absent).await;
     assert!(
         matches!(outcome, Err(ClientError::NotFound(_))),
@@ -136,7 +136,7 @@ fn flip(index: usize, place: impl Fn(usize) -> usize + Send + Sync + 'static) ->
 
 /// Runs every change, and looks at what came: a prefix of the truth, and an error.
 async fn check(changes: Vec<(String, Change)>, class: Class) {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let bytes = noise(SIZE, 4);
     world.archive.put(NAME, &bytes);
     let reader = world.reader();
@@ -189,7 +189,7 @@ async fn a_flipped_bit_anywhere_is_found() {
 }
 
 #[tokio::test]
-async fn segments_missing_repeated_or_out_of_order_are_found() {
+async fn missing_repeated_or_reordered_segments_are_found() {
     let mut changes: Vec<(String, Change)> = Vec::new();
     for index in 1..=3 {
         changes.push((
@@ -263,7 +263,7 @@ async fn segments_that_lie_about_their_place_are_found() {
 }
 
 #[tokio::test]
-async fn an_admission_that_is_not_the_files_is_not_believed() {
+async fn admission_of_other_file_is_untrusted() {
     let bytes = noise(SIZE, 4);
     let sign = |admission: &archive_proof::Admission, seed| {
         admission.sign(&key(seed)).unwrap().as_str().to_owned()
@@ -306,7 +306,7 @@ async fn an_admission_that_is_not_the_files_is_not_believed() {
 }
 
 #[tokio::test]
-async fn another_file_in_place_of_this_one_is_not_believed() {
+async fn other_file_in_its_place_is_untrusted() {
     let other = honest(NAME, &noise(SIZE, 99), 0..SIZE as u64);
     let swap: Change = Box::new(move |messages| {
         let own = messages[0].clone();
@@ -322,7 +322,7 @@ async fn another_file_in_place_of_this_one_is_not_believed() {
 
 #[tokio::test]
 async fn an_error_after_good_bytes_keeps_its_kind() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let bytes = noise(SIZE, 6);
     world.archive.put(NAME, &bytes);
     for (kind, class) in [
@@ -353,8 +353,8 @@ async fn an_error_after_good_bytes_keeps_its_kind() {
 }
 
 #[tokio::test]
-async fn a_peer_that_is_gone_is_not_waited_for_for_ever() {
-    let mut world = World::new().await;
+async fn read_from_lost_peer_times_out() {
+    let mut world = ServedArchive::new().await;
     world.archive.put(NAME, &noise(SIZE, 7));
     world.kill().await;
     let limits = ClientLimits {

@@ -10,7 +10,7 @@ use proto_archive::wire::check_response::{Progress, Report, Step};
 use proto_archive::wire::{AnomaliesResponse, AnomalyState, CheckResponse, Gap, RepairResponse};
 use tonic::Status;
 
-use crate::world::{World, limits};
+use crate::world::{ServedArchive, limits};
 
 pub const OFFICER: &str = "officer/ora";
 
@@ -90,8 +90,8 @@ async fn check(keeper: &Keeper) -> (Vec<CheckStep>, Result<(), ClientError>) {
 }
 
 #[tokio::test]
-async fn a_check_says_what_is_wrong_and_what_it_lacks() {
-    let world = World::new().await;
+async fn check_tells_anomalies_and_gaps() {
+    let world = ServedArchive::new().await;
     let keeper = world.keeper(OFFICER);
     world.archive.state().keeping.check.say(checked());
     let (steps, end) = check(&keeper).await;
@@ -119,7 +119,7 @@ async fn a_check_says_what_is_wrong_and_what_it_lacks() {
 
 #[tokio::test]
 async fn a_check_that_was_cut_is_an_error() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let keeper = world.keeper(OFFICER);
     for cut in 0..3 {
         let part = || checked().into_iter().take(cut);
@@ -138,7 +138,7 @@ async fn a_check_that_was_cut_is_an_error() {
 
 #[tokio::test]
 async fn a_silent_or_huge_answer_is_given_up() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let short = ClientLimits {
         answer_seconds: 3,
         verify_seconds: 3,
@@ -168,8 +168,8 @@ async fn a_silent_or_huge_answer_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_older_archive_says_what_it_does_not_offer() {
-    let world = World::new().await;
+async fn older_archive_names_call_it_lacks() {
+    let world = ServedArchive::new().await;
     let keeper = world.keeper(OFFICER);
     let error = check(&keeper).await.1.unwrap_err();
     assert_eq!(
@@ -185,7 +185,7 @@ async fn an_older_archive_says_what_it_does_not_offer() {
 
 #[tokio::test]
 async fn every_act_is_for_its_roles() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     for (grant, act, roles) in [
         ("harvester/h-1", "check", "officer"),
         ("operator/opa", "check", "officer"),
@@ -211,7 +211,7 @@ async fn every_act_is_for_its_roles() {
 
 #[tokio::test]
 async fn a_brake_is_refused_with_its_own_words() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let keeper = world.keeper(OFFICER);
     let brake = Status::failed_precondition("31 files of replica one are more than 20 a day");
     world

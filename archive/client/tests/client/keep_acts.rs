@@ -19,7 +19,7 @@ use tonic::Status;
 
 use crate::archive::{admission, receipt};
 use crate::keep::{OFFICER, checked, name, order};
-use crate::world::{World, key, noise};
+use crate::world::{ServedArchive, key, noise};
 
 fn entry(file: &str) -> FileEntry {
     FileEntry {
@@ -71,7 +71,7 @@ fn replacement(bytes: &[u8], size: usize) -> Replacement {
 
 #[tokio::test]
 async fn a_replacement_carries_every_byte() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let keeper = world.keeper(OFFICER);
     let replaced = ReplaceResponse {
         attic: Some(put_aside("a")),
@@ -109,8 +109,8 @@ async fn a_replacement_carries_every_byte() {
 }
 
 #[tokio::test]
-async fn a_replacement_that_is_refused_is_not_sent_to_the_end() {
-    let world = World::new().await;
+async fn refused_replacement_is_not_sent_whole() {
+    let world = ServedArchive::new().await;
     let keeper = world.keeper(OFFICER);
     let bytes = noise(20 << 20, 2);
     let refusal = Kind::Mismatch.status("a in replica one has another checksum");
@@ -152,7 +152,7 @@ async fn a_replacement_that_is_refused_is_not_sent_to_the_end() {
 
 #[tokio::test]
 async fn an_answer_about_something_else_is_not_believed() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let (officer, custodian) = (world.keeper(OFFICER), world.keeper("custodian/c-1"));
     let operator = world.keeper("operator/opa");
     let (a, one) = (name("a"), "one".parse().unwrap());
@@ -220,7 +220,7 @@ async fn an_answer_about_something_else_is_not_believed() {
 
 #[tokio::test]
 async fn lists_end_well_or_with_an_error() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let officer = world.keeper(OFFICER);
     let one = attics_response::One {
         replica: "one".into(),
@@ -290,8 +290,8 @@ async fn lists_end_well_or_with_an_error() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_cuts_what_was_under_way() {
-    let mut world = World::new().await;
+async fn dying_server_cuts_calls() {
+    let mut world = ServedArchive::new().await;
     {
         let mut state = world.archive.state();
         state.keeping.check.say(checked());
@@ -313,8 +313,8 @@ async fn a_server_that_dies_cuts_what_was_under_way() {
 }
 
 #[tokio::test]
-async fn a_receipt_is_verified_before_it_is_handed_out() {
-    let world = World::new().await;
+async fn receipt_is_verified_before_handed_out() {
+    let world = ServedArchive::new().await;
     let good = admission("a", b"abc");
     let reader = world.reader();
     world.archive.state().receipt = Some(receipt(&good, 2, &key(1)));

@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::archive::Archive;
 
-/// What one call answers, and what it was asked. Without answers it is not offered.
+/// The answers of one call, and the questions it was asked. Without answers it is not offered.
 pub struct Scripted<Q, A> {
     pub asked: Vec<Q>,
     pub answers: Option<Vec<Result<A, Status>>>,
@@ -77,7 +77,7 @@ pub struct Script {
     pub repair: Scripted<RepairRequest, RepairResponse>,
     pub scrubs: Scripted<ScrubsRequest, ScrubsResponse>,
     pub replace: Scripted<ReplaceRequest, ReplaceResponse>,
-    /// What came as the bytes of a replacement.
+    /// The bytes that came as a replacement.
     pub replaced: Vec<u8>,
     /// Answers after the open, without waiting for the bytes.
     pub replace_early: bool,

@@ -5,7 +5,7 @@ use archive_model::FileName;
 use proto_archive::wire::list_response::End;
 use proto_archive::wire::{Gap, ListEntry, ListResponse, StatResponse};
 
-use crate::world::World;
+use crate::world::ServedArchive;
 
 fn entry(name: &str) -> ListEntry {
     ListEntry {
@@ -24,7 +24,7 @@ fn message(names: &[&str], end: Option<End>) -> ListResponse {
 }
 
 async fn read(
-    world: &World,
+    world: &ServedArchive,
     selection: &Selection,
 ) -> (Vec<String>, Result<Completeness, ClientError>) {
     let mut names = Vec::new();
@@ -41,7 +41,7 @@ async fn read(
 
 #[tokio::test]
 async fn a_listing_says_what_it_lacks() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let gap = Gap {
         replica: "two".into(),
         node: "n-2".into(),
@@ -78,7 +78,7 @@ async fn a_listing_says_what_it_lacks() {
 
 #[tokio::test]
 async fn a_listing_without_an_end_is_an_error() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     for messages in [
         vec![],
         vec![message(&["a"], None)],
@@ -96,7 +96,7 @@ async fn a_listing_without_an_end_is_an_error() {
 
 #[tokio::test]
 async fn a_stat_of_another_file_is_not_believed() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     world.archive.state().stat = StatResponse {
         name: "a".into(),
         root: vec![1; 32].into(),
@@ -115,7 +115,7 @@ async fn a_stat_of_another_file_is_not_believed() {
 
 #[tokio::test]
 async fn the_status_is_for_those_who_may_ask() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     world.archive.put("a", b"a");
     assert_eq!(world.reader().status().await.unwrap().files, 1);
     let harvester = archive_client::Reader::new(

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use archive_client::{Class, ClientError, RecordKind, prove, record, record_of_length};
+use archive_client::{Class, ClientError, prove, record, record_of_length};
+use archive_formats::record_end::RecordKind;
 use archive_model::FileName;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proto_archive::wire::get_response::Step;
 
 use crate::archive::GetFault;
-use crate::world::{World, noise, trust};
+use crate::world::{ServedArchive, noise, trust};
 
 const NAME: &str = "a.warc.gz";
 
@@ -33,8 +34,11 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What came of the record at `offset`, and how it ended.
-async fn read(world: &World, offset: u64) -> (Vec<u8>, Result<Option<RecordKind>, ClientError>) {
+/// Reads the record at `offset`, and returns the bytes that came and how it ended.
+async fn read(
+    world: &ServedArchive,
+    offset: u64,
+) -> (Vec<u8>, Result<Option<RecordKind>, ClientError>) {
     let reader = world.reader();
     let mut came = Vec::new();
     let mut record = match record(&reader, &name(), offset, None).await {
@@ -53,15 +57,15 @@ async fn read(world: &World, offset: u64) -> (Vec<u8>, Result<Option<RecordKind>
     }
 }
 
-async fn proof(world: &World, range: std::ops::Range<u64>) -> Vec<u8> {
+async fn proof(world: &ServedArchive, range: std::ops::Range<u64>) -> Vec<u8> {
     prove(&world.reader(), &name(), range, Vec::new())
         .await
         .unwrap()
 }
 
 #[tokio::test]
-async fn records_of_every_kind_and_size_come_whole_and_are_proven() {
-    let world = World::new().await;
+async fn records_of_every_kind_come_whole_and_proven() {
+    let world = ServedArchive::new().await;
     // Smaller than a group, over several groups, over several requests; the last ends the file.
     let sizes = [0, 100, 70_000, 16_000, 1_000_000, 5, 300_000];
     for kind in [RecordKind::Warc, RecordKind::Gzip, RecordKind::Arc] {
@@ -100,7 +104,7 @@ async fn records_of_every_kind_and_size_come_whole_and_are_proven() {
 /// Fails if a length that is told, right or wrong, changes the record, or is believed.
 #[tokio::test]
 async fn told_length_changes_no_record() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let records = [
         warc(&noise(70_000, 1)),
         gzip(&warc(&noise(16_000, 2))),
@@ -127,8 +131,8 @@ async fn told_length_changes_no_record() {
 }
 
 #[tokio::test]
-async fn where_no_record_begins_it_says_what_is_there() {
-    let world = World::new().await;
+async fn offset_without_record_is_refused_with_bytes_shown() {
+    let world = ServedArchive::new().await;
     let (one, two) = (gzip(&warc(b"one")), gzip(&warc(&noise(100_000, 2))));
     let file = [one.as_slice(), &two[..two.len() - 9]].concat();
     world.archive.put(NAME, &file);
@@ -153,8 +157,8 @@ async fn where_no_record_begins_it_says_what_is_there() {
 }
 
 #[tokio::test]
-async fn what_a_liar_sends_is_neither_handed_out_nor_in_a_proof() {
-    let world = World::new().await;
+async fn false_bytes_are_neither_handed_out_nor_proven() {
+    let world = ServedArchive::new().await;
     let record = warc(&noise(200_000, 3));
     world.archive.put(NAME, &record);
     let fault: GetFault = Arc::new(|mut messages| {

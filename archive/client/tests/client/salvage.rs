@@ -1,22 +1,22 @@
-//! What is left of a file that is good nowhere: every good byte, and exactly the holes.
+//! The salvage of a file that is good nowhere: every good byte, and exactly the holes.
 
-use archive_client::{Access, ClientError, Hole, Salvaged, Wanted};
+use archive_client::{Access, ClientError, FileRange, Hole, Salvaged};
 use archive_model::FileName;
 use proto_archive::wire::salvage_response::Hole as WireHole;
 
-use crate::world::{World, noise};
+use crate::world::{ServedArchive, noise};
 
 const G: u64 = 16 * 1024;
 
 async fn salvage(
-    world: &World,
+    world: &ServedArchive,
     start: u64,
     end: Option<u64>,
 ) -> (Vec<u8>, Vec<Hole>, Result<(), ClientError>) {
-    let wanted = Wanted {
+    let wanted = FileRange {
         start,
         end,
-        ..Wanted::whole(FileName::new("a").unwrap())
+        ..FileRange::whole(FileName::new("a").unwrap())
     };
     let (mut bytes, mut holes) = (Vec::new(), Vec::new());
     let reader = world.reader();
@@ -47,8 +47,8 @@ fn hole(start: u64, end: u64, unknown: bool) -> WireHole {
 }
 
 #[tokio::test]
-async fn every_good_byte_comes_and_every_hole_is_told() {
-    let world = World::new().await;
+async fn every_good_byte_and_every_hole_comes() {
+    let world = ServedArchive::new().await;
     let data = noise(200_000, 1);
     world.archive.put("a", &data);
     for holes in [
@@ -91,7 +91,7 @@ async fn every_good_byte_comes_and_every_hole_is_told() {
 
 #[tokio::test]
 async fn holes_that_do_not_fit_are_not_believed() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     world.archive.put("a", &noise(200_000, 2));
     for wrong in [
         hole(2 * G, 2 * G + 100, false),

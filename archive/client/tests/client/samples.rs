@@ -8,13 +8,13 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use archive_client::record_end::{RecordEnd, Seen};
-use archive_client::{NoRecord, record};
+use archive_client::record;
+use archive_formats::record_end::{NoRecord, RecordEnd, RecordProgress};
 use archive_model::FileName;
 
-use crate::world::World;
+use crate::world::ServedArchive;
 
-/// Prints for every file the offsets of its records: by zlib for compressed ones, by warcio for all if python3 has it.
+/// Prints for each file the offsets of its records: by zlib for compressed ones, by warcio for all if python3 has it.
 const JUDGE: &str = r"
 import json, sys, zlib
 try:
@@ -83,13 +83,13 @@ fn skipped(what: &str) {
     std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
-/// How long the record is that begins here.
+/// Returns the length of the record that begins here.
 fn length(bytes: &[u8]) -> Result<usize, NoRecord> {
     let (mut search, mut length) = (RecordEnd::new(), 0);
     for piece in bytes.chunks(5000) {
         match search.push(piece)? {
-            Seen::More => length += piece.len(),
-            Seen::End(used) => return Ok(length + used),
+            RecordProgress::Continues => length += piece.len(),
+            RecordProgress::Ends(used) => return Ok(length + used),
         }
     }
     search.end_of_file().map(|()| length)
@@ -141,7 +141,7 @@ fn python() -> PathBuf {
 }
 
 #[tokio::test]
-async fn records_of_the_field_are_found_where_others_find_them() {
+async fn field_records_are_found_where_others_find_them() {
     let Some(files) = samples() else {
         skipped("records of the field: HOLDFAST_SAMPLES does not name a folder of them");
         return;
@@ -174,7 +174,7 @@ async fn records_of_the_field_are_found_where_others_find_them() {
                 .collect(),
         )
     };
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let reader = world.reader();
     let (mut count, mut by_warcio) = (0, 0);
     for path in &files {

@@ -1,4 +1,4 @@
-//! What an archive that is honest answers to a reader.
+//! The answers of an honest archive to a reader.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -58,6 +58,10 @@ pub fn honest(name: &str, bytes: &[u8], asked: Range<u64>) -> Vec<GetResponse> {
 }
 
 /// The same with `holes`, which are of whole groups.
+///
+/// # Errors
+///
+/// Fails as the archive would answer.
 pub fn salvaged(
     files: &BTreeMap<String, Vec<u8>>,
     holes: &[Hole],

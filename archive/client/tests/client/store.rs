@@ -9,7 +9,7 @@ use archive_model::{FileName, Root};
 use archive_rpc::Kind;
 
 use crate::archive::{Fault, Instead, Wrong};
-use crate::world::{World, limits, noise, trust};
+use crate::world::{ServedArchive, limits, noise, trust};
 
 /// Five messages of data.
 const SIZE: usize = 1024 * 1024 + 7;
@@ -36,7 +36,7 @@ async fn store(depositor: &Depositor, deposit: &Deposit) -> Result<Stored, Clien
 
 #[tokio::test]
 async fn a_file_is_stored_and_receipted() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     for size in [0, 1, 16384, 262_144, SIZE] {
         let bytes = noise(size, 1);
         let deposit = Deposit {
@@ -65,8 +65,8 @@ async fn a_file_is_stored_and_receipted() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_anywhere_goes_on_where_it_stood() {
-    let world = World::new().await;
+async fn cut_store_continues_where_it_stood() {
+    let world = ServedArchive::new().await;
     let bytes = noise(SIZE, 2);
     for after in 1..=MESSAGES {
         for fault in [
@@ -98,7 +98,7 @@ async fn a_stream_that_is_cut_anywhere_goes_on_where_it_stood() {
 
 #[tokio::test]
 async fn a_repository_that_dies_anywhere_is_waited_for() {
-    let mut world = World::new().await;
+    let mut world = ServedArchive::new().await;
     let bytes = noise(SIZE, 3);
     for after in [1, 3, MESSAGES] {
         world.archive = crate::archive::Archive::default();
@@ -120,7 +120,7 @@ async fn a_repository_that_dies_anywhere_is_waited_for() {
 
 #[tokio::test]
 async fn attempts_end_and_progress_begins_them_anew() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let bytes = noise(SIZE, 4);
     world.archive.fault(&[Fault::EndAfter(1); 20]);
     let error = store(&world.depositor(), &deposit(&bytes))
@@ -147,7 +147,7 @@ async fn attempts_end_and_progress_begins_them_anew() {
 
 #[tokio::test]
 async fn what_will_not_pass_is_not_tried_again() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let bytes = noise(SIZE, 5);
     for (kind, class) in [
         (Kind::Exists, Class::Refused),
@@ -176,7 +176,7 @@ async fn what_will_not_pass_is_not_tried_again() {
 
 #[tokio::test]
 async fn a_receipt_that_is_wrong_is_no_success() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let bytes = noise(1000, 6);
     for wrong in [
         Wrong::Key,
@@ -208,7 +208,7 @@ async fn a_receipt_that_is_wrong_is_no_success() {
 
 #[tokio::test]
 async fn an_answer_out_of_turn_is_no_success() {
-    let world = World::new().await;
+    let world = ServedArchive::new().await;
     let bytes = noise(1000, 7);
     for fault in [
         Fault::Ready(1001),
@@ -241,8 +241,8 @@ async fn an_answer_out_of_turn_is_no_success() {
 }
 
 #[tokio::test]
-async fn a_silent_archive_is_not_waited_for_for_ever() {
-    let world = World::new().await;
+async fn store_to_silent_archive_times_out() {
+    let world = ServedArchive::new().await;
     let bytes = noise(SIZE, 8);
     let limits = ClientLimits {
         answer_seconds: 1,
@@ -272,8 +272,8 @@ async fn a_silent_archive_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test]
-async fn a_source_that_is_not_what_was_said_is_noticed() {
-    let world = World::new().await;
+async fn source_unlike_its_announcement_is_noticed() {
+    let world = ServedArchive::new().await;
     let bytes = noise(SIZE, 9);
     let short = Deposit {
         size: bytes.len() as u64 + 1,
@@ -297,8 +297,8 @@ async fn a_source_that_is_not_what_was_said_is_noticed() {
 }
 
 #[tokio::test]
-async fn who_may_not_store_or_is_not_the_repository_is_refused_at_once() {
-    let mut world = World::new().await;
+async fn wrong_role_or_peer_is_refused_at_once() {
+    let mut world = ServedArchive::new().await;
     let bytes = noise(10, 11);
     let limits = ClientLimits {
         first_pause_ms: 60_000,
@@ -318,7 +318,7 @@ async fn who_may_not_store_or_is_not_the_repository_is_refused_at_once() {
 
 #[tokio::test]
 async fn nobody_there_is_unreachable_and_names_the_address() {
-    let mut world = World::new().await;
+    let mut world = ServedArchive::new().await;
     world.kill().await;
     let error = store(&world.depositor(), &deposit(b"x")).await.unwrap_err();
     assert_eq!(error.class(), Class::Unreachable, "{error}");

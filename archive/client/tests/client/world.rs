@@ -45,14 +45,14 @@ fn at(year: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs((year - 1970) * 31_556_952)
 }
 
-pub struct World {
+pub struct ServedArchive {
     authority: Authority,
     pub archive: Archive,
     pub address: SocketAddr,
     running: JoinSet<()>,
 }
 
-impl World {
+impl ServedArchive {
     pub async fn new() -> Self {
         let validity = Validity {
             not_before: at(2000),

@@ -17,7 +17,7 @@ use crate::warc::{Header, Kind, ReadError, Record};
 /// The longest head of a request that is read.
 const HEAD_LIMIT: usize = 1 << 20;
 
-/// How much of a body without a length is looked at.
+/// The number of bytes that are looked at of a body without a length.
 const UNKNOWN_LENGTH: u64 = 8192;
 
 /// Makes the captures of one file, and joins requests with their responses.
@@ -44,7 +44,7 @@ enum Side {
     Neither,
 }
 
-/// What a POST or PUT asked for.
+/// The query of a POST or PUT.
 #[derive(Debug)]
 struct Posted {
     method: String,
@@ -62,6 +62,10 @@ impl Exchanges {
 
     /// Reads the next record of the file to its end. The capture that is there then is of this record or of the one before
     /// it; the omission and the end are of this record.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or if its policy refuses a defect.
     pub fn read<R: Read>(&mut self, record: Record<'_, R>) -> Result<Extracted, ReadError> {
         let mut half = Half::of(record.header(), record.kind());
         let mut extracted = if record.kind() == Kind::Request {
@@ -160,7 +164,7 @@ fn join(one: Half, other: Half) -> Option<Capture> {
     Some(capture)
 }
 
-/// What a request asked for, if it had a body to ask with; and its end.
+/// Returns the query of a request, if it had a body to ask with, and the end of the request.
 fn posted<R: Read>(
     mut record: Record<'_, R>,
     url: &str,
@@ -190,7 +194,7 @@ fn posted<R: Read>(
 /// As much of the body as its header says, within what a key looks at.
 fn body<R: Read>(head: &Head, record: &mut Record<'_, R>) -> Result<Vec<u8>, ReadError> {
     let length = match head.get("Content-Length") {
-        // A length that is none is not believed, and neither is what it is the length of.
+        // A length that is not valid is not believed, and neither is the body that it belongs to.
         Some(_) => head.content_length().unwrap_or(0),
         None => UNKNOWN_LENGTH,
     };

@@ -1,4 +1,4 @@
-//! What an index says of one record.
+//! The capture that an index has of one record.
 //!
 //! Owns which records are captures, and what is said of them: what cdxj-indexer says unless it is told otherwise, so that
 //! the two can be held against each other. Does not resolve revisits, and does not join requests with responses: [`Exchanges`](super::Exchanges) does.
@@ -19,25 +19,33 @@ use crate::warc::{End, Header, Kind, ReadError, Record};
 /// The longest head of an HTTP message that is read. Nothing is known of what a longer one says.
 const HEAD_LIMIT: usize = 1 << 20;
 
-/// What was read of a record.
+/// The result of reading a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extracted {
     /// Its place in an index; nothing if it has none.
     pub capture: Option<Capture>,
-    /// Why a capture has no place in an index, though it should have one.
+    /// The reason why a capture has no place in an index, though it should have one.
     pub omitted: Option<String>,
     /// The head of the HTTP message of a capture.
     pub head: Option<Head>,
-    /// What reading it to its end has shown.
+    /// The end of the record, as reading it has shown.
     pub end: End,
 }
 
 /// Reads a record of the file of this name to its end.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, or if its policy refuses a defect.
 pub fn extract<R: Read>(record: Record<'_, R>, file: &str) -> Result<Extracted, ReadError> {
     read(record, file, None)
 }
 
 /// Reads a record to its end, and computes the digest of its stored payload, whatever its header says.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, or if its policy refuses a defect.
 pub fn extract_with_digest<R: Read>(
     record: Record<'_, R>,
     file: &str,
@@ -79,7 +87,7 @@ fn read<R: Read>(
     })
 }
 
-/// What the header says; nothing of a record that is no capture.
+/// Begins a capture from the header; `None` for a record that is not a capture.
 fn begin<R: Read>(record: &Record<'_, R>) -> Result<Option<Capture>, String> {
     let header = record.header();
     let kind = record.kind();
@@ -140,7 +148,7 @@ fn media<R: Read>(record: &Record<'_, R>) -> Option<MediaType> {
     MediaType::read(&record.header().get("Content-Type")?)
 }
 
-/// What the block says: its head, and the digest of its payload if the header has none.
+/// Adds what the block says: its head, and the digest of its payload if the header has none.
 fn fill<R: Read>(
     capture: &mut Capture,
     record: &mut Record<'_, R>,

@@ -8,7 +8,7 @@ use super::{Capture, InvalidLine, OriginalRecord};
 use crate::date::Stamp;
 use crate::surt::UrlKey;
 
-/// What a field of a line holds.
+/// The meaning of a field of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `N`: the key.
@@ -53,7 +53,7 @@ pub struct Legend {
     header: bool,
 }
 
-/// Why a header line is none.
+/// The reason why a line is not a header.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidLegend {
     /// A letter is one character.

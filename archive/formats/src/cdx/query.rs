@@ -64,7 +64,7 @@ pub struct CaptureQuery {
     pub collapse: Vec<Collapse>,
     /// Which capture of a collapsed run stands for it.
     pub keep: Keep,
-    /// How many captures at most, counted after collapsing.
+    /// The largest number of captures, counted after collapsing.
     pub limit: Option<Limit>,
     /// Only captures behind this place, in the order of the answer.
     pub cursor: Option<Cursor>,
@@ -83,7 +83,7 @@ pub enum Order {
     Closest(Stamp),
 }
 
-/// How many captures.
+/// A number of captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The first ones of the answer.
@@ -92,7 +92,7 @@ pub enum Limit {
     Last(u64),
 }
 
-/// Why a query cannot be answered.
+/// The reason why a query cannot be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InvalidQuery {
     /// The order [`Order::Closest`] needs one key.
@@ -169,6 +169,10 @@ impl CaptureQuery {
     }
 
     /// Collapses and limits captures that are accepted already, and in their order.
+    ///
+    /// # Errors
+    ///
+    /// The iterator passes on each error of `captures`.
     pub fn thin<I, E>(&self, captures: I) -> Thinned<I::IntoIter>
     where
         I: IntoIterator<Item = Result<Capture, E>>,
@@ -191,7 +195,7 @@ impl Order {
     }
 }
 
-/// How far apart two timestamps are, in milliseconds.
+/// Returns how far apart two timestamps are, in milliseconds.
 pub fn distance(one: Stamp, other: Stamp) -> u64 {
     let (one, other) = (one.time(), other.time());
     one.as_millisecond().abs_diff(other.as_millisecond())

@@ -15,11 +15,11 @@ pub struct BadLine {
     pub number: u64,
     /// Where it begins in the file.
     pub offset: u64,
-    /// What is wrong with it.
+    /// The reason why it cannot be read.
     pub why: InvalidLine,
 }
 
-/// What stops a line, or all lines.
+/// An error that stops a line, or all lines.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// This line is bad; the next ones may be good.
@@ -31,6 +31,17 @@ pub enum ReadError {
 }
 
 /// The captures of a file. Ends after an I/O error, goes on after a bad line.
+///
+/// ```
+/// use archive_formats::cdx::{ReadError, Reader};
+///
+/// let file = b" CDX N b a m s k r M S V g\n\
+///     org,example)/ 20160111232425 http://example.org/ text/html 200 AAAA - - 120 43321 a.warc.gz\n";
+/// let captures: Vec<_> = Reader::new(&file[..], 64 * 1024).collect::<Result<_, ReadError>>()?;
+/// assert_eq!(captures[0].key, "org,example)/");
+/// assert_eq!(captures[0].offset, Some(43321));
+/// # Ok::<(), ReadError>(())
+/// ```
 #[derive(Debug)]
 pub struct Reader<R> {
     lines: Lines<R>,

@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(absolute.as_deref(), Some("http://a.example/"));
     }
 
-    /// Fails if a location that is none, or that no browser follows, is in an index.
+    /// Fails if a location that is not valid, or that no browser follows, is in an index.
     #[test]
     fn nonsense_is_no_redirect() {
         for location in [

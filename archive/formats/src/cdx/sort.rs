@@ -15,13 +15,13 @@ use thiserror::Error;
 #[cfg(test)]
 mod tests;
 
-/// So many runs are merged at once: each takes a file and a buffer.
+/// The number of runs that are merged at once: each takes a file and a buffer.
 const FAN_IN: usize = 64;
 
 /// The buffer of a run that is merged.
 const BUFFER: usize = 64 * 1024;
 
-/// Why sorting stops.
+/// The reason why sorting stops.
 #[derive(Debug, Error)]
 pub enum SortError {
     /// A line with a line end in it would come out as two.
@@ -35,7 +35,7 @@ pub enum SortError {
     Temporary {
         /// The directory that the caller gave.
         directory: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// The output.
@@ -52,7 +52,7 @@ impl fmt::Debug for Check {
     }
 }
 
-/// Asked before anything is written to disk, whether so many bytes may lie there.
+/// A check that is made before anything is written to disk: whether this number of bytes may lie there.
 struct Room(Box<dyn Fn(u64) -> io::Result<()> + Send>);
 
 impl fmt::Debug for Room {
@@ -76,7 +76,7 @@ pub struct Sorter {
 }
 
 impl Sorter {
-    /// Sorts with about so many bytes of memory, and temporary files in a directory that must be there.
+    /// Sorts with about `memory` bytes of memory, and temporary files in a directory that must be there.
     pub fn new(directory: &Path, memory: usize) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -113,6 +113,10 @@ impl Sorter {
     }
 
     /// Takes a line, without its line end.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the line has a line end in it, or if a temporary file cannot be written.
     pub fn push(&mut self, line: &[u8]) -> Result<(), SortError> {
         if let Some(at) = memchr::memchr(b'\n', line) {
             return Err(SortError::LineEnd { at });
@@ -127,6 +131,10 @@ impl Sorter {
     }
 
     /// Writes all lines in their order, each with a line end; says how many.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a temporary file cannot be read or written, or if the output cannot be written.
     pub fn finish(mut self, output: &mut impl Write) -> Result<u64, SortError> {
         if self.levels.is_empty() {
             self.sort();
@@ -204,13 +212,13 @@ impl Sorter {
         }
     }
 
-    /// How many bytes the temporary files have.
+    /// Returns how many bytes the temporary files have.
     fn held(&self) -> io::Result<u64> {
         let mut levels = self.levels.iter();
         levels.try_fold(0_u64, |sum, runs| Ok(sum.saturating_add(size(runs)?)))
     }
 
-    /// A file for so many bytes more, at most.
+    /// Makes a file for `bytes` more bytes, at most.
     fn temporary(&self, bytes: u64) -> Result<File, SortError> {
         if let Some(room) = &self.room {
             let held = self.held().map_err(|source| self.failed(source))?;
@@ -227,7 +235,7 @@ impl Sorter {
     }
 }
 
-/// How many bytes runs have together.
+/// Returns how many bytes runs have together.
 fn size(runs: &[File]) -> io::Result<u64> {
     let mut runs = runs.iter();
     runs.try_fold(0_u64, |sum, run| {
@@ -245,7 +253,7 @@ struct Lines<'a, W> {
     count: u64,
 }
 
-/// So many lines are taken before it is asked whether to go on.
+/// The number of lines that are taken before the check whether to go on.
 const CHECKED: u64 = 4096;
 
 impl<'a, W: Write> Lines<'a, W> {

@@ -155,7 +155,7 @@ fn numbers_in_json_are_read_too() {
 }
 
 #[test]
-fn bad_lines_are_located_and_the_others_are_read() {
+fn bad_lines_are_located_and_others_read() {
     let file = format!(
         " CDX N b a m s k r V g\n{CDX9}\nshort\n{CDX9} more\n{}\n\n{}\r\n{CDX9}",
         CDX9.replace("0216", "0231"),
@@ -188,7 +188,7 @@ fn bad_lines_are_located_and_the_others_are_read() {
 }
 
 #[test]
-fn lines_that_are_too_long_are_skipped_without_being_held() {
+fn too_long_lines_are_skipped_and_not_held() {
     let file = format!("{CDX9}\n{}\n{CDX9}\n", "x".repeat(1 << 20));
     let read: Vec<_> = Reader::with_format(file.as_bytes(), 200, Format::cdx9()).collect();
     assert_eq!(read.len(), 3);
@@ -223,7 +223,7 @@ fn what_is_no_text_is_located() {
 }
 
 #[test]
-fn cut_and_changed_lines_never_panic_and_what_reads_goes_round() {
+fn cut_and_changed_lines_never_panic() {
     for (format, line) in forms() {
         let bytes = line.as_bytes();
         for cut in 0..=bytes.len() {

@@ -13,6 +13,10 @@ pub struct Writer<W> {
 
 impl<W: Write> Writer<W> {
     /// Begins a file: writes its header.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
     pub fn new(mut output: W, format: Format) -> io::Result<Self> {
         if let Some(mut header) = format.header() {
             header.push('\n');
@@ -22,6 +26,10 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes one line.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
     pub fn write(&mut self, capture: &Capture) -> io::Result<()> {
         let mut line = self.format.write(capture);
         line.push('\n');
@@ -29,6 +37,10 @@ impl<W: Write> Writer<W> {
     }
 
     /// Flushes, and gives the output back.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be flushed.
     pub fn finish(mut self) -> io::Result<W> {
         self.output.flush()?;
         Ok(self.output)

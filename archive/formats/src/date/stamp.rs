@@ -99,6 +99,10 @@ impl Stamp {
     }
 
     /// The date of an ARC record: 14 digits, or 17, or the 12 of the oldest files.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text has another number of digits, or names a time that does not exist.
     pub fn from_arc(text: &str) -> Result<Self, InvalidDate> {
         match text.len() {
             12 => Self::from_query(text, Fill::First),
@@ -109,6 +113,10 @@ impl Stamp {
     /// A timestamp of a query: 1 to 14 digits, or 17, filled up to one end of what they name.
     ///
     /// A month, day or time that begins but is cut (`20161`) is filled up with its smallest or largest digit that exists.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text has another number of digits, or names no time that exists.
     pub fn from_query(text: &str, fill: Fill) -> Result<Self, InvalidDate> {
         let bytes = text.as_bytes();
         if bytes.is_empty() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::coding::{self, Coding};
 use super::{Chunked, Head};
 
-/// How much may come out of a body.
+/// The number of bytes that may come out of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most bytes after any of the content encodings.
@@ -29,7 +29,7 @@ impl Default for Limits {
     }
 }
 
-/// What is odd about a body that could be read.
+/// An oddity of a body that could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// The header says chunked, the bytes are not.
@@ -40,9 +40,9 @@ pub enum Note {
     NoEndOfTrailers,
     /// The stored body has another length than `Content-Length`.
     Length {
-        /// What the header says.
+        /// The length by the header.
         expected: u64,
-        /// What is there.
+        /// The length that was found.
         found: u64,
     },
     /// The header names an encoding that the bytes do not have: they are given as they are.
@@ -135,7 +135,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// What is odd about it; complete once it is read to its end.
+    /// Returns the oddities of the body; complete once it is read to its end.
     pub fn notes(&self) -> Vec<Note> {
         self.notes.get()
     }

@@ -85,20 +85,20 @@ struct Undone<'a> {
     coding: Coding,
     limits: Limits,
     notes: Notes,
-    source: Arc<Seen>,
+    source: Arc<SourceState>,
     out: u64,
     state: State<'a>,
     failed: Option<BodyError>,
 }
 
-/// What was seen of the encoded bytes, told past the decoder.
+/// The state of the encoded bytes, which is told past the decoder.
 #[derive(Default)]
-struct Seen {
+struct SourceState {
     bytes: AtomicU64,
     failed: AtomicBool,
 }
 
-impl Seen {
+impl SourceState {
     fn add(&self, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -114,7 +114,7 @@ impl Seen {
 /// The encoded bytes; counts them, and gives the first ones again that were looked at.
 struct Source<'a> {
     input: io::Chain<Cursor<Vec<u8>>, Box<dyn BufRead + 'a>>,
-    seen: Arc<Seen>,
+    seen: Arc<SourceState>,
 }
 
 impl Read for Source<'_> {

@@ -43,7 +43,7 @@ pub enum Part {
     Damaged,
 }
 
-/// The end of a response, if no byte follows.
+/// The way in which a response ends, if no byte follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Where its framing says, or with the connection if nothing says where.
@@ -278,7 +278,7 @@ impl ResponseFramer {
         &[]
     }
 
-    /// Returns the end of the response if no byte follows.
+    /// Returns how the response ends if no byte follows.
     pub fn ending(&self) -> Ending {
         match &self.state {
             State::Head if self.raw.is_empty() && self.interim.is_empty() => Ending::Nothing,

@@ -13,7 +13,7 @@ pub enum Start {
         version: Vec<u8>,
         /// The status, if three digits are there.
         code: Option<u16>,
-        /// What follows it; may be empty.
+        /// The reason phrase after it; may be empty.
         reason: Vec<u8>,
     },
     /// `GET / HTTP/1.1`
@@ -38,7 +38,7 @@ pub struct HeaderField {
     pub value: Vec<u8>,
 }
 
-/// What is odd about a head that could be read.
+/// An oddity of a head that could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadNote {
     /// No line of HTTP at the beginning.
@@ -72,13 +72,13 @@ pub enum HeadNote {
     NoEmptyLine,
 }
 
-/// Why there is no head.
+/// The reason why there is no head.
 #[derive(Debug, Error)]
 pub enum HeadError {
     /// Longer than was allowed.
     #[error("the HTTP head is longer than {limit} bytes")]
     TooLarge {
-        /// What was allowed.
+        /// The limit in bytes.
         limit: usize,
     },
     /// The input failed.
@@ -87,13 +87,27 @@ pub enum HeadError {
 }
 
 /// The head of a message.
+///
+/// ```
+/// use archive_formats::http::{Body, Head, Limits};
+/// use std::io::Read;
+///
+/// let mut record = &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"[..];
+/// let head = Head::read(&mut record, 64 * 1024)?;
+/// assert_eq!(head.status(), Some(200));
+///
+/// let mut text = String::new();
+/// Body::decoded(&head, record, Limits::default()).read_to_string(&mut text)?;
+/// assert_eq!(text, "hello");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     raw: Vec<u8>,
     start: Start,
     fields: Vec<HeaderField>,
     notes: Vec<HeadNote>,
-    /// What was read of the body to see that there is no head.
+    /// The bytes of the body that were read to see that there is no head.
     body: Vec<u8>,
 }
 
@@ -101,6 +115,10 @@ impl Head {
     /// Reads the head, and leaves the input at the first byte of the body.
     ///
     /// If the bytes begin with no line of HTTP, some of them were read already: [`Head::unread`] has them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the input fails, or if the head is longer than `limit` bytes.
     pub fn read(input: &mut impl BufRead, limit: usize) -> Result<Self, HeadError> {
         let mut head = Self {
             raw: Vec::new(),
@@ -251,7 +269,7 @@ impl Head {
             .then(|| text.parse().ok())?
     }
 
-    /// What is odd about it.
+    /// Returns the oddities of the head.
     pub fn notes(&self) -> &[HeadNote] {
         &self.notes
     }

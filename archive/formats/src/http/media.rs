@@ -79,7 +79,7 @@ fn parameters(text: &str) -> impl Iterator<Item = (&str, String)> {
     })
 }
 
-/// What stands before the closing quote, and how many bytes that and the quote are.
+/// Returns the text before the closing quote, and the number of bytes up to and with the quote.
 fn unquote(text: &str) -> (String, usize) {
     let mut value = String::new();
     let mut chars = text.char_indices();

@@ -19,7 +19,7 @@ pub enum Reading {
     Entity,
 }
 
-/// Why a digest cannot be checked.
+/// The reason why a digest cannot be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unchecked {
     /// The algorithm is not known.
@@ -28,7 +28,7 @@ pub enum Unchecked {
     Head,
 }
 
-/// What a payload digest is worth.
+/// The result of checking a payload digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is right.
@@ -45,6 +45,10 @@ pub enum Verdict {
 }
 
 /// Checks the digest of the payload of an HTTP record. Reads the block to its end, unless nothing can be checked.
+///
+/// # Errors
+///
+/// Fails if the block cannot be read.
 pub fn check_payload(
     block: &mut impl BufRead,
     digest: &Digest,

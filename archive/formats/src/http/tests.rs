@@ -116,7 +116,7 @@ fn without_a_head_all_is_body() {
 }
 
 #[test]
-fn a_head_has_a_limit_and_may_lack_its_end() {
+fn head_has_limit_and_may_lack_end() {
     let long = format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "x".repeat(1000));
     for limit in [10, 100, long.len() - 1] {
         assert!(

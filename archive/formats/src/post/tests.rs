@@ -26,7 +26,7 @@ fn forms_are_decoded() {
 }
 
 #[test]
-fn the_url_takes_it_where_a_key_sees_it() {
+fn post_query_is_appended_where_key_reads_it() {
     let url = |url, method| append(url, method, Some(FORM.as_bytes()), b"a=1").map(|a| a.url);
     assert_eq!(
         url("http://a.b/c", "POST").as_deref(),

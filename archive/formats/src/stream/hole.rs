@@ -22,7 +22,7 @@ impl<R: Read> Stream<R> {
         self.assumed = true;
     }
 
-    /// What the source gives next stands at `offset` of the file.
+    /// Moves the position: the next bytes of the source stand at `offset` of the file.
     pub(crate) fn skip_to(&mut self, offset: u64) {
         self.input.restart(offset);
         (self.start, self.end) = (0, 0);

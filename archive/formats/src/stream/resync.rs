@@ -13,22 +13,22 @@ use crate::gzip::{self, Gunzip, Then};
 use crate::input::Input;
 use crate::zst::{self, Unzstd};
 
-/// How much of a member is looked at to find out whether it is one, and how much of what is in it.
+/// The number of bytes of a member that are looked at to find out whether it is one, and of its data.
 const TRIAL: usize = 8 * 1024;
 const TRIAL_OUTPUT: usize = 4 * 1024;
 
-/// How much when that does not tell: the longest header of a gzip member, or a whole block of zstd, which gives nothing
-/// before all of it is there.
+/// The number of bytes when that does not tell: the longest header of a gzip member, or a whole block of zstd, which
+/// gives nothing before all of it is there.
 const LONG_TRIAL: usize = gzip::LONGEST_HEADER + TRIAL;
 
-/// How many bytes of the file pay for one long trial, and how many of them are lent.
+/// The number of bytes of the file that pay for one long trial, and the number that is lent.
 const PRICE: u64 = 4 * 1024;
 const CREDIT: u64 = 64 * PRICE;
 
-/// How many members are tried that all break at one place, or before it.
+/// The number of members that are tried that all break at one place, or before it.
 const TRIES: u32 = 8;
 
-/// What bounds the cost of searching.
+/// The bounds on the cost of searching.
 #[derive(Debug, Default)]
 pub(super) struct Search {
     /// Up to where in the file long trials are paid for.
@@ -36,7 +36,7 @@ pub(super) struct Search {
     /// The last place where a member broke, and how many broke there or before it since then.
     broke: u64,
     times: u32,
-    /// What members are tried with while nobody knows how the file is compressed.
+    /// The decoders that members are tried with while the compression of the file is unknown.
     guesses: Vec<Codec>,
 }
 
@@ -201,7 +201,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Sees to it that so many bytes of a plain file are there, if it has them and they can be read.
+    /// Reads ahead until `count` bytes of a plain file are there, if it has them and they can be read.
     pub(crate) fn peek_plain(&mut self, count: usize) {
         if matches!(self.codec, Codec::Plain) {
             self.input.peek(count);
@@ -219,7 +219,7 @@ impl<R: Read> Stream<R> {
     }
 }
 
-/// What a trial has shown.
+/// The result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trial {
     /// A member with the beginning of a record.

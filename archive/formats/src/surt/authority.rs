@@ -48,7 +48,7 @@ fn split_port(place: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The port, unless it is none or the scheme's own. What is no number is kept.
+/// Returns the port, unless it is missing or the scheme's own. Text that is not a number is kept.
 fn port_key(scheme: &str, port: &[u8]) -> Option<String> {
     let text = escape::canonical(port);
     let digits = text.bytes().all(|b| b.is_ascii_digit());

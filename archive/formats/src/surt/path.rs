@@ -2,7 +2,7 @@
 
 use super::escape;
 
-/// The canonical path; `/` where there is none.
+/// Returns the canonical path; `/` for an empty one.
 pub(super) fn canonical(raw: &[u8]) -> String {
     let text = escape::unescape(raw);
     let mut kept: Vec<&[u8]> = Vec::new();
@@ -67,7 +67,7 @@ fn session(path: &str, wrapped: bool) -> Option<(usize, usize)> {
     })
 }
 
-/// How long a row of `s(…)` is.
+/// Returns how long a row of `s(…)` is.
 fn wrapped_ids(text: &[u8]) -> usize {
     let is_wrapped = |part: &&[u8]| match part {
         [letter, b'(', id @ .., b')'] => letter.is_ascii_alphabetic() && is_id(id),

@@ -49,7 +49,7 @@ fn without_sessions(query: &mut String) {
     }
 }
 
-/// How long the session id at the beginning of a text is.
+/// A function that returns the length of the session id at the beginning of a text.
 type Session = fn(&str) -> Option<usize>;
 
 /// The kinds of session ids, in the order in which they are taken out: the last one of each.

@@ -14,7 +14,7 @@ pub const IDENTICAL_PAYLOAD_DIGEST: &str =
 /// Profile of a revisit that the server answered with "not modified".
 pub const SERVER_NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
 
-/// Why a header cannot be written.
+/// The reason why a header cannot be written.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -97,7 +97,7 @@ impl Builder {
         Self::new(Kind::Revisit, id, date).field("WARC-Profile", SERVER_NOT_MODIFIED)
     }
 
-    /// What the record is of.
+    /// Sets the URI that the record is of.
     #[must_use]
     pub fn target_uri(mut self, uri: &str) -> Self {
         self.target_uri = Some(uri.into());
@@ -144,6 +144,11 @@ impl Builder {
     }
 
     /// The header, up to and with its empty line, of a record with a block of this length.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record lacks a field, has one that its type must not have or one too often, or has a name or value
+    /// that cannot be written.
     pub fn head(&self, length: u64) -> Result<Vec<u8>, BuildError> {
         self.check()?;
         let mut head = String::from("WARC/1.1\r\n");

@@ -5,18 +5,18 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A header as it was read. One is used again for every record of a reader, so that reading allocates nothing.
+/// A header as it was read. One is used again for each record of a reader, so that reading allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
     raw: Vec<u8>,
-    /// What the fields point into when they do not stand in the file: the view of an ARC line.
+    /// The text that the fields point into when they do not stand in the file: the view of an ARC line.
     view: Option<Vec<u8>>,
     first_line: Range<usize>,
     fields: Vec<Span>,
     irregular: Irregular,
 }
 
-/// What was odd about a header.
+/// The oddities of a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Irregular {
     /// Lines that end with LF alone.
@@ -201,7 +201,11 @@ impl Header {
         })
     }
 
-    /// What the header says is the length of the block: nothing, a number, or why it is none.
+    /// Returns the length of the block by the header, or `None` if the header does not say it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the reason if the length is not a number, or if two lengths differ.
     pub fn content_length(&self) -> Result<Option<u64>, String> {
         let mut found: Option<u64> = None;
         for field in self.fields().filter(|field| field.is("Content-Length")) {
@@ -257,7 +261,7 @@ pub(crate) fn number(bytes: &[u8]) -> Option<u64> {
     })
 }
 
-/// How the first line of a record begins; in any case, as all literals of the standard's grammar.
+/// The beginning of the first line of a record; in any case, as all literals of the standard's grammar.
 const NAME: &[u8] = b"WARC/";
 
 /// Whether the first line of a record may begin with these bytes, as far as they go.
@@ -299,12 +303,12 @@ pub(crate) fn is_version_line(line: &[u8]) -> bool {
         })
 }
 
-/// How far a header goes.
+/// The extent of a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// It is this long, with its empty line.
     Complete(usize),
-    /// After so many bytes another record begins, without an empty line before it.
+    /// After this number of bytes another record begins, without an empty line before it.
     Cut(usize),
     /// It goes on.
     Partial,
@@ -391,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_header_is_found_in_pieces() {
+    fn end_of_header_is_found_in_pieces() {
         for whole in [HEADER, b"WARC/1.0\nA: b\n\n", b"WARC/1.0\r\n\r\n"] {
             let mut from = 0;
             for length in 0..whole.len() {
@@ -404,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_never_too_odd_to_be_read() {
+    fn odd_header_is_read() {
         for length in 0..HEADER.len() {
             let header = Header::parse(&HEADER[..length]);
             assert_eq!(header.raw().len(), length);

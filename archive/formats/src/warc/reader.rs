@@ -12,7 +12,7 @@ use crate::defect::{Action, Class, Defect, Policy};
 use crate::stream::{Compression, Next, Stream};
 use crate::warc::header::Header;
 use crate::warc::record::{End, Kind, Version};
-use crate::warc::resync::{self, Answer, Dialect, Found};
+use crate::warc::resync::{self, Answer, Beginning, Dialect};
 
 mod again;
 mod begin;
@@ -22,12 +22,12 @@ mod record;
 mod resume;
 
 pub use record::Record;
-pub use resume::{Dictionary, Known};
+pub use resume::{Dictionary, KnownFormat};
 
 /// The most defects that are kept until somebody takes them.
 const KEPT: usize = 1000;
 
-/// Why a record could not be read.
+/// The reason why a record could not be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -48,10 +48,10 @@ impl From<ReadError> for io::Error {
     }
 }
 
-/// How to read.
+/// The options of a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// What is done about defects.
+    /// The reaction to defects.
     pub policy: Policy,
     /// The longest header that is read. A longer one is a defect, and its record is passed over.
     pub header_limit: usize,
@@ -93,7 +93,7 @@ pub struct Reader<R> {
     ended: bool,
     /// The last record ended as it should, so that one begins here or the file is damaged.
     sure: bool,
-    /// What comes next may be the rest of a line.
+    /// The next bytes may be the rest of a line.
     torn: bool,
     /// The header that the end of the bytes has cut, and where its record begins.
     cut: Option<(u64, Header)>,
@@ -107,7 +107,7 @@ struct Current {
     kind: Kind,
     version: Version,
     end: End,
-    /// What is left of the block; nothing when its length is not known.
+    /// The rest of the block; `None` when its length is not known.
     remaining: Option<u64>,
     /// Of a block of unknown length: how much of it is known to be of it, and whether a line begins behind that.
     safe: usize,
@@ -149,6 +149,10 @@ impl<R: Read> Reader<R> {
     }
 
     /// Goes to the next record; nothing at the end of the file. What was not read of the record before is passed over.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or if the policy refuses a defect.
     pub fn next_record(&mut self) -> Result<Option<Record<'_, R>>, ReadError> {
         self.finish()?;
         if self.begin()? {
@@ -158,7 +162,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// How the file is compressed; known once the first record is asked for.
+    /// Returns the compression of the file; known once the first record is asked for.
     pub fn compression(&self) -> Compression {
         self.stream.compression()
     }
@@ -169,7 +173,7 @@ impl<R: Read> Reader<R> {
         std::mem::take(&mut self.defects)
     }
 
-    /// How many defects were not kept, because a thousand of them were not taken.
+    /// Returns how many defects were not kept, because a thousand of them were not taken.
     pub fn omitted_defects(&self) -> u64 {
         self.omitted
     }
@@ -243,7 +247,7 @@ impl<R: Read> Reader<R> {
         self.defect(found.class, found.offset, position, words)
     }
 
-    /// How many bytes of the block are there to be read now; zero at its end.
+    /// Returns how many bytes of the block are there to be read now; zero at its end.
     fn fill_block(&mut self) -> Result<usize, ReadError> {
         loop {
             let Some(current) = &self.current else {
@@ -356,19 +360,19 @@ impl<R: Read> Reader<R> {
                 return Ok(current.safe.min(self.stream.bytes().len()));
             }
             match resync::find(self.stream.bytes(), current.line_start, self.dialect) {
-                Found::At(0) => {
+                Beginning::At(0) => {
                     current.broken = true;
                     return Ok(0);
                 }
-                Found::At(safe) => {
+                Beginning::At(safe) => {
                     current.safe = safe;
                     current.line_start = true;
                 }
-                Found::None { safe, line_start } if safe > 0 => {
+                Beginning::None { safe, line_start } if safe > 0 => {
                     current.safe = safe;
                     current.line_start = line_start;
                 }
-                Found::None { .. } => {
+                Beginning::None { .. } => {
                     if !self.stream.more()? {
                         let rest = self.stream.bytes().len();
                         current.safe = rest;
@@ -397,6 +401,10 @@ impl<R: Read> Reader<R> {
 
 impl<R: Read + Seek> Reader<R> {
     /// Reads the record at an offset, and those behind it. The dictionary of a zstd file is read from its beginning.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the source cannot be read or moved.
     pub fn open_at(source: R, offset: u64) -> Result<Self, ReadError> {
         let options = Options {
             offset,
@@ -406,6 +414,10 @@ impl<R: Read + Seek> Reader<R> {
     }
 
     /// Goes to the offset that the options name, and reads as they say.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the source cannot be read or moved.
     pub fn open_with(mut source: R, options: Options) -> Result<Self, ReadError> {
         source.seek(SeekFrom::Start(0))?;
         let dictionary = Dictionary::read(&mut source)?;

@@ -1,4 +1,4 @@
-//! What is known of a record: its type, its version, and what reading it to its end has shown.
+//! The facts about a record: its type, its version, and those that reading it to its end has shown.
 //!
 //! Owns the names of types and versions. Reads nothing itself.
 
@@ -129,7 +129,7 @@ impl Trailer {
         self.length += bytes.len() as u64;
     }
 
-    /// How many bytes of line ends there are.
+    /// Returns how many bytes of line ends there are.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -145,15 +145,17 @@ impl Trailer {
     }
 }
 
-/// What reading a record to its end has shown.
+/// The facts that reading a record to its end has shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
     /// Where it begins in the file: itself in a plain file, its member in a compressed one.
     pub offset: u64,
-    /// How many bytes of the file it takes, with the line ends after it. Nothing when it shares its member with other
+    /// The number of bytes of the file it takes, with the line ends after it. `None` when it shares its member with
+    /// other
     /// records, or is damaged.
     pub length: Option<u64>,
-    /// How many bytes a reader cuts out to have the record, as indexes count them: those of its members; of a record that
+    /// The number of bytes a reader cuts out to have the record, as indexes count them: those of its members; of a
+    /// record that
     /// is not compressed header and block, without the line ends. Of a damaged one, those up to where reading goes on.
     /// Nothing when they cannot be cut out, because it shares its member or nobody knows where they end.
     pub index_length: Option<u64>,
@@ -163,7 +165,7 @@ pub struct End {
     pub in_member: u64,
     /// Length of the header.
     pub header_length: u64,
-    /// What the header says is the length of the block.
+    /// The length of the block by the header.
     pub announced: Option<u64>,
     /// The length that the block has.
     pub block_length: u64,
@@ -175,7 +177,7 @@ pub struct End {
     pub shared: bool,
     /// Whether the block has the length that the header says, and no damage.
     pub complete: bool,
-    /// What is wrong with it, and with the bytes before it that belong to no record.
+    /// The defects of the record, and those of the bytes before it that belong to no record.
     pub defects: Vec<Defect>,
 }
 

@@ -17,12 +17,12 @@ pub(crate) enum Dialect {
     Arc,
 }
 
-/// What was found.
+/// The beginning of a record, as far as a search has found it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Beginning {
     /// A record begins here.
     At(usize),
-    /// None begins within so many bytes. The next one begins a line, or does not.
+    /// No record begins within `safe` bytes. The next one begins a line, or does not.
     None { safe: usize, line_start: bool },
 }
 
@@ -36,15 +36,15 @@ pub(crate) enum Answer {
 }
 
 /// Looks for the next line that begins a record.
-pub(crate) fn find(bytes: &[u8], line_start: bool, dialect: Dialect) -> Found {
+pub(crate) fn find(bytes: &[u8], line_start: bool, dialect: Dialect) -> Beginning {
     let mut at = 0;
     let mut is_line = line_start;
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         if is_line {
             match begins(rest, dialect) {
-                Answer::Yes => return Found::At(at),
+                Answer::Yes => return Beginning::At(at),
                 Answer::Undecided => {
-                    return Found::None {
+                    return Beginning::None {
                         safe: at,
                         line_start: true,
                     };
@@ -58,14 +58,14 @@ pub(crate) fn find(bytes: &[u8], line_start: bool, dialect: Dialect) -> Found {
                 is_line = true;
             }
             None => {
-                return Found::None {
+                return Beginning::None {
                     safe: bytes.len(),
                     line_start: false,
                 };
             }
         }
     }
-    Found::None {
+    Beginning::None {
         safe: at,
         line_start: is_line,
     }
@@ -115,19 +115,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_begins_at_the_start_of_a_line() {
+    fn record_begins_at_start_of_line() {
         let bytes = b"xWARC/1.0\nWARC/x\nWARC/1.0 y\nWARC/1.1\r\n";
         let at = 28;
-        assert_eq!(find(bytes, false, Dialect::Unknown), Found::At(at));
-        assert_eq!(find(&bytes[1..], true, Dialect::Warc), Found::At(0));
+        assert_eq!(find(bytes, false, Dialect::Unknown), Beginning::At(at));
+        assert_eq!(find(&bytes[1..], true, Dialect::Warc), Beginning::At(0));
         // Whatever piece is given, what is safe is never beyond it, and it is found in the end.
         for end in 0..=bytes.len() {
             let found = match find(&bytes[..end], false, Dialect::Warc) {
-                Found::At(found) => Some(found),
-                Found::None { safe, line_start } => {
+                Beginning::At(found) => Some(found),
+                Beginning::None { safe, line_start } => {
                     match find(&bytes[safe..], line_start, Dialect::Warc) {
-                        Found::At(found) => Some(safe + found),
-                        Found::None { .. } => None,
+                        Beginning::At(found) => Some(safe + found),
+                        Beginning::None { .. } => None,
                     }
                 }
             };
@@ -136,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn arc_lines_are_not_looked_for_in_a_warc_file() {
+    fn arc_lines_are_ignored_in_warc_file() {
         let line = b"\nhttp://a/ 1.2.3.4 20080430204825 text/html 12\n";
-        assert_eq!(find(line, false, Dialect::Arc), Found::At(1));
+        assert_eq!(find(line, false, Dialect::Arc), Beginning::At(1));
         assert!(matches!(
             find(line, false, Dialect::Warc),
-            Found::None { .. }
+            Beginning::None { .. }
         ));
     }
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::warc::header::{Header, number};
 use crate::warc::record::Kind;
 
-/// Why segments cannot be joined.
+/// The reason why segments cannot be joined.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SegmentError {
@@ -43,9 +43,9 @@ pub enum SegmentError {
     Length {
         /// The first record of the series.
         origin: String,
-        /// What the last one says.
+        /// The length by the last one.
         announced: u64,
-        /// What there is.
+        /// The length that was found.
         found: u64,
     },
 }
@@ -81,7 +81,7 @@ struct Series<L> {
     last: Option<u64>,
 }
 
-/// What is wrong with a series, even if further segments of it lie in other files.
+/// A fault of a series, even if further segments of it lie in other files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -91,7 +91,7 @@ pub enum Fault {
         from: u64,
         /// The last one that is missing in a row.
         to: u64,
-        /// How many more gaps there are.
+        /// The number of further gaps.
         more: u64,
     },
     /// A segment behind the one that says how long all are.
@@ -103,9 +103,9 @@ pub enum Fault {
     },
     /// The segments are not as long as the last one says.
     Length {
-        /// What the last one says.
+        /// The length by the last one.
         announced: u64,
-        /// What there is.
+        /// The length that was found.
         found: u64,
     },
 }
@@ -154,6 +154,10 @@ impl<L> Default for Segments<L> {
 
 impl<L: Clone> Segments<L> {
     /// Takes note of a record; `false` when it is whole in itself.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record does not say what it continues, or if its segment was added before.
     pub fn add(
         &mut self,
         kind: Kind,
@@ -200,7 +204,7 @@ impl<L: Clone> Segments<L> {
         self.series.keys().map(String::as_str)
     }
 
-    /// What is wrong with each series, with its first record and the place of its last segment that is here.
+    /// Returns the fault of each series, with its first record and the place of its last segment that is here.
     pub fn faults(&self) -> impl Iterator<Item = (&str, &L, Fault)> {
         self.series.iter().flat_map(|(origin, series)| {
             let place = series.parts.values().next_back().map(|(place, _)| place);
@@ -210,6 +214,11 @@ impl<L: Clone> Segments<L> {
     }
 
     /// Where the segments of a record lie, in order: all of them, or an error that names what is missing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no segment of the record is known, if segments are missing, or if they have another length than the
+    /// last one says.
     pub fn places(&self, origin: &str) -> Result<Vec<L>, SegmentError> {
         let Some(series) = self.series.get(origin) else {
             return Err(SegmentError::Unknown(origin.into()));
@@ -349,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_lie_in_another_file_is_no_fault() {
+    fn segment_of_another_file_is_no_fault() {
         let faults = |numbers: &[u64], total| {
             let segments = segments(numbers, total);
             let found: Vec<_> = segments
@@ -382,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_segment_and_what_is_none_in_order() {
+    fn other_records_and_wrong_order_are_refused() {
         let mut segments = Segments::default();
         let whole = header("WARC-Record-ID: <urn:a>\r\n");
         assert_eq!(segments.add(Kind::Response, &whole, 2, 0), Ok(false));

@@ -79,11 +79,11 @@ pub struct Violation {
     pub record: Option<String>,
     /// Where the standard says so.
     pub clause: String,
-    /// What was found.
+    /// The description of the violation.
     pub words: String,
 }
 
-/// Whose violations they are, and by which edition.
+/// The author of violations, and the edition of the standard.
 struct Author {
     edition: Edition,
     offset: u64,
@@ -125,7 +125,7 @@ struct Check<'a> {
     found: Vec<Violation>,
 }
 
-/// What is wrong with a record: its type, version and header, and what its end has shown.
+/// Returns the violations of a record: of its type, version and header, and those that its end has shown.
 pub fn validate(kind: Kind, version: Version, header: &Header, end: &End) -> Vec<Violation> {
     let Some(edition) = Edition::of(version) else {
         return end.defects.iter().filter_map(of_arc).collect();
@@ -347,7 +347,7 @@ impl Check<'_> {
     }
 }
 
-/// How often else the same is wrong in one header: said once, for a header can be all of it.
+/// Names how often else the same is wrong in one header: said once, for a header can be all of it.
 fn more(count: usize) -> String {
     match count {
         0 => String::new(),

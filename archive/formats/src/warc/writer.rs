@@ -11,10 +11,10 @@ use thiserror::Error;
 use crate::warc::reader::{ReadError, Record};
 use crate::warc::record::End;
 
-/// How much is passed on at once.
+/// The number of bytes that are passed on at once.
 const PIECE: usize = 64 * 1024;
 
-/// Why a record was not written.
+/// The reason why a record was not written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -27,15 +27,15 @@ pub enum WriteError {
     /// The block is not as long as was said.
     #[error("the block was to be {announced} bytes and {found}: the file is not to be used")]
     WrongLength {
-        /// What was said.
+        /// The length that was announced.
         announced: u64,
-        /// What was there.
+        /// The length that was found.
         found: String,
     },
     /// The header does not say the length that the block is to have.
     #[error("the header says {said:?} as Content-Length, the block is to be {announced} bytes")]
     Header {
-        /// What the header says.
+        /// The length by the header.
         said: Option<u64>,
         /// The length of the block.
         announced: u64,
@@ -45,7 +45,7 @@ pub enum WriteError {
     Damaged {
         /// Where it begins.
         offset: u64,
-        /// What is wrong with it.
+        /// The description of the defect.
         words: String,
     },
     /// An earlier record failed: what comes after it would not be found.
@@ -58,7 +58,7 @@ pub enum WriteError {
 pub struct Written {
     /// Its first byte, or that of its member.
     pub offset: u64,
-    /// How many bytes it takes.
+    /// The number of bytes it takes.
     pub length: u64,
 }
 
@@ -108,12 +108,12 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// How many bytes were written.
+    /// Returns how many bytes were written.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// What is written to.
+    /// Returns the output.
     pub fn get_ref(&self) -> &W {
         &self.sink
     }
@@ -125,12 +125,17 @@ impl<W: Write> Writer<W> {
         std::mem::replace(&mut self.sink, sink)
     }
 
-    /// What was written to.
+    /// Returns the output, and ends the writer.
     pub fn into_inner(self) -> W {
         self.sink
     }
 
     /// Writes a record: a header as a [`Builder`](crate::warc::Builder) makes it, and a block of exactly `length` bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the header says another length, if the block has another length or cannot be read, if the output cannot
+    /// be written, or if an earlier record failed.
     pub fn write(
         &mut self,
         head: &[u8],
@@ -173,6 +178,11 @@ impl<W: Write> Writer<W> {
     /// Writes a record that is read, byte for byte: its header as it stands in its file, its block, the line ends after it.
     ///
     /// A damaged record is refused, as soon as that is known.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record is damaged or cannot be read, if the output cannot be written, or if an earlier record
+    /// failed.
     pub fn copy<R: Read>(
         &mut self,
         mut record: Record<'_, R>,

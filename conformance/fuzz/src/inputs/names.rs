@@ -1,6 +1,6 @@
 //! Names, sets of groups as they are on the wire, and the ends of records.
 
-use archive_client::record_end::{RecordEnd, Seen};
+use archive_formats::record_end::{RecordEnd, RecordProgress};
 use archive_model::FileName;
 use archive_model::file_name::MAX_LENGTH;
 use proto_archive::convert;
@@ -90,8 +90,8 @@ fn end(input: &[u8], step: usize) -> Option<usize> {
     let mut at = 0;
     for piece in input.chunks(step) {
         match search.push(piece).ok()? {
-            Seen::More => at += piece.len(),
-            Seen::End(used) => {
+            RecordProgress::Continues => at += piece.len(),
+            RecordProgress::Ends(used) => {
                 assert!(used <= piece.len());
                 return Some(at + used);
             }

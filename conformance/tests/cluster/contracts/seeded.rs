@@ -2,8 +2,8 @@
 
 use archive_client::{
     Access, Announced, Answer, ArchiveStatus, ClientError, Deposit, FakeArchive, FeedStep,
-    FileStatus, HeldReceipt, Ingest, Listing, Reading, Salvage, Selection, Slices, Steps,
-    StoreEvent, Stored, Wanted,
+    FileRange, FileStatus, HeldReceipt, Ingest, Listing, Reading, Salvage, Selection, Slices,
+    Steps, StoreEvent, Stored,
 };
 use archive_model::{FeedPosition, FileName};
 use conformance::contract::access::{self, Doors};
@@ -73,7 +73,7 @@ impl Ingest for Seeded {
 }
 
 impl Access for Seeded {
-    fn get<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Reading> {
+    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Reading> {
         Box::pin(async move {
             let mut wanted = wanted.clone();
             if self.bug == Bug::AnyReplica {
@@ -94,11 +94,11 @@ impl Access for Seeded {
         })
     }
 
-    fn slices<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Slices> {
+    fn slices<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Slices> {
         self.archive.slices(wanted)
     }
 
-    fn salvage<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Salvage> {
+    fn salvage<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Salvage> {
         self.archive.salvage(wanted)
     }
 

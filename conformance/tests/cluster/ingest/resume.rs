@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_client::{Deposit, Ingest, StoreEvent, Wanted};
+use archive_client::{Deposit, FileRange, Ingest, StoreEvent};
 use archive_durable::directory;
 use archive_proof::ReadAt;
 use proto_archive::wire::StoreRequest;
@@ -65,7 +65,7 @@ fn cut_stream_resumes_where_it_stopped() {
                 carried < most && read < most,
                 "cut at {cut}: {carried}, {read}"
             );
-            let (back, end) = get(cluster, &Wanted::whole(name)).await;
+            let (back, end) = get(cluster, &FileRange::whole(name)).await;
             end.unwrap();
             assert!(back == bytes, "cut at {cut}");
         }
@@ -154,7 +154,7 @@ fn no_other_bytes_sneak_in_before_the_offset() {
         let stored = store(cluster, &name("b"), &bytes).await.unwrap();
         assert_eq!(stored.admission.root, root(&bytes));
         for file in ["a", "b"] {
-            let (read, end) = get(cluster, &Wanted::whole(name(file))).await;
+            let (read, end) = get(cluster, &FileRange::whole(name(file))).await;
             end.unwrap();
             assert!(read == bytes, "{file}");
         }

@@ -1,6 +1,6 @@
 //! Faults on the way to a node: flipped bytes, liars, silence.
 
-use archive_client::{Ingest, Wanted};
+use archive_client::{FileRange, Ingest};
 use tokio::time::Instant;
 
 use super::super::visits::{get, name, noise, store};
@@ -99,7 +99,7 @@ fn lying_donor_is_caught_and_another_is_asked() {
         let copy = cluster.copy("two", &file);
         assert!(std::fs::read(copy).unwrap() == bytes);
         // A reader is not lied to either.
-        let (read, end) = get(cluster, &Wanted::whole(file)).await;
+        let (read, end) = get(cluster, &FileRange::whole(file)).await;
         end.unwrap();
         assert!(read == bytes);
         assert!(liar.untold()[1] < i64::MAX / 2, "it has lied");
@@ -124,7 +124,7 @@ fn hanging_node_is_dropped_and_healed_later() {
         let said = stored.unwrap_err().to_string();
         assert!(begin.elapsed() < SOON, "{:?}: {said}", begin.elapsed());
         assert!(said.contains("two") && !said.contains("one:"), "{said}");
-        let (read, end) = get(cluster, &Wanted::whole(file.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole(file.clone())).await;
         end.unwrap();
         assert!(read == bytes, "the others are unaffected");
         wire.release();

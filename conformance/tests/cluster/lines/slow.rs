@@ -1,6 +1,6 @@
 //! A replica behind a line of a kilobyte a second.
 
-use archive_client::Wanted;
+use archive_client::FileRange;
 use tokio::time::{Instant, timeout};
 
 use super::super::visits::get;
@@ -37,7 +37,7 @@ fn slow_replica_is_awaited_or_dropped_by_rule() {
         assert_names_two(&refused);
         assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
         for (name, bytes) in [(&before, &few), (&small, &few), (&large, &bytes)] {
-            let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
+            let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
             end.unwrap();
             assert!(read == *bytes, "{name}");
         }
@@ -64,7 +64,7 @@ fn slow_optional_replica_delays_no_store() {
             let stored = stored.expect("the others are not slowed").unwrap();
             let holders = holders(&stored);
             assert!(holders.starts_with(&["one", "three"]), "{holders:?}");
-            let read = timeout(SOON, get(cluster, &Wanted::whole(file.clone()))).await;
+            let read = timeout(SOON, get(cluster, &FileRange::whole(file.clone()))).await;
             let (read, end) = read.expect("readers are not slowed");
             end.unwrap();
             assert!(read == bytes);

@@ -1,6 +1,8 @@
 //! Decisions of people hold: while files are on their way, after the admin data were lost, and for every copy.
 
-use archive_client::{ClientError, Ingest, Keeper, Preservation, Progress, ReplicaStatus, Wanted};
+use archive_client::{
+    ClientError, FileRange, Ingest, Keeper, Preservation, Progress, ReplicaStatus,
+};
 use archive_daemon::Clock;
 use archive_model::FileName;
 use archive_repository::restore::{from_both, from_replicas};
@@ -148,7 +150,7 @@ fn removed_copy_stays_removed_after_restore_from_replicas() {
             let is_taken = matches!(error, ClientError::Refused(_) | ClientError::Exists(_));
             assert!(is_taken, "{error}");
         }
-        let (read, end) = get(cluster, &Wanted::whole(here.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole(here.clone())).await;
         end.unwrap();
         assert!(read == bytes);
         assert!(!cluster.copy("one", &here).try_exists().unwrap());
@@ -184,9 +186,9 @@ fn adopted_root_is_borne_by_every_matching_copy() {
         let is_done = |(_, progress): &(String, Progress)| *progress == Progress::UploadCompleted;
         assert!(all.len() == 3 && all.iter().all(is_done), "{all:?}");
         for replica in ["one", "two"] {
-            let wanted = Wanted {
+            let wanted = FileRange {
                 replica: Some(replica.parse().unwrap()),
-                ..Wanted::whole(name.clone())
+                ..FileRange::whole(name.clone())
             };
             let (read, end) = get(cluster, &wanted).await;
             end.unwrap();

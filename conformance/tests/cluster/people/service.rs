@@ -1,6 +1,6 @@
 //! Replicas that are filled; nodes, volumes and replicas that go out of service.
 
-use archive_client::{Progress, Wanted};
+use archive_client::{FileRange, Progress};
 use proto_archive::wire::ask_request::{Act, RetireNode, RetireReplica, RetireVolume};
 use proto_archive::wire::check_request::Kind;
 use proto_archive::wire::{BootstrapRequest, Mode};
@@ -70,9 +70,9 @@ fn a_new_replica_is_filled_from_the_others() {
         }
         let (entries, end) = list(&cluster.reader(), Some("four")).await.unwrap();
         assert_eq!((entries.len(), end.gaps), (31, vec![]));
-        let wanted = Wanted {
+        let wanted = FileRange {
             replica: Some("four".parse().unwrap()),
-            ..Wanted::whole(names[3].clone())
+            ..FileRange::whole(names[3].clone())
         };
         let (read, end) = get(cluster, &wanted).await;
         end.unwrap();

@@ -1,7 +1,7 @@
 //! `holdfast adopt`: take an unexpected file into the archive.
 
 use archive_client::preservation::Act;
-use archive_client::{Condition, Kept, Preservation};
+use archive_client::{Condition, Preservation, VolumeFile};
 use archive_model::{ReplicaId, Root};
 use clap::Args;
 
@@ -60,11 +60,11 @@ impl Adopt {
 }
 
 /// Says where a file is now; it is a failure if it is not good there.
-pub(super) fn told(output: &Output, done: &str, kept: &Kept) -> Result<Exit, Failure> {
+pub(super) fn told(output: &Output, done: &str, kept: &VolumeFile) -> Result<Exit, Failure> {
     if output.is_json() {
         output.document(kept)?;
     } else {
-        let Kept {
+        let VolumeFile {
             name, size: bytes, ..
         } = kept;
         let volume = or_dash(kept.found.volume.as_ref());

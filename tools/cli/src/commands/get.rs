@@ -5,7 +5,7 @@ mod salvage;
 use std::io::{BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
-use archive_client::{Access, Reading, Wanted};
+use archive_client::{Access, FileRange, Reading};
 use archive_model::{FileName, ReplicaId, Root};
 use clap::Args;
 use serde::Serialize;
@@ -107,7 +107,7 @@ impl Get {
         let name = name(&self.name)?;
         let path = self.path(&name);
         let is_stdout = to_stdout(&path, &context.output)?;
-        let wanted = Wanted {
+        let wanted = FileRange {
             start: self.range.map_or(0, |range| range.start),
             end: self.range.and_then(|range| range.end),
             replica: self.replica,

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use archive_client::{ClientError, RecordKind, prove, record};
+use archive_client::{ClientError, prove, record};
+use archive_formats::record_end::RecordKind;
 use archive_model::{FileName, ReplicaId, Root};
 use clap::Args;
 use serde::Serialize;

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::world::{World, trust};
+use crate::world::{ServedArchive, trust};
 
 pub struct Place {
     pub directory: tempfile::TempDir,
-    pub world: World,
+    pub world: ServedArchive,
 }
 
 /// The exit code and the output of a run.
@@ -66,7 +66,7 @@ impl Place {
     pub async fn new() -> Self {
         let place = Self {
             directory: tempfile::tempdir().expect("a directory"),
-            world: World::new().await,
+            world: ServedArchive::new().await,
         };
         std::fs::create_dir(place.path("holdfast-data")).expect("mkdir");
         let pem = place.world.pem("harvester/anna");

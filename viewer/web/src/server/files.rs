@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use archive_client::{Access, ClientError, Listed, Reading, Selection, Wanted};
+use archive_client::{Access, ClientError, FileRange, Listed, Reading, Selection};
 use archive_formats::cdx::Capture;
 use archive_formats::date::{Reading as DateReading, WarcDate};
 use archive_formats::surt::UrlKey;
@@ -44,7 +44,7 @@ impl Server {
         )?;
         let turn = self.turn().await?;
         let archive = self.parts.records.archive();
-        let whole = Wanted::whole(name.clone());
+        let whole = FileRange::whole(name.clone());
         let reading = archive.get(&whole).await.map_err(file_failed)?;
         let length = reading.admission.size;
         let mut reply = Reply {
@@ -66,7 +66,7 @@ impl Server {
             }
             take => {
                 drop(reading);
-                let part = Wanted {
+                let part = FileRange {
                     start: extent.skip,
                     end: take.map(|take| extent.skip.saturating_add(take)),
                     ..whole
@@ -147,7 +147,7 @@ impl Server {
             .ok_or_else(|| refusal.unwrap_or_else(nothing))?;
         let archive = Arc::clone(self.parts.records.archive());
         let begun = archive
-            .get(&Wanted::whole(first.clone()))
+            .get(&FileRange::whole(first.clone()))
             .await
             .map_err(file_failed)?;
         let files = FilesInTurn {
@@ -227,7 +227,7 @@ impl FilesInTurn {
             let Some(name) = self.names.pop_front() else {
                 return Ok(None);
             };
-            self.current = Some(self.archive.get(&Wanted::whole(name)).await?);
+            self.current = Some(self.archive.get(&FileRange::whole(name)).await?);
         }
     }
 }

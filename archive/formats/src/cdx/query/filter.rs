@@ -15,7 +15,7 @@ pub const MAX_PATTERN: usize = 2_000;
 /// The most memory of a compiled expression, in bytes; its cache has as much again.
 const COMPILED: usize = 1 << 20;
 
-/// How deep groups may be nested.
+/// The depth to which groups may be nested.
 const NESTING: u32 = 50;
 
 /// One condition on a field.
@@ -59,7 +59,7 @@ pub struct Pattern {
     regex: Regex,
 }
 
-/// Why an expression cannot be used.
+/// The reason why an expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidPattern {
     /// It is longer than [`MAX_PATTERN`].

@@ -25,7 +25,7 @@ pub struct KeyRange {
     pub end: Option<String>,
 }
 
-/// How a URL selects keys.
+/// The way in which a URL selects keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchKind {
     /// The URL.

@@ -16,7 +16,7 @@ use crate::date::Stamp;
 pub struct Collapse {
     /// The field. A capture that lacks it has the value `-`.
     pub field: CaptureField,
-    /// How many characters of its value count; `None` for all.
+    /// The number of characters of its value that count; `None` for all.
     pub characters: Option<usize>,
 }
 
@@ -35,7 +35,7 @@ pub enum Keep {
 pub struct CollapsedRun {
     /// The capture that stands for the run.
     pub capture: Capture,
-    /// How many captures were left out for it. Counted only by [`Thinner::whole_runs`].
+    /// The number of captures that were left out for it. Counted only by [`Thinner::whole_runs`].
     pub skipped: u64,
     /// The time of the last capture that was left out for it.
     pub last_skipped: Option<Stamp>,

@@ -89,7 +89,7 @@ fn a_directory_that_is_not_there_is_named() {
 }
 
 #[test]
-fn whoever_is_asked_ends_the_sorting() {
+fn failing_check_ends_sorting() {
     let directory = tempfile::tempdir().unwrap();
     for memory in [0, 1000] {
         let refuse = || Err(io::Error::other("enough"));
@@ -130,7 +130,7 @@ fn a_full_output_is_told() {
 }
 
 #[test]
-fn no_more_lies_on_disk_than_was_asked_for() {
+fn sorter_asks_before_it_writes_to_disk() {
     let mut seed = 3;
     let lines: Vec<Vec<u8>> = (0..9000)
         .map(|_| vec![b'x'; random(&mut seed) % 20])

@@ -38,7 +38,7 @@ enum State {
     Failed(BodyError),
 }
 
-/// The end of a chunked body where its bytes end.
+/// The way in which a chunked body ends where its bytes end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) enum ChunkEnd {
     /// As it should.
@@ -132,7 +132,7 @@ impl ChunkScanner {
         }
     }
 
-    /// Returns the end of the body if no byte follows.
+    /// Returns how the body ends if no byte follows.
     ///
     /// # Errors
     ///

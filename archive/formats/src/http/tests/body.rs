@@ -58,7 +58,7 @@ fn chunks_are_undone() {
 }
 
 #[test]
-fn broken_chunks_give_what_was_there_and_say_where() {
+fn broken_chunks_give_their_beginning_and_offset() {
     let check = |body: &[u8], expected: &[u8], error| {
         let (out, found, _) = decoded(CHUNKED, body);
         assert_eq!(
@@ -152,7 +152,7 @@ const CODINGS: [(&str, Encode); 6] = [
 ];
 
 #[test]
-fn every_encoding_is_undone_and_every_stack_of_two() {
+fn every_coding_and_every_pair_is_decoded() {
     let text = text();
     for (name, encode) in CODINGS {
         let header = format!("Content-Encoding: {name}");
@@ -235,7 +235,7 @@ fn what_is_not_known_is_left_and_said() {
 }
 
 #[test]
-fn members_follow_each_other_and_junk_is_left_out() {
+fn members_are_joined_and_junk_is_ignored() {
     let two = [gzip(b"one "), gzip(b"two")].concat();
     assert_eq!(
         decoded("Content-Encoding: gzip", &two),
@@ -249,7 +249,7 @@ fn members_follow_each_other_and_junk_is_left_out() {
 }
 
 #[test]
-fn cut_and_flipped_streams_never_panic_and_never_pass_for_whole() {
+fn cut_and_flipped_streams_never_pass_for_whole() {
     let text = text();
     for (name, encode) in CODINGS {
         let header = format!("Content-Encoding: {name}");
@@ -283,7 +283,7 @@ impl Read for Failing<'_> {
 }
 
 #[test]
-fn an_error_of_the_input_is_not_taken_for_damage_of_the_stream() {
+fn error_of_input_is_not_damage() {
     let text = text();
     for (name, encode) in CODINGS {
         for framing in ["", "Transfer-Encoding: chunked\r\n"] {
@@ -362,7 +362,7 @@ fn bombs_do_not_go_off() {
 }
 
 #[test]
-fn every_prefix_and_many_changes_of_a_message_are_taken() {
+fn prefixes_and_changes_of_message_are_read() {
     let mut message = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\nContent-Type: text/html; charset=\"x\"\r\n\r\n".to_vec();
     let body = gzip(b"hello");
     message.extend_from_slice(format!("{:x}\r\n", body.len()).as_bytes());

@@ -1,4 +1,4 @@
-//! What was read as a block, and is no block: a `Content-Length` was too large, and other records may lie in it.
+//! Bytes that were read as a block, and are not one: a `Content-Length` was too large, and other records may lie in it.
 //!
 //! Owns what is looked at again, and what is believed of the records that begin there. In plain files a little can be gone
 //! back; what is out of reach is named, and not searched.
@@ -14,7 +14,7 @@ use crate::warc::resync::{self, Answer};
 /// The longest block of which the end is looked at before it is given out. A longer one leaves at least half of it behind.
 const LONGEST: u64 = 2 * LOOK_BACK as u64;
 
-/// How much is looked at behind a block: line ends, and the line that begins a record.
+/// The number of bytes that are looked at behind a block: line ends, and the line that begins a record.
 const BEHIND: usize = 1024;
 
 impl<R: Read> Reader<R> {

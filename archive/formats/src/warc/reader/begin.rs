@@ -10,7 +10,7 @@ use crate::defect::Class;
 use crate::stream::{Compression, Next};
 use crate::warc::header::{self, Extent};
 use crate::warc::record::{End, Kind, Version};
-use crate::warc::resync::{self, Dialect, Found};
+use crate::warc::resync::{self, Beginning, Dialect};
 
 /// Where something begins.
 #[derive(Clone, Copy)]
@@ -20,17 +20,17 @@ struct Place {
     in_member: u64,
 }
 
-/// What begins at a place where a record should.
+/// The beginning that stands where a record should begin.
 enum Start {
     Warc,
     Arc(Box<arc::Line>, usize),
     Other,
 }
 
-/// What else there is of a header.
+/// The further part of a header.
 enum More {
     Bytes,
-    /// Another record, after so many bytes.
+    /// Another record, after this number of bytes.
     Record(usize),
     Nothing,
 }
@@ -107,7 +107,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// What begins here, or in the next member when only a part of a beginning is left in this one.
+    /// Returns what begins here, or in the next member when only a part of a beginning is left in this one.
     fn start(&mut self, place: &mut Place) -> Result<Start, ReadError> {
         let torn =
             std::mem::take(&mut self.torn) && self.stream.compression() == Compression::Plain;
@@ -176,15 +176,15 @@ impl<R: Read> Reader<R> {
             self.found == 0 && !self.resumed && self.stream.compression() == Compression::Plain;
         loop {
             match resync::find(self.stream.bytes(), line_start, self.dialect) {
-                Found::At(at) if may_be_compressed => {
+                Beginning::At(at) if may_be_compressed => {
                     self.stream.pass_over(at, &starts)?;
                     break;
                 }
-                Found::At(at) => {
+                Beginning::At(at) => {
                     self.stream.consume(at);
                     break;
                 }
-                Found::None {
+                Beginning::None {
                     safe,
                     line_start: is,
                 } => {
@@ -224,7 +224,7 @@ impl<R: Read> Reader<R> {
         )
     }
 
-    /// Reads the header of a WARC record; `false` when it is none after all.
+    /// Reads the header of a WARC record; `false` when it is not a header after all.
     fn warc(&mut self, place: Place) -> Result<bool, ReadError> {
         let mut from = 0;
         let first = self.stream.member().number;

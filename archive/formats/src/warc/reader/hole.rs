@@ -1,6 +1,6 @@
 //! Reading a file of which stretches are lost.
 //!
-//! The source ends where a hole begins; whoever reads moves it behind the hole, and tells the reader where that is. Owns
+//! The source ends where a hole begins; the caller moves it behind the hole, and tells the reader where that is. Owns
 //! what the reader then still believes: how the file is compressed, and its dialect. Does not find holes.
 
 use std::io::Read;
@@ -9,12 +9,12 @@ use super::Reader;
 use crate::warc::header::Header;
 
 impl<R: Read> Reader<R> {
-    /// What it reads from.
+    /// Returns the source that it reads from.
     pub const fn source(&self) -> &R {
         self.stream.source()
     }
 
-    /// What it reads from, to move it: say so with [`skip_to`](Self::skip_to).
+    /// Returns the source that it reads from, to move it: say so with [`skip_to`](Self::skip_to).
     pub const fn source_mut(&mut self) -> &mut R {
         self.stream.source_mut()
     }

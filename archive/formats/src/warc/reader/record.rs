@@ -55,7 +55,7 @@ impl<R: Read> Record<'_, R> {
         self.current().map_or(0, |current| current.end.position)
     }
 
-    /// What its header says is the length of its block.
+    /// Returns the length of its block by its header.
     pub fn announced(&self) -> Option<u64> {
         self.current().and_then(|current| current.end.announced)
     }
@@ -66,6 +66,10 @@ impl<R: Read> Record<'_, R> {
     }
 
     /// Passes over what is left of it, and tells what is known then.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or if the policy refuses a defect.
     pub fn end(self) -> Result<End, ReadError> {
         let mut end = self.reader.finish()?.unwrap_or_default();
         end.defects = self.reader.take_defects();

@@ -9,14 +9,14 @@ use crate::stream::Compression;
 use crate::warc::resync::Dialect;
 use crate::zst::{self, Unzstd};
 
-/// What is known of a file that was read before: how it is compressed, and which format it is in.
+/// The facts that are known of a file that was read before: its compression and its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownFormat {
     compression: Compression,
     dialect: Dialect,
 }
 
-impl Known {
+impl KnownFormat {
     /// Of a file of which only the compression is known, or guessed.
     pub fn compressed(compression: Compression) -> Self {
         Self {
@@ -25,16 +25,16 @@ impl Known {
         }
     }
 
-    /// How it is compressed.
+    /// Returns the compression.
     pub fn compression(self) -> Compression {
         self.compression
     }
 }
 
 impl<R: Read> Reader<R> {
-    /// What reading has shown of the file; nothing before its first bytes were read.
-    pub fn known(&self) -> Option<Known> {
-        self.stream.is_open().then(|| Known {
+    /// Returns the facts that reading has shown of the file; `None` before its first bytes were read.
+    pub fn known(&self) -> Option<KnownFormat> {
+        self.stream.is_open().then(|| KnownFormat {
             compression: self.stream.compression(),
             dialect: self.dialect,
         })
@@ -44,17 +44,21 @@ impl<R: Read> Reader<R> {
     ///
     /// Looks for the next place where a record begins: in a compressed file the beginning of a member, else a line. What
     /// comes before it is of a record that nobody has the beginning of, and no defect; so is a rest without a record.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the decoder of a compressed file cannot be made.
     pub fn resume(
         source: R,
         options: Options,
-        known: Known,
+        known: KnownFormat,
         dictionary: Option<Dictionary>,
     ) -> io::Result<Self> {
         let offset = options.offset;
         let mut reader = Self::with_options(source, options);
         let unzstd = match (known.compression, dictionary) {
             (Compression::Zstd, Some(Dictionary(unzstd))) => Some(unzstd),
-            // Frames that want a dictionary will say that there is none.
+            // Frames that want a dictionary will say that it is missing.
             (Compression::Zstd, None) => Some(Unzstd::new()?),
             (Compression::Plain | Compression::Gzip, _) => None,
         };
@@ -72,6 +76,10 @@ pub struct Dictionary(pub(super) Unzstd);
 
 impl Dictionary {
     /// Reads it from the first bytes of a file; nothing when the file has none, or none that can be used.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the beginning of the file cannot be read.
     pub fn read(mut beginning: impl Read) -> io::Result<Option<Self>> {
         let mut first = Vec::new();
         beginning.by_ref().take(8).read_to_end(&mut first)?;

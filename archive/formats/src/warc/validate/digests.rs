@@ -39,7 +39,7 @@ impl Wrong {
     }
 }
 
-/// What the payload of a record is.
+/// The kind of the payload of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Payload {
     /// The body of an HTTP message.
@@ -96,7 +96,7 @@ fn differs(field: (&str, &'static str), said: &Digest, found: &str) -> Wrong {
     Wrong::new(field, &words)
 }
 
-/// What a field says, if it can be judged.
+/// Returns the digest of a field, if it can be judged.
 fn said(header: &Header, field: (&str, &'static str), wrong: &mut Vec<Wrong>) -> Option<Digest> {
     match header.text_of(field.0)?.parse::<Digest>() {
         Ok(digest) => digest.value().is_some().then_some(digest),
@@ -109,7 +109,7 @@ fn said(header: &Header, field: (&str, &'static str), wrong: &mut Vec<Wrong>) ->
     }
 }
 
-/// What the payload of a record is, where it is defined and all of it lies in its block.
+/// Returns the kind of the payload of a record, where it is defined and all of it lies in its block.
 fn payload(kind: Kind, header: &Header) -> Option<Payload> {
     let is_there = |name| header.get(name).is_some();
     if is_there("WARC-Segment-Number") {

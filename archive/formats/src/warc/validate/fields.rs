@@ -1,4 +1,4 @@
-//! What the standard says of each field: its clause, its form, the types that must and must not have it.
+//! The rules of the standard for each field: its clause, its form, the types that must and must not have it.
 //!
 //! Owns the tables of ISO 28500, clause 5. Judges nothing.
 
@@ -32,7 +32,7 @@ impl Edition {
     }
 }
 
-/// What the standard says of a field.
+/// The rules of the standard for a field.
 pub(super) struct Rules {
     pub(super) name: &'static str,
     /// Its clause in the edition of 2009, if it is there, and in that of 2017.

@@ -15,13 +15,13 @@ use crate::warc::reader::{ReadError, Record};
 use crate::warc::record::{End, Kind};
 use crate::warc::segments::{Fault, SegmentError, Segments};
 
-/// How many identifiers are kept: of each, 16 bytes of its hash.
+/// The number of identifiers that are kept: of each, 16 bytes of its hash.
 const MOST_IDS: usize = 1 << 20;
 
-/// How many bytes of segments are kept.
+/// The number of bytes of segments that are kept.
 const ROOM: usize = 64 << 20;
 
-/// What is kept of a segment besides the name of its series, at most.
+/// The bytes that are kept of a segment besides the name of its series, at most.
 const SEGMENT: usize = 256;
 
 /// Holds the records of a file against the standard.
@@ -46,6 +46,10 @@ impl Default for Validator {
 
 impl Validator {
     /// Reads a record to its end, and says what is wrong with it and with the bytes before it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or if its policy refuses a defect.
     pub fn record<R: Read>(
         &mut self,
         mut record: Record<'_, R>,
@@ -72,7 +76,7 @@ impl Validator {
         Ok(found)
     }
 
-    /// What all records together have shown.
+    /// Returns the violations that all records together have shown.
     pub fn finish(&self) -> Vec<Violation> {
         let faults = self.segments.faults();
         faults
@@ -87,7 +91,7 @@ impl Validator {
             .collect()
     }
 
-    /// How many identifiers and segments were not compared, for want of room.
+    /// Returns how many identifiers and segments were not compared, for want of room.
     pub fn omitted(&self) -> u64 {
         self.omitted
     }

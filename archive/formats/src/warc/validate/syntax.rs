@@ -1,4 +1,4 @@
-//! How the values of fields are written.
+//! The grammar of the values of fields.
 //!
 //! Owns the grammar of ISO 28500, clause 4 and 5. Does not know which record may have which field.
 
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use crate::date::{Precision, WarcDate};
 
-/// How a value is written.
+/// The form of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// An URI between angle brackets.
@@ -174,7 +174,7 @@ fn are_parameters(mut rest: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// How long a text is up to and with the quote that ends it.
+/// Returns how long a text is up to and with the quote that ends it.
 fn quoted(text: &[u8]) -> Option<usize> {
     let mut is_escaped = false;
     let end = text.iter().position(|&byte| {

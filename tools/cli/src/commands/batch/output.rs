@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use archive_client::batch::Left;
+use archive_client::batch::JobOutput;
 use archive_client::{Batch, Researcher};
 use archive_model::JobId;
 use clap::Args;
@@ -117,9 +117,9 @@ impl Places {
             self.output.as_ref()
         };
         let wanted = [
-            (Left::Result, result),
-            (Left::Errors, self.errors.as_ref()),
-            (Left::Manifest, self.manifest.as_ref()),
+            (JobOutput::Result, result),
+            (JobOutput::Errors, self.errors.as_ref()),
+            (JobOutput::Manifest, self.manifest.as_ref()),
         ];
         for (left, path) in wanted {
             let Some(path) = path else { continue };

@@ -9,7 +9,7 @@ mod records;
 
 use std::path::{Path, PathBuf};
 
-use archive_client::{Access, Hole, Losses, LostRecord, Salvaged, Span, Wanted};
+use archive_client::{Access, FileRange, Hole, Losses, LostRecord, Salvaged, Span};
 use archive_model::{FileName, Root};
 use serde::Serialize;
 
@@ -163,7 +163,7 @@ fn write(file: &mut Partial, line: &impl Serialize) -> Result<(), Failure> {
 
 pub(super) async fn run(
     places: Places,
-    wanted: Wanted,
+    wanted: FileRange,
     context: &Context,
 ) -> Result<Exit, Failure> {
     let session = Session::open(&context.global)?;

@@ -1,4 +1,4 @@
-//! The ends of good records, in any pieces, and all kinds of damage.
+//! The ends of good records, in any pieces, and of records with all kinds of damage.
 
 use std::io::Write;
 
@@ -9,24 +9,55 @@ use super::*;
 const WARC: &[u8] = b"WARC/1.1\r\nWARC-Type: response\r\ncontent-length : 5\r\nX: Content-Length: 9\r\n\r\nhello\r\n\r\n";
 const ARC: &[u8] = b"http://a.example/ b c 192.0.2.1 20080430204825 text/html 5\nhello\n";
 
-/// Pushes `bytes` in pieces of `step` and says where the record ends; the file ends with them.
+/// Pushes `bytes` in pieces of `step` and returns where the record ends; the file ends with them.
 fn end(bytes: &[u8], step: usize) -> Result<(usize, Option<RecordKind>), NoRecord> {
     let mut search = RecordEnd::new();
     let mut at = 0;
     for piece in bytes.chunks(step) {
         match search.push(piece)? {
-            Seen::More => at += piece.len(),
-            Seen::End(used) => return Ok((at + used, search.kind())),
+            RecordProgress::Continues => at += piece.len(),
+            RecordProgress::Ends(used) => return Ok((at + used, search.kind())),
         }
     }
     search.end_of_file()?;
     Ok((at, search.kind()))
 }
 
-/// The same in pieces of every kind, which must not matter.
+/// Pushes short bytes in two pieces, cut at every byte, which must not matter.
+#[track_caller]
+fn assert_cuts_do_not_matter(bytes: &[u8], whole: &Result<(usize, Option<RecordKind>), NoRecord>) {
+    const SHORT: usize = 1000;
+    let cuts = if bytes.len() > SHORT {
+        0..0
+    } else {
+        0..bytes.len()
+    };
+    for cut in cuts {
+        let mut search = RecordEnd::new();
+        let (one, two) = bytes.split_at(cut);
+        let ended = match search.push(one) {
+            Ok(RecordProgress::Continues) => match search.push(two) {
+                Ok(RecordProgress::Continues) => search.end_of_file().map(|()| bytes.len()),
+                Ok(RecordProgress::Ends(used)) => Ok(cut + used),
+                Err(error) => Err(error),
+            },
+            Ok(RecordProgress::Ends(used)) => Ok(used),
+            Err(error) => Err(error),
+        };
+        let ended = ended.map(|length| (length, search.kind()));
+        assert_eq!(
+            ended.as_ref().ok(),
+            whole.as_ref().ok(),
+            "cut at {cut}: {ended:?}"
+        );
+    }
+}
+
+/// Finds the end in pieces of several lengths, which must not matter.
 #[track_caller]
 fn found(bytes: &[u8]) -> Result<(usize, Option<RecordKind>), NoRecord> {
     let whole = end(bytes, usize::MAX);
+    assert_cuts_do_not_matter(bytes, &whole);
     for step in [1, 2, 3, 7, 1000] {
         let pieces = end(bytes, step);
         assert_eq!(
@@ -44,8 +75,9 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// Fails if the end of a record depends on what follows it, or on the pieces it comes in.
 #[test]
-fn good_records_end_where_the_next_begins() {
+fn good_records_end_where_next_begins() {
     let noise: Vec<u8> = (0..200_000_u32)
         .map(|n| n.wrapping_mul(n).to_le_bytes()[1])
         .collect();
@@ -64,8 +96,9 @@ fn good_records_end_where_the_next_begins() {
     }
 }
 
+/// Fails if an optional part of the header of a gzip member is taken for data.
 #[test]
-fn every_header_that_gzip_may_have_is_skipped() {
+fn every_header_of_gzip_is_skipped() {
     for bits in 0..16_u8 {
         let mut builder = GzBuilder::new().mtime(9);
         if bits & 1 != 0 {
@@ -97,15 +130,17 @@ fn every_header_that_gzip_may_have_is_skipped() {
     assert_eq!(found(&summed), Ok((summed.len(), Some(RecordKind::Gzip))));
 }
 
+/// Fails if a member ends before its data does because it is large.
 #[test]
-fn a_bomb_costs_no_memory_and_ends() {
+fn member_of_zeros_ends() {
     let bomb = gzip(&vec![0; 100_000_000]);
     assert!(bomb.len() < 200_000);
     assert_eq!(end(&bomb, 16_384), Ok((bomb.len(), Some(RecordKind::Gzip))));
 }
 
+/// Fails if a record whose line ends are missing or of the other kind is refused.
 #[test]
-fn lines_may_end_as_they_do_in_the_field() {
+fn line_ends_of_the_field_are_accepted() {
     let unix = String::from_utf8(WARC.to_vec())
         .unwrap()
         .replace("\r\n", "\n");
@@ -135,8 +170,9 @@ fn lines_may_end_as_they_do_in_the_field() {
     assert_eq!(found(empty), Ok((51, Some(RecordKind::Arc))));
 }
 
+/// Fails if other bytes pass for a record, or the message has control characters.
 #[test]
-fn what_is_no_record_is_shown() {
+fn bytes_that_begin_no_record_are_shown() {
     for (bytes, there) in [
         (b"".as_slice(), "nothing"),
         (b"hello", "\"hello\""),
@@ -187,6 +223,7 @@ fn broken(bytes: &[u8], kind: RecordKind, says: &str) {
     }
 }
 
+/// Fails if a broken record passes, or the message does not name the fault.
 #[test]
 fn broken_records_say_what_is_wrong() {
     let text = String::from_utf8(WARC.to_vec()).unwrap();
@@ -232,8 +269,9 @@ fn broken_records_say_what_is_wrong() {
     );
 }
 
+/// Fails if a member that lacks bytes or has one wrong bit has an end.
 #[test]
-fn no_cut_and_no_flip_of_a_member_passes() {
+fn cut_or_flipped_member_never_passes() {
     let member = gzip(&WARC.repeat(20));
     for cut in 2..member.len() {
         broken(&member[..cut], RecordKind::Gzip, "the file ends");
@@ -253,11 +291,12 @@ fn no_cut_and_no_flip_of_a_member_passes() {
         broken(&wrong, RecordKind::Gzip, "header");
     }
     let named = [&member[..3], &[8], &member[4..10], &vec![b'a'; 200_000]].concat();
-    broken(&named, RecordKind::Gzip, "no end");
+    broken(&named, RecordKind::Gzip, "does not end within 131072");
 }
 
+/// Fails if a caller asks for more bytes than the record can have.
 #[test]
-fn the_length_that_is_left_is_known_once_it_was_read() {
+fn left_length_is_known_after_header() {
     let mut search = RecordEnd::new();
     assert_eq!(search.left(), None);
     let header = WARC.len() - 9;
@@ -267,7 +306,10 @@ fn the_length_that_is_left_is_known_once_it_was_read() {
     assert_eq!(search.left(), Some(7));
     search.push(&WARC[header + 2..header + 5]).unwrap();
     assert_eq!(search.left(), Some(4));
-    assert_eq!(search.push(&WARC[header + 5..]), Ok(Seen::End(4)));
+    assert_eq!(
+        search.push(&WARC[header + 5..]),
+        Ok(RecordProgress::Ends(4))
+    );
 }
 
 /// Fails if an offset within the line of an ARC record gives a record that lacks its beginning.
@@ -289,5 +331,42 @@ fn warc_record_is_known_in_any_case() {
     assert_eq!(
         found(&gzip(&small)).map(|(_, kind)| kind),
         Ok(Some(RecordKind::Gzip))
+    );
+}
+
+/// Fails if the longest header of a member depends on the pieces it comes in.
+#[test]
+fn header_of_member_ends_within_limit() {
+    let member = gzip(WARC);
+    let named = |length: usize| {
+        let name = vec![b'a'; length - 11];
+        [
+            &member[..3],
+            &[8],
+            &member[4..10],
+            &name,
+            &b"\0"[..],
+            &member[10..],
+        ]
+        .concat()
+    };
+    let longest = named(gzip::LONGEST_HEADER);
+    assert_eq!(found(&longest), Ok((longest.len(), Some(RecordKind::Gzip))));
+    let longer = named(gzip::LONGEST_HEADER + 1);
+    broken(&longer, RecordKind::Gzip, "does not end within 131072");
+}
+
+/// Fails if a folded Content-Length is read in another way than by the reader of WARC files.
+#[test]
+fn folded_length_is_one_value() {
+    let text = String::from_utf8(WARC.to_vec()).unwrap();
+    let folded = text.replacen(": 5", ":\r\n 5", 1);
+    let expected = Ok((folded.len(), Some(RecordKind::Warc)));
+    assert_eq!(found(folded.as_bytes()), expected);
+    let two = text.replacen(": 5", ": 5\r\n 6", 1);
+    broken(
+        two.as_bytes(),
+        RecordKind::Warc,
+        "Content-Length is \"5\\r\\n 6\"",
     );
 }

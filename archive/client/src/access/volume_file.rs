@@ -5,11 +5,11 @@ use archive_rpc::InvalidMessage;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use super::Found;
+use super::VolumeCopy;
 
 /// A file on a volume of a node, with its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Kept {
+pub struct VolumeFile {
     /// The file.
     pub name: FileName,
     /// Its size in bytes.
@@ -19,10 +19,10 @@ pub struct Kept {
     pub root: Option<Root>,
     /// Where and how it is.
     #[serde(flatten)]
-    pub found: Found,
+    pub found: VolumeCopy,
 }
 
-impl TryFrom<wire::FileEntry> for Kept {
+impl TryFrom<wire::FileEntry> for VolumeFile {
     type Error = InvalidMessage;
 
     fn try_from(message: wire::FileEntry) -> Result<Self, InvalidMessage> {
@@ -30,7 +30,7 @@ impl TryFrom<wire::FileEntry> for Kept {
             name: convert::file_name("name", &message.name)?,
             size: message.size,
             root: convert::optional_root("root", &message.root)?,
-            found: Found::try_from(message)?,
+            found: VolumeCopy::try_from(message)?,
         })
     }
 }
