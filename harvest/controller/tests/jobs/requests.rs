@@ -1,10 +1,6 @@
 //! Requests in the directory of a job that runs: when a file is taken, what becomes of it, and that one process works on a job.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "helpers of tests"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
 use std::fs;
