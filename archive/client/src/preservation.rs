@@ -15,15 +15,15 @@ mod trail;
 use archive_model::{FileName, Mode, NodeState, ReplicaId};
 use bytes::Bytes;
 
-pub use anomaly::{AnomalySelection, AnomalyState, AnomalyWord, FiledAnomaly};
-pub use attic::{AtticEntry, AtticItem, AtticPlace, AtticSelection, AtticWord, InvalidAtticPlace};
+pub use anomaly::{AnomalySelection, FiledAnomaly};
+pub use attic::{AtticEntry, AtticItem, AtticPlace, AtticSelection, InvalidAtticPlace};
 pub use check::{CheckKind, CheckOrder, CheckProgress, CheckStep, ReplicaReport};
 pub use keeper::Keeper;
 pub use machines::{Bootstrap, NodeName, NotifyOutcome, VolumeName, VolumeOrder};
-pub use repair::{Repair, RepairOrder, RepairOutcome};
+pub use repair::{Repair, RepairOrder};
 pub use replace::{Replaced, Replacement};
-pub use request::{Act, ActWord, Request, RequestWord};
-pub use scrub::{NodeScrub, ScrubOrder, ScrubSelection, ScrubWord, Scrubs};
+pub use request::{Act, Request};
+pub use scrub::{NodeScrub, ScrubOrder, ScrubSelection, Scrubs};
 pub use trail::{AuditLine, AuditSelection};
 
 use crate::Answer;

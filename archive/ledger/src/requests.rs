@@ -13,8 +13,8 @@ pub mod table;
 mod tests;
 mod version2;
 
-use archive_model::Role;
 use archive_model::limits::LONGEST_REASON;
+use archive_model::{ActKind, RequestState, Role};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -99,7 +99,7 @@ pub enum NotAllowed {
         /// The step.
         doing: &'static str,
         /// The act.
-        act: &'static str,
+        act: ActKind,
         /// Which roles may.
         roles: &'static [Role],
     },
@@ -114,7 +114,7 @@ pub enum NotAllowed {
     NotTheirs(String),
     /// It is not open any more.
     #[error("the request is {0} and cannot be changed any more; ask again")]
-    NotOpen(&'static str),
+    NotOpen(RequestState),
 }
 
 impl Person {
@@ -147,7 +147,7 @@ impl Request {
         let roles = act.askers();
         let asked_by = person.acting(roles).ok_or(NotAllowed::Role {
             doing: "asking for",
-            act: act.word(),
+            act: act.kind(),
             roles,
         })?;
         Ok(Self {
@@ -171,7 +171,7 @@ impl Request {
         let roles = self.act.approvers();
         let by = person.acting(roles).ok_or(NotAllowed::Role {
             doing: "approving",
-            act: self.act.word(),
+            act: self.act.kind(),
             roles,
         })?;
         if self.is_by(person) {
@@ -242,21 +242,21 @@ impl Request {
             State::Approved { .. }
             | State::Ended { .. }
             | State::Withdrawn { .. }
-            | State::Expired { .. } => Err(NotAllowed::NotOpen(self.state.word())),
+            | State::Expired { .. } => Err(NotAllowed::NotOpen(self.state.stage())),
         }
     }
 }
 
 impl State {
-    /// The state in one word, as on the wire.
-    pub const fn word(&self) -> &'static str {
+    /// The state without who, when and what came of it.
+    pub const fn stage(&self) -> RequestState {
         match self {
-            Self::Open => "open",
-            Self::Approved { .. } => "approved",
-            Self::Ended { done: true, .. } => "done",
-            Self::Ended { done: false, .. } => "failed",
-            Self::Withdrawn { .. } => "withdrawn",
-            Self::Expired { .. } => "expired",
+            Self::Open => RequestState::Open,
+            Self::Approved { .. } => RequestState::Approved,
+            Self::Ended { done: true, .. } => RequestState::Done,
+            Self::Ended { done: false, .. } => RequestState::Failed,
+            Self::Withdrawn { .. } => RequestState::Withdrawn,
+            Self::Expired { .. } => RequestState::Expired,
         }
     }
 }

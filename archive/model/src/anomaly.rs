@@ -114,13 +114,6 @@ impl AnomalyKind {
     }
 }
 
-impl AnomalyKind {
-    /// The kind in one lower-case word, as in metrics and listings.
-    pub const fn word(&self) -> &'static str {
-        self.class().as_str()
-    }
-}
-
 impl Finder {
     /// Whether no person asked for the look that found it.
     pub const fn is_automatic(self) -> bool {

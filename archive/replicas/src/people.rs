@@ -127,7 +127,7 @@ impl Replicas {
                     .transpose()?;
                 return Ok(Some(AtticItem {
                     name,
-                    kind: item.kind,
+                    kind: fields::attic_kind("kind", item.kind)?,
                     bytes: item.bytes,
                 }));
             }

@@ -2,6 +2,7 @@
 //!
 //! From the wire a value must pass the model's own rules; the error names the field. To the wire nothing can fail.
 
+mod closed_sets;
 mod node;
 
 use archive_model::{
@@ -12,6 +13,10 @@ use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
 use jiff::Timestamp;
 
+pub use closed_sets::{
+    act_kind, anomaly_class, anomaly_count_messages, anomaly_counts, anomaly_state, attic_kind,
+    copy_doubt, finder, repair_outcome, request_state, role, scrub_activity, unknown, with_doubt,
+};
 pub use node::{mode, node_state, node_status, wire_mode};
 
 use crate::wire;

@@ -13,7 +13,7 @@ use tonic::Status;
 use super::{Completeness, Condition, Found, ListEntry, Listed, Selection};
 use crate::archive_status::Gap;
 use crate::error::ClientError;
-use crate::file_status::{replicas, some, unknown};
+use crate::file_status::{replicas, some};
 
 /// Entries out of messages. A stream without an end, out of order or miscounted is an error, never a short listing.
 pub(super) struct Entries<S> {
@@ -143,7 +143,9 @@ impl TryFrom<wire::FileEntry> for Found {
             wire::Condition::Missing => Condition::Missing,
             wire::Condition::Damaged => Condition::Damaged,
             wire::Condition::Unexpected => Condition::Unexpected,
-            wire::Condition::Unspecified => return Err(unknown("condition", message.condition)),
+            wire::Condition::Unspecified => {
+                return Err(convert::unknown("condition", message.condition));
+            }
         };
         Ok(Self {
             node: convert::node_id(&message.node)?,

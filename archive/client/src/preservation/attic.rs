@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 
-use archive_model::{FileName, InvalidId, NodeId, ReplicaId, VolumeId};
+use archive_model::{AtticKind, FileName, InvalidId, NodeId, ReplicaId, VolumeId};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use proto_archive::{convert, wire};
@@ -13,19 +13,7 @@ use serde::{Serialize, Serializer};
 use crate::archive_status::Gap;
 use crate::error::{ClientError, plain};
 use crate::steps::Take;
-use crate::word::{id, is_id, words};
-
-words! {
-    /// What was put aside.
-    AtticWord {
-        /// A whole file.
-        File = "file",
-        /// Groups of a file that were repaired.
-        Groups = "groups",
-        /// What an interrupted store left.
-        Leftover = "leftover",
-    }
-}
+use crate::word::{id, is_id};
 
 /// Where something lies in an attic.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +53,7 @@ pub struct AtticItem {
     /// Why.
     pub why: String,
     /// What it is.
-    pub kind: AtticWord,
+    pub kind: AtticKind,
     /// Bytes in it.
     pub bytes: u64,
 }
@@ -145,6 +133,13 @@ impl AtticItem {
         replica: &ReplicaId,
         message: &wire::AtticItem,
     ) -> Result<Self, InvalidMessage> {
+        let kind = convert::attic_kind("kind", message.kind)?;
+        if kind == AtticKind::Row {
+            return Err(InvalidMessage::invalid(
+                "kind",
+                "is a row, which lies in no attic",
+            ));
+        }
         Ok(Self {
             place: AtticPlace {
                 replica: replica.clone(),
@@ -156,7 +151,7 @@ impl AtticItem {
             at: convert::time("at", &message.at)?,
             who: plain(&message.who),
             why: plain(&message.why),
-            kind: AtticWord::read("kind", &message.kind)?,
+            kind,
             bytes: message.bytes,
         })
     }
@@ -223,14 +218,14 @@ mod tests {
 
     #[tokio::test]
     async fn only_what_was_asked_for_is_listed() {
-        let message = |replica: &str, name: &str, kind: &str| {
+        let message = |replica: &str, name: &str, kind: i32| {
             let item = wire::AtticItem {
                 node: "n-1".into(),
                 volume: "v".into(),
                 id: "x-1".into(),
                 name: name.into(),
                 at: "2026-01-02T03:04:05Z".into(),
-                kind: kind.into(),
+                kind,
                 ..wire::AtticItem::default()
             };
             Ok(wire::AtticsResponse {
@@ -245,11 +240,18 @@ mod tests {
             replica: Some("one".parse().unwrap()),
             name: Some(FileName::new("a").unwrap()),
         };
+        let file = wire::attic_item::Kind::File.into();
         for (replica, name, kind, error) in [
-            ("one", "a", "file", None),
-            ("two", "a", "file", Some("not asked for")),
-            ("one", "b", "file", Some("not asked for")),
-            ("one", "a", "ghost", Some("`kind`")),
+            ("one", "a", file, None),
+            ("two", "a", file, Some("not asked for")),
+            ("one", "b", file, Some("not asked for")),
+            ("one", "a", 99, Some("`kind`")),
+            (
+                "one",
+                "a",
+                wire::attic_item::Kind::Row.into(),
+                Some("`kind`"),
+            ),
         ] {
             let messages = vec![message(replica, name, kind)];
             let (_, end) = read(Attics(selection.clone()), messages).await;

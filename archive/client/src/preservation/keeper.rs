@@ -270,10 +270,10 @@ impl Preservation for Keeper {
             let mut client = self.client.clone();
             let call = client.ask(act.request(reason));
             let request = Request::try_from(self.soon("requests", call).await?)?;
-            if request.act == act.word() {
+            if request.act == act.kind() {
                 return Ok(request);
             }
-            let (asked, found) = (act.word(), request.act);
+            let (asked, found) = (act.kind(), request.act);
             Err(ClientError::Untrusted(format!(
                 "asked for {asked}, the archive has a request for {found}"
             )))

@@ -1,7 +1,7 @@
 //! Acts that destroy: one person asks, another approves.
 
-use archive_model::{FileName, NodeId, ReplicaId, Root, VolumeId};
-use archive_rpc::{InvalidMessage, Role};
+use archive_model::{ActKind, FileName, NodeId, ReplicaId, RequestState, Role, Root, VolumeId};
+use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use proto_archive::wire::ask_request::{
     Accept, Act as Asked, NewRoot, ReinstateNode, ReinstateVolume, Remove, RetireNode,
@@ -14,43 +14,7 @@ use super::attic::AtticPlace;
 use super::machines::{NodeName, VolumeName, or_empty};
 use crate::error::plain;
 use crate::file_status::text;
-use crate::word::{id, words};
-
-words! {
-    /// The kinds of act.
-    ActWord {
-        /// A copy goes into the attic.
-        Remove = "remove",
-        /// What lies in an attic is destroyed.
-        Purge = "purge",
-        /// A volume, node or replica is out of service for good.
-        Retire = "retire",
-        /// An anomaly is lived with.
-        Accept = "accept",
-        /// Content of another root is taken under a name.
-        NewRoot = "new-root",
-        /// A retired volume or node is in service again.
-        Reinstate = "reinstate",
-    }
-}
-
-words! {
-    /// How a request stands.
-    RequestWord {
-        /// It waits for a second person.
-        Open = "open",
-        /// It was approved and is being done.
-        Approved = "approved",
-        /// It was approved and done.
-        Done = "done",
-        /// It was approved and could not be done.
-        Failed = "failed",
-        /// It was taken back.
-        Withdrawn = "withdrawn",
-        /// Nobody approved it in time.
-        Expired = "expired",
-    }
-}
+use crate::word::id;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +87,7 @@ pub struct Request {
     /// Names it.
     pub id: String,
     /// What kind of act it is.
-    pub act: ActWord,
+    pub act: ActKind,
     /// What exactly, for people.
     pub what: String,
     /// Why.
@@ -135,7 +99,7 @@ pub struct Request {
     /// Until when it can be approved.
     pub expires: Timestamp,
     /// How it stands.
-    pub state: RequestWord,
+    pub state: RequestState,
     /// Who approved or withdrew it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<String>,
@@ -146,21 +110,21 @@ pub struct Request {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     /// Which roles may approve it.
-    pub approvers: Vec<String>,
+    pub approvers: Vec<Role>,
 }
 
 impl Act {
     /// What kind of act it is.
-    pub const fn word(&self) -> ActWord {
+    pub const fn kind(&self) -> ActKind {
         match self {
-            Self::Remove { .. } => ActWord::Remove,
-            Self::Purge { .. } => ActWord::Purge,
+            Self::Remove { .. } => ActKind::Remove,
+            Self::Purge { .. } => ActKind::Purge,
             Self::RetireVolume { .. } | Self::RetireNode { .. } | Self::RetireReplica(_) => {
-                ActWord::Retire
+                ActKind::Retire
             }
-            Self::Accept { .. } => ActWord::Accept,
-            Self::NewRoot { .. } => ActWord::NewRoot,
-            Self::ReinstateVolume(_) | Self::ReinstateNode(_) => ActWord::Reinstate,
+            Self::Accept { .. } => ActKind::Accept,
+            Self::NewRoot { .. } => ActKind::NewRoot,
+            Self::ReinstateVolume(_) | Self::ReinstateNode(_) => ActKind::Reinstate,
         }
     }
 
@@ -246,26 +210,22 @@ impl TryFrom<wire::RequestState> for Request {
     type Error = InvalidMessage;
 
     fn try_from(message: wire::RequestState) -> Result<Self, InvalidMessage> {
-        let approver = |text: &String| match text.parse::<Role>() {
-            Ok(role) => Ok(role.to_string()),
-            Err(error) => Err(InvalidMessage::invalid("approvers", error.to_string())),
-        };
         Ok(Self {
             id: id("id", &message.id)?,
-            act: ActWord::read("act", &message.act)?,
+            act: convert::act_kind("act", message.act)?,
             what: plain(&message.what),
             reason: plain(&message.reason),
             asked_by: plain(&message.asked_by),
             asked: convert::time("asked", &message.asked)?,
             expires: convert::time("expires", &message.expires)?,
-            state: RequestWord::read("state", &message.state)?,
+            state: convert::request_state("state", message.state)?,
             ended_by: text(&message.ended_by),
             ended: convert::optional_time("ended", &message.ended)?,
             outcome: text(&message.outcome),
             approvers: message
                 .approvers
                 .iter()
-                .map(approver)
+                .map(|role| convert::role("approvers", *role))
                 .collect::<Result<_, _>>()?,
         })
     }
@@ -278,12 +238,12 @@ mod tests {
     fn message() -> wire::RequestState {
         wire::RequestState {
             id: "r-1".into(),
-            act: "new-root".into(),
+            act: wire::request_state::Act::NewRoot.into(),
             what: "a in one".into(),
             asked: "2026-01-02T03:04:05Z".into(),
             expires: "2026-01-09T03:04:05Z".into(),
-            state: "open".into(),
-            approvers: vec!["custodian".into()],
+            state: wire::request_state::State::Open.into(),
+            approvers: vec![wire::Role::Custodian.into()],
             ..wire::RequestState::default()
         }
     }
@@ -293,14 +253,14 @@ mod tests {
     #[test]
     fn a_request_is_read_field_by_field() {
         let request = Request::try_from(message()).unwrap();
-        assert_eq!((request.act, request.ended_by), (ActWord::NewRoot, None));
+        assert_eq!((request.act, request.ended_by), (ActKind::NewRoot, None));
         let cases: [(Break, &str); 6] = [
             (|m| m.id = "r 1; rm".into(), "`id`"),
-            (|m| m.act = "burn".into(), "`act`"),
+            (|m| m.act = 99, "`act`"),
             (|m| m.asked.clear(), "`asked`"),
             (|m| m.expires = "soon".into(), "`expires`"),
-            (|m| m.state = "maybe".into(), "`state`"),
-            (|m| m.approvers = vec!["king".into()], "`approvers`"),
+            (|m| m.state = 99, "`state`"),
+            (|m| m.approvers = vec![99], "`approvers`"),
         ];
         for (break_it, field) in cases {
             let mut broken = message();
@@ -358,7 +318,7 @@ mod tests {
             ),
         ];
         for (act, word) in acts {
-            assert_eq!(act.word().word(), word);
+            assert_eq!(act.kind().as_str(), word);
             assert!(act.request("why").act.is_some());
         }
         let remove = Act::Remove {

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Role, Root, VolumeId};
+use archive_model::{
+    ActKind, AnomalyKind, AtticKind, FileName, NodeId, ReplicaId, Role, Root, VolumeId,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{NodeSelector, VolumeSelector};
@@ -122,10 +124,34 @@ pub struct AtticPlace {
 pub struct AtticItem {
     /// The file that it belongs to; none where its reason cannot be read.
     pub name: Option<FileName>,
-    /// `file`, `groups` or `leftover`.
-    pub kind: String,
+    /// What it is.
+    #[serde(with = "kind_on_disk")]
+    pub kind: AtticKind,
     /// How many bytes it has.
     pub bytes: u64,
+}
+
+/// The kind of an item is a text on disk, its word.
+mod kind_on_disk {
+    use archive_model::AtticKind;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    pub(super) fn serialize<S: Serializer>(
+        kind: &AtticKind,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(kind.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<AtticKind, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        let known = AtticKind::ALL.iter().find(|kind| kind.as_str() == word);
+        let unknown = || de::Error::custom(format!("{word:?} is no kind of item in an attic"));
+        known.copied().ok_or_else(unknown)
+    }
 }
 
 /// An anomaly as it is to be lived with.
@@ -140,17 +166,17 @@ pub struct Accepted {
 }
 
 impl Act {
-    /// The act in one word.
-    pub const fn word(&self) -> &'static str {
+    /// The kind of the act.
+    pub const fn kind(&self) -> ActKind {
         match self {
-            Self::Remove { .. } => "remove",
-            Self::Purge { .. } | Self::Destroy { .. } => "purge",
+            Self::Remove { .. } => ActKind::Remove,
+            Self::Purge { .. } | Self::Destroy { .. } => ActKind::Purge,
             Self::RetireVolume { .. } | Self::RetireNode { .. } | Self::RetireReplica(_) => {
-                "retire"
+                ActKind::Retire
             }
-            Self::Accept { .. } => "accept",
-            Self::NewRoot { .. } => "new-root",
-            Self::ReinstateVolume { .. } | Self::ReinstateNode { .. } => "reinstate",
+            Self::Accept { .. } => ActKind::Accept,
+            Self::NewRoot { .. } => ActKind::NewRoot,
+            Self::ReinstateVolume { .. } | Self::ReinstateNode { .. } => ActKind::Reinstate,
         }
     }
 

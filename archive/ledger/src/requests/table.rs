@@ -192,8 +192,7 @@ impl Requests {
 
 #[cfg(test)]
 mod tests {
-    use archive_model::Role;
-    use archive_model::VolumeId;
+    use archive_model::{Role, VolumeId};
     use jiff::SignedDuration;
 
     use super::*;
@@ -236,7 +235,10 @@ mod tests {
         requests.end(3, Ok("again".to_owned()), now).unwrap();
         let later = now.checked_add(SignedDuration::from_hours(170)).unwrap();
         let states: Vec<_> = requests.all(later).unwrap();
-        let states: Vec<_> = states.iter().map(|request| request.state.word()).collect();
+        let states: Vec<_> = states
+            .iter()
+            .map(|request| request.state.stage().as_str())
+            .collect();
         assert_eq!(states, ["done", "withdrawn", "failed", "expired"]);
         assert!(requests.due().unwrap().is_empty());
         for unknown in [

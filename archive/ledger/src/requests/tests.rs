@@ -1,6 +1,6 @@
 //! Every short sequence of what several people do with one request.
 
-use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{ActKind, AnomalyKind, AtticKind, FileName, NodeId, ReplicaId, Root, VolumeId};
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn acts() -> Vec<Act> {
             last_copies: true,
             item: Some(AtticItem {
                 name: Some(name.clone()),
-                kind: "file".to_owned(),
+                kind: AtticKind::File,
                 bytes: 9,
             }),
         },
@@ -255,7 +255,7 @@ fn every_short_sequence_of_what_people_do_with_a_request() {
 fn who_asks_and_who_approves() {
     for act in acts() {
         let words = |roles: &[Role]| roles.iter().map(|role| role.as_str()).collect::<Vec<_>>();
-        let expected: (&[&str], &[&str]) = match act.word() {
+        let expected: (&[&str], &[&str]) = match act.kind().as_str() {
             "remove" | "purge" => (&["custodian"], &["custodian"]),
             "retire" if act.to_string().contains("last good copies") => {
                 (&["custodian"], &["custodian"])
@@ -301,7 +301,7 @@ fn a_request_says_why_and_refusals_say_what_to_do() {
 fn whoever_approves_reads_what_is_lived_with() {
     let act = acts()
         .into_iter()
-        .find(|act| act.word() == "accept")
+        .find(|act| act.kind() == ActKind::Accept)
         .unwrap();
     assert_eq!(
         act.to_string(),

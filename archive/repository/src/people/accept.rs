@@ -128,8 +128,8 @@ fn unknown(id: &str) -> CallError {
 mod tests {
     use archive_daemon::Clock;
     use archive_ledger::admin::Admin;
-    use archive_ledger::anomalies::{Eye, Filing, Finder, Look};
-    use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
+    use archive_ledger::anomalies::{Eye, Filing, Look};
+    use archive_model::{AnomalyKind, FileName, Finder, Groups, ReplicaId};
 
     use super::*;
 

@@ -5,7 +5,7 @@
 //! brake.
 
 use archive_ledger::requests::{AtticItem, AtticPlace};
-use archive_model::Root;
+use archive_model::{AtticKind, Root};
 use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 
@@ -84,7 +84,7 @@ fn decide(
     (checksum, last_copies): (Option<&Root>, bool),
     meant: Option<(Root, bool)>,
 ) -> Result<(), String> {
-    let is_part = item.name.is_some() && item.kind != "file";
+    let is_part = item.name.is_some() && item.kind != AtticKind::File;
     match (is_part, checksum) {
         (true, None) => Ok(()),
         (true, Some(_)) => Err(format!("{item} is no whole file; ask without a checksum")),
@@ -120,10 +120,10 @@ mod tests {
     use super::*;
     use archive_stores::scripted::{ScriptedReplicas, attic_file, id};
 
-    fn item(name: Option<&str>, kind: &str) -> AtticItem {
+    fn item(name: Option<&str>, kind: AtticKind) -> AtticItem {
         AtticItem {
             name: name.map(|name| FileName::new(name).unwrap()),
-            kind: kind.to_owned(),
+            kind,
             bytes: 7,
         }
     }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn destroying_names_content_and_last_copies() {
         let (right, other) = (Root::from_bytes([1; 32]), Root::from_bytes([2; 32]));
-        let file = item(Some("a"), "file");
+        let file = item(Some("a"), AtticKind::File);
         let decide = |item: &AtticItem, checksum: Option<&Root>, last, meant| {
             decide(item, (checksum, last), meant).map_err(|why| {
                 let words = ["--checksum", "--last-copies", "without a checksum"];
@@ -150,13 +150,13 @@ mod tests {
         // A wrong copy is nobody's last one.
         let wrong = decide(&file, Some(&other), false, Some((right, false)));
         assert_eq!(wrong, Ok(()));
-        for kind in ["groups", "leftover"] {
+        for kind in [AtticKind::Groups, AtticKind::Leftover] {
             let part = item(Some("a"), kind);
             assert_eq!(decide(&part, None, false, None), Ok(()));
             let named = decide(&part, Some(&right), true, None);
             assert_eq!(named, Err("without a checksum"));
         }
-        let unreadable = item(None, "leftover");
+        let unreadable = item(None, AtticKind::Leftover);
         assert_eq!(decide(&unreadable, None, true, None), Err("--checksum"));
     }
 
@@ -201,7 +201,10 @@ mod tests {
             last_copies: true,
             item,
         };
-        let (right, other) = (item(Some("a"), "file"), item(Some("b"), "file"));
+        let (right, other) = (
+            item(Some("a"), AtticKind::File),
+            item(Some("b"), AtticKind::File),
+        );
         let purge = Act::Purge {
             replica: id("one"),
             node: "one-1".parse().unwrap(),

@@ -5,6 +5,7 @@ use archive_daemon::Clock;
 use archive_model::FileName;
 use archive_repository::restore::{from_both, from_replicas};
 use proto_archive::wire::ask_request::{Act, NewRoot, Remove, RetireReplica};
+use proto_archive::wire::request_state::State as RequestStage;
 use proto_archive::wire::{AuditLineState, AuditRequest, CheckRequest, check_request};
 
 use super::super::visits::{get, limits, list, name, noise, root, store};
@@ -54,7 +55,7 @@ async fn remove(cluster: &Cluster, name: &FileName, replica: &str, bytes: &[u8])
         .await
         .unwrap();
     let ended = approve(cluster, "custodian/bert", &asked.id).await.unwrap();
-    assert_eq!(ended.state, "done", "{ended:?}");
+    assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
 }
 
 /// A depositor has begun before the replica was retired, and ends after the walk over the archive has passed the name.
@@ -69,7 +70,7 @@ fn a_file_that_is_bound_after_a_replica_was_retired_is_told_too() {
             let retire = Act::RetireReplica(RetireReplica {
                 replica: "two".to_owned(),
             });
-            assert_eq!(decide(cluster, retire).await.state, "done");
+            assert_eq!(decide(cluster, retire).await.state(), RequestStage::Done);
             // Long enough for many passes over an archive of no files.
             for _ in 0..30 {
                 let lines = trail(cluster, "").await;
@@ -179,7 +180,7 @@ fn a_new_root_is_borne_by_every_copy_that_has_it() {
             .await
             .unwrap();
         let ended = approve(cluster, "custodian/bert", &asked.id).await.unwrap();
-        assert_eq!(ended.state, "done", "{ended:?}");
+        assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
         let all = progress(cluster, &name).await;
         let is_done = |(_, progress): &(String, Progress)| *progress == Progress::UploadCompleted;
         assert!(all.len() == 3 && all.iter().all(is_done), "{all:?}");

@@ -4,7 +4,8 @@ use archive_daemon::clock::ManualClock;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::anomalies::{Eye, Finder};
+use crate::anomalies::Eye;
+use archive_model::{AnomalyClass, Finder};
 
 const HOUR: std::time::Duration = std::time::Duration::from_hours(1);
 
@@ -50,16 +51,20 @@ fn what_is_filed_counted_and_closed_is_there_after_a_restart() {
         .look(at(&file), &look(vec![damage], Eye::Bytes))
         .unwrap();
     assert_eq!((found.new, found.closed), (0, 1));
-    let kinds = BTreeMap::from([("corrupt", 1), ("missing", 1), ("unreadable", 0)]);
+    let kinds = BTreeMap::from([
+        (AnomalyClass::Corrupt, 1),
+        (AnomalyClass::Missing, 1),
+        (AnomalyClass::Unreadable, 0),
+    ]);
     assert_eq!(table.kinds(), kinds);
     let row = table.by_id(1).unwrap().unwrap();
     let because = ("old paper", "custodian/c");
     assert!(table.accept(&row, &row.filed.kind, because).unwrap());
-    assert_eq!(table.kinds()["corrupt"], 0, "accepted");
+    assert_eq!(table.kinds()[&AnomalyClass::Corrupt], 0, "accepted");
     drop(table);
 
     let table = Anomalies::open(&admin, hand.clock()).unwrap();
-    assert_eq!(table.kinds(), BTreeMap::from([("missing", 1)]));
+    assert_eq!(table.kinds(), BTreeMap::from([(AnomalyClass::Missing, 1)]));
     assert_eq!(table.found_today(&one), 1, "one is lived with");
     table.look(at(&file), &look(vec![], Eye::Bytes)).unwrap();
     let found = table.look(

@@ -1,10 +1,10 @@
 //! The tables beside files and trail: they come back, damage of a row is named, and old exports have none.
 
 use archive_daemon::clock::ManualClock;
-use archive_model::{AnomalyKind, Groups, VolumeKey};
+use archive_model::{AnomalyKind, Finder, Groups, VolumeKey};
 
 use super::*;
-use crate::anomalies::{Anomalies, Eye, Filing, Finder, Look};
+use crate::anomalies::{Anomalies, Eye, Filing, Look};
 use crate::export::Row;
 use crate::requests::table::Requests;
 use crate::requests::{Act, Person};

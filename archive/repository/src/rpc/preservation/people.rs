@@ -176,13 +176,13 @@ fn state(request: &Asked) -> wire::RequestState {
     };
     wire::RequestState {
         id: request.id(),
-        act: request.act.word().to_owned(),
+        act: wire::request_state::Act::from(request.act.kind()).into(),
         what: request.act.to_string(),
         reason: request.reason.clone(),
         asked_by: request.asked_by.clone(),
         asked: request.asked.to_string(),
         expires: request.expires.to_string(),
-        state: request.state.word().to_owned(),
+        state: wire::request_state::State::from(request.state.stage()).into(),
         ended_by,
         ended,
         outcome,
@@ -190,7 +190,7 @@ fn state(request: &Asked) -> wire::RequestState {
             .act
             .approvers()
             .iter()
-            .map(ToString::to_string)
+            .map(|role| wire::Role::from(*role).into())
             .collect(),
     }
 }
