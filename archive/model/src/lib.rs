@@ -12,6 +12,7 @@
 //! assert!(FileName::new("../escape").is_err());
 //! ```
 
+pub mod act;
 pub mod anomaly;
 pub mod approval;
 pub mod attic;
@@ -35,9 +36,10 @@ pub mod role;
 pub mod scrub;
 pub mod store_state;
 
+pub use act::{Act, NodeSelector, VolumeSelector};
 pub use anomaly::{AnomalyClass, AnomalyKind, AnomalyState, Finder};
 pub use approval::Approval;
-pub use attic::AtticKind;
+pub use attic::{AtticKind, AtticPlace, InvalidAtticPlace};
 pub use batch::{
     FailureKind, FileFailure, FileOutcome, FileSelection, JobId, JobLane, JobLimits, JobSpec,
     Program,
