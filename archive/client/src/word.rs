@@ -1,30 +1,19 @@
 //! Ids that people type again, as the archive sends them.
 
+use archive_model::attic::is_typed_id;
 use archive_rpc::InvalidMessage;
-
-/// The longest id that is believed, in characters.
-const LONGEST_ID: usize = 200;
 
 /// Reads an id that people type again: visible characters, no space among them.
 pub(crate) fn id(field: &'static str, text: &str) -> Result<String, InvalidMessage> {
     if text.is_empty() {
         return Err(InvalidMessage::missing(field));
     }
-    if is_id(text) {
+    if is_typed_id(text) {
         Ok(text.to_owned())
     } else {
         let text: String = text.chars().take(40).collect();
         Err(InvalidMessage::invalid(field, format!("{text:?} is no id")))
     }
-}
-
-/// Whether a text can be an id, and be typed in a shell as it is.
-pub(crate) fn is_id(text: &str) -> bool {
-    let safe =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '~' | '+');
-    (1..=LONGEST_ID).contains(&text.len())
-        && !text.starts_with(['-', '.'])
-        && text.chars().all(safe)
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@
 //! came of it: a changed world makes it fail.
 
 mod act;
-mod selector;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -18,8 +17,7 @@ use archive_model::{ActKind, RequestState, Role};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use act::{Accepted, Act, AtticItem, AtticPlace};
-pub use selector::{NodeSelector, VolumeSelector};
+pub use act::{Accepted, AtticItem, RequestedAct, Subject};
 
 /// How long a request may be approved.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -30,7 +28,7 @@ pub struct Request {
     /// Names it, as `r12`.
     pub number: u64,
     /// What is asked for.
-    pub act: Act,
+    pub act: RequestedAct,
     /// Why.
     pub reason: String,
     /// Who asked, as `role/name`.
@@ -139,7 +137,7 @@ impl Request {
     /// Somebody asks.
     pub fn ask(
         number: u64,
-        act: Act,
+        act: RequestedAct,
         reason: &str,
         person: &Person,
         now: Timestamp,
@@ -147,7 +145,7 @@ impl Request {
         let roles = act.askers();
         let asked_by = person.acting(roles).ok_or(NotAllowed::Role {
             doing: "asking for",
-            act: act.kind(),
+            act: act.act.kind(),
             roles,
         })?;
         Ok(Self {
@@ -171,7 +169,7 @@ impl Request {
         let roles = self.act.approvers();
         let by = person.acting(roles).ok_or(NotAllowed::Role {
             doing: "approving",
-            act: self.act.kind(),
+            act: self.act.act.kind(),
             roles,
         })?;
         if self.is_by(person) {

@@ -5,10 +5,10 @@ use std::fmt;
 
 use anyhow::{Context, Result, ensure};
 use archive_client::preservation::{
-    Act, AnomalySelection, AuditSelection, CheckKind, CheckOrder, CheckStep, Steps,
+    AnomalySelection, AuditSelection, CheckKind, CheckOrder, CheckStep, Steps,
 };
 use archive_client::{ClientError, Ingest, Preservation, Progress, Stored};
-use archive_model::{FileName, ReplicaKind, RequestState};
+use archive_model::{Act, FileName, ReplicaKind, RequestState};
 
 use super::{Outcome, name, noise, refusal, store};
 

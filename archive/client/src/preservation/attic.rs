@@ -1,43 +1,17 @@
 //! What lies in the attics, and how it is named: `REPLICA/NODE/VOLUME/ID`.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::str::FromStr;
 
-use archive_model::{AtticKind, FileName, InvalidId, NodeId, ReplicaId, VolumeId};
+use archive_model::{AtticKind, AtticPlace, FileName, ReplicaId};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use proto_archive::{convert, wire};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::archive_status::Gap;
 use crate::error::{ClientError, plain};
 use crate::steps::Take;
-use crate::word::{id, is_id};
-
-/// Where something lies in an attic.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AtticPlace {
-    /// The replica.
-    pub replica: ReplicaId,
-    /// The node.
-    pub node: NodeId,
-    /// The volume.
-    pub volume: VolumeId,
-    /// The directory in the attic of the volume.
-    pub id: String,
-}
-
-/// Why a text is no place in an attic.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidAtticPlace {
-    /// Not four parts.
-    #[error("it is REPLICA/NODE/VOLUME/ID, as `holdfast attic list` prints it")]
-    Form,
-    /// A part is no id.
-    #[error(transparent)]
-    Id(#[from] InvalidId),
-}
+use crate::word::id;
 
 /// Something in an attic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -74,57 +48,6 @@ pub struct AtticSelection {
     pub replica: Option<ReplicaId>,
     /// Only what belongs to this file.
     pub name: Option<FileName>,
-}
-
-impl AtticPlace {
-    /// The place on the wire.
-    pub(super) fn reference(&self, reason: &str) -> wire::AtticsRef {
-        wire::AtticsRef {
-            replica: self.replica.to_string(),
-            node: self.node.to_string(),
-            volume: self.volume.to_string(),
-            id: self.id.clone(),
-            reason: reason.to_owned(),
-            ..wire::AtticsRef::default()
-        }
-    }
-}
-
-impl FromStr for AtticPlace {
-    type Err = InvalidAtticPlace;
-
-    fn from_str(text: &str) -> Result<Self, InvalidAtticPlace> {
-        let mut parts = text.split('/');
-        let mut part = || parts.next().ok_or(InvalidAtticPlace::Form);
-        let (replica, node, volume, id) = (part()?, part()?, part()?, part()?);
-        if parts.next().is_some() || !is_id(id) {
-            return Err(InvalidAtticPlace::Form);
-        }
-        Ok(Self {
-            replica: replica.parse()?,
-            node: node.parse()?,
-            volume: volume.parse()?,
-            id: id.to_owned(),
-        })
-    }
-}
-
-impl fmt::Display for AtticPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            replica,
-            node,
-            volume,
-            id,
-        } = self;
-        write!(f, "{replica}/{node}/{volume}/{id}")
-    }
-}
-
-impl Serialize for AtticPlace {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
 }
 
 impl AtticItem {
@@ -196,25 +119,6 @@ impl Take for Attics {
 mod tests {
     use super::*;
     use crate::steps::tests::read;
-
-    #[test]
-    fn a_place_is_read_as_it_is_printed() {
-        let text = "one/one-1/v0/20260101T000000Z-1a";
-        let place: AtticPlace = text.parse().unwrap();
-        assert_eq!(place.to_string(), text);
-        assert_eq!(serde_json::to_value(&place).unwrap(), text);
-        for bad in [
-            "",
-            "one",
-            "one/n/v",
-            "one/n/v/",
-            "one/n/v/x/y",
-            "one/n/v/..",
-            "One/n/v/x",
-        ] {
-            assert!(bad.parse::<AtticPlace>().is_err(), "{bad:?}");
-        }
-    }
 
     #[tokio::test]
     async fn only_what_was_asked_for_is_listed() {

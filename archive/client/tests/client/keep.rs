@@ -1,10 +1,10 @@
 //! Checks, anomalies and repairs, against an archive that lies, breaks off, or is older.
 
 use archive_client::preservation::{
-    AnomalySelection, CheckKind, CheckOrder, CheckStep, NodeName, RepairOrder,
+    AnomalySelection, CheckKind, CheckOrder, CheckStep, RepairOrder,
 };
 use archive_client::{Class, ClientError, ClientLimits, Keeper, Preservation};
-use archive_model::{FileName, Mode};
+use archive_model::{FileName, Mode, NodeSelector};
 use archive_rpc::Kind;
 use proto_archive::wire::anomaly_state::{Finder, State};
 use proto_archive::wire::check_response::{Progress, Report, Step};
@@ -202,7 +202,7 @@ async fn every_act_is_for_its_roles() {
         let error = if act == "check" {
             check(&keeper).await.1.unwrap_err()
         } else {
-            let node = NodeName {
+            let node = NodeSelector {
                 node: "n-1".parse().unwrap(),
                 replica: None,
             };

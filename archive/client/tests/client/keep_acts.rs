@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use archive_client::preservation::{
-    Act, AtticEntry, AtticSelection, AuditSelection, NodeName, Replacement, ScrubOrder,
-    ScrubSelection, VolumeName, VolumeOrder,
+    AtticEntry, AtticSelection, AuditSelection, Replacement, ScrubOrder, ScrubSelection,
+    VolumeOrder,
 };
 use archive_client::{Access, Class, ClientError, Preservation};
-use archive_model::{Mode, Root};
+use archive_model::{Act, Mode, NodeSelector, Root, VolumeSelector};
 use archive_rpc::Kind;
 use proto_archive::convert;
 use proto_archive::wire::replace_request::Step as Replace;
@@ -204,13 +204,13 @@ async fn an_answer_about_something_else_is_not_believed() {
             ..NodeStatus::default()
         };
         world.archive.state().keeping.node.say([status.clone()]);
-        let asked = NodeName {
+        let asked = NodeSelector {
             node: "n-1".parse().unwrap(),
             replica: None,
         };
         believed(operator.node(&asked, Mode::Draining).await.map(drop), good);
         world.archive.state().keeping.volume.say([status]);
-        let clear = VolumeOrder::Clear(VolumeName {
+        let clear = VolumeOrder::Clear(VolumeSelector {
             volume: "v".parse().unwrap(),
             node: None,
             replica: None,

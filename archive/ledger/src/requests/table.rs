@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use archive_db::{DbError, InvalidValue, Table, Value};
 use jiff::Timestamp;
 
-use super::{Act, NotAllowed, Person, Request, State};
+use super::{NotAllowed, Person, Request, RequestedAct, State};
 use crate::admin::{Admin, AuditLine, LAST_REQUEST, NUMBERS};
 
 impl Value for Request {
@@ -60,7 +60,7 @@ impl Requests {
     /// Somebody asks.
     pub fn ask(
         &self,
-        act: Act,
+        act: RequestedAct,
         reason: &str,
         person: &Person,
         now: Timestamp,
@@ -192,7 +192,7 @@ impl Requests {
 
 #[cfg(test)]
 mod tests {
-    use archive_model::{Role, VolumeId};
+    use archive_model::{Act, Role, VolumeId, VolumeSelector};
     use jiff::SignedDuration;
 
     use super::*;
@@ -209,12 +209,14 @@ mod tests {
         );
         let (now, act) = (
             Timestamp::UNIX_EPOCH,
-            Act::RetireVolume {
-                volume: VolumeId::new("v").unwrap(),
-                node: Some("n".parse().unwrap()),
-                replica: None,
+            RequestedAct::from(Act::RetireVolume {
+                volume: VolumeSelector {
+                    replica: None,
+                    node: Some("n".parse().unwrap()),
+                    volume: VolumeId::new("v").unwrap(),
+                },
                 last_copies: false,
-            },
+            }),
         );
         let requests = Requests::new(open()).unwrap();
         for _ in 0..4 {

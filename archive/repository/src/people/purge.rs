@@ -4,8 +4,8 @@
 //! Owns the rule; the node holds the item against the checksum before it destroys it, and keeps `attic.min_age` and its
 //! brake.
 
-use archive_ledger::requests::{AtticItem, AtticPlace};
-use archive_model::{AtticKind, Root};
+use archive_ledger::requests::AtticItem;
+use archive_model::{AtticKind, AtticPlace, Root};
 use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 
@@ -113,9 +113,9 @@ mod tests {
     use archive_ledger::admin::Admin;
     use archive_ledger::anomalies::Anomalies;
     use archive_ledger::requests::table::Requests;
-    use archive_ledger::requests::{Act, Request, State};
+    use archive_ledger::requests::{Request, RequestedAct, State, Subject};
     use archive_ledger::standing::Standing;
-    use archive_model::FileName;
+    use archive_model::{Act, FileName};
 
     use super::*;
     use archive_stores::scripted::{ScriptedReplicas, attic_file, id};
@@ -195,27 +195,33 @@ mod tests {
             volume: "v".parse().unwrap(),
             id: "x1".to_owned(),
         };
-        let destroy = |item| Act::Destroy {
-            place: place.clone(),
-            checksum: Some(Root::from_bytes([1; 32])),
-            last_copies: true,
-            item,
+        let purge = |checksum: Option<Root>, subject| RequestedAct {
+            act: Act::Purge {
+                place: place.clone(),
+                checksum,
+                last_copies: checksum.is_some(),
+            },
+            subject,
         };
+        let destroy = |subject| purge(Some(Root::from_bytes([1; 32])), subject);
         let (right, other) = (
             item(Some("a"), AtticKind::File),
             item(Some("b"), AtticKind::File),
         );
-        let purge = Act::Purge {
-            replica: id("one"),
-            node: "one-1".parse().unwrap(),
-            volume: "v".parse().unwrap(),
-            id: "x1".to_owned(),
-        };
         for (act, why) in [
-            (destroy(Some(other)), "it is not what was asked for"),
-            (destroy(None), "does not name what it would destroy"),
-            (purge, "does not name what it would destroy"),
-            (destroy(Some(right)), ""),
+            (
+                destroy(Subject::Item(other)),
+                "it is not what was asked for",
+            ),
+            (
+                destroy(Subject::None),
+                "does not name what it would destroy",
+            ),
+            (
+                purge(None, Subject::Unnamed),
+                "does not name what it would destroy",
+            ),
+            (destroy(Subject::Item(right)), ""),
         ] {
             let now = people.now();
             let request = Request {

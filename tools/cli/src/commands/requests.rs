@@ -1,8 +1,8 @@
 //! `holdfast requests`, `approve`, `withdraw`: what destroys is asked for by one person and approved by another.
 
 use archive_client::Preservation;
-use archive_client::preservation::{Act, Request};
-use archive_model::{RequestState, Role};
+use archive_client::preservation::Request;
+use archive_model::{Act, RequestState, Role};
 use clap::Args;
 
 use crate::context::Context;
