@@ -14,7 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use archive_durable::{DiskError, directory, replace};
-use archive_model::{Approval, FileName};
+use archive_model::{Approval, AtticKind, FileName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ pub struct Reason {
     pub approval: Option<Approval>,
 }
 
-/// What was put aside.
+/// What was put aside, as `why.json` has it. Of the kinds of an attic only a row never stands there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -60,13 +60,12 @@ pub enum Kind {
     Leftover,
 }
 
-impl Kind {
-    /// As it stands in `why.json` and on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Groups => "groups",
-            Self::Leftover => "leftover",
+impl From<Kind> for AtticKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::File => Self::File,
+            Kind::Groups => Self::Groups,
+            Kind::Leftover => Self::Leftover,
         }
     }
 }

@@ -10,7 +10,7 @@ use proto_archive::{convert, wire};
 use serde::Serialize;
 
 use crate::error::plain;
-use crate::file_status::{some, text, unknown};
+use crate::file_status::{some, text};
 
 pub use drain::{Drain, FilesToLeave};
 
@@ -27,8 +27,8 @@ pub struct ArchiveStatus {
     pub below_required: u64,
     /// The version of the repository.
     pub version: String,
-    /// Open anomalies by kind; those that were accepted are not counted.
-    pub anomalies: BTreeMap<String, u64>,
+    /// Open anomalies by the word of their kind; those that were accepted are not counted.
+    pub anomalies: BTreeMap<&'static str, u64>,
     /// The reason why nothing is repaired automatically now; absent if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
@@ -77,17 +77,18 @@ impl TryFrom<wire::StatusResponse> for ArchiveStatus {
 
     fn try_from(message: wire::StatusResponse) -> Result<Self, InvalidMessage> {
         let replicas = message.replicas.into_iter().map(ReplicaOverview::try_from);
+        let anomalies = convert::anomaly_counts("anomalies", &message.anomalies)?;
+        let anomalies = anomalies.into_iter();
+        let anomalies = anomalies
+            .map(|(kind, count)| (kind.as_str(), count))
+            .collect();
         Ok(Self {
             replicas: replicas.collect::<Result<_, _>>()?,
             files: message.files,
             bytes: message.bytes,
             below_required: message.below_required,
             version: plain(&message.version),
-            anomalies: message
-                .anomalies
-                .into_iter()
-                .map(|(kind, count)| (plain(&kind), count))
-                .collect(),
+            anomalies,
             held: text(&message.held),
             drains: message
                 .drains
@@ -105,7 +106,7 @@ impl TryFrom<wire::status_response::ReplicaState> for ReplicaOverview {
         let kind = match message.kind() {
             wire::ReplicaKind::Bitarchive => ReplicaKind::Bitarchive,
             wire::ReplicaKind::Checksum => ReplicaKind::Checksum,
-            wire::ReplicaKind::Unspecified => return Err(unknown("kind", message.kind)),
+            wire::ReplicaKind::Unspecified => return Err(convert::unknown("kind", message.kind)),
         };
         let nodes = message.nodes.into_iter().map(convert::node_state);
         Ok(Self {

@@ -1,6 +1,6 @@
 //! The status of one file, and how far it has come into each replica.
 
-use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{CopyDoubt, Digests, FileName, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use proto_archive::{convert, wire};
@@ -49,9 +49,9 @@ pub struct ReplicaStatus {
     /// Whether the copy counts; none where it is not completed, or was not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<CopyCondition>,
-    /// Names in a word the fault of a copy that does not count.
+    /// Why a copy does not count, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub doubt: Option<String>,
+    pub doubt: Option<CopyDoubt>,
 }
 
 /// Whether a completed copy counts.
@@ -148,7 +148,7 @@ impl TryFrom<wire::ReplicaStatus> for ReplicaStatus {
             wire::ReplicaProgress::UploadFailed => Progress::UploadFailed,
             wire::ReplicaProgress::Withdrawn => Progress::Withdrawn,
             wire::ReplicaProgress::Unspecified => {
-                return Err(unknown("progress", message.progress));
+                return Err(convert::unknown("progress", message.progress));
             }
         };
         let condition = match wire::CopyCondition::try_from(message.condition) {
@@ -156,24 +156,19 @@ impl TryFrom<wire::ReplicaStatus> for ReplicaStatus {
             Ok(wire::CopyCondition::Good) => Some(CopyCondition::Good),
             Ok(wire::CopyCondition::Bad) => Some(CopyCondition::Bad),
             Ok(wire::CopyCondition::Accepted) => Some(CopyCondition::Accepted),
-            Err(_) => return Err(unknown("condition", message.condition)),
+            Err(_) => return Err(convert::unknown("condition", message.condition)),
         };
         Ok(Self {
             replica: convert::replica_id(&message.replica)?,
             progress,
             condition,
-            doubt: text(&message.doubt),
+            doubt: convert::copy_doubt(&message)?,
             reason: text(&message.reason),
             node: some(&message.node, convert::node_id)?,
             volume: some(&message.volume, convert::volume_id)?,
             completed: convert::optional_time("completed", &message.completed)?,
         })
     }
-}
-
-/// An enumeration's value that is absent or of a newer archive.
-pub(crate) fn unknown(field: &'static str, value: i32) -> InvalidMessage {
-    InvalidMessage::invalid(field, format!("is {value}, which this build does not know"))
 }
 
 /// A text for people; none if it is empty.

@@ -12,18 +12,18 @@ mod request;
 mod scrub;
 mod trail;
 
-use archive_model::{FileName, Mode, NodeState, ReplicaId};
+use archive_model::{Act, AtticPlace, FileName, Mode, NodeSelector, NodeState, ReplicaId};
 use bytes::Bytes;
 
-pub use anomaly::{AnomalySelection, AnomalyState, AnomalyWord, FiledAnomaly};
-pub use attic::{AtticEntry, AtticItem, AtticPlace, AtticSelection, AtticWord, InvalidAtticPlace};
+pub use anomaly::{AnomalySelection, FiledAnomaly};
+pub use attic::{AtticEntry, AtticItem, AtticSelection};
 pub use check::{CheckKind, CheckOrder, CheckProgress, CheckStep, ReplicaReport};
 pub use keeper::Keeper;
-pub use machines::{Bootstrap, NodeName, NotifyOutcome, VolumeName, VolumeOrder};
-pub use repair::{Repair, RepairOrder, RepairOutcome};
+pub use machines::{Bootstrap, NotifyOutcome, VolumeOrder};
+pub use repair::{Repair, RepairOrder};
 pub use replace::{Replaced, Replacement};
-pub use request::{Act, ActWord, Request, RequestWord};
-pub use scrub::{NodeScrub, ScrubOrder, ScrubSelection, ScrubWord, Scrubs};
+pub use request::Request;
+pub use scrub::{NodeScrub, ScrubOrder, ScrubSelection, Scrubs};
 pub use trail::{AuditLine, AuditSelection};
 
 use crate::Answer;
@@ -80,7 +80,7 @@ pub trait Preservation: Send + Sync {
     fn volume<'a>(&'a self, order: &'a VolumeOrder) -> Answer<'a, NodeState>;
 
     /// Says whether a node takes new files.
-    fn node<'a>(&'a self, node: &'a NodeName, mode: Mode) -> Answer<'a, NodeState>;
+    fn node<'a>(&'a self, node: &'a NodeSelector, mode: Mode) -> Answer<'a, NodeState>;
 
     /// Begins to fill a replica from the others.
     fn bootstrap<'a>(&'a self, replica: &'a ReplicaId) -> Answer<'a, Bootstrap>;

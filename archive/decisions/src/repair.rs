@@ -290,6 +290,6 @@ impl Plan {
             Self::Nothing(why) => format!("would do nothing: {why}"),
             Self::Officer(question) => format!("would do nothing: {question}"),
         };
-        format!("{file}: {replica}: {}: {what}", kind.word())
+        format!("{file}: {replica}: {}: {what}", kind.class())
     }
 }

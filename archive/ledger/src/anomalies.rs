@@ -10,49 +10,20 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use archive_decisions::repair::policy;
-use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
+use archive_model::{AnomalyKind, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use table::{Anomalies, AnomalyRow, Filing, LookResult};
 
-/// The finder of an anomaly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Finder {
-    /// A node, reading its own disk.
+/// A finder on disk and in exports: by the name of its variant. Its order is part of the format.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Finder")]
+enum FinderOnDisk {
     Scrub,
-    /// A check that was due.
     ScheduledCheck,
-    /// A check that a person asked for.
     Check,
-    /// A read that met it.
     Read,
-}
-
-impl Finder {
-    /// As it stands in listings.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Scrub => "scrub",
-            Self::ScheduledCheck => "scheduled-check",
-            Self::Check => "check",
-            Self::Read => "read",
-        }
-    }
-
-    /// As the rule for automatic repair knows it.
-    pub const fn for_policy(self) -> policy::FoundBy {
-        match self {
-            Self::Scrub => policy::FoundBy::Scrub,
-            Self::ScheduledCheck => policy::FoundBy::ScheduledCheck,
-            Self::Check | Self::Read => policy::FoundBy::Person,
-        }
-    }
-
-    const fn is_automatic(self) -> bool {
-        matches!(self, Self::Scrub | Self::ScheduledCheck)
-    }
 }
 
 /// One anomaly, as it is filed.
@@ -75,6 +46,7 @@ pub struct Filed {
     /// When a second look, past every cache, last found the same.
     pub confirmed: Option<Timestamp>,
     /// The finder.
+    #[serde(with = "FinderOnDisk")]
     pub found_by: Finder,
     /// Since when, and why, it is lived with.
     pub accepted: Option<Ended>,
@@ -195,7 +167,7 @@ impl Look {
     /// Whether what is filed is what was found now: damage is of one copy, all else of the replica.
     fn finds(&self, old: &Filed, kind: &AnomalyKind) -> bool {
         let is_there = |(node, volume): &(NodeId, VolumeId)| old.is_at(node, volume);
-        old.kind.word() == kind.word()
+        old.kind.class() == kind.class()
             && (!is_damage(kind) || self.place.as_ref().is_none_or(is_there))
     }
 }
@@ -209,12 +181,12 @@ impl Filed {
 
     /// The key that it is filed under, of one file in one replica: its kind, and of damage the copy.
     pub fn slot(&self) -> String {
-        let word = self.kind.word();
+        let word = self.kind.class();
         match (&self.node, &self.volume) {
             (Some(node), Some(volume)) if is_damage(&self.kind) => {
                 format!("{word} {node} {volume}")
             }
-            (_, _) => word.to_owned(),
+            (_, _) => word.to_string(),
         }
     }
 }
@@ -337,7 +309,7 @@ pub const fn needs_repair(kind: &AnomalyKind) -> bool {
 
 /// Whether `now` is no more than `then`: of the same kind, and no worse.
 pub fn is_within(now: &AnomalyKind, then: &AnomalyKind) -> bool {
-    now.word() == then.word() && !is_worse(now, then)
+    now.class() == then.class() && !is_worse(now, then)
 }
 
 /// Whether `new` is more than what was accepted as `old`, which is of the same kind.

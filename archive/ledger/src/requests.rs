@@ -11,19 +11,17 @@
 //! A step fails with [`NotAllowed`], which says who may do it, or what to do instead.
 
 mod act;
-mod selector;
 pub mod table;
 #[cfg(test)]
 mod tests;
 mod version2;
 
-use archive_model::Role;
 use archive_model::limits::LONGEST_REASON;
+use archive_model::{ActKind, RequestState, Role};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use act::{Accepted, Act, AtticItem, AtticPlace};
-pub use selector::{NodeSelector, VolumeSelector};
+pub use act::{Accepted, AtticItem, RequestedAct, Subject};
 
 /// The time within which a request may be approved.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -34,7 +32,7 @@ pub struct Request {
     /// Names it, as `r12`.
     pub number: u64,
     /// The act that is asked for.
-    pub act: Act,
+    pub act: RequestedAct,
     /// Why.
     pub reason: String,
     /// The person who asked, as `role/name`.
@@ -103,7 +101,7 @@ pub enum NotAllowed {
         /// The step.
         doing: &'static str,
         /// The act.
-        act: &'static str,
+        act: ActKind,
         /// Which roles may.
         roles: &'static [Role],
     },
@@ -118,7 +116,7 @@ pub enum NotAllowed {
     NotTheirs(String),
     /// It is not open any more.
     #[error("the request is {0} and cannot be changed any more; ask again")]
-    NotOpen(&'static str),
+    NotOpen(RequestState),
 }
 
 impl Person {
@@ -143,7 +141,7 @@ impl Request {
     /// Somebody asks.
     pub fn ask(
         number: u64,
-        act: Act,
+        act: RequestedAct,
         reason: &str,
         person: &Person,
         now: Timestamp,
@@ -151,7 +149,7 @@ impl Request {
         let roles = act.askers();
         let asked_by = person.acting(roles).ok_or(NotAllowed::Role {
             doing: "asking for",
-            act: act.word(),
+            act: act.act.kind(),
             roles,
         })?;
         Ok(Self {
@@ -175,7 +173,7 @@ impl Request {
         let roles = self.act.approvers();
         let by = person.acting(roles).ok_or(NotAllowed::Role {
             doing: "approving",
-            act: self.act.word(),
+            act: self.act.act.kind(),
             roles,
         })?;
         if self.is_by(person) {
@@ -246,21 +244,21 @@ impl Request {
             State::Approved { .. }
             | State::Ended { .. }
             | State::Withdrawn { .. }
-            | State::Expired { .. } => Err(NotAllowed::NotOpen(self.state.word())),
+            | State::Expired { .. } => Err(NotAllowed::NotOpen(self.state.stage())),
         }
     }
 }
 
 impl State {
-    /// The state in one word, as on the wire.
-    pub const fn word(&self) -> &'static str {
+    /// The state without who, when and what came of it.
+    pub const fn stage(&self) -> RequestState {
         match self {
-            Self::Open => "open",
-            Self::Approved { .. } => "approved",
-            Self::Ended { done: true, .. } => "done",
-            Self::Ended { done: false, .. } => "failed",
-            Self::Withdrawn { .. } => "withdrawn",
-            Self::Expired { .. } => "expired",
+            Self::Open => RequestState::Open,
+            Self::Approved { .. } => RequestState::Approved,
+            Self::Ended { done: true, .. } => RequestState::Done,
+            Self::Ended { done: false, .. } => RequestState::Failed,
+            Self::Withdrawn { .. } => RequestState::Withdrawn,
+            Self::Expired { .. } => RequestState::Expired,
         }
     }
 }

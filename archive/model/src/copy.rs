@@ -1,9 +1,10 @@
-//! A copy of a file in a replica: the place where it lies.
+//! A copy of a file in a replica: the place where it lies, and why it does not count.
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
+use crate::anomaly::AnomalyClass;
 use crate::replica::{NodeId, VolumeId};
 
 /// A volume of a node, in a replica that the context names.
@@ -18,5 +19,30 @@ pub struct CopyPlace {
 impl fmt::Display for CopyPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "volume {} of node {}", self.volume, self.node)
+    }
+}
+
+/// The reason why a completed copy does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyDoubt {
+    /// An anomaly of this kind is filed of it.
+    Filed(AnomalyClass),
+    /// Its volume, node or replica is out of service.
+    Retired,
+}
+
+impl CopyDoubt {
+    /// The reason in one word, as in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Filed(class) => class.as_str(),
+            Self::Retired => "retired",
+        }
+    }
+}
+
+impl Serialize for CopyDoubt {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }

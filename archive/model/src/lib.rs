@@ -19,10 +19,13 @@
 //! assert!(FileName::new("../escape").is_err());
 //! ```
 
+pub mod act;
 pub mod anomaly;
 pub mod approval;
+pub mod attic;
 pub mod batch;
 pub mod checksum;
+mod closed_set;
 pub mod copy;
 pub mod error;
 pub mod feed;
@@ -33,18 +36,23 @@ pub mod name_list;
 pub mod name_pattern;
 pub mod node;
 pub mod quantity;
+pub mod repair;
 pub mod replica;
+pub mod request;
 pub mod role;
+pub mod scrub;
 pub mod store_state;
 
-pub use anomaly::AnomalyKind;
+pub use act::{Act, NodeSelector, VolumeSelector};
+pub use anomaly::{AnomalyClass, AnomalyKind, AnomalyState, Finder};
 pub use approval::Approval;
+pub use attic::{AtticKind, AtticPlace, InvalidAtticPlace};
 pub use batch::{
     FailureKind, FileFailure, FileOutcome, FileSelection, JobId, JobLane, JobLimits, JobSpec,
     Program,
 };
 pub use checksum::{Digests, InvalidChecksum, Root};
-pub use copy::CopyPlace;
+pub use copy::{CopyDoubt, CopyPlace};
 pub use error::ArchiveError;
 pub use feed::{ChangeKind, FeedChange, FeedFile, FeedPosition};
 pub use file_name::{FileName, InvalidFileName};
@@ -53,6 +61,9 @@ pub use name_list::{InvalidNameList, NameList};
 pub use name_pattern::{InvalidPattern, NamePattern};
 pub use node::{Mode, NodeState, VolumeState};
 pub use quantity::{ByteSize, InvalidQuantity, Period};
+pub use repair::RepairOutcome;
 pub use replica::{InvalidId, NodeId, ReplicaId, ReplicaKind, UploadId, VolumeId, VolumeKey};
+pub use request::{ActKind, RequestState};
 pub use role::{InvalidRole, Role};
+pub use scrub::ScrubActivity;
 pub use store_state::{ReplicaState, StoreFailure};

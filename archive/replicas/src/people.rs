@@ -4,10 +4,11 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use archive_ledger::requests::{AtticItem, AtticPlace};
+use archive_ledger::requests::AtticItem;
 use archive_ledger::standing::Now;
 use archive_model::{
-    Approval, FileName, Mode, NodeId, NodeState, ReplicaId, Root, VolumeId, VolumeKey, VolumeState,
+    Approval, AtticPlace, FileName, Mode, NodeId, NodeState, ReplicaId, Root, VolumeId, VolumeKey,
+    VolumeState,
 };
 use archive_rpc::{CallError, Kind};
 use proto_archive::wire::node_client::NodeClient;
@@ -127,7 +128,7 @@ impl Replicas {
                     .transpose()?;
                 return Ok(Some(AtticItem {
                     name,
-                    kind: item.kind,
+                    kind: fields::attic_kind("kind", item.kind)?,
                     bytes: item.bytes,
                 }));
             }

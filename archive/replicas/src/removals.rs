@@ -4,7 +4,7 @@
 //! Not promised: that two persons did. Nobody has signed what lies in an attic.
 
 use archive_ledger::restore::combine::Removal;
-use archive_model::{NodeId, ReplicaId};
+use archive_model::{AtticKind, NodeId, ReplicaId};
 use archive_rpc::CallError;
 use proto_archive::{convert as fields, wire};
 use tonic::Streaming;
@@ -65,7 +65,11 @@ fn read(replica: &ReplicaId, item: wire::AtticItem) -> Option<Result<Removal, St
             "it is not known what was put aside {id}: {why}"
         )));
     }
-    let is_whole = matches!(item.kind.as_str(), "file" | "row");
+    let is_whole = match fields::attic_kind("kind", item.kind) {
+        Ok(AtticKind::File | AtticKind::Row) => true,
+        Ok(AtticKind::Groups | AtticKind::Leftover) => false,
+        Err(error) => return Some(Err(error.to_string())),
+    };
     let approval = match fields::approval(item.approval) {
         Ok(approval) => approval?,
         Err(error) => return Some(Err(error.to_string())),
@@ -91,10 +95,11 @@ fn read(replica: &ReplicaId, item: wire::AtticItem) -> Option<Result<Removal, St
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use wire::attic_item::Kind;
 
     use super::*;
 
-    fn item(name: &str, kind: &str, persons: &[&str]) -> wire::AtticItem {
+    fn item(name: &str, kind: Kind, persons: &[&str]) -> wire::AtticItem {
         let approval = match persons {
             [asked_by, approved_by] => Some(wire::Approval {
                 request: "r1".to_owned(),
@@ -108,7 +113,7 @@ mod tests {
             node: "n-1".to_owned(),
             volume: "v-1".to_owned(),
             name: name.to_owned(),
-            kind: kind.to_owned(),
+            kind: kind.into(),
             who: persons.join(", approved by "),
             why: "r1: law".to_owned(),
             at: Timestamp::UNIX_EPOCH.to_string(),
@@ -123,7 +128,7 @@ mod tests {
         let replica = ReplicaId::new("one").unwrap();
         let read = |item| read(&replica, item);
         let two: &[&str] = &["custodian/anna", "custodian/bert"];
-        for kind in ["file", "row"] {
+        for kind in [Kind::File, Kind::Row] {
             let removal = read(item("a", kind, two)).unwrap().unwrap();
             assert_eq!(
                 (removal.name.as_str(), removal.why.as_str()),
@@ -131,16 +136,16 @@ mod tests {
             );
             assert!(read(item("a", kind, &["officer/olga"])).is_none());
         }
-        for kind in ["groups", "leftover"] {
+        for kind in [Kind::Groups, Kind::Leftover] {
             assert!(read(item("a", kind, two)).is_none());
         }
-        assert!(read(item("", "leftover", &[])).unwrap().is_err());
-        assert!(read(item("a/b", "file", two)).unwrap().is_err());
-        let nobody = read(item("a", "file", &["custodian/anna", ""]));
+        assert!(read(item("", Kind::Leftover, &[])).unwrap().is_err());
+        assert!(read(item("a/b", Kind::File, two)).unwrap().is_err());
+        let nobody = read(item("a", Kind::File, &["custodian/anna", ""]));
         assert!(nobody.unwrap().is_err(), "half an approval does not count");
         let text = wire::AtticItem {
             approval: None,
-            ..item("a", "file", two)
+            ..item("a", Kind::File, two)
         };
         assert!(read(text).is_none(), "decided by a field, not by text");
     }

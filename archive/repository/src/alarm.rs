@@ -88,7 +88,7 @@ impl Tallies {
             return;
         };
         let tally = self.0.entry((row.replica.clone(), trouble)).or_default();
-        *tally.kinds.entry(filed.kind.word()).or_default() += 1;
+        *tally.kinds.entry(filed.kind.class().as_str()).or_default() += 1;
         tally.since = Some(tally.since.map_or(filed.since, |at| at.min(filed.since)));
         if tally.last.as_ref() != Some(&row.file) {
             tally.files = tally.files.saturating_add(1);

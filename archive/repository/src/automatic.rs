@@ -17,13 +17,13 @@ use std::time::Duration;
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
-use archive_ledger::anomalies::{AnomalyRow, Finder};
-use archive_model::{AnomalyKind, NodeId, NodeState, ReplicaId};
+use archive_ledger::anomalies::AnomalyRow;
+use archive_model::{AnomalyKind, Finder, NodeId, NodeState, RepairOutcome, ReplicaId};
 use archive_replicas::CopyCondition;
 use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::mending::{Mandate, Outcome};
+use crate::mending::Mandate;
 use crate::preserver::{Errand, Preserver};
 use crate::tables::with_tables;
 pub(crate) use volumes::Volumes;
@@ -229,7 +229,7 @@ impl Preserver {
         };
         let case = Case {
             kind: filed.kind.clone(),
-            found_by: filed.found_by.for_policy(),
+            found_by: filed.found_by.into(),
             found: filed.since,
             confirmed: filed.confirmed,
             is_wanted: filed.kind != AnomalyKind::Unexpected
@@ -282,23 +282,20 @@ impl Preserver {
     async fn repair_by_itself(&self, row: &AnomalyRow) -> Result<bool, CallError> {
         let mandate = Mandate {
             who: Arc::clone(&self.own),
-            why: format!(
-                "a{} was found by {}",
-                row.filed.id,
-                row.filed.found_by.word()
-            ),
+            why: format!("a{} was found by {}", row.filed.id, row.filed.found_by),
             is_dry: false,
         };
         let done = self.repair(row, &mandate, &|_| {}).await?;
         let (file, replica, what) = (&row.file, &row.replica, &done.what);
-        tracing::info!(%file, %replica, outcome = done.outcome.word(), what, "automatic repair");
+        tracing::info!(%file, %replica, outcome = %done.outcome, what, "automatic repair");
         Ok(match done.outcome {
-            Outcome::Repaired | Outcome::Nothing => true,
-            Outcome::Planned
-            | Outcome::Lost
-            | Outcome::Waiting
-            | Outcome::Officer
-            | Outcome::Failed => false,
+            RepairOutcome::Repaired | RepairOutcome::Nothing => true,
+            RepairOutcome::Planned
+            | RepairOutcome::Progress
+            | RepairOutcome::Lost
+            | RepairOutcome::Waiting
+            | RepairOutcome::Officer
+            | RepairOutcome::Failed => false,
         })
     }
 }

@@ -17,7 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use archive_ledger::anomalies::{AnomalyRow, LookResult};
-use archive_model::{AnomalyKind, FileName, NamePattern, NodeId, ReplicaId, ReplicaKind, VolumeId};
+use archive_model::{
+    AnomalyClass, AnomalyKind, FileName, NamePattern, NodeId, ReplicaId, ReplicaKind, VolumeId,
+};
 use archive_replicas::Located;
 use archive_rpc::answers::{Progress, UNREAD};
 use archive_rpc::{CallError, Kind};
@@ -102,7 +104,7 @@ pub(crate) struct ReplicaReport {
     pub(crate) files: u64,
     pub(crate) intact: u64,
     pub(crate) withdrawn: u64,
-    pub(crate) anomalies: BTreeMap<&'static str, u64>,
+    pub(crate) anomalies: BTreeMap<AnomalyClass, u64>,
     pub(crate) gaps: Vec<GapOf>,
 }
 
@@ -130,7 +132,7 @@ struct Pass<'a> {
 #[derive(Debug, Default)]
 struct Tally {
     withdrawn: u64,
-    anomalies: BTreeMap<&'static str, u64>,
+    anomalies: BTreeMap<AnomalyClass, u64>,
     told: Seen<u64>,
     /// Files of the admin data that are not intact, or of which nobody knows.
     not_intact: Seen<FileName>,
@@ -188,7 +190,7 @@ impl Preserver {
             if self.is_open(&row).await? {
                 let of = reports.iter_mut().find(|of| of.replica == row.replica);
                 if let Some(of) = of {
-                    *of.anomalies.entry(row.filed.kind.word()).or_default() += 1;
+                    *of.anomalies.entry(row.filed.kind.class()).or_default() += 1;
                 }
                 self.step(steps, CheckStep::Anomaly(Box::new(row))).await?;
             }
@@ -290,7 +292,7 @@ impl Pass<'_> {
         }
         if seen.found.contains(&AnomalyKind::Transient) {
             let mut tally = self.tally();
-            *tally.anomalies.entry("transient").or_default() += 1;
+            *tally.anomalies.entry(AnomalyClass::Transient).or_default() += 1;
             tally.not_intact.insert(name.clone());
         }
         let mut found = found;
@@ -386,7 +388,7 @@ impl Pass<'_> {
         let mut tally = self.tally();
         let is_new = tally.told.insert(row.filed.id);
         if is_new {
-            *tally.anomalies.entry(row.filed.kind.word()).or_default() += 1;
+            *tally.anomalies.entry(row.filed.kind.class()).or_default() += 1;
         }
         if row.filed.kind != AnomalyKind::Unexpected {
             tally.not_intact.insert(row.file.clone());

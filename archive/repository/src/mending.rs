@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use archive_decisions::repair::{Patient, Plan, plan};
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, NodeId, ReplicaId, VolumeId};
+use archive_model::{AnomalyKind, NodeId, RepairOutcome, ReplicaId, VolumeId};
 use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 
@@ -44,44 +44,10 @@ pub(crate) struct Mandate {
     pub(crate) is_dry: bool,
 }
 
-/// What came of a repair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// What would be done.
-    Planned,
-    /// It is as it should be again.
-    Repaired,
-    /// Some of it is good nowhere. Nothing was touched.
-    Lost,
-    /// Not now.
-    Waiting,
-    /// There is nothing to do.
-    Nothing,
-    /// People must decide.
-    Officer,
-    /// It was tried, and did not work.
-    Failed,
-}
-
-impl Outcome {
-    /// As it stands in answers.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Planned => "planned",
-            Self::Repaired => "repaired",
-            Self::Lost => "lost",
-            Self::Waiting => "waiting",
-            Self::Nothing => "nothing",
-            Self::Officer => "officer",
-            Self::Failed => "failed",
-        }
-    }
-}
-
 /// What was done.
 #[derive(Clone, Debug)]
 pub(crate) struct Done {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: RepairOutcome,
     /// In one line, for people.
     pub(crate) what: String,
     /// Bytes that came from donors, or would, proofs included.
@@ -91,7 +57,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    fn of(outcome: Outcome, what: impl Into<String>) -> Self {
+    fn of(outcome: RepairOutcome, what: impl Into<String>) -> Self {
         Self {
             outcome,
             what: what.into(),
@@ -126,12 +92,12 @@ impl Preserver {
     ) -> Result<Done, CallError> {
         let Some(_claim) = self.repairing.claim(&row.file, MOST_REPAIRS) else {
             let what = "it is being repaired, or too many others are; ask again later";
-            return Ok(Done::of(Outcome::Waiting, what));
+            return Ok(Done::of(RepairOutcome::Waiting, what));
         };
         let done = self.repair_claimed(row, mandate, told).await?;
         if !mandate.is_dry {
             let (anomalies, row) = (Arc::clone(&self.anomalies), row.clone());
-            let note = format!("{}: {}", done.outcome.word(), done.what);
+            let note = format!("{}: {}", done.outcome, done.what);
             with_tables(move || anomalies.note(&row, &note)).await?;
         }
         Ok(done)
@@ -158,20 +124,22 @@ impl Preserver {
                 .collect::<Vec<_>>();
             let plan = plan(&case.patient, &known);
             if mandate.is_dry {
-                let done = Done::of(Outcome::Planned, plan.dry_run(&case.patient));
+                let done = Done::of(RepairOutcome::Planned, plan.dry_run(&case.patient));
                 return Ok(Done {
                     moved: plan.bytes(case.patient.size),
                     ..done
                 });
             }
             let done = match &plan {
-                Plan::Nothing(why) => Some(Done::of(Outcome::Nothing, why.to_string())),
-                Plan::Officer(question) => Some(Done::of(Outcome::Officer, question.to_string())),
+                Plan::Nothing(why) => Some(Done::of(RepairOutcome::Nothing, why.to_string())),
+                Plan::Officer(question) => {
+                    Some(Done::of(RepairOutcome::Officer, question.to_string()))
+                }
                 Plan::Wait { unknown } => {
                     let names: Vec<&str> = unknown.iter().map(ReplicaId::as_str).collect();
                     let names = names.join(", ");
                     let what = format!("{names} cannot be read group by group now");
-                    Some(Done::of(Outcome::Waiting, what))
+                    Some(Done::of(RepairOutcome::Waiting, what))
                 }
                 Plan::Lost { ranges } => {
                     self.lost(&case, ranges, (&known, before.as_ref()), mandate)
@@ -189,7 +157,7 @@ impl Preserver {
                 Some(done) => return Ok(done),
                 None if left == 0 => {
                     let what = "donors turn out to be damaged again and again; check them";
-                    return Ok(Done::of(Outcome::Failed, what));
+                    return Ok(Done::of(RepairOutcome::Failed, what));
                 }
                 None => {}
             }
@@ -210,7 +178,7 @@ impl Preserver {
             .and_then(|record| record.content)
         else {
             return done(
-                Outcome::Officer,
+                RepairOutcome::Officer,
                 "the archive does not know this file; `adopt` or `remove` it",
             );
         };
@@ -266,12 +234,12 @@ impl Preserver {
                 seen.found.iter().find(|kind| is_absence(kind)),
             ) {
                 (_, Some(absence)) => case(absence.clone(), None),
-                (Some(silent), None) => done(Outcome::Waiting, silent),
+                (Some(silent), None) => done(RepairOutcome::Waiting, silent),
                 (None, None) if seen.found.contains(&AnomalyKind::Transient) => {
-                    done(Outcome::Waiting, "it is on its way into the replica")
+                    done(RepairOutcome::Waiting, "it is on its way into the replica")
                 }
                 (None, None) => done(
-                    Outcome::Officer,
+                    RepairOutcome::Officer,
                     "the replica holds something else under this name",
                 ),
             };
@@ -282,7 +250,7 @@ impl Preserver {
                 && Some(&copy.volume) == row.filed.volume.as_ref()
         };
         let Some(copy) = copies.iter().find(is_filed).or_else(|| copies.first()) else {
-            return done(Outcome::Waiting, "no copy can be read now");
+            return done(RepairOutcome::Waiting, "no copy can be read now");
         };
         let place = (&row.replica, &copy.node, Some(&copy.volume));
         let verified = self.verify(place, &row.file, content.size, told).await;
@@ -290,14 +258,17 @@ impl Preserver {
             Ok(copy) => copy,
             Err(error) => {
                 let what = format!("the copy cannot be read again: {}", error.reason);
-                return done(Outcome::Waiting, &what);
+                return done(RepairOutcome::Waiting, &what);
             }
         };
         self.file_verified(&row.replica, &row.file, &copy, &errand)
             .await?;
         let bad = crate::preserver::bad(&copy, content.size);
         if bad.is_empty() {
-            return done(Outcome::Nothing, "the copy was read again, and is good");
+            return done(
+                RepairOutcome::Nothing,
+                "the copy was read again, and is good",
+            );
         }
         let place = Some((copy.node.clone(), copy.volume));
         case(AnomalyKind::Corrupt(bad), place)

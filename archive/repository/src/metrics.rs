@@ -4,23 +4,10 @@ use std::collections::BTreeMap;
 
 use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Gauge, Metrics};
-use archive_model::ReplicaId;
+use archive_model::{AnomalyClass, ReplicaId};
 
 use archive_ledger::admin::Counts;
 use archive_ledger::standing::{Now, Source};
-
-/// The kinds of anomaly, as their metric is labelled.
-const KINDS: [&str; 9] = [
-    "missing",
-    "corrupt",
-    "unreadable",
-    "unexpected",
-    "duplicate",
-    "conflicting",
-    "disputed",
-    "lost",
-    "unverified",
-];
 
 /// The instruments of the repository; cheap to clone.
 #[derive(Clone, Debug)]
@@ -28,16 +15,16 @@ pub(crate) struct Instruments {
     metrics: Metrics,
     below_required: Gauge,
     files: Gauge,
-    anomalies: Vec<(&'static str, Gauge)>,
+    anomalies: Vec<(AnomalyClass, Gauge)>,
     /// Groups that were replaced by good ones.
     pub(crate) repaired_groups: Counter,
 }
 
 impl Instruments {
     pub(crate) fn new(metrics: &Metrics) -> Result<Self, MetricError> {
-        let anomalies = KINDS.iter().map(|kind| {
+        let anomalies = AnomalyClass::ALL.iter().map(|kind| {
             let help = "Anomalies that are open and not accepted";
-            let gauge = metrics.gauge("repository_anomalies", help, &[("kind", kind)])?;
+            let gauge = metrics.gauge("repository_anomalies", help, &[("kind", kind.as_str())])?;
             Ok((*kind, gauge))
         });
         Ok(Self {
@@ -65,7 +52,7 @@ impl Instruments {
     }
 
     /// Shows how many anomalies are open.
-    pub(crate) fn show_anomalies(&self, kinds: &BTreeMap<&'static str, u64>) {
+    pub(crate) fn show_anomalies(&self, kinds: &BTreeMap<AnomalyClass, u64>) {
         for (kind, gauge) in &self.anomalies {
             set(gauge, kinds.get(kind).copied().unwrap_or_default());
         }

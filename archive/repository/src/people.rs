@@ -24,7 +24,7 @@ use std::time::Duration;
 use archive_daemon::{Chance, Step, Worker, WorkerError};
 use archive_decisions::store::{Event, ReplicaSpec};
 use archive_durable::{DiskError, directory};
-use archive_model::{FileName, NodeId, ReplicaId};
+use archive_model::{Act, FileName, NodeId, ReplicaId};
 use archive_rpc::{CallError, Kind};
 use jiff::Timestamp;
 use tokio::sync::oneshot;
@@ -34,7 +34,7 @@ use crate::tables::{admin_failed, blocking, file_row, with_tables};
 use archive_ledger::admin::{Admin, AdminRow, AuditLine};
 use archive_ledger::anomalies::Anomalies;
 use archive_ledger::requests::table::{RequestError, Requests};
-use archive_ledger::requests::{Act, Person, Request};
+use archive_ledger::requests::{Person, Request};
 use archive_ledger::standing::Standing;
 use archive_stores::transfer::Transfers;
 
@@ -103,7 +103,7 @@ impl People {
     ) -> Result<Request, CallError> {
         // Who may not ask is not told what there is.
         let now = self.now();
-        Request::ask(0, act.clone(), &reason, &person, now).map_err(not_allowed)?;
+        Request::ask(0, act.clone().into(), &reason, &person, now).map_err(not_allowed)?;
         let act = self.bound(act).await?;
         if let Err(error) = self.possible(&act).await {
             if error.kind == Kind::Mismatch {

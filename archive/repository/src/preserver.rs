@@ -20,11 +20,10 @@ use archive_decisions::repair::policy::Policy;
 use archive_decisions::store::FileRecord;
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{
-    Anomalies, AnomalyRow, Filed, Filing, Finder, Look, LookQuality, LookResult, is_damage,
-    needs_repair,
+    Anomalies, AnomalyRow, Filed, Filing, Look, LookQuality, LookResult, is_damage, needs_repair,
 };
 use archive_ledger::standing::View;
-use archive_model::{FileName, Groups, NodeId, ReplicaId, VolumeId};
+use archive_model::{FileName, Finder, Groups, NodeId, ReplicaId, VolumeId};
 use archive_replicas::{Copy, Replicas, Verified};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::Assembler;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::{DbError, Table, Text, Value};
-use archive_model::ReplicaId;
+use archive_model::{Finder, ReplicaId};
 use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,6 @@ use crate::preserver::{Errand, Preserver};
 use crate::settings::CheckSettings;
 use crate::tables::with_tables;
 use archive_ledger::admin::Admin;
-use archive_ledger::anomalies::Finder;
 
 /// How often it is looked what is due.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -173,7 +173,7 @@ pub fn attic_file(volume: &str, id: &str, name: &str) -> wire::AtticItem {
         volume: volume.to_owned(),
         id: id.to_owned(),
         name: name.to_owned(),
-        kind: "file".to_owned(),
+        kind: wire::attic_item::Kind::File.into(),
         bytes: 7,
         ..wire::AtticItem::default()
     }

@@ -9,10 +9,10 @@ use std::fmt;
 
 use anyhow::{Context, Result, ensure};
 use archive_client::preservation::{
-    Act, AnomalySelection, AuditSelection, CheckKind, CheckOrder, CheckStep, RequestWord, Steps,
+    AnomalySelection, AuditSelection, CheckKind, CheckOrder, CheckStep, Steps,
 };
 use archive_client::{ClientError, Ingest, Preservation, Progress, Stored};
-use archive_model::{FileName, ReplicaKind};
+use archive_model::{Act, FileName, ReplicaKind, RequestState};
 
 use super::{Outcome, name, noise, refusal, store};
 
@@ -101,12 +101,12 @@ pub async fn an_act_that_destroys_is_only_asked_for(people: People<'_>) -> Resul
         last_copies: false,
     };
     let asked = people.custodian.ask(&act, "a test").await?;
-    ensure!(asked.state == RequestWord::Open, "{asked:?}");
+    ensure!(asked.state == RequestState::Open, "{asked:?}");
     let open = people.second.requests(false).await?;
     ensure!(open.contains(&asked), "{open:?}");
     refusal(people.custodian.approve(&asked.id).await)?;
     let withdrawn = people.custodian.withdraw(&asked.id).await?;
-    ensure!(withdrawn.state == RequestWord::Withdrawn, "{withdrawn:?}");
+    ensure!(withdrawn.state == RequestState::Withdrawn, "{withdrawn:?}");
     refusal(people.second.approve(&asked.id).await)?;
     let open = people.second.requests(false).await?;
     ensure!(!open.iter().any(|one| one.id == asked.id), "{open:?}");

@@ -9,10 +9,11 @@ use archive_durable::directory;
 use archive_model::{FileName, GROUP_SIZE};
 use proto_archive::wire::ask_request::{Act, RetireNode};
 use proto_archive::wire::check_request::Kind;
+use proto_archive::wire::request_state::State as RequestStage;
 use proto_archive::wire::status_response::Drain;
 use proto_archive::wire::{
-    AuditRequest, Mode, NodeRequest, SetModeRequest, SetVolumeRequest, VolumeRequest,
-    set_volume_request,
+    AnomalyKind, AuditRequest, Mode, NodeRequest, SetModeRequest, SetVolumeRequest, VolumeRequest,
+    anomaly_state, set_volume_request,
 };
 
 use super::people::{decide, node_of, people, stat, status, until_live};
@@ -170,7 +171,10 @@ fn drained_node_moves_all_copies_to_the_other() {
 
         // What was damaged where it lay was filed, and was never copied.
         let ever = anomalies(cluster, true).await;
-        let met = ever.iter().find(|met| met.kind == "corrupt").unwrap();
+        let met = ever
+            .iter()
+            .find(|met| met.kind() == AnomalyKind::Corrupt)
+            .unwrap();
         assert_eq!(
             (met.file.as_str(), met.replica.as_str(), met.node.as_str()),
             (hurt.0.as_str(), "one", "one-1"),
@@ -182,7 +186,9 @@ fn drained_node_moves_all_copies_to_the_other() {
         // Filed by the read after the copy had moved, it is closed by the check at the latest.
         eventually("what was met is closed", LONG, async || {
             let ever = anomalies(cluster, true).await;
-            let are_closed = ever.iter().all(|met| met.state == "closed");
+            let are_closed = ever
+                .iter()
+                .all(|met| met.state() == anomaly_state::State::Closed);
             are_closed.then_some(()).ok_or(ever)
         })
         .await;
@@ -208,7 +214,7 @@ fn drained_node_moves_all_copies_to_the_other() {
             node: "one-1".to_owned(),
             ..RetireNode::default()
         });
-        assert_eq!(decide(cluster, retire).await.state, "done");
+        assert_eq!(decide(cluster, retire).await.state(), RequestStage::Done);
         eventually("what is retired is drained no more", LONG, async || {
             assert_eq!(status(cluster).await.below_required, 0);
             let drains = drains(cluster).await;

@@ -7,6 +7,7 @@ use archive_daemon::Clock;
 use archive_model::{ChangeKind, FeedChange, FeedPosition, FileName};
 use archive_repository::restore::from_replicas;
 use proto_archive::wire::ask_request::{Act, NewRoot, Remove};
+use proto_archive::wire::request_state::State as RequestStage;
 use proto_archive::wire::{AtticsRef, AtticsRequest};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -87,7 +88,7 @@ async fn decide(cluster: &Cluster, act: Act) {
     let asked = ask(cluster, "custodian/anna", act, "a court order").await;
     let id = asked.unwrap().id;
     let ended = approve(cluster, "custodian/bert", &id).await.unwrap();
-    assert_eq!(ended.state, "done", "{ended:?}");
+    assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
 }
 
 pub(super) async fn remove(cluster: &Cluster, name: &FileName, replica: &str, bytes: &[u8]) {

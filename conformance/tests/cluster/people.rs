@@ -9,10 +9,11 @@ use archive_model::FileName;
 use proto_archive::wire::access_client::AccessClient;
 use proto_archive::wire::ask_request::{Accept, Act, Remove};
 use proto_archive::wire::preservation_client::PreservationClient;
+use proto_archive::wire::request_state::State as RequestStage;
 use proto_archive::wire::{
     AskRequest, AtticsRequest, Mode, NodeRequest, ReplaceRequest, RequestRef, RequestState,
-    RequestsRequest, SetModeRequest, SetVolumeRequest, StatusRequest, StatusResponse,
-    VolumeRequest, replace_request, set_volume_request,
+    RequestsRequest, Role, SetModeRequest, SetVolumeRequest, StatusRequest, StatusResponse,
+    VolumeRequest, replace_request, request_state, set_volume_request,
 };
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -53,7 +54,7 @@ pub(crate) async fn decide(cluster: &Cluster, act: Act) -> RequestState {
     let asked = ask(cluster, "operator/otto", act, "it is broken")
         .await
         .unwrap();
-    assert_eq!(asked.state, "open");
+    assert_eq!(asked.state(), RequestStage::Open);
     approve(cluster, "officer/olga", &asked.id).await.unwrap()
 }
 
@@ -155,8 +156,11 @@ fn nobody_destroys_alone() {
             "a court order",
         );
         let asked = asked.await.unwrap();
-        assert_eq!((asked.id.as_str(), asked.act.as_str()), ("r1", "remove"));
-        assert_eq!(asked.approvers, ["custodian"]);
+        assert_eq!(
+            (asked.id.as_str(), asked.act()),
+            ("r1", request_state::Act::Remove)
+        );
+        assert_eq!(asked.approvers, [i32::from(Role::Custodian)]);
         for (grant, code) in [
             ("custodian/anna", Code::PermissionDenied),
             ("officer/anna", Code::PermissionDenied),
@@ -190,7 +194,7 @@ fn nobody_destroys_alone() {
             std::slice::from_ref(&asked)
         );
         let withdrawn = anna.withdraw(reference()).await.unwrap().into_inner();
-        assert_eq!(withdrawn.state, "withdrawn");
+        assert_eq!(withdrawn.state(), RequestStage::Withdrawn);
         let late = approve(cluster, "custodian/bert", &asked.id)
             .await
             .unwrap_err();
@@ -340,7 +344,7 @@ fn removed_copy_is_withdrawn_until_restored() {
             .await
             .unwrap();
         let ended = approve(cluster, "custodian/bert", &asked.id).await.unwrap();
-        assert_eq!(ended.state, "done", "{ended:?}");
+        assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
         let again = approve(cluster, "custodian/bert", &asked.id)
             .await
             .unwrap_err();

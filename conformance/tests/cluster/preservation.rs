@@ -6,10 +6,12 @@ mod strangers;
 mod told;
 
 use archive_client::FileRange;
-use archive_model::{FileName, GROUP_SIZE};
-use proto_archive::wire;
+use archive_model::{AnomalyClass, FileName, GROUP_SIZE};
+use proto_archive::wire::anomaly_state::{Finder, State};
 use proto_archive::wire::check_request::Kind;
 use proto_archive::wire::preservation_client::PreservationClient;
+use proto_archive::wire::repair_response::Outcome;
+use proto_archive::{convert, wire};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
@@ -39,8 +41,19 @@ impl Checked {
     }
 }
 
+/// The kind in one word.
+pub(crate) fn kind(anomaly: &wire::AnomalyState) -> AnomalyClass {
+    convert::anomaly_class("kind", anomaly.kind).unwrap()
+}
+
+fn outcome(step: &wire::RepairResponse) -> &'static str {
+    convert::repair_outcome("outcome", step.outcome)
+        .unwrap()
+        .as_str()
+}
+
 fn said(anomaly: &wire::AnomalyState) -> String {
-    format!("{} {} {}", anomaly.replica, anomaly.kind, anomaly.file)
+    format!("{} {} {}", anomaly.replica, kind(anomaly), anomaly.file)
 }
 
 fn officer(cluster: &Cluster) -> PreservationClient<Channel> {
@@ -92,7 +105,7 @@ pub(crate) async fn repair(
     let mut steps = officer(cluster).repair(request).await?.into_inner();
     let mut said = Vec::new();
     while let Some(step) = steps.message().await? {
-        if step.outcome != "progress" {
+        if step.outcome() != Outcome::Progress {
             said.push(step);
         }
     }
@@ -100,7 +113,7 @@ pub(crate) async fn repair(
 }
 
 /// Checks a file and repairs it: what came of it.
-pub(super) async fn mend(cluster: &Cluster, name: &FileName) -> Vec<String> {
+pub(super) async fn mend(cluster: &Cluster, name: &FileName) -> Vec<&'static str> {
     let names = vec![name.to_string()];
     let request = wire::CheckRequest {
         names: names.clone(),
@@ -113,7 +126,7 @@ pub(super) async fn mend(cluster: &Cluster, name: &FileName) -> Vec<String> {
         ..wire::RepairRequest::default()
     };
     let steps = repair(cluster, request).await.unwrap();
-    steps.into_iter().map(|step| step.outcome).collect()
+    outcomes(&steps)
 }
 
 pub(crate) fn everything() -> wire::RepairRequest {
@@ -124,8 +137,8 @@ pub(crate) fn everything() -> wire::RepairRequest {
     }
 }
 
-pub(crate) fn outcomes(steps: &[wire::RepairResponse]) -> Vec<&str> {
-    steps.iter().map(|step| step.outcome.as_str()).collect()
+pub(crate) fn outcomes(steps: &[wire::RepairResponse]) -> Vec<&'static str> {
+    steps.iter().map(outcome).collect()
 }
 
 async fn assert_reads(cluster: &Cluster, name: &FileName, bytes: &[u8], replica: &str) {
@@ -171,12 +184,11 @@ fn silence_is_never_absence_and_absence_is_mended() {
         let report = silent.report("two");
         assert!(!report.gaps.is_empty(), "{report:?}");
         assert_eq!(report.intact, 0, "{report:?}");
-        let kinds: Vec<_> = silent
-            .anomalies
-            .iter()
-            .map(|found| found.kind.as_str())
-            .collect();
-        assert!(kinds.iter().all(|kind| *kind == "unverified"), "{kinds:?}");
+        let kinds: Vec<_> = silent.anomalies.iter().map(kind).collect();
+        assert!(
+            kinds.iter().all(|kind| *kind == AnomalyClass::Unverified),
+            "{kinds:?}"
+        );
         assert_eq!(silent.report("one").intact, 5);
 
         std::fs::remove_file(cluster.copy("two", &names[3])).unwrap();
@@ -194,10 +206,10 @@ fn silence_is_never_absence_and_absence_is_mended() {
             open.iter().map(said).collect::<Vec<_>>(),
             ["two missing f-3"]
         );
-        assert_eq!(open[0].state, "open");
+        assert_eq!(open[0].state(), State::Open);
         // Its node has found it, too, when it started.
         assert!(
-            ["check", "scrub"].contains(&open[0].found_by.as_str()),
+            [Finder::Check, Finder::Scrub].contains(&open[0].found_by()),
             "{open:?}"
         );
         assert!(open[0].held.contains("holdfast repair f-3"), "{open:?}");
@@ -231,7 +243,7 @@ fn silence_is_never_absence_and_absence_is_mended() {
         assert_eq!(anomalies(cluster, false).await, []);
         let ever = anomalies(cluster, true).await;
         assert!(
-            ever.iter().all(|anomaly| anomaly.state == "closed"),
+            ever.iter().all(|anomaly| anomaly.state() == State::Closed),
             "{ever:?}"
         );
         let clean = check(cluster, of(Kind::Files)).await.unwrap();
@@ -332,10 +344,16 @@ fn loss_is_located_exactly_and_changes_nothing() {
         assert_eq!(found.found(), lost, "known before anybody tries a repair");
         let before = std::fs::read(cluster.copy("one", &name)).unwrap();
         let done = repair(cluster, everything()).await.unwrap();
-        assert!(done.iter().all(|step| step.outcome == "lost"), "{done:?}");
+        assert!(
+            done.iter().all(|step| step.outcome() == Outcome::Lost),
+            "{done:?}"
+        );
         assert!(std::fs::read(cluster.copy("one", &name)).unwrap() == before);
         let open = anomalies(cluster, false).await;
-        let lost: Vec<_> = open.iter().filter(|found| found.kind == "lost").collect();
+        let lost: Vec<_> = open
+            .iter()
+            .filter(|found| kind(found) == AnomalyClass::Lost)
+            .collect();
         assert_eq!(lost.len(), 2, "{open:?}");
         let range = wire::GroupRange {
             start: 8 * GROUP_SIZE,
@@ -396,7 +414,10 @@ fn damage_that_a_read_meets_is_filed() {
             let met = open
                 .iter()
                 // The node files what it has read, too: nothing else reads here.
-                .any(|met| met.kind == "corrupt" && ["read", "scrub"].contains(&&*met.found_by));
+                .any(|met| {
+                    let is_so = kind(met) == AnomalyClass::Corrupt;
+                    is_so && [Finder::Read, Finder::Scrub].contains(&met.found_by())
+                });
             met.then_some(()).ok_or(open)
         })
         .await;
@@ -418,11 +439,12 @@ fn findings_of_scheduled_check_are_repaired_automatically() {
             .clone_into(&mut cluster.repository_settings);
         cluster.start(REPOSITORY).await;
         cluster.until_all_nodes_live().await;
-        for kind in ["missing", "corrupt"] {
-            eventually(kind, LONG, async || {
+        for class in [AnomalyClass::Missing, AnomalyClass::Corrupt] {
+            eventually(class.as_str(), LONG, async || {
                 let ever = anomalies(cluster, true).await;
-                let is_closed =
-                    |found: &wire::AnomalyState| found.kind == kind && found.state == "closed";
+                let is_closed = |found: &wire::AnomalyState| {
+                    kind(found) == class && found.state() == State::Closed
+                };
                 let is_so = ever.iter().any(is_closed);
                 is_so.then_some(()).ok_or(ever)
             })

@@ -5,6 +5,7 @@ use proto_archive::wire::ask_request::{
     Act, ReinstateNode, ReinstateVolume, RetireNode, RetireVolume,
 };
 use proto_archive::wire::check_request::Kind;
+use proto_archive::wire::request_state::State as RequestStage;
 use proto_archive::wire::set_volume_request::Order;
 use proto_archive::wire::{NodeStatus, SetVolumeRequest, VolumeRequest};
 use tonic::{Code, Status};
@@ -141,8 +142,8 @@ fn retired_volume_and_node_are_reinstated() {
         });
         let early = ask(cluster, "operator/otto", reinstate.clone(), "oops").await;
         assert_eq!(early.unwrap_err().code(), Code::NotFound);
-        assert_eq!(decide(cluster, retire).await.state, "done");
-        assert_eq!(decide(cluster, reinstate).await.state, "done");
+        assert_eq!(decide(cluster, retire).await.state(), RequestStage::Done);
+        assert_eq!(decide(cluster, reinstate).await.state(), RequestStage::Done);
         let retire = Act::RetireNode(RetireNode {
             node: "two-1".to_owned(),
             ..RetireNode::default()
@@ -151,8 +152,8 @@ fn retired_volume_and_node_are_reinstated() {
             node: "two-1".to_owned(),
             ..ReinstateNode::default()
         });
-        assert_eq!(decide(cluster, retire).await.state, "done");
-        assert_eq!(decide(cluster, reinstate).await.state, "done");
+        assert_eq!(decide(cluster, retire).await.state(), RequestStage::Done);
+        assert_eq!(decide(cluster, reinstate).await.state(), RequestStage::Done);
         eventually("all is in service", LONG, async || {
             let said = status(cluster).await;
             let nodes = said.replicas.iter().flat_map(|replica| &replica.nodes);

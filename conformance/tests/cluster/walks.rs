@@ -2,8 +2,11 @@
 
 use archive_model::{FileName, GROUP_SIZE};
 use proto_archive::wire;
+use proto_archive::wire::AnomalyKind;
+use proto_archive::wire::anomaly_state::State;
 use proto_archive::wire::preservation_client::PreservationClient;
 use proto_archive::wire::scrub_request::Order;
+use proto_archive::wire::scrub_state::Activity;
 use tonic::Code;
 
 use super::visits::{name, noise, store};
@@ -59,7 +62,10 @@ fn what_cannot_be_confirmed_keeps_nothing_else_waiting() {
         cluster.until_all_nodes_live().await;
         eventually("they are filed", LONG, async || {
             let open = anomalies(cluster).await;
-            let missing = open.iter().filter(|one| one.kind == "missing").count();
+            let missing = open
+                .iter()
+                .filter(|one| one.kind() == AnomalyKind::Missing)
+                .count();
             (missing == gone.len()).then_some(()).ok_or(open)
         })
         .await;
@@ -73,13 +79,17 @@ fn what_cannot_be_confirmed_keeps_nothing_else_waiting() {
         .await;
         eventually("the other one is repaired", LONG, async || {
             let ever = anomalies(cluster).await;
-            let is_it = |one: &wire::AnomalyState| one.kind == "corrupt" && one.state == "closed";
+            let is_it = |one: &wire::AnomalyState| {
+                one.kind() == AnomalyKind::Corrupt && one.state() == State::Closed
+            };
             let is_so = ever.iter().any(is_it);
             is_so.then_some(()).ok_or(ever)
         })
         .await;
         let open = anomalies(cluster).await;
-        let still = |one: &&wire::AnomalyState| one.kind == "missing" && one.state != "closed";
+        let still = |one: &&wire::AnomalyState| {
+            one.kind() == AnomalyKind::Missing && one.state() != State::Closed
+        };
         assert_eq!(open.iter().filter(still).count(), gone.len(), "{open:?}");
     });
 }
@@ -106,8 +116,9 @@ fn only_an_officer_orders_scrubs() {
         }
         let told = operator.scrubs(wire::ScrubsRequest::default()).await;
         let states = told.unwrap().into_inner().scrubs;
-        let is_paused =
-            |one: &wire::scrubs_response::One| one.state.as_ref().unwrap().state == "paused";
+        let is_paused = |one: &wire::scrubs_response::One| {
+            one.state.as_ref().unwrap().activity() == Activity::Paused
+        };
         assert!(!states.iter().any(is_paused), "{states:?}");
 
         let mut officer = PreservationClient::new(cluster.channel("officer/ole"));

@@ -2,6 +2,8 @@
 //!
 //! From the wire a value must pass the model's own rules; the error names the field. To the wire nothing can fail.
 
+mod act;
+mod closed_sets;
 mod node;
 
 use archive_model::{
@@ -12,7 +14,14 @@ use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
 use jiff::Timestamp;
 
+pub use act::{
+    act, ask_request, attic_place, attics_ref, item_id, node_selector, or_empty, volume_selector,
+};
 pub use archive_rpc::text::plain;
+pub use closed_sets::{
+    act_kind, anomaly_class, anomaly_count_messages, anomaly_counts, anomaly_state, attic_kind,
+    copy_doubt, finder, repair_outcome, request_state, role, scrub_activity, unknown, with_doubt,
+};
 pub use node::{mode, node_state, node_status, wire_mode};
 
 use crate::wire;

@@ -99,7 +99,7 @@ fn damage(anomaly: &FiledAnomaly) -> String {
         parts.push(format!("bytes {}", bytes(lost)));
     }
     // The archive's text may begin with the kind, and say the same groups or bytes again.
-    let (said, is_ours) = match said.strip_prefix(anomaly.kind.word()) {
+    let (said, is_ours) = match said.strip_prefix(anomaly.kind.as_str()) {
         Some(rest) if rest.is_empty() || rest.starts_with(' ') => (rest.trim_start(), true),
         Some(_) | None => (said.as_str(), false),
     };
@@ -142,13 +142,12 @@ fn list(ranges: impl Iterator<Item = Range<u64>>) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use archive_client::preservation::{AnomalyState, AnomalyWord};
-    use archive_model::FileName;
+    use archive_model::{AnomalyClass, AnomalyState, FileName, Finder};
 
     use super::*;
 
     /// An anomaly of one file, without anything special.
-    pub(crate) fn filed(kind: AnomalyWord, state: AnomalyState) -> FiledAnomaly {
+    pub(crate) fn filed(kind: AnomalyClass, state: AnomalyState) -> FiledAnomaly {
         FiledAnomaly {
             id: "17".into(),
             file: FileName::new("a.warc.gz").unwrap(),
@@ -162,7 +161,7 @@ pub(crate) mod tests {
             volume: None,
             since: "2026-01-02T03:04:05.6Z".parse().unwrap(),
             state,
-            found_by: "scrub".into(),
+            found_by: Finder::Scrub,
             ended: None,
             ended_why: None,
             held: None,
@@ -176,7 +175,7 @@ pub(crate) mod tests {
         groups.insert(7..10);
         let corrupt = FiledAnomaly {
             groups,
-            ..filed(AnomalyWord::Corrupt, AnomalyState::Open)
+            ..filed(AnomalyClass::Corrupt, AnomalyState::Open)
         };
         let line = "corrupt      a.warc.gz  two  groups 3,7-9 (bytes 49152-65535,114688-159999)";
         assert_eq!(anomaly(&corrupt), line);
@@ -194,9 +193,9 @@ pub(crate) mod tests {
             anomaly(&held),
             format!("{line}; on node n-1 [held: the brake]")
         );
-        let missing = filed(AnomalyWord::Missing, AnomalyState::Open);
+        let missing = filed(AnomalyClass::Missing, AnomalyState::Open);
         assert_eq!(anomaly(&missing), "missing      a.warc.gz  two");
-        let words = |kind: AnomalyWord, what: &str| {
+        let words = |kind: AnomalyClass, what: &str| {
             let what = what.to_owned();
             anomaly(&FiledAnomaly {
                 what,
@@ -204,14 +203,14 @@ pub(crate) mod tests {
             })
         };
         assert_eq!(
-            words(AnomalyWord::Missing, "missing"),
+            words(AnomalyClass::Missing, "missing"),
             "missing      a.warc.gz  two"
         );
-        let silent = words(AnomalyWord::Unverified, "unverified node n-1");
+        let silent = words(AnomalyClass::Unverified, "unverified node n-1");
         assert_eq!(silent, "unverified   a.warc.gz  two  node n-1");
         let lost = FiledAnomaly {
             lost: vec![(16384, 32768), (40000, 40001)],
-            ..filed(AnomalyWord::Lost, AnomalyState::Open)
+            ..filed(AnomalyClass::Lost, AnomalyState::Open)
         };
         assert_eq!(
             anomaly(&lost),
@@ -228,7 +227,7 @@ pub(crate) mod tests {
         let unknown = FiledAnomaly {
             groups: many,
             size: 0,
-            ..filed(AnomalyWord::Unreadable, AnomalyState::Open)
+            ..filed(AnomalyClass::Unreadable, AnomalyState::Open)
         };
         assert!(anomaly(&unknown).ends_with("and 992 more ranges"));
     }

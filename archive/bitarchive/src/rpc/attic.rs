@@ -1,6 +1,6 @@
 //! The attic over the wire: what lies there, what goes there, what comes back, what is destroyed; and admissions.
 
-use archive_model::{FileName, Root, VolumeId};
+use archive_model::{AtticKind, FileName, Root, VolumeId};
 use archive_proof::Envelope;
 use archive_rpc::InvalidMessage;
 use proto_archive::wire::files_response::End;
@@ -91,7 +91,7 @@ pub(crate) fn item(node: &Node, item: Item) -> wire::AtticItem {
         at: item.at.to_string(),
         who: item.who,
         why: item.why,
-        kind: item.kind.as_str().to_owned(),
+        kind: wire::attic_item::Kind::from(AtticKind::from(item.kind)).into(),
         bytes: item.bytes,
         admission: String::new(),
         approval: item.approval.map(fields::approval_message),

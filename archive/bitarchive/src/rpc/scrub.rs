@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use archive_model::ScrubActivity;
 use archive_rpc::{InvalidMessage, Kind};
 use jiff::Timestamp;
 use proto_archive::wire;
@@ -38,14 +39,14 @@ pub(crate) fn scrub(
 fn write(node: &Node, state: &State) -> wire::ScrubState {
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
     let (activity, paused_until) = match state.activity {
-        Activity::Running => ("running", None),
-        Activity::Idle => ("idle", None),
-        Activity::Paused(until) => ("paused", Some(until)),
-        Activity::Off => ("off", None),
+        Activity::Running => (ScrubActivity::Running, None),
+        Activity::Idle => (ScrubActivity::Idle, None),
+        Activity::Paused(until) => (ScrubActivity::Paused, Some(until)),
+        Activity::Off => (ScrubActivity::Off, None),
     };
     wire::ScrubState {
         node: node.id().to_string(),
-        state: activity.to_owned(),
+        activity: wire::scrub_state::Activity::from(activity).into(),
         paused_until: time(paused_until),
         bytes_per_second: state.rate,
         due: state.due,

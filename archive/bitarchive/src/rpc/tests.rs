@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use archive_daemon::Metrics;
 use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
+use proto_archive::wire::attic_item::Kind as AtticKind;
 use proto_archive::wire::set_volume_request::Order;
 use tokio_stream::StreamExt;
 
@@ -295,7 +296,7 @@ async fn the_attics_of_all_volumes_are_one_list_by_time() {
     assert!(
         items
             .iter()
-            .all(|item| item.kind == "leftover" && item.who == "w")
+            .all(|item| item.kind() == AtticKind::Leftover && item.who == "w")
     );
 }
 
@@ -320,8 +321,8 @@ async fn a_refused_removal_does_not_tell_the_checksum() {
         .unwrap()
         .into_inner();
     assert_eq!(
-        (item.kind.as_str(), item.name.as_str(), item.node.as_str()),
-        ("file", "a", "n1")
+        (item.kind(), item.name.as_str(), item.node.as_str()),
+        (AtticKind::File, "a", "n1")
     );
     let of = wire::AtticRef {
         volume,

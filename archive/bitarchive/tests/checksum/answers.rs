@@ -10,6 +10,7 @@ use proto_archive::wire::{
 };
 
 use crate::world::{World, noise, root};
+use proto_archive::wire::scrub_state::Activity;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listing_is_sorted_paged_and_says_its_end() {
@@ -148,7 +149,7 @@ async fn who_wants_bytes_or_disks_is_told_that_there_are_none() {
     let error = node.set_volume(SetVolumeRequest::default()).await;
     assert_eq!(Kind::of(&error.unwrap_err()), Kind::NotFound);
     let state = node.scrub(ScrubRequest::default()).await.unwrap();
-    assert_eq!(state.into_inner().state, "idle");
+    assert_eq!(state.into_inner().activity(), Activity::Idle);
     let attic = node.attic(AtticRequest::default()).await.unwrap();
     let only = attic.into_inner().message().await.unwrap().unwrap();
     assert!(only.items.is_empty() && only.end.is_some());

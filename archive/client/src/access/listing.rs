@@ -9,7 +9,7 @@ use proto_archive::{convert, wire};
 use super::{Completeness, Condition, ListEntry, Listed, Selection, VolumeCopy};
 use crate::archive_status::Gap;
 use crate::error::ClientError;
-use crate::file_status::{replicas, some, unknown};
+use crate::file_status::{replicas, some};
 use crate::steps::StepReader;
 
 /// A reader of entries. A stream without an end, out of order or miscounted is an error, never a short listing.
@@ -125,7 +125,9 @@ impl TryFrom<wire::FileEntry> for VolumeCopy {
             wire::Condition::Missing => Condition::Missing,
             wire::Condition::Damaged => Condition::Damaged,
             wire::Condition::Unexpected => Condition::Unexpected,
-            wire::Condition::Unspecified => return Err(unknown("condition", message.condition)),
+            wire::Condition::Unspecified => {
+                return Err(convert::unknown("condition", message.condition));
+            }
         };
         Ok(Self {
             node: convert::node_id(&message.node)?,

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::archive_status::Gap;
 use crate::error::plain;
-use crate::file_status::{text, unknown};
+use crate::file_status::text;
 
 /// The stage that a job has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -68,7 +68,7 @@ impl JobState {
             Ok(State::Partial) => Ok(Self::Partial),
             Ok(State::Failed) => Ok(Self::Failed),
             Ok(State::Cancelled) => Ok(Self::Cancelled),
-            Ok(State::Unspecified) | Err(_) => Err(unknown("state", value)),
+            Ok(State::Unspecified) | Err(_) => Err(convert::unknown("state", value)),
         }
     }
 }

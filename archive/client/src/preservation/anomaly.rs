@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use archive_model::{FileName, Groups, NodeId, ReplicaId, VolumeId};
+use archive_model::{
+    AnomalyClass, AnomalyState, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId,
+};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use proto_archive::{convert, wire};
@@ -11,47 +13,7 @@ use serde::Serialize;
 use crate::error::{ClientError, plain};
 use crate::file_status::{some, text};
 use crate::steps::StepReader;
-use crate::word::{id, words};
-
-words! {
-    /// The kinds of anomaly, without what is in them.
-    AnomalyWord {
-        /// Every volume answered and none has the file.
-        Missing = "missing",
-        /// Some groups are not what was admitted.
-        Corrupt = "corrupt",
-        /// Some groups cannot be read.
-        Unreadable = "unreadable",
-        /// On disk and not in the admin data.
-        Unexpected = "unexpected",
-        /// The same root on two nodes of one replica.
-        Duplicate = "duplicate",
-        /// Another root under this name.
-        Conflicting = "conflicting",
-        /// All reachable copies agree on a root that is not the admitted one.
-        Disputed = "disputed",
-        /// Good in no replica.
-        Lost = "lost",
-        /// Nobody could look.
-        Unverified = "unverified",
-        /// On its way.
-        Transient = "transient",
-        /// Not there, and its store was never complete.
-        Incomplete = "incomplete",
-    }
-}
-
-words! {
-    /// The state of an anomaly.
-    AnomalyState {
-        /// It is so, as far as is known.
-        Open = "open",
-        /// Two persons have said that it must be lived with.
-        Accepted = "accepted",
-        /// It is not so any more.
-        Closed = "closed",
-    }
-}
+use crate::word::id;
 
 /// One thing that is wrong with one file in one replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -63,7 +25,7 @@ pub struct FiledAnomaly {
     /// The replica.
     pub replica: ReplicaId,
     /// The kind of the anomaly, in one word.
-    pub kind: AnomalyWord,
+    pub kind: AnomalyClass,
     /// The description of the anomaly, for people.
     pub what: String,
     /// The groups that are corrupt or unreadable.
@@ -84,8 +46,8 @@ pub struct FiledAnomaly {
     pub since: Timestamp,
     /// The state of the anomaly.
     pub state: AnomalyState,
-    /// The act that found it: `scrub`, `scheduled-check`, `check` or `read`.
-    pub found_by: String,
+    /// The act that found it.
+    pub found_by: Finder,
     /// When it was closed or accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
@@ -114,7 +76,7 @@ impl TryFrom<wire::AnomalyState> for FiledAnomaly {
             id: id("id", &message.id)?,
             file: convert::file_name("file", &message.file)?,
             replica: convert::replica_id(&message.replica)?,
-            kind: AnomalyWord::read("kind", &message.kind)?,
+            kind: convert::anomaly_class("kind", message.kind)?,
             what: plain(&message.what),
             groups: convert::groups("groups", &message.groups)?,
             lost: convert::groups("lost", &message.lost)?.into(),
@@ -122,8 +84,8 @@ impl TryFrom<wire::AnomalyState> for FiledAnomaly {
             node: some(&message.node, convert::node_id)?,
             volume: some(&message.volume, convert::volume_id)?,
             since: convert::time("since", &message.since)?,
-            state: AnomalyState::read("state", &message.state)?,
-            found_by: plain(&message.found_by),
+            state: convert::anomaly_state("state", message.state)?,
+            found_by: convert::finder("found_by", message.found_by)?,
             ended: convert::optional_time("ended", &message.ended)?,
             ended_why: text(&message.ended_why),
             held: text(&message.held),
@@ -162,7 +124,10 @@ pub(super) mod tests {
     use super::*;
     use crate::steps::tests::read;
 
-    pub(in crate::preservation) fn message(file: &str, kind: &str) -> wire::AnomalyState {
+    pub(in crate::preservation) fn message(
+        file: &str,
+        kind: wire::AnomalyKind,
+    ) -> wire::AnomalyState {
         wire::AnomalyState {
             id: "17".into(),
             file: file.into(),
@@ -170,7 +135,8 @@ pub(super) mod tests {
             kind: kind.into(),
             what: "said\u{1b}[2J\u{202e} why".into(),
             since: "2026-03-04T05:06:07Z".into(),
-            state: "open".into(),
+            state: wire::anomaly_state::State::Open.into(),
+            found_by: wire::anomaly_state::Finder::Scrub.into(),
             size: 100_000,
             ..wire::AnomalyState::default()
         }
@@ -183,7 +149,7 @@ pub(super) mod tests {
         let range = |start, end| wire::GroupRange { start, end };
         let corrupt = wire::AnomalyState {
             groups: vec![range(3, 4), range(7, 10)],
-            ..message("a", "corrupt")
+            ..message("a", wire::AnomalyKind::Corrupt)
         };
         let anomaly = FiledAnomaly::try_from(corrupt.clone()).unwrap();
         assert_eq!(anomaly.groups.len(), 4);
@@ -193,18 +159,19 @@ pub(super) mod tests {
         assert_eq!(json["kind"], "corrupt");
         assert!(json.get("ended").is_none() && json.get("lost").is_none());
 
-        let cases: [(Break, &str); 9] = [
+        let cases: [(Break, &str); 10] = [
             (|m| m.id = "a b".into(), "`id`"),
             (|m| m.file = "../a".into(), "`file`"),
             (|m| m.replica.clear(), "`replica`"),
-            (|m| m.kind = "haunted".into(), "`kind`"),
+            (|m| m.kind = 99, "`kind`"),
             (|m| m.groups[1].start = 4, "`groups`"),
             (
                 |m| m.lost = vec![wire::GroupRange { start: 2, end: 2 }],
                 "`lost`",
             ),
             (|m| m.since = "yesterday".into(), "`since`"),
-            (|m| m.state.clear(), "`state`"),
+            (|m| m.state = 0, "`state`"),
+            (|m| m.found_by = 99, "`found_by`"),
             (|m| m.node = "N 1".into(), "`node`"),
         ];
         for (break_it, field) in cases {
@@ -219,7 +186,10 @@ pub(super) mod tests {
     async fn anomalies_of_another_file_are_no_answer() {
         let messages = |file: &str| {
             vec![Ok(wire::AnomaliesResponse {
-                anomalies: vec![message("a", "missing"), message(file, "lost")],
+                anomalies: vec![
+                    message("a", wire::AnomalyKind::Missing),
+                    message(file, wire::AnomalyKind::Lost),
+                ],
             })]
         };
         let selection = AnomalySelection {

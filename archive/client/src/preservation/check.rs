@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use archive_model::{FileName, ReplicaId};
+use archive_model::{AnomalyClass, FileName, ReplicaId};
 use archive_rpc::InvalidMessage;
 use proto_archive::wire::check_request::Kind;
 use proto_archive::wire::check_response::{Progress, Report, Step};
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use super::anomaly::{AnomalyWord, FiledAnomaly};
+use super::anomaly::FiledAnomaly;
 use crate::archive_status::Gap;
 use crate::error::ClientError;
 use crate::steps::StepReader;
@@ -79,7 +79,7 @@ pub struct ReplicaReport {
     /// Those that were removed on purpose.
     pub withdrawn: u64,
     /// The number of anomalies of each kind.
-    pub anomalies: BTreeMap<AnomalyWord, u64>,
+    pub anomalies: BTreeMap<AnomalyClass, u64>,
     /// The replicas and nodes that could not be asked; empty if everybody answered.
     pub gaps: Vec<Gap>,
 }
@@ -123,16 +123,12 @@ impl TryFrom<Report> for ReplicaReport {
     type Error = InvalidMessage;
 
     fn try_from(message: Report) -> Result<Self, InvalidMessage> {
-        let anomalies = message
-            .anomalies
-            .into_iter()
-            .map(|(kind, count)| Ok((AnomalyWord::read("anomalies", &kind)?, count)));
         Ok(Self {
             replica: convert::replica_id(&message.replica)?,
             files: message.files,
             intact: message.intact,
             withdrawn: message.withdrawn,
-            anomalies: anomalies.collect::<Result<_, InvalidMessage>>()?,
+            anomalies: convert::anomaly_counts("anomalies", &message.anomalies)?,
             gaps: message
                 .gaps
                 .into_iter()
@@ -251,11 +247,17 @@ mod tests {
         })
     }
 
-    fn report(replica: &str, kinds: &[&str]) -> Step {
+    fn report(replica: &str, kinds: &[i32]) -> Step {
         Step::Report(Report {
             replica: replica.into(),
             files: 1,
-            anomalies: kinds.iter().map(|kind| ((*kind).to_owned(), 1)).collect(),
+            anomalies: kinds
+                .iter()
+                .map(|kind| wire::AnomalyCount {
+                    kind: *kind,
+                    count: 1,
+                })
+                .collect(),
             ..Report::default()
         })
     }
@@ -277,13 +279,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_check_is_complete_when_everyone_was_reported() {
-        let missing = || Step::Anomaly(anomaly("a", "missing"));
+        let missing = || Step::Anomaly(anomaly("a", wire::AnomalyKind::Missing));
         let whole = vec![
             progress("one"),
             progress("two"),
             missing(),
             report("two", &[]),
-            report("one", &["missing"]),
+            report("one", &[wire::AnomalyKind::Missing.into()]),
         ];
         assert_eq!(ends(None, whole.clone()).await, Ok(()));
         for cut in 0..whole.len() {
@@ -303,7 +305,7 @@ mod tests {
         for (replica, steps, reason) in [
             (None, vec![report("one", &[]), report("one", &[])], "twice"),
             (Some("two"), vec![progress("one")], "speaks of one"),
-            (None, vec![report("one", &["haunted"])], "haunted"),
+            (None, vec![report("one", &[99])], "99"),
             (None, vec![report("One", &[])], "`replica`"),
         ] {
             let error = ends(replica, steps).await.unwrap_err();

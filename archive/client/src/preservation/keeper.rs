@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archive_model::{FileName, Mode, NodeState, ReplicaId};
+use archive_model::{Act, AtticPlace, FileName, Mode, NodeSelector, NodeState, ReplicaId};
 use archive_rpc::{Idle, InvalidMessage};
 use bytes::Bytes;
 use proto_archive::wire::preservation_client::PreservationClient;
@@ -15,14 +15,12 @@ use tonic::{Response, Status, Streaming};
 use super::anomaly::Anomalies;
 use super::attic::Attics;
 use super::check::Checks;
-use super::machines::or_empty;
 use super::repair::Repairs;
 use super::trail::{Export, Lines};
 use super::{
-    Act, AnomalySelection, AtticEntry, AtticItem, AtticPlace, AtticSelection, AuditLine,
-    AuditSelection, Bootstrap, CheckOrder, CheckStep, FiledAnomaly, NodeName, NotifyOutcome,
-    Preservation, Repair, RepairOrder, Replaced, Replacement, Request, ScrubOrder, ScrubSelection,
-    Scrubs, Steps, VolumeOrder,
+    AnomalySelection, AtticEntry, AtticItem, AtticSelection, AuditLine, AuditSelection, Bootstrap,
+    CheckOrder, CheckStep, FiledAnomaly, NotifyOutcome, Preservation, Repair, RepairOrder,
+    Replaced, Replacement, Request, ScrubOrder, ScrubSelection, Scrubs, Steps, VolumeOrder,
 };
 use crate::Answer;
 use crate::access::VolumeFile;
@@ -275,7 +273,7 @@ impl Preservation for Keeper {
     fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, VolumeFile> {
         Box::pin(async move {
             let mut client = self.client.clone();
-            let call = client.restore(place.reference(reason));
+            let call = client.restore(convert::attics_ref(place, reason));
             Ok(VolumeFile::try_from(
                 self.done("bringing files back from an attic", call).await?,
             )?)
@@ -285,12 +283,12 @@ impl Preservation for Keeper {
     fn ask<'a>(&'a self, act: &'a Act, reason: &'a str) -> Answer<'a, Request> {
         Box::pin(async move {
             let mut client = self.client.clone();
-            let call = client.ask(act.request(reason));
+            let call = client.ask(convert::ask_request(act, reason));
             let request = Request::try_from(self.soon("requests", call).await?)?;
-            if request.act == act.word() {
+            if request.act == act.kind() {
                 return Ok(request);
             }
-            let (asked, found) = (act.word(), request.act);
+            let (asked, found) = (act.kind(), request.act);
             Err(ClientError::Untrusted(format!(
                 "asked for {asked}, the archive has a request for {found}"
             )))
@@ -333,7 +331,7 @@ impl Preservation for Keeper {
         })
     }
 
-    fn node<'a>(&'a self, name: &'a NodeName, mode: Mode) -> Answer<'a, NodeState> {
+    fn node<'a>(&'a self, name: &'a NodeSelector, mode: Mode) -> Answer<'a, NodeState> {
         Box::pin(async move {
             let node = &name.node;
             let mut client = self.client.clone();
@@ -342,7 +340,7 @@ impl Preservation for Keeper {
                 order: Some(wire::SetModeRequest {
                     mode: convert::wire_mode(mode).into(),
                 }),
-                replica: or_empty(name.replica.as_ref()),
+                replica: convert::or_empty(name.replica.as_ref()),
             });
             let status = convert::node_state(self.soon("orders to nodes", call).await?)?;
             if status.node == *node {

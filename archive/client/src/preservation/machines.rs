@@ -1,6 +1,7 @@
 //! Disks, machines and whole replicas.
 
-use archive_model::{NodeId, ReplicaId, VolumeId};
+use archive_model::{NodeId, ReplicaId, VolumeId, VolumeSelector};
+use proto_archive::convert::or_empty;
 use proto_archive::wire;
 use proto_archive::wire::set_volume_request::Order;
 use serde::Serialize;
@@ -31,38 +32,13 @@ pub enum VolumeOrder {
         replica: Option<ReplicaId>,
     },
     /// Trust a volume again after people have looked at it.
-    Clear(VolumeName),
+    Clear(VolumeSelector),
     /// Let it take new files.
-    ReadWrite(VolumeName),
+    ReadWrite(VolumeSelector),
     /// Let it take none.
-    ReadOnly(VolumeName),
+    ReadOnly(VolumeSelector),
     /// Let what is on it go elsewhere.
-    Drain(VolumeName),
-}
-
-/// A volume by its id, and by more where more than one volume bears that.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VolumeName {
-    /// Its id.
-    pub volume: VolumeId,
-    /// Its node.
-    pub node: Option<NodeId>,
-    /// Its replica.
-    pub replica: Option<ReplicaId>,
-}
-
-/// A node by its id, and by its replica where more than one node bears that.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeName {
-    /// Its id.
-    pub node: NodeId,
-    /// Its replica.
-    pub replica: Option<ReplicaId>,
-}
-
-/// An id that may be left out, as on the wire.
-pub(super) fn or_empty(id: Option<&impl ToString>) -> String {
-    id.map(ToString::to_string).unwrap_or_default()
+    Drain(VolumeSelector),
 }
 
 /// The files that a replica will be filled with.
@@ -85,7 +61,7 @@ pub struct NotifyOutcome {
 
 impl From<&VolumeOrder> for wire::VolumeRequest {
     fn from(order: &VolumeOrder) -> Self {
-        let known = |order, name: &VolumeName| {
+        let known = |order, name: &VolumeSelector| {
             let node = or_empty(name.node.as_ref());
             (order, name.volume.to_string(), String::new(), node)
         };
@@ -161,12 +137,12 @@ mod tests {
             path: path(),
             replica: Some("one".parse().unwrap()),
         };
-        let bare = VolumeName {
+        let bare = VolumeSelector {
             volume,
             node: None,
             replica: None,
         };
-        let whole = VolumeName {
+        let whole = VolumeSelector {
             node: Some(node),
             replica: Some("one".parse().unwrap()),
             ..bare.clone()

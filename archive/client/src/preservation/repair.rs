@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use archive_model::FileName;
+use archive_model::{FileName, RepairOutcome};
 use archive_rpc::InvalidMessage;
 use proto_archive::{convert, wire};
 use serde::Serialize;
@@ -11,29 +11,6 @@ use super::anomaly::FiledAnomaly;
 use crate::error::{ClientError, plain};
 use crate::file_status::text;
 use crate::steps::StepReader;
-use crate::word::words;
-
-words! {
-    /// The outcome of one anomaly.
-    RepairOutcome {
-        /// This would be done.
-        Planned = "planned",
-        /// It is being done.
-        Progress = "progress",
-        /// It is not so any more.
-        Repaired = "repaired",
-        /// No replica has these bytes.
-        Lost = "lost",
-        /// It cannot be done now.
-        Waiting = "waiting",
-        /// Nothing is to be done.
-        Nothing = "nothing",
-        /// An officer must decide.
-        Officer = "officer",
-        /// It went wrong.
-        Failed = "failed",
-    }
-}
 
 /// The anomalies to repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,7 +63,7 @@ impl TryFrom<wire::RepairResponse> for Repair {
     type Error = InvalidMessage;
 
     fn try_from(message: wire::RepairResponse) -> Result<Self, InvalidMessage> {
-        let outcome = RepairOutcome::read("outcome", &message.outcome)?;
+        let outcome = convert::repair_outcome("outcome", message.outcome)?;
         let (file, anomaly) = match message.anomaly {
             None => (None, None),
             Some(bare) if outcome == RepairOutcome::Nothing && bare.id.is_empty() => {
@@ -155,14 +132,16 @@ impl StepReader for Repairs {
 
 #[cfg(test)]
 mod tests {
+    use wire::repair_response::Outcome;
+
     use super::*;
     use crate::preservation::anomaly::tests::message as anomaly;
     use crate::steps::tests::read;
 
-    async fn ends(order: &RepairOrder, outcome: &str, file: Option<&str>) -> Result<(), String> {
+    async fn ends(order: &RepairOrder, outcome: i32, file: Option<&str>) -> Result<(), String> {
         let message = wire::RepairResponse {
-            outcome: outcome.into(),
-            anomaly: file.map(|file| anomaly(file, "corrupt")),
+            outcome,
+            anomaly: file.map(|file| anomaly(file, wire::AnomalyKind::Corrupt)),
             what: "3 groups from two".into(),
             ..wire::RepairResponse::default()
         };
@@ -182,29 +161,31 @@ mod tests {
             ..all.clone()
         };
         for (order, outcome, file, error) in [
-            (&all, "repaired", Some("z"), None),
-            (&some, "repaired", Some("a"), None),
-            (&some, "nothing", None, None),
-            (&dry, "planned", Some("a"), None),
-            (&dry, "progress", Some("a"), None),
-            (&some, "repaired", Some("z"), Some("not asked for")),
-            (&dry, "repaired", Some("a"), Some("only asked")),
-            (&all, "exploded", None, Some("`outcome`")),
-            (&all, "repaired", Some("../z"), Some("`file`")),
+            (&all, Outcome::Repaired, Some("z"), None),
+            (&some, Outcome::Repaired, Some("a"), None),
+            (&some, Outcome::Nothing, None, None),
+            (&dry, Outcome::Planned, Some("a"), None),
+            (&dry, Outcome::Progress, Some("a"), None),
+            (&some, Outcome::Repaired, Some("z"), Some("not asked for")),
+            (&dry, Outcome::Repaired, Some("a"), Some("only asked")),
+            (&all, Outcome::Unspecified, None, Some("`outcome`")),
+            (&all, Outcome::Repaired, Some("../z"), Some("`file`")),
         ] {
-            match (ends(order, outcome, file).await, error) {
+            match (ends(order, outcome.into(), file).await, error) {
                 (Ok(()), None) => {}
                 (Err(said), Some(reason)) => assert!(said.contains(reason), "{reason}: {said}"),
-                (ended, expected) => panic!("{outcome} {file:?}: {ended:?}, not {expected:?}"),
+                (ended, expected) => panic!("{outcome:?} {file:?}: {ended:?}, not {expected:?}"),
             }
         }
+        let newer = ends(&all, 99, None).await.unwrap_err();
+        assert!(newer.contains("`outcome`"), "{newer}");
         assert!(wire::RepairRequest::from(&all).all);
         assert!(!wire::RepairRequest::from(&some).all);
     }
 
     #[test]
     fn repair_names_file_without_anomaly() {
-        let bare = |outcome: &str| wire::RepairResponse {
+        let bare = |outcome: Outcome| wire::RepairResponse {
             outcome: outcome.into(),
             anomaly: Some(wire::AnomalyState {
                 file: "a".into(),
@@ -212,11 +193,11 @@ mod tests {
             }),
             ..wire::RepairResponse::default()
         };
-        let nothing = Repair::try_from(bare("nothing")).unwrap();
+        let nothing = Repair::try_from(bare(Outcome::Nothing)).unwrap();
         assert_eq!(nothing.file, Some(FileName::new("a").unwrap()));
         assert_eq!(nothing.anomaly, None);
         assert!(
-            Repair::try_from(bare("repaired")).is_err(),
+            Repair::try_from(bare(Outcome::Repaired)).is_err(),
             "what was repaired was filed"
         );
     }

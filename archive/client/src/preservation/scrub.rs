@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archive_model::{NodeId, ReplicaId};
+use archive_model::{NodeId, ReplicaId, ScrubActivity};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use proto_archive::wire::scrub_request::Order;
@@ -10,21 +10,6 @@ use proto_archive::{convert, wire};
 use serde::Serialize;
 
 use crate::archive_status::Gap;
-use crate::word::words;
-
-words! {
-    /// The state of a node's scrub.
-    ScrubWord {
-        /// It reads.
-        Running = "running",
-        /// Nothing is due.
-        Idle = "idle",
-        /// Somebody has paused it.
-        Paused = "paused",
-        /// The settings of the node switch it off.
-        Off = "off",
-    }
-}
 
 /// An order to scrubbing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +50,7 @@ pub struct NodeScrub {
     /// The node.
     pub node: NodeId,
     /// The state of the scrub.
-    pub state: ScrubWord,
+    pub state: ScrubActivity,
     /// When the pause ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Timestamp>,
@@ -151,7 +136,7 @@ impl TryFrom<wire::scrubs_response::One> for NodeScrub {
         Ok(Self {
             replica: convert::replica_id(&message.replica)?,
             node: convert::node_id(&state.node)?,
-            state: ScrubWord::read("state", &state.state)?,
+            state: convert::scrub_activity("activity", state.activity)?,
             paused_until: convert::optional_time("paused_until", &state.paused_until)?,
             bytes_per_second: (state.bytes_per_second > 0).then_some(state.bytes_per_second),
             due: state.due,
@@ -168,6 +153,8 @@ impl TryFrom<wire::scrubs_response::One> for NodeScrub {
 
 #[cfg(test)]
 mod tests {
+    use proto_archive::wire::scrub_state::Activity;
+
     use super::*;
 
     #[test]
@@ -192,23 +179,27 @@ mod tests {
 
     #[test]
     fn a_state_of_a_newer_node_is_refused() {
-        let one = |state: &str| wire::scrubs_response::One {
+        let one = |activity: i32| wire::scrubs_response::One {
             replica: "one".into(),
             state: Some(wire::ScrubState {
                 node: "n-1".into(),
-                state: state.into(),
+                activity,
                 ..wire::ScrubState::default()
             }),
         };
-        let off = NodeScrub::try_from(one("off")).unwrap().state;
-        assert_eq!(off, ScrubWord::Off);
+        let off = NodeScrub::try_from(one(Activity::Off.into()))
+            .unwrap()
+            .state;
+        assert_eq!(off, ScrubActivity::Off);
         assert_eq!(
-            NodeScrub::try_from(one("idle")).unwrap().bytes_per_second,
+            NodeScrub::try_from(one(Activity::Idle.into()))
+                .unwrap()
+                .bytes_per_second,
             None
         );
-        for state in ["", "dreaming"] {
-            let error = NodeScrub::try_from(one(state)).unwrap_err().to_string();
-            assert!(error.contains("`state`"), "{error}");
+        for activity in [0, 99] {
+            let error = NodeScrub::try_from(one(activity)).unwrap_err().to_string();
+            assert!(error.contains("`activity`"), "{error}");
         }
         let silent = wire::scrubs_response::One {
             replica: "one".into(),

@@ -1,13 +1,16 @@
 //! Checks, anomalies and repairs, against an archive that lies, breaks off, or is older.
 
 use archive_client::preservation::{
-    AnomalySelection, CheckKind, CheckOrder, CheckStep, NodeName, RepairOrder,
+    AnomalySelection, CheckKind, CheckOrder, CheckStep, RepairOrder,
 };
 use archive_client::{Class, ClientError, ClientLimits, Keeper, Preservation};
-use archive_model::{FileName, Mode};
+use archive_model::{FileName, Mode, NodeSelector};
 use archive_rpc::Kind;
+use proto_archive::wire::anomaly_state::{Finder, State};
 use proto_archive::wire::check_response::{Progress, Report, Step};
-use proto_archive::wire::{AnomaliesResponse, AnomalyState, CheckResponse, Gap, RepairResponse};
+use proto_archive::wire::{
+    AnomaliesResponse, AnomalyCount, AnomalyKind, AnomalyState, CheckResponse, Gap, RepairResponse,
+};
 use tonic::Status;
 
 use crate::world::{ServedArchive, limits};
@@ -28,14 +31,15 @@ pub fn order() -> CheckOrder {
     }
 }
 
-fn anomaly(file: &str, kind: &str) -> AnomalyState {
+fn anomaly(file: &str, kind: AnomalyKind) -> AnomalyState {
     AnomalyState {
         id: "17".into(),
         file: file.into(),
         replica: "one".into(),
         kind: kind.into(),
         since: "2026-01-02T03:04:05Z".into(),
-        state: "open".into(),
+        state: State::Open.into(),
+        found_by: Finder::Scrub.into(),
         ..AnomalyState::default()
     }
 }
@@ -58,12 +62,15 @@ pub fn checked() -> Vec<CheckResponse> {
         files: 2,
         intact: 1,
         withdrawn: 0,
-        anomalies: [("missing".to_owned(), 1)].into(),
+        anomalies: vec![AnomalyCount {
+            kind: AnomalyKind::Missing.into(),
+            count: 1,
+        }],
         gaps: vec![gap],
     };
     let steps = [
         Step::Progress(progress),
-        Step::Anomaly(anomaly("a", "missing")),
+        Step::Anomaly(anomaly("a", AnomalyKind::Missing)),
         Step::Report(report),
     ];
     steps.map(|step| CheckResponse { step: Some(step) }).into()
@@ -157,7 +164,7 @@ async fn a_silent_or_huge_answer_is_given_up() {
     let huge = AnomaliesResponse {
         anomalies: vec![AnomalyState {
             what: "x".repeat(9 << 20),
-            ..anomaly("a", "missing")
+            ..anomaly("a", AnomalyKind::Missing)
         }],
     };
     world.archive.state().keeping.anomalies.say([huge]);
@@ -195,7 +202,7 @@ async fn every_act_is_for_its_roles() {
         let error = if act == "check" {
             check(&keeper).await.1.unwrap_err()
         } else {
-            let node = NodeName {
+            let node = NodeSelector {
                 node: "n-1".parse().unwrap(),
                 replica: None,
             };

@@ -3,17 +3,18 @@
 use std::sync::{Arc, Mutex};
 
 use archive_client::preservation::{
-    Act, AtticEntry, AtticSelection, AuditSelection, NodeName, Replacement, ScrubOrder,
-    ScrubSelection, VolumeName, VolumeOrder,
+    AtticEntry, AtticSelection, AuditSelection, Replacement, ScrubOrder, ScrubSelection,
+    VolumeOrder,
 };
 use archive_client::{Access, Class, ClientError, Preservation};
-use archive_model::{Mode, Root};
+use archive_model::{Act, Mode, NodeSelector, Root, VolumeSelector};
 use archive_rpc::Kind;
 use proto_archive::convert;
 use proto_archive::wire::replace_request::Step as Replace;
 use proto_archive::wire::{
     AdoptFileResponse, AtticItem, AtticsResponse, Condition, ExportResponse, FileEntry, Gap,
-    NodeStatus, ReplaceResponse, RequestState, ScrubsResponse, attics_response,
+    NodeStatus, ReplaceResponse, RequestState, Role, ScrubsResponse, attic_item, attics_response,
+    request_state,
 };
 use tonic::Status;
 
@@ -40,20 +41,20 @@ fn put_aside(file: &str) -> AtticItem {
         id: "x-1".into(),
         name: file.into(),
         at: "2026-01-02T03:04:05Z".into(),
-        kind: "file".into(),
+        kind: attic_item::Kind::File.into(),
         bytes: 3,
         ..AtticItem::default()
     }
 }
 
-fn request(id: &str, act: &str) -> RequestState {
+fn request(id: &str, act: request_state::Act) -> RequestState {
     RequestState {
         id: id.into(),
         act: act.into(),
         asked: "2026-01-02T03:04:05Z".into(),
         expires: "2026-01-09T03:04:05Z".into(),
-        state: "open".into(),
-        approvers: vec!["custodian".into()],
+        state: request_state::State::Open.into(),
+        approvers: vec![Role::Custodian.into()],
         ..RequestState::default()
     }
 }
@@ -176,17 +177,20 @@ async fn an_answer_about_something_else_is_not_believed() {
             .state()
             .keeping
             .approve
-            .say([request(id, "purge")]);
+            .say([request(id, request_state::Act::Purge)]);
         world
             .archive
             .state()
             .keeping
             .withdraw
-            .say([request(id, "purge")]);
+            .say([request(id, request_state::Act::Purge)]);
         believed(custodian.approve("17").await.map(drop), good);
         believed(custodian.withdraw("17").await.map(drop), good);
     }
-    for (act, good) in [("accept", true), ("purge", false)] {
+    for (act, good) in [
+        (request_state::Act::Accept, true),
+        (request_state::Act::Purge, false),
+    ] {
         world.archive.state().keeping.ask.say([request("17", act)]);
         let accept = Act::Accept {
             anomaly: "3".into(),
@@ -200,13 +204,13 @@ async fn an_answer_about_something_else_is_not_believed() {
             ..NodeStatus::default()
         };
         world.archive.state().keeping.node.say([status.clone()]);
-        let asked = NodeName {
+        let asked = NodeSelector {
             node: "n-1".parse().unwrap(),
             replica: None,
         };
         believed(operator.node(&asked, Mode::Draining).await.map(drop), good);
         world.archive.state().keeping.volume.say([status]);
-        let clear = VolumeOrder::Clear(VolumeName {
+        let clear = VolumeOrder::Clear(VolumeSelector {
             volume: "v".parse().unwrap(),
             node: None,
             replica: None,

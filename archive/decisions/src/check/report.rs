@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archive_model::{AnomalyKind, CopyPlace, FileName, NodeId, VolumeId};
+use archive_model::{AnomalyClass, AnomalyKind, CopyPlace, FileName, NodeId, VolumeId};
 
 use super::input::CheckError;
 
@@ -61,8 +61,8 @@ pub struct Report {
     pub withdrawn: u64,
     /// Files that are elsewhere than the admin data says.
     pub moved: u64,
-    /// Anomalies, by [`AnomalyKind::word`].
-    pub anomalies: BTreeMap<&'static str, u64>,
+    /// Anomalies by kind.
+    pub anomalies: BTreeMap<AnomalyClass, u64>,
     /// Files of which it is not known where they were, so that nobody can be named for their absence.
     pub unplaced: u64,
     /// Inputs that were not whole.
@@ -88,7 +88,7 @@ impl Report {
 
     pub(super) fn count(&mut self, finding: &Finding) {
         match finding {
-            Finding::Anomaly { kind, .. } => *self.anomalies.entry(kind.word()).or_default() += 1,
+            Finding::Anomaly { kind, .. } => *self.anomalies.entry(kind.class()).or_default() += 1,
             Finding::Moved { .. } => self.moved += 1,
         }
     }

@@ -4,7 +4,7 @@ mod worlds;
 
 use std::collections::BTreeMap;
 
-use archive_model::{Groups, NodeId, VolumeId};
+use archive_model::{AnomalyClass, Groups, NodeId, VolumeId};
 
 use super::*;
 
@@ -229,7 +229,10 @@ fn contradictory_row_and_damaged_one_are_not_intact() {
     );
     let (findings, report) = run(entries(), vec![Ok(row(10, &groups)), Ok(Listed::End)]);
     assert_eq!(findings, [anomaly("a", AnomalyKind::Corrupt(groups))]);
-    assert_eq!(report.anomalies, BTreeMap::from([("corrupt", 1)]));
+    assert_eq!(
+        report.anomalies,
+        BTreeMap::from([(AnomalyClass::Corrupt, 1)])
+    );
 }
 
 /// Fails if either side is collected. Ten million names would be gigabytes; here each is dropped before the next is

@@ -4,7 +4,7 @@
 //! uncached read, never more of a replica in a day than the brake allows, and nothing on a volume whose state has just
 //! changed: a wave of damage is more likely a fault of ours than of the disks.
 
-use archive_model::AnomalyKind;
+use archive_model::{AnomalyKind, Finder};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +66,16 @@ pub enum FoundBy {
     ScheduledCheck,
     /// A check, or a read, that a person asked for.
     Person,
+}
+
+impl From<Finder> for FoundBy {
+    fn from(finder: Finder) -> Self {
+        match finder {
+            Finder::Scrub => Self::Scrub,
+            Finder::ScheduledCheck => Self::ScheduledCheck,
+            Finder::Check | Finder::Read => Self::Person,
+        }
+    }
 }
 
 /// One finding, as far as the decision needs it. All times are of one clock, the repository's.

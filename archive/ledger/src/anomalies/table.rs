@@ -19,7 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use archive_daemon::Clock;
 use archive_db::{DbError, Table, Text, Value};
 use archive_decisions::store::FileRecord;
-use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
+use archive_model::{AnomalyClass, AnomalyKind, FileName, Groups, ReplicaId};
 use tokio::sync::watch;
 
 use self::running::{Running, waits};
@@ -288,7 +288,7 @@ impl Anomalies {
     }
 
     /// Returns the number of open ones, by kind; those that were accepted are not counted.
-    pub fn kinds(&self) -> BTreeMap<&'static str, u64> {
+    pub fn kinds(&self) -> BTreeMap<AnomalyClass, u64> {
         self.running().kinds.clone()
     }
 
@@ -336,7 +336,7 @@ impl Anomalies {
             let what = match change {
                 Change::File(new) => {
                     batch.batch().put(&self.open, &key(new), new)?;
-                    let by = new.found_by.word();
+                    let by = new.found_by;
                     Some(format!(
                         "a{}: {}: {}, found by {by}",
                         new.id, filing.replica, new.kind
@@ -366,7 +366,7 @@ impl Anomalies {
                         },
                     };
                     batch.batch().put(&self.log, &old.id, &closed)?;
-                    let kind = old.kind.word();
+                    let kind = old.kind.class();
                     Some(format!(
                         "a{}: {}: {kind} closed: {why}",
                         old.id, filing.replica

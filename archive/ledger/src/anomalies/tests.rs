@@ -46,7 +46,7 @@ fn sets() -> Vec<Vec<AnomalyKind>> {
     for (index, one) in all.iter().enumerate() {
         sets.push(vec![one.clone()]);
         for two in all.iter().skip(index + 1) {
-            if one.word() != two.word() {
+            if one.class() != two.class() {
                 sets.push(vec![one.clone(), two.clone()]);
             }
         }
@@ -143,13 +143,13 @@ fn hold(old: &[Filed], look: &Look) {
     let changes = compare(old, look, at(9), 100);
     let (open, closed) = after(old.to_vec(), &changes);
     let story = || format!("{old:#?}\n{look:#?}\n{changes:#?}");
-    let words: Vec<_> = open.iter().map(|filed| filed.kind.word()).collect();
+    let words: Vec<_> = open.iter().map(|filed| filed.kind.class()).collect();
     let mut once = words.clone();
     once.sort_unstable();
     once.dedup();
     assert_eq!(once.len(), words.len(), "twice: {}", story());
     for kind in &look.found {
-        let now = open.iter().find(|filed| filed.kind.word() == kind.word());
+        let now = open.iter().find(|filed| filed.kind.class() == kind.class());
         let now = now.unwrap_or_else(|| panic!("not filed: {}", story()));
         let was = old.iter().find(|filed| filed.id == now.id);
         assert_eq!(now.seen, at(9), "{}", story());
@@ -175,7 +175,10 @@ fn hold(old: &[Filed], look: &Look) {
         }
     }
     for was in old {
-        let is_found = look.found.iter().any(|kind| kind.word() == was.kind.word());
+        let is_found = look
+            .found
+            .iter()
+            .any(|kind| kind.class() == was.kind.class());
         let is_closed = closed.contains(was);
         assert_eq!(is_closed, !is_found && look.judges(was), "{}", story());
     }

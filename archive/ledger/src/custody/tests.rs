@@ -1,10 +1,10 @@
 //! Two replicas that keep bytes and one that keeps checksums, in every state, under everything that can be filed.
 
 use archive_decisions::store::{Content, Phase};
-use archive_model::{Digests, FileName, Groups, NodeId, Root, VolumeId, VolumeKey};
+use archive_model::{Digests, FileName, Finder, Groups, NodeId, Root, VolumeId, VolumeKey};
 
 use super::*;
-use crate::anomalies::{Ended, Finder};
+use crate::anomalies::Ended;
 use crate::standing::{ReplicaRow, Retired};
 
 const IDS: [&str; 3] = ["one", "three", "two"];

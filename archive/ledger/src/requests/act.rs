@@ -1,121 +1,37 @@
-//! The acts that want a second person: what each is about, and who may ask for and approve it.
+//! An act as its request keeps it: as it was asked for, and what was recorded when the request was taken; who may ask
+//! for and approve it.
+
+mod on_disk;
 
 use std::fmt;
 
-use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Role, Root, VolumeId};
+use archive_model::{Act, AnomalyKind, AtticKind, FileName, ReplicaId, Role};
 use serde::{Deserialize, Serialize};
 
-use super::{NodeSelector, VolumeSelector};
+pub(super) use on_disk::ActOnDisk;
 
-/// An act that is asked for.
+/// An act, bound to what it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Act {
-    /// Moves the copy of one replica into the attic; it is withdrawn from then on.
-    Remove {
-        /// The file.
-        name: FileName,
-        /// The replica.
-        replica: ReplicaId,
-        /// The root of the copy.
-        checksum: Root,
-        /// Whether the caller knows that this leaves no copy.
-        last_copies: bool,
-    },
-    /// Destroys what lies in an attic, whatever it is: as it was asked for before requests named what they destroy. It
-    /// can be read and not be done.
-    Purge {
-        /// The replica.
-        replica: ReplicaId,
-        /// The node.
-        node: NodeId,
-        /// The volume.
-        volume: VolumeId,
-        /// The directory in its attic.
-        id: String,
-    },
-    /// Takes a disk out of service for good.
-    RetireVolume {
-        /// The disk.
-        volume: VolumeId,
-        /// Its node; none where the id alone was said, and never once the request is taken.
-        #[serde(default)]
-        node: Option<NodeId>,
-        /// Its replica, likewise.
-        #[serde(default)]
-        replica: Option<ReplicaId>,
-        /// Whether the caller knows that this takes the last good copies of files.
-        last_copies: bool,
-    },
-    /// Takes a node out of service for good.
-    RetireNode {
-        /// The node.
-        node: NodeId,
-        /// Its replica; none where the id alone was said, and never once the request is taken.
-        #[serde(default)]
-        replica: Option<ReplicaId>,
-        /// Whether the caller knows that this takes the last good copies of files.
-        last_copies: bool,
-    },
-    /// Takes a replica out of service for good.
-    RetireReplica(ReplicaId),
-    /// Lives with an anomaly.
-    Accept {
-        /// Its id.
-        anomaly: String,
-        /// The anomaly as it was when it was asked for: that much is lived with, and no more. `None` before the request
-        /// is taken.
-        of: Option<Accepted>,
-    },
-    /// Takes content of another root under a name that has no good copy left.
-    NewRoot {
-        /// The file.
-        name: FileName,
-        /// The replica that has the content.
-        replica: ReplicaId,
-        /// Its root.
-        root: Root,
-    },
-    /// Destroys what lies in an attic.
-    Destroy {
-        /// Where it lies.
-        place: AtticPlace,
-        /// The root of the whole file that lies there; none of groups and leftovers.
-        checksum: Option<Root>,
-        /// Whether the caller knows that no other good copy of the file is left.
-        last_copies: bool,
-        /// The content that it had when it was asked for: that is destroyed, and nothing else. None before the request
-        /// is taken.
-        item: Option<AtticItem>,
-    },
-    /// Takes a retired disk back into service.
-    ReinstateVolume {
-        /// The disk.
-        volume: VolumeId,
-        /// Its node; none where the id alone was said, and never once the request is taken.
-        node: Option<NodeId>,
-        /// Its replica, likewise.
-        replica: Option<ReplicaId>,
-    },
-    /// Takes a retired node back into service.
-    ReinstateNode {
-        /// The node.
-        node: NodeId,
-        /// Its replica; none where the id alone was said, and never once the request is taken.
-        replica: Option<ReplicaId>,
-    },
+#[serde(from = "ActOnDisk", into = "ActOnDisk")]
+pub struct RequestedAct {
+    /// The act as it was asked for. A volume or node that it names has its node and replica once the request is taken.
+    pub act: Act,
+    /// What was recorded of what it is about when the request was taken.
+    pub subject: Subject,
 }
 
-/// Where something lies in an attic.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AtticPlace {
-    /// The replica.
-    pub replica: ReplicaId,
-    /// The node.
-    pub node: NodeId,
-    /// The volume.
-    pub volume: VolumeId,
-    /// The directory in its attic.
-    pub id: String,
+/// The subject of an act, as it was when the request was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Nothing is recorded: the act names all that it is about, or the request is not taken yet.
+    None,
+    /// The anomaly that is to be accepted: that much is lived with, and no more.
+    Anomaly(Accepted),
+    /// The item that is to be destroyed: that content, and nothing else.
+    Item(AtticItem),
+    /// An item of an attic, whatever it is: as it was asked for before requests named what they destroy. It can be read
+    /// and not be done.
+    Unnamed,
 }
 
 /// An item in an attic, as its node says.
@@ -123,8 +39,9 @@ pub struct AtticPlace {
 pub struct AtticItem {
     /// The file that it belongs to; none where its reason cannot be read.
     pub name: Option<FileName>,
-    /// `file`, `groups` or `leftover`.
-    pub kind: String,
+    /// The kind of the item.
+    #[serde(with = "on_disk::kind")]
+    pub kind: AtticKind,
     /// The number of its bytes.
     pub bytes: u64,
 }
@@ -140,196 +57,140 @@ pub struct Accepted {
     pub kind: AnomalyKind,
 }
 
-impl Act {
-    /// The act in one word.
-    pub const fn word(&self) -> &'static str {
+impl Subject {
+    /// The item, if it is one.
+    pub const fn item(&self) -> Option<&AtticItem> {
         match self {
-            Self::Remove { .. } => "remove",
-            Self::Purge { .. } | Self::Destroy { .. } => "purge",
-            Self::RetireVolume { .. } | Self::RetireNode { .. } | Self::RetireReplica(_) => {
-                "retire"
-            }
-            Self::Accept { .. } => "accept",
-            Self::NewRoot { .. } => "new-root",
-            Self::ReinstateVolume { .. } | Self::ReinstateNode { .. } => "reinstate",
+            Self::Item(item) => Some(item),
+            Self::None | Self::Anomaly(_) | Self::Unnamed => None,
         }
     }
 
+    /// The anomaly, if it is one.
+    pub const fn anomaly(&self) -> Option<&Accepted> {
+        match self {
+            Self::Anomaly(accepted) => Some(accepted),
+            Self::None | Self::Item(_) | Self::Unnamed => None,
+        }
+    }
+}
+
+/// An act that nothing is recorded of.
+impl From<Act> for RequestedAct {
+    fn from(act: Act) -> Self {
+        let subject = Subject::None;
+        Self { act, subject }
+    }
+}
+
+impl RequestedAct {
     /// Which roles may ask for it.
     pub const fn askers(&self) -> &'static [Role] {
-        match self {
-            Self::Remove { .. }
-            | Self::Purge { .. }
-            | Self::Destroy { .. }
-            | Self::RetireVolume {
+        match &self.act {
+            Act::Remove { .. }
+            | Act::Purge { .. }
+            | Act::RetireVolume {
                 last_copies: true, ..
             }
-            | Self::RetireNode {
+            | Act::RetireNode {
                 last_copies: true, ..
             } => &[Role::Custodian],
-            Self::RetireVolume { .. }
-            | Self::RetireNode { .. }
-            | Self::RetireReplica(_)
-            | Self::ReinstateVolume { .. }
-            | Self::ReinstateNode { .. } => &[Role::Operator, Role::Custodian],
-            Self::Accept { .. } | Self::NewRoot { .. } => &[Role::Custodian, Role::Officer],
+            Act::RetireVolume { .. }
+            | Act::RetireNode { .. }
+            | Act::RetireReplica(_)
+            | Act::ReinstateVolume(_)
+            | Act::ReinstateNode(_) => &[Role::Operator, Role::Custodian],
+            Act::Accept { .. } | Act::NewRoot { .. } => &[Role::Custodian, Role::Officer],
         }
     }
 
     /// Which roles may approve it.
     pub const fn approvers(&self) -> &'static [Role] {
-        match self {
-            Self::Remove { .. }
-            | Self::Purge { .. }
-            | Self::Destroy { .. }
-            | Self::Accept { .. }
-            | Self::NewRoot { .. }
-            | Self::RetireVolume {
+        match &self.act {
+            Act::Remove { .. }
+            | Act::Purge { .. }
+            | Act::Accept { .. }
+            | Act::NewRoot { .. }
+            | Act::RetireVolume {
                 last_copies: true, ..
             }
-            | Self::RetireNode {
+            | Act::RetireNode {
                 last_copies: true, ..
             } => &[Role::Custodian],
-            Self::RetireVolume { .. }
-            | Self::RetireNode { .. }
-            | Self::RetireReplica(_)
-            | Self::ReinstateVolume { .. }
-            | Self::ReinstateNode { .. } => &[Role::Custodian, Role::Officer],
+            Act::RetireVolume { .. }
+            | Act::RetireNode { .. }
+            | Act::RetireReplica(_)
+            | Act::ReinstateVolume(_)
+            | Act::ReinstateNode(_) => &[Role::Custodian, Role::Officer],
         }
     }
 
     /// The file that it is about.
     pub const fn file(&self) -> Option<&FileName> {
-        match self {
-            Self::Remove { name, .. } | Self::NewRoot { name, .. } => Some(name),
-            Self::Purge { .. }
-            | Self::RetireVolume { .. }
-            | Self::RetireNode { .. }
-            | Self::RetireReplica(_)
-            | Self::ReinstateVolume { .. }
-            | Self::ReinstateNode { .. }
-            | Self::Accept { of: None, .. }
-            | Self::Destroy { item: None, .. } => None,
-            Self::Accept {
-                of: Some(accepted), ..
-            } => Some(&accepted.file),
-            Self::Destroy {
-                item: Some(item), ..
-            } => item.name.as_ref(),
+        match (&self.act, &self.subject) {
+            (Act::Remove { name, .. } | Act::NewRoot { name, .. }, _) => Some(name),
+            (_, Subject::Anomaly(accepted)) => Some(&accepted.file),
+            (_, Subject::Item(item)) => item.name.as_ref(),
+            (_, Subject::None | Subject::Unnamed) => None,
         }
     }
 }
 
 /// The exact act, for people.
-impl fmt::Display for Act {
+impl fmt::Display for RequestedAct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Remove {
+        match &self.act {
+            Act::Remove {
                 name,
                 replica,
                 checksum,
                 last_copies,
             } => {
+                let last = last(*last_copies);
                 write!(
                     f,
-                    "remove {name} from replica {replica}, checksum {checksum}{}",
-                    last(*last_copies)
+                    "remove {name} from replica {replica}, checksum {checksum}{last}"
                 )
             }
-            Self::Purge {
-                replica,
-                node,
-                volume,
-                id,
-            } => write!(
-                f,
-                "destroy {id} in the attic of volume {volume} of node {node}, replica {replica}"
-            ),
-            Self::RetireVolume {
-                volume,
-                node,
-                replica,
-                last_copies,
-            } => {
-                let volume = VolumeSelector {
-                    replica: replica.clone(),
-                    node: node.clone(),
-                    volume: volume.clone(),
-                };
-                write!(f, "retire {volume}{}", last(*last_copies))
-            }
-            Self::RetireNode {
-                node,
-                replica,
-                last_copies,
-            } => {
-                let (replica, node) = (replica.clone(), node.clone());
-                let node = NodeSelector { replica, node };
-                write!(f, "retire {node}{}", last(*last_copies))
-            }
-            Self::RetireReplica(replica) => write!(f, "retire replica {replica}"),
-            Self::Accept { anomaly, of: None } => write!(f, "accept anomaly {anomaly}"),
-            Self::Accept {
-                anomaly,
-                of: Some(of),
-            } => write!(
-                f,
-                "accept anomaly {anomaly}: {} in replica {}: {}",
-                of.file, of.replica, of.kind
-            ),
-            Self::NewRoot {
-                name,
-                replica,
-                root,
-            } => write!(f, "let {name} mean what replica {replica} has, root {root}"),
-            Self::Destroy {
+            Act::Purge {
                 place,
                 checksum,
                 last_copies,
-                item,
             } => {
                 f.write_str("destroy ")?;
-                if let Some(item) = item {
+                if let Subject::Item(item) = &self.subject {
                     write!(f, "{item}, ")?;
                 }
                 if let Some(checksum) = checksum {
                     write!(f, "checksum {checksum}, ")?;
                 }
-                write!(f, "{place}{}", last(*last_copies))
+                write!(f, "{}{}", place.in_words(), last(*last_copies))
             }
-            Self::ReinstateVolume {
+            Act::RetireVolume {
                 volume,
-                node,
+                last_copies,
+            } => write!(f, "retire {volume}{}", last(*last_copies)),
+            Act::RetireNode { node, last_copies } => {
+                write!(f, "retire {node}{}", last(*last_copies))
+            }
+            Act::RetireReplica(replica) => write!(f, "retire replica {replica}"),
+            Act::Accept { anomaly } => {
+                write!(f, "accept anomaly {anomaly}")?;
+                match &self.subject {
+                    Subject::Anomaly(of) => {
+                        write!(f, ": {} in replica {}: {}", of.file, of.replica, of.kind)
+                    }
+                    Subject::None | Subject::Item(_) | Subject::Unnamed => Ok(()),
+                }
+            }
+            Act::NewRoot {
+                name,
                 replica,
-            } => {
-                let volume = VolumeSelector {
-                    replica: replica.clone(),
-                    node: node.clone(),
-                    volume: volume.clone(),
-                };
-                write!(f, "take {volume} back into service")
-            }
-            Self::ReinstateNode { node, replica } => {
-                let (replica, node) = (replica.clone(), node.clone());
-                let node = NodeSelector { replica, node };
-                write!(f, "take {node} back into service")
-            }
+                root,
+            } => write!(f, "let {name} mean what replica {replica} has, root {root}"),
+            Act::ReinstateVolume(volume) => write!(f, "take {volume} back into service"),
+            Act::ReinstateNode(node) => write!(f, "take {node} back into service"),
         }
-    }
-}
-
-impl fmt::Display for AtticPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            replica,
-            node,
-            volume,
-            id,
-        } = self;
-        write!(
-            f,
-            "{id} in the attic of volume {volume} of node {node}, replica {replica}"
-        )
     }
 }
 

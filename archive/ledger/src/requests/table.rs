@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use archive_db::{DbError, InvalidValue, Table, Value};
 use jiff::Timestamp;
 
-use super::{Act, NotAllowed, Person, Request, State};
+use super::{NotAllowed, Person, Request, RequestedAct, State};
 use crate::admin::{Admin, AuditLine, LAST_REQUEST, NUMBERS};
 
 impl Value for Request {
@@ -65,7 +65,7 @@ impl Requests {
     /// Somebody asks.
     pub fn ask(
         &self,
-        act: Act,
+        act: RequestedAct,
         reason: &str,
         person: &Person,
         now: Timestamp,
@@ -197,8 +197,7 @@ impl Requests {
 
 #[cfg(test)]
 mod tests {
-    use archive_model::Role;
-    use archive_model::VolumeId;
+    use archive_model::{Act, Role, VolumeId, VolumeSelector};
     use jiff::SignedDuration;
 
     use super::*;
@@ -215,12 +214,14 @@ mod tests {
         );
         let (now, act) = (
             Timestamp::UNIX_EPOCH,
-            Act::RetireVolume {
-                volume: VolumeId::new("v").unwrap(),
-                node: Some("n".parse().unwrap()),
-                replica: None,
+            RequestedAct::from(Act::RetireVolume {
+                volume: VolumeSelector {
+                    replica: None,
+                    node: Some("n".parse().unwrap()),
+                    volume: VolumeId::new("v").unwrap(),
+                },
                 last_copies: false,
-            },
+            }),
         );
         let requests = Requests::new(open()).unwrap();
         for _ in 0..4 {
@@ -241,7 +242,10 @@ mod tests {
         requests.end(3, Ok("again".to_owned()), now).unwrap();
         let later = now.checked_add(SignedDuration::from_hours(170)).unwrap();
         let states: Vec<_> = requests.all(later).unwrap();
-        let states: Vec<_> = states.iter().map(|request| request.state.word()).collect();
+        let states: Vec<_> = states
+            .iter()
+            .map(|request| request.state.stage().as_str())
+            .collect();
         assert_eq!(states, ["done", "withdrawn", "failed", "expired"]);
         assert!(requests.due().unwrap().is_empty());
         for unknown in [

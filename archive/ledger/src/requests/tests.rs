@@ -1,80 +1,85 @@
 //! Every short sequence of what several people do with one request.
 
-use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{
+    Act, ActKind, AnomalyKind, AtticKind, FileName, NodeId, NodeSelector, ReplicaId, Root,
+    VolumeId, VolumeSelector,
+};
 
 use super::*;
 
-fn acts() -> Vec<Act> {
+fn acts() -> Vec<RequestedAct> {
     let (name, replica) = (
         FileName::new("a.warc").unwrap(),
         ReplicaId::new("one").unwrap(),
     );
     let (node, volume) = (NodeId::new("n").unwrap(), VolumeId::new("v").unwrap());
     let root = Root::from_bytes([7; 32]);
+    let purge = |checksum, subject| RequestedAct {
+        act: Act::Purge {
+            place: "one/n/v/x".parse().unwrap(),
+            checksum,
+            last_copies: checksum.is_some(),
+        },
+        subject,
+    };
+    let volume = |is_bound: bool| VolumeSelector {
+        replica: is_bound.then(|| replica.clone()),
+        node: is_bound.then(|| node.clone()),
+        volume: volume.clone(),
+    };
+    let node = |is_bound: bool| NodeSelector {
+        replica: is_bound.then(|| replica.clone()),
+        node: node.clone(),
+    };
+    let named = |act: Act| RequestedAct::from(act);
     vec![
-        Act::Remove {
+        named(Act::Remove {
             name: name.clone(),
             replica: replica.clone(),
             checksum: root,
             last_copies: false,
-        },
-        Act::Purge {
-            replica: replica.clone(),
-            node: node.clone(),
-            volume: volume.clone(),
-            id: "x".to_owned(),
-        },
-        Act::Destroy {
-            place: AtticPlace {
-                replica: replica.clone(),
-                node: node.clone(),
-                volume: volume.clone(),
-                id: "x".to_owned(),
-            },
-            checksum: Some(root),
-            last_copies: true,
-            item: Some(AtticItem {
+        }),
+        purge(None, Subject::Unnamed),
+        purge(
+            Some(root),
+            Subject::Item(AtticItem {
                 name: Some(name.clone()),
-                kind: "file".to_owned(),
+                kind: AtticKind::File,
                 bytes: 9,
             }),
-        },
-        Act::RetireVolume {
-            volume: volume.clone(),
-            node: Some(node.clone()),
-            replica: Some(replica.clone()),
+        ),
+        named(Act::RetireVolume {
+            volume: volume(true),
             last_copies: false,
-        },
-        Act::RetireNode {
-            node: node.clone(),
-            replica: Some(replica.clone()),
+        }),
+        named(Act::RetireNode {
+            node: node(true),
             last_copies: false,
-        },
-        Act::RetireVolume {
-            volume,
-            node: None,
-            replica: None,
+        }),
+        named(Act::RetireVolume {
+            volume: volume(false),
             last_copies: true,
-        },
-        Act::RetireNode {
-            node,
-            replica: None,
+        }),
+        named(Act::RetireNode {
+            node: node(false),
             last_copies: true,
-        },
-        Act::RetireReplica(replica.clone()),
-        Act::Accept {
-            anomaly: "a1".to_owned(),
-            of: Some(Accepted {
+        }),
+        named(Act::RetireReplica(replica.clone())),
+        RequestedAct {
+            act: Act::Accept {
+                anomaly: "a1".to_owned(),
+            },
+            subject: Subject::Anomaly(Accepted {
                 file: name.clone(),
                 replica: replica.clone(),
                 kind: AnomalyKind::Lost(vec![(0, 16384)]),
             }),
         },
-        Act::NewRoot {
+        named(Act::NewRoot {
             name,
-            replica,
+            replica: replica.clone(),
             root,
-        },
+        }),
     ]
 }
 
@@ -256,7 +261,7 @@ fn every_short_sequence_of_acts_keeps_the_rules() {
 fn who_asks_and_who_approves() {
     for act in acts() {
         let words = |roles: &[Role]| roles.iter().map(|role| role.as_str()).collect::<Vec<_>>();
-        let expected: (&[&str], &[&str]) = match act.word() {
+        let expected: (&[&str], &[&str]) = match act.act.kind().as_str() {
             "remove" | "purge" => (&["custodian"], &["custodian"]),
             "retire" if act.to_string().contains("last good copies") => {
                 (&["custodian"], &["custodian"])
@@ -302,7 +307,7 @@ fn request_says_why_and_refusal_says_remedy() {
 fn whoever_approves_reads_what_is_lived_with() {
     let act = acts()
         .into_iter()
-        .find(|act| act.word() == "accept")
+        .find(|act| act.act.kind() == ActKind::Accept)
         .unwrap();
     assert_eq!(
         act.to_string(),

@@ -6,7 +6,8 @@ use archive_model::{FileName, NodeId, ReplicaId, Root, VolumeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Accepted, Act, Request, State};
+use super::act::ActOnDisk;
+use super::{Accepted, Request, State};
 
 /// A request of version 2.
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,7 +74,7 @@ impl From<Request2> for Request {
         } = old;
         Self {
             number,
-            act: act.into(),
+            act: ActOnDisk::from(act).into(),
             reason,
             asked_by,
             asked,
@@ -83,7 +84,7 @@ impl From<Request2> for Request {
     }
 }
 
-impl From<Act2> for Act {
+impl From<Act2> for ActOnDisk {
     fn from(old: Act2) -> Self {
         match old {
             Act2::Remove {
@@ -140,6 +141,7 @@ impl From<Act2> for Act {
 #[cfg(test)]
 mod tests {
     use archive_db::{Database, Options, Table, Value};
+    use archive_model::{Act, NodeSelector, VolumeSelector};
 
     use super::*;
     use crate::requests::table::Requests;
@@ -184,17 +186,21 @@ mod tests {
         drop((database, table));
         let admin = crate::admin::Admin::open(directory.path()).unwrap();
         let all = Requests::new(admin).unwrap().all(Timestamp::UNIX_EPOCH);
-        let acts: Vec<_> = all.unwrap().into_iter().map(|one| one.act).collect();
+        let acts: Vec<_> = all.unwrap().into_iter().map(|one| one.act.act).collect();
         let expected = [
             Act::RetireVolume {
-                volume,
-                node: None,
-                replica: None,
+                volume: VolumeSelector {
+                    replica: None,
+                    node: None,
+                    volume,
+                },
                 last_copies: true,
             },
             Act::RetireNode {
-                node,
-                replica: None,
+                node: NodeSelector {
+                    replica: None,
+                    node,
+                },
                 last_copies: false,
             },
         ];

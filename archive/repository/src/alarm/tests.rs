@@ -1,7 +1,7 @@
 //! Every kind of anomaly, in every state; floods; and what people read.
 
-use archive_ledger::anomalies::{Ended, Filed, Finder};
-use archive_model::{Groups, NodeId, Root};
+use archive_ledger::anomalies::{Ended, Filed};
+use archive_model::{Finder, Groups, NodeId, Root};
 
 use super::*;
 

@@ -58,8 +58,8 @@ pub(super) fn has_told(before: &AnomalyRow, now: &[AnomalyRow]) -> bool {
 mod tests {
     use archive_daemon::Clock;
     use archive_ledger::admin::Admin;
-    use archive_ledger::anomalies::{Filing, Finder, Look, LookQuality};
-    use archive_model::{AnomalyKind, FileName, ReplicaId};
+    use archive_ledger::anomalies::{Filing, Look, LookQuality};
+    use archive_model::{AnomalyKind, FileName, Finder, ReplicaId};
 
     use super::*;
 

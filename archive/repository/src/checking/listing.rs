@@ -11,7 +11,7 @@ use archive_daemon::clock::TimedOut;
 use archive_decisions::check::{AdminEntry, Check, Finding, Listed, Report};
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Look, LookQuality, LookResult};
-use archive_model::{AnomalyKind, FileName, NodeId, VolumeId};
+use archive_model::{AnomalyClass, AnomalyKind, FileName, NodeId, VolumeId};
 use archive_replicas::{CopyCondition, ListedCopies};
 use archive_rpc::{CallError, Kind};
 use tokio::runtime::Handle;
@@ -194,12 +194,12 @@ impl Pass<'_> {
             let mut tally = self.tally();
             let filed = tally
                 .anomalies
-                .get("unverified")
+                .get(&AnomalyClass::Unverified)
                 .copied()
                 .unwrap_or_default();
             if filed >= MOST_UNVERIFIED {
                 tally.unverified += 1;
-                tally.anomalies.insert("unverified", filed + 1);
+                tally.anomalies.insert(AnomalyClass::Unverified, filed + 1);
             }
             filed < MOST_UNVERIFIED
         };

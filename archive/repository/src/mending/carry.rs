@@ -6,14 +6,13 @@ use std::time::Duration;
 use archive_decisions::repair::{Condition, KnownCopy, Plan};
 use archive_decisions::store::Event;
 use archive_ledger::admin::AuditLine;
-use archive_ledger::anomalies::Finder;
-use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaState, StoreFailure};
+use archive_model::{AnomalyKind, FileName, Finder, Groups, NodeId, ReplicaState, StoreFailure};
 use archive_replicas::{Copy, MendOrder, Mended, Mending};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Assembly, Donor, Part};
 use archive_stores::limits;
 
-use super::{Case, Done, Mandate, Outcome};
+use super::{Case, Done, Mandate, RepairOutcome};
 use crate::preserver::{Errand, Preserver};
 use crate::tables::with_tables;
 
@@ -81,9 +80,9 @@ impl Preserver {
             Err(error) => {
                 let what = format!("the node did not take the groups: {}", error.reason);
                 let outcome = if error.kind == Kind::Busy {
-                    Outcome::Waiting
+                    RepairOutcome::Waiting
                 } else {
-                    Outcome::Failed
+                    RepairOutcome::Failed
                 };
                 return done(outcome, what);
             }
@@ -92,14 +91,14 @@ impl Preserver {
                 said,
             }) => {
                 return done(
-                    Outcome::Waiting,
+                    RepairOutcome::Waiting,
                     format!("no donor gives what is needed: {said}"),
                 );
             }
             Ok(Sent::Hole { .. }) if is_damaged => return Ok(None),
             Ok(Sent::Hole { said, .. }) => {
                 return done(
-                    Outcome::Failed,
+                    RepairOutcome::Failed,
                     format!("no donor gives what is needed: {said}"),
                 );
             }
@@ -125,9 +124,9 @@ impl Preserver {
         self.file_verified(&case.patient.replica, &case.patient.file, &copy, &errand)
             .await?;
         let outcome = if copy.is_present() {
-            Outcome::Repaired
+            RepairOutcome::Repaired
         } else {
-            Outcome::Failed
+            RepairOutcome::Failed
         };
         Ok(Some(Done {
             outcome,
@@ -267,7 +266,7 @@ impl Preserver {
         let Some(before) = before.and_then(|record| record.replicas.get(replica).cloned()) else {
             let what =
                 format!("{replica} came after the file; `replica bootstrap {replica}` fills it");
-            return Ok(Done::of(Outcome::Officer, what));
+            return Ok(Done::of(RepairOutcome::Officer, what));
         };
         let event = Event::Gone {
             replica: replica.clone(),
@@ -289,11 +288,11 @@ impl Preserver {
                     if !matches!(reason, StoreFailure::Gone(_)) && is_new =>
                 {
                     let what = format!("{reason}; the archive goes on trying");
-                    return Ok(Done::of(Outcome::Waiting, what));
+                    return Ok(Done::of(RepairOutcome::Waiting, what));
                 }
                 Some(ReplicaState::Withdrawn(why)) => {
                     let what = format!("people have taken the copy out meanwhile: {why}");
-                    return Ok(Done::of(Outcome::Nothing, what));
+                    return Ok(Done::of(RepairOutcome::Nothing, what));
                 }
                 Some(
                     ReplicaState::UploadFailed(_)
@@ -304,7 +303,7 @@ impl Preserver {
             }
             if self.clock.instant() >= until {
                 let what = "the file is still on its way; the archive goes on with it";
-                return Ok(Done::of(Outcome::Waiting, what));
+                return Ok(Done::of(RepairOutcome::Waiting, what));
             }
             self.clock.sleep(LOOK).await;
         }
@@ -317,9 +316,9 @@ impl Preserver {
         );
         self.note(&case.patient.file, mandate, what.clone()).await?;
         let outcome = if found.open.is_empty() {
-            Outcome::Repaired
+            RepairOutcome::Repaired
         } else {
-            Outcome::Failed
+            RepairOutcome::Failed
         };
         Ok(Done {
             outcome,

@@ -92,8 +92,8 @@ fn judge<'a>(
 
 #[cfg(test)]
 mod tests {
-    use archive_ledger::anomalies::{Filed, Finder};
-    use archive_model::{FileName, Root, VolumeId};
+    use archive_ledger::anomalies::Filed;
+    use archive_model::{FileName, Finder, Root, VolumeId};
     use archive_replicas::CopyCondition;
     use jiff::Timestamp;
 

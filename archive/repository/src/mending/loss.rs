@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use archive_decisions::repair::{Condition, Idle, KnownCopy, Patient, Plan, plan};
 use archive_decisions::store::{Event, FileRecord, Phase};
-use archive_ledger::anomalies::{AnomalyRow, Finder, Look, LookQuality, needs_repair};
-use archive_model::{AnomalyKind, FileName, Groups, ReplicaId, ReplicaKind};
+use archive_ledger::anomalies::{AnomalyRow, Look, LookQuality, needs_repair};
+use archive_model::{AnomalyKind, FileName, Finder, Groups, ReplicaId, ReplicaKind};
 use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 use jiff::Timestamp;
 
-use super::{Case, Done, Mandate, Outcome, is_absence};
+use super::{Case, Done, Mandate, RepairOutcome, is_absence};
 use crate::preserver::{Errand, Preserver};
 
 impl Preserver {
@@ -27,7 +27,7 @@ impl Preserver {
     ) -> Result<Option<Done>, CallError> {
         let (replica, file) = (&case.patient.replica, &case.patient.file);
         let done = if before.is_some_and(|record| record.phase == Phase::Incomplete) {
-            Done::of(Outcome::Nothing, Idle::Incomplete.to_string())
+            Done::of(RepairOutcome::Nothing, Idle::Incomplete.to_string())
         } else {
             let errand = Errand {
                 who: Arc::clone(&mandate.who),
@@ -41,7 +41,7 @@ impl Preserver {
             let kind = rows.into_iter().map(|row| row.filed.kind.to_string());
             let kind = kind.collect::<Vec<_>>().join(", ");
             let what = format!("{kind}: good in no replica; nothing was touched");
-            Done::of(Outcome::Lost, what)
+            Done::of(RepairOutcome::Lost, what)
         };
         if is_absence(&case.patient.kind) {
             // They count no more: a depositor who still has the bytes can store them again.

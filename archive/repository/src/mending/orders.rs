@@ -155,8 +155,8 @@ fn place(row: &AnomalyRow) -> (&FileName, &ReplicaId, String) {
 mod tests {
     use archive_daemon::clock::ManualClock;
     use archive_ledger::admin::Admin;
-    use archive_ledger::anomalies::{Filing, Finder, Look, LookQuality};
-    use archive_model::Groups;
+    use archive_ledger::anomalies::{Filing, Look, LookQuality};
+    use archive_model::{Finder, Groups};
     use jiff::Timestamp;
     use testing::in_time;
     use tokio::task::spawn_blocking;

@@ -11,7 +11,7 @@ use archive_replicas::CopyCondition;
 use archive_rpc::{CallError, Kind};
 use archive_stores::limits;
 
-use super::{Done, Mandate, Outcome};
+use super::{Done, Mandate, RepairOutcome};
 use crate::preserver::Preserver;
 use crate::tables::with_tables;
 
@@ -39,12 +39,12 @@ impl Preserver {
         let admission = known.and_then(|row| admission(&row, replica).map(str::to_owned));
         let Some(admission) = admission else {
             let what = "the archive does not want it there; `adopt` or `remove` it";
-            return Ok(Done::of(Outcome::Officer, what));
+            return Ok(Done::of(RepairOutcome::Officer, what));
         };
         let errand = self.errand(mandate);
         let (seen, _) = self.look_and_file(replica, file, &errand).await?;
         if !seen.found.contains(&AnomalyKind::Unexpected) {
-            return Ok(Done::of(Outcome::Nothing, "it is not so any more"));
+            return Ok(Done::of(RepairOutcome::Nothing, "it is not so any more"));
         }
         let copies = seen.located.copies;
         let is_copy =
@@ -58,13 +58,13 @@ impl Preserver {
             copies.iter().find(is_copy),
         ) else {
             let what = "the replica has more than this file under the name; `remove` what is too much, by its own checksum";
-            return Ok(Done::of(Outcome::Officer, what));
+            return Ok(Done::of(RepairOutcome::Officer, what));
         };
         if mandate.is_dry {
             let what = format!(
                 "{file}: {replica}: unexpected: would give it its admission, if it has the admitted root"
             );
-            return Ok(Done::of(Outcome::Planned, what));
+            return Ok(Done::of(RepairOutcome::Planned, what));
         }
         let place = (&stranger.node, &stranger.volume);
         let adopting = self.replicas.adopt(replica, file, place, &admission);
@@ -77,11 +77,11 @@ impl Preserver {
             Ok(copy) => copy,
             Err(error) if error.kind == Kind::Mismatch => {
                 let what = "its bytes are not what was admitted; `remove` it by its own checksum, and the right ones are brought";
-                return Ok(Done::of(Outcome::Officer, what));
+                return Ok(Done::of(RepairOutcome::Officer, what));
             }
             Err(error) => {
                 let what = format!("the node did not take the admission: {}", error.reason);
-                return Ok(Done::of(Outcome::Waiting, what));
+                return Ok(Done::of(RepairOutcome::Waiting, what));
             }
         };
         let what = format!(
@@ -104,9 +104,9 @@ impl Preserver {
         }
         let (_, found) = self.look_and_file(replica, file, &errand).await?;
         let outcome = if found.open.is_empty() {
-            Outcome::Repaired
+            RepairOutcome::Repaired
         } else {
-            Outcome::Failed
+            RepairOutcome::Failed
         };
         Ok(Done::of(outcome, what))
     }

@@ -10,7 +10,7 @@ use archive_replicas::{Cause, Copy};
 use archive_rpc::{CallError, Kind};
 use archive_stores::limits;
 
-use super::{Done, Mandate, Outcome};
+use super::{Done, Mandate, RepairOutcome};
 use crate::preserver::Preserver;
 
 impl Preserver {
@@ -27,7 +27,7 @@ impl Preserver {
         if let Some(silent) = &seen.located.silent {
             let what =
                 format!("the other copies are left alone while somebody is silent: {silent}");
-            return Ok(Done::of(Outcome::Waiting, what));
+            return Ok(Done::of(RepairOutcome::Waiting, what));
         }
         let record = self.record(file).await?;
         let copy = record
@@ -37,29 +37,29 @@ impl Preserver {
         let place = copy.and_then(|copy| copy.node.clone().zip(copy.volume.clone()));
         let Some(kept) = place.map(|(node, volume)| CopyPlace { node, volume }) else {
             return Ok(Done::of(
-                Outcome::Waiting,
+                RepairOutcome::Waiting,
                 "it is on its way into the replica",
             ));
         };
         let surplus = match surplus(&seen.located.copies, content.root, &kept) {
             Ok(surplus) if surplus.is_empty() => {
-                return Ok(Done::of(Outcome::Nothing, "the replica has one copy"));
+                return Ok(Done::of(RepairOutcome::Nothing, "the replica has one copy"));
             }
             Ok(surplus) => surplus,
-            Err(why) => return Ok(Done::of(Outcome::Officer, why)),
+            Err(why) => return Ok(Done::of(RepairOutcome::Officer, why)),
         };
         let places: Vec<String> = surplus.iter().map(ToString::to_string).collect();
         let places = places.join(" and ");
         if mandate.is_dry {
             let what = format!("would read {kept} whole, then put aside {places}");
-            return Ok(Done::of(Outcome::Planned, what));
+            return Ok(Done::of(RepairOutcome::Planned, what));
         }
         let at = (replica, &kept.node, Some(&kept.volume));
         let copy = self.verify(at, file, content.size, |_| {}).await?;
         if !copy.is_present() || copy.root != Some(content.root) {
             self.file_verified(replica, file, &copy, &errand).await?;
             let what = format!("{kept} is damaged; repair it first");
-            return Ok(Done::of(Outcome::Failed, what));
+            return Ok(Done::of(RepairOutcome::Failed, what));
         }
         let cause = Cause {
             approval: None,
@@ -80,12 +80,12 @@ impl Preserver {
             let moved = moved.unwrap_or_else(|late| Err(Kind::TimedOut.error(late.to_string())));
             if let Err(error) = moved {
                 let what = format!("the node did not put it aside: {}", error.reason);
-                return Ok(Done::of(Outcome::Failed, what));
+                return Ok(Done::of(RepairOutcome::Failed, what));
             }
         }
         self.look_and_file(replica, file, &errand).await?;
         let what = format!("put aside {places}; the copy on {kept} was read, and is good");
-        Ok(Done::of(Outcome::Repaired, what))
+        Ok(Done::of(RepairOutcome::Repaired, what))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which repair an anomaly gets, over replicas that answer by a script.
 
-use archive_ledger::anomalies::{Finder, Look, LookQuality};
-use archive_model::FileName;
+use archive_ledger::anomalies::{Look, LookQuality};
+use archive_model::{FileName, Finder};
 use archive_stores::scripted::{good, id};
 
 use super::*;
@@ -24,8 +24,12 @@ async fn repaired_duplicate_keeps_the_recorded_copy() {
     };
     let found = own.file(&id("one"), &file, look, &errand()).await.unwrap();
     for (is_dry, outcome, acts) in [
-        (true, Outcome::Planned, &[][..]),
-        (false, Outcome::Repaired, &["one: put aside from volume-2"]),
+        (true, RepairOutcome::Planned, &[][..]),
+        (
+            false,
+            RepairOutcome::Repaired,
+            &["one: put aside from volume-2"],
+        ),
     ] {
         let mandate = Mandate {
             who: "officer/olga".into(),

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use archive_ledger::anomalies::{Anomalies, AnomalyRow, is_within};
-use archive_ledger::requests::{Accepted, Act};
+use archive_ledger::requests::{Accepted, RequestedAct, Subject};
+use archive_model::Act;
 use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 
@@ -17,36 +18,23 @@ use crate::tables::{admin_failed, blocking};
 impl People {
     /// The act as it is asked for: one that names an anomaly is bound to what is filed of it now, one that names an item
     /// of an attic to what lies there now, one that names a volume or a node to its place.
-    pub(super) async fn bound(&self, act: Act) -> Result<Act, CallError> {
-        match act {
-            Act::Accept { anomaly, .. } => {
+    pub(super) async fn bound(&self, act: Act) -> Result<RequestedAct, CallError> {
+        let subject = match &act {
+            Act::Accept { anomaly } => {
                 let (anomalies, id) = (Arc::clone(&self.anomalies), anomaly.clone());
-                let of = Some(blocking(move || acceptable(&anomalies, &id)).await??);
-                Ok(Act::Accept { anomaly, of })
+                Subject::Anomaly(blocking(move || acceptable(&anomalies, &id)).await??)
             }
-            Act::Destroy {
-                place,
-                checksum,
-                last_copies,
-                ..
-            } => {
-                let item = Some(self.attic_item(&place).await?);
-                Ok(Act::Destroy {
-                    place,
-                    checksum,
-                    last_copies,
-                    item,
-                })
-            }
-            act @ (Act::Remove { .. }
-            | Act::Purge { .. }
+            Act::Purge { place, .. } => Subject::Item(self.attic_item(place).await?),
+            Act::Remove { .. }
             | Act::RetireVolume { .. }
             | Act::RetireNode { .. }
             | Act::RetireReplica(_)
             | Act::NewRoot { .. }
-            | Act::ReinstateVolume { .. }
-            | Act::ReinstateNode { .. }) => self.with_place(act).await,
-        }
+            | Act::ReinstateVolume(_)
+            | Act::ReinstateNode(_) => Subject::None,
+        };
+        let act = self.with_place(act).await?;
+        Ok(RequestedAct { act, subject })
     }
 }
 
@@ -128,8 +116,8 @@ fn unknown(id: &str) -> CallError {
 mod tests {
     use archive_daemon::Clock;
     use archive_ledger::admin::Admin;
-    use archive_ledger::anomalies::{Filing, Finder, Look, LookQuality};
-    use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
+    use archive_ledger::anomalies::{Filing, Look, LookQuality};
+    use archive_model::{AnomalyKind, FileName, Finder, Groups, ReplicaId};
 
     use super::*;
 

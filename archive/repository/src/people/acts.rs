@@ -8,9 +8,9 @@ use std::sync::Arc;
 use archive_decisions::store::{Content, Event, FileRecord};
 use archive_decisions::vote::{Authority, Ballot, Evidence, Verdict, decide};
 use archive_ledger::admin::AdminRow;
-use archive_ledger::requests::{Act, Request, State};
+use archive_ledger::requests::{Request, RequestedAct, State, Subject};
 use archive_model::{
-    Approval, Digests, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root, UploadId,
+    Act, Approval, Digests, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root, UploadId,
     VolumeId,
 };
 use archive_replicas::{Cause, Copy};
@@ -20,13 +20,12 @@ use archive_stores::limits;
 use super::People;
 use super::accept::accept;
 use super::purge::unnamed;
-use super::retire::{node_of, volume_of};
 use crate::tables::blocking;
 
 impl People {
     /// Whether an act can be done as things stand; asked before a request is taken, and again before it is done.
-    pub(super) async fn possible(&self, act: &Act) -> Result<(), CallError> {
-        match act {
+    pub(super) async fn possible(&self, of: &RequestedAct) -> Result<(), CallError> {
+        match &of.act {
             Act::Remove {
                 name,
                 replica,
@@ -38,27 +37,29 @@ impl People {
                     .await
                     .map(drop)
             }
-            Act::Purge { .. } => Err(unnamed()),
-            Act::Destroy {
+            Act::Purge { .. } if of.subject == Subject::Unnamed => Err(unnamed()),
+            Act::Purge {
                 place,
                 checksum,
                 last_copies,
-                item,
             } => {
                 let named = (checksum.as_ref(), *last_copies);
-                self.destroyable(place, named, item.as_ref()).await
+                self.destroyable(place, named, of.subject.item()).await
             }
-            Act::RetireVolume { last_copies, .. } => {
-                let volume = self.volume(&volume_of(act)?).await?;
+            Act::RetireVolume {
+                volume,
+                last_copies,
+            } => {
+                let volume = self.volume(volume).await?;
                 self.volume_can_go(&volume, *last_copies).await
             }
-            Act::RetireNode { last_copies, .. } => {
-                let (replica, node) = self.node(&node_of(act)?).await?;
+            Act::RetireNode { node, last_copies } => {
+                let (replica, node) = self.node(node).await?;
                 self.node_can_go(&replica, &node, *last_copies).await
             }
             Act::RetireReplica(replica) => self.expendable(replica).await,
-            Act::ReinstateVolume { .. } => self.retired_volume(&volume_of(act)?).map(drop),
-            Act::ReinstateNode { .. } => self.retired_node(&node_of(act)?).map(drop),
+            Act::ReinstateVolume(volume) => self.retired_volume(volume).map(drop),
+            Act::ReinstateNode(node) => self.retired_node(node).map(drop),
             Act::Accept { .. } => Ok(()),
             Act::NewRoot {
                 name,
@@ -90,7 +91,7 @@ impl People {
             why: format!("{}: {}", request.id(), request.reason),
             approval: Some(approval),
         };
-        match &request.act {
+        match &request.act.act {
             Act::Remove {
                 name,
                 replica,
@@ -101,35 +102,32 @@ impl People {
                 self.remove(request, &cause, (name, replica), (checksum, last))
                     .await
             }
-            Act::Purge { .. } => Err(unnamed()),
-            Act::Destroy {
+            Act::Purge {
                 place,
                 checksum,
                 last_copies,
-                item,
             } => {
                 let named = (checksum.as_ref(), *last_copies);
-                self.destroy(place, named, item.as_ref(), &cause).await
-            }
-            Act::RetireVolume { last_copies, .. } => {
-                let volume = volume_of(&request.act)?;
-                self.retire_volume((&volume, *last_copies), request, &cause)
+                self.destroy(place, named, request.act.subject.item(), &cause)
                     .await
             }
-            Act::RetireNode { last_copies, .. } => {
-                let node = node_of(&request.act)?;
-                self.retire_node((&node, *last_copies), request, &cause)
+            Act::RetireVolume {
+                volume,
+                last_copies,
+            } => {
+                self.retire_volume((volume, *last_copies), request, &cause)
+                    .await
+            }
+            Act::RetireNode { node, last_copies } => {
+                self.retire_node((node, *last_copies), request, &cause)
                     .await
             }
             Act::RetireReplica(replica) => self.retire_replica(replica, request, &cause).await,
-            Act::ReinstateVolume { .. } => {
-                self.reinstate_volume(&volume_of(&request.act)?, &cause)
-                    .await
-            }
-            Act::ReinstateNode { .. } => self.reinstate_node(&node_of(&request.act)?, &cause).await,
-            Act::Accept { anomaly, of } => {
-                let (anomalies, id, of) =
-                    (Arc::clone(&self.anomalies), anomaly.clone(), of.clone());
+            Act::ReinstateVolume(volume) => self.reinstate_volume(volume, &cause).await,
+            Act::ReinstateNode(node) => self.reinstate_node(node, &cause).await,
+            Act::Accept { anomaly } => {
+                let (anomalies, id) = (Arc::clone(&self.anomalies), anomaly.clone());
+                let of = request.act.subject.anomaly().cloned();
                 blocking(move || accept(&anomalies, &id, of, &cause)).await?
             }
             Act::NewRoot {

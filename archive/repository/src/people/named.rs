@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId, VolumeKey};
+use archive_model::{
+    NodeId, NodeSelector, ReplicaId, ReplicaKind, VolumeId, VolumeKey, VolumeSelector,
+};
 use archive_rpc::{CallError, Kind};
 
 use super::People;
 use super::acts::changed;
 use crate::tables::with_tables;
-use archive_ledger::requests::{NodeSelector, VolumeSelector};
 
 /// The only one of the volumes that is meant; one in service goes before those that are retired.
 fn only(

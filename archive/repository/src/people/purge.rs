@@ -4,8 +4,8 @@
 //! Owns the rule; the node holds the item against the checksum before it destroys it, and keeps `attic.min_age` and its
 //! brake.
 
-use archive_ledger::requests::{AtticItem, AtticPlace};
-use archive_model::Root;
+use archive_ledger::requests::AtticItem;
+use archive_model::{AtticKind, AtticPlace, Root};
 use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 
@@ -84,7 +84,7 @@ fn decide(
     (checksum, last_copies): (Option<&Root>, bool),
     meant: Option<(Root, bool)>,
 ) -> Result<(), String> {
-    let is_part = item.name.is_some() && item.kind != "file";
+    let is_part = item.name.is_some() && item.kind != AtticKind::File;
     match (is_part, checksum) {
         (true, None) => Ok(()),
         (true, Some(_)) => Err(format!("{item} is no whole file; ask without a checksum")),
@@ -113,17 +113,17 @@ mod tests {
     use archive_ledger::admin::Admin;
     use archive_ledger::anomalies::Anomalies;
     use archive_ledger::requests::table::Requests;
-    use archive_ledger::requests::{Act, Request, State};
+    use archive_ledger::requests::{Request, RequestedAct, State, Subject};
     use archive_ledger::standing::Standing;
-    use archive_model::FileName;
+    use archive_model::{Act, FileName};
 
     use super::*;
     use archive_stores::scripted::{ScriptedReplicas, attic_file, id};
 
-    fn item(name: Option<&str>, kind: &str) -> AtticItem {
+    fn item(name: Option<&str>, kind: AtticKind) -> AtticItem {
         AtticItem {
             name: name.map(|name| FileName::new(name).unwrap()),
-            kind: kind.to_owned(),
+            kind,
             bytes: 7,
         }
     }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn destroying_names_content_and_last_copies() {
         let (right, other) = (Root::from_bytes([1; 32]), Root::from_bytes([2; 32]));
-        let file = item(Some("a"), "file");
+        let file = item(Some("a"), AtticKind::File);
         let decide = |item: &AtticItem, checksum: Option<&Root>, last, meant| {
             decide(item, (checksum, last), meant).map_err(|why| {
                 let words = ["--checksum", "--last-copies", "without a checksum"];
@@ -150,13 +150,13 @@ mod tests {
         // A wrong copy is nobody's last one.
         let wrong = decide(&file, Some(&other), false, Some((right, false)));
         assert_eq!(wrong, Ok(()));
-        for kind in ["groups", "leftover"] {
+        for kind in [AtticKind::Groups, AtticKind::Leftover] {
             let part = item(Some("a"), kind);
             assert_eq!(decide(&part, None, false, None), Ok(()));
             let named = decide(&part, Some(&right), true, None);
             assert_eq!(named, Err("without a checksum"));
         }
-        let unreadable = item(None, "leftover");
+        let unreadable = item(None, AtticKind::Leftover);
         assert_eq!(decide(&unreadable, None, true, None), Err("--checksum"));
     }
 
@@ -195,24 +195,33 @@ mod tests {
             volume: "v".parse().unwrap(),
             id: "x1".to_owned(),
         };
-        let destroy = |item| Act::Destroy {
-            place: place.clone(),
-            checksum: Some(Root::from_bytes([1; 32])),
-            last_copies: true,
-            item,
+        let purge = |checksum: Option<Root>, subject| RequestedAct {
+            act: Act::Purge {
+                place: place.clone(),
+                checksum,
+                last_copies: checksum.is_some(),
+            },
+            subject,
         };
-        let (right, other) = (item(Some("a"), "file"), item(Some("b"), "file"));
-        let purge = Act::Purge {
-            replica: id("one"),
-            node: "one-1".parse().unwrap(),
-            volume: "v".parse().unwrap(),
-            id: "x1".to_owned(),
-        };
+        let destroy = |subject| purge(Some(Root::from_bytes([1; 32])), subject);
+        let (right, other) = (
+            item(Some("a"), AtticKind::File),
+            item(Some("b"), AtticKind::File),
+        );
         for (act, why) in [
-            (destroy(Some(other)), "it is not what was asked for"),
-            (destroy(None), "does not name what it would destroy"),
-            (purge, "does not name what it would destroy"),
-            (destroy(Some(right)), ""),
+            (
+                destroy(Subject::Item(other)),
+                "it is not what was asked for",
+            ),
+            (
+                destroy(Subject::None),
+                "does not name what it would destroy",
+            ),
+            (
+                purge(None, Subject::Unnamed),
+                "does not name what it would destroy",
+            ),
+            (destroy(Subject::Item(right)), ""),
         ] {
             let now = people.now();
             let request = Request {

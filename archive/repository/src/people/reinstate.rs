@@ -4,8 +4,7 @@
 
 use std::sync::Arc;
 
-use archive_ledger::requests::{NodeSelector, VolumeSelector};
-use archive_model::{NodeId, ReplicaId, VolumeKey};
+use archive_model::{NodeId, NodeSelector, ReplicaId, VolumeKey, VolumeSelector};
 use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use archive_decisions::store::Event;
 use archive_durable::{DiskError, Space, Stage};
-use archive_ledger::anomalies::{Finder, Look, LookQuality};
-use archive_model::{FileName, ReplicaId, Root};
+use archive_ledger::anomalies::{Look, LookQuality};
+use archive_model::{FileName, Finder, ReplicaId, Root};
 use archive_replicas::{Aside, Cause, Copy};
 use archive_rpc::answers::{Outlet, Progress, feed};
 use archive_rpc::{CallError, Kind};

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use archive_decisions::store::FileRecord;
-use archive_ledger::requests::{Act, NodeSelector, Request, VolumeSelector};
+use archive_ledger::requests::Request;
 use archive_ledger::standing::{ReplicaRow, Retired};
-use archive_model::{FileName, NodeId, ReplicaId, VolumeKey};
+use archive_model::{Act, FileName, NodeId, NodeSelector, ReplicaId, VolumeKey, VolumeSelector};
 use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 
@@ -17,77 +17,39 @@ use super::acts::changed;
 use super::last::Part;
 use crate::tables::with_tables;
 
-/// The volume that an act is about.
-pub(super) fn volume_of(act: &Act) -> Result<VolumeSelector, CallError> {
-    let (Act::RetireVolume {
-        volume,
-        node,
-        replica,
-        ..
-    }
-    | Act::ReinstateVolume {
-        volume,
-        node,
-        replica,
-    }) = act
-    else {
-        return Err(Kind::Internal.error(format!("no volume is meant by: {act}")));
-    };
-    Ok(VolumeSelector {
-        replica: replica.clone(),
-        node: node.clone(),
-        volume: volume.clone(),
-    })
-}
-
-/// The node that an act is about.
-pub(super) fn node_of(act: &Act) -> Result<NodeSelector, CallError> {
-    let (Act::RetireNode { node, replica, .. } | Act::ReinstateNode { node, replica }) = act else {
-        return Err(Kind::Internal.error(format!("no node is meant by: {act}")));
-    };
-    Ok(NodeSelector {
-        replica: replica.clone(),
-        node: node.clone(),
-    })
-}
-
 impl People {
     /// The act with the replica, and the node, of what it takes out of service: what is approved is what was asked for,
     /// whatever else bears the same id by then.
-    pub(super) async fn with_place(&self, mut act: Act) -> Result<Act, CallError> {
-        match &act {
-            Act::RetireVolume { .. } => {
-                let found = self.volume(&volume_of(&act)?).await?;
-                if let Act::RetireVolume { node, replica, .. } = &mut act {
-                    (*node, *replica) = (Some(found.node), Some(found.replica));
-                }
+    pub(super) async fn with_place(&self, act: Act) -> Result<Act, CallError> {
+        let node = |(replica, node): (ReplicaId, NodeId)| NodeSelector {
+            replica: Some(replica),
+            node,
+        };
+        Ok(match act {
+            Act::RetireVolume {
+                volume,
+                last_copies,
+            } => Act::RetireVolume {
+                volume: self.volume(&volume).await?.into(),
+                last_copies,
+            },
+            Act::RetireNode {
+                node: named,
+                last_copies,
+            } => Act::RetireNode {
+                node: node(self.node(&named).await?),
+                last_copies,
+            },
+            Act::ReinstateVolume(volume) => {
+                Act::ReinstateVolume(self.retired_volume(&volume)?.into())
             }
-            Act::RetireNode { .. } => {
-                let (found, _) = self.node(&node_of(&act)?).await?;
-                if let Act::RetireNode { replica, .. } = &mut act {
-                    *replica = Some(found);
-                }
-            }
-            Act::ReinstateVolume { .. } => {
-                let found = self.retired_volume(&volume_of(&act)?)?;
-                if let Act::ReinstateVolume { node, replica, .. } = &mut act {
-                    (*node, *replica) = (Some(found.node), Some(found.replica));
-                }
-            }
-            Act::ReinstateNode { .. } => {
-                let (found, _) = self.retired_node(&node_of(&act)?)?;
-                if let Act::ReinstateNode { replica, .. } = &mut act {
-                    *replica = Some(found);
-                }
-            }
-            Act::Remove { .. }
+            Act::ReinstateNode(named) => Act::ReinstateNode(node(self.retired_node(&named)?)),
+            act @ (Act::Remove { .. }
             | Act::Purge { .. }
-            | Act::Destroy { .. }
             | Act::RetireReplica(_)
             | Act::Accept { .. }
-            | Act::NewRoot { .. } => {}
-        }
-        Ok(act)
+            | Act::NewRoot { .. }) => act,
+        })
     }
 
     /// Whether a volume can be retired.

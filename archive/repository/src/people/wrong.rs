@@ -5,8 +5,8 @@
 
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
-use archive_ledger::anomalies::{Finder, Look, LookQuality};
-use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_ledger::anomalies::{Look, LookQuality};
+use archive_model::{AnomalyKind, FileName, Finder, NodeId, ReplicaId, Root, VolumeId};
 use archive_replicas::{Cause, Copy};
 use archive_rpc::{CallError, Kind};
 

@@ -157,7 +157,7 @@ pub(super) fn compare(
 fn once_each(found: Vec<AnomalyKind>) -> Vec<AnomalyKind> {
     let mut kinds: Vec<AnomalyKind> = Vec::new();
     for kind in found {
-        match kinds.iter_mut().find(|known| known.word() == kind.word()) {
+        match kinds.iter_mut().find(|known| known.class() == kind.class()) {
             None => kinds.push(kind),
             Some(AnomalyKind::Corrupt(known)) => {
                 if let AnomalyKind::Corrupt(groups) = &kind {

@@ -91,7 +91,7 @@ impl PreserverFixture {
     /// The kinds that are filed of a file, by replica.
     pub(crate) async fn filed(&self, name: &FileName) -> Vec<String> {
         let rows = self.own.filed(name).await.unwrap().into_iter();
-        rows.map(|row| format!("{}: {}", row.replica, row.filed.kind.word()))
+        rows.map(|row| format!("{}: {}", row.replica, row.filed.kind.class()))
             .collect()
     }
 

@@ -122,8 +122,8 @@ impl Access for Door {
         let Some(counts) = self.admin.counts() else {
             return Err(Kind::Unavailable.status("the files are still being counted; ask again"));
         };
-        let anomalies = self.preserver.anomalies.kinds();
-        let anomalies = anomalies.into_iter().filter(|(_, count)| *count > 0);
+        let mut anomalies = self.preserver.anomalies.kinds();
+        anomalies.retain(|_, count| *count > 0);
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Ok(Response::new(wire::StatusResponse {
             replicas,
@@ -131,9 +131,7 @@ impl Access for Door {
             bytes: counts.bytes,
             below_required: counts.below_required(|id| standing.is_excused(id)),
             version,
-            anomalies: anomalies
-                .map(|(kind, count)| (kind.to_owned(), count))
-                .collect(),
+            anomalies: fields::anomaly_count_messages(&anomalies),
             held: self.preserver.held_at_all().unwrap_or_default(),
             drains: self.drains(),
         }))

@@ -5,7 +5,7 @@ use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_ledger::custody::{Doubt, Vouched};
 use archive_ledger::standing::Now;
-use archive_model::{ReplicaId, ReplicaState};
+use archive_model::{CopyDoubt, ReplicaId, ReplicaState};
 use archive_stores::coordinator::Times;
 use bytes::Bytes;
 use proto_archive::convert as fields;
@@ -50,30 +50,28 @@ pub(super) fn replicas(record: &FileRecord, retries: &Times) -> Vec<wire::Replic
 
 /// How a file stands in each replica, and which of its copies count.
 fn vouched(vouched: &Vouched<'_>, retries: &Times) -> Vec<wire::ReplicaStatus> {
-    let of = |(status, (id, copy)): (wire::ReplicaStatus, (&ReplicaId, &ReplicaRecord))| {
-        let (condition, doubt, reason) = match vouched.doubt(id, copy) {
-            None => (wire::CopyCondition::Good, "", String::new()),
+    let of = |(mut status, (id, copy)): (wire::ReplicaStatus, (&ReplicaId, &ReplicaRecord))| {
+        let condition = match vouched.doubt(id, copy) {
+            None => wire::CopyCondition::Good,
             Some(Doubt::State(_)) => return status,
-            Some(doubt @ Doubt::Retired) if vouched.now.is_retired(id) => {
-                (wire::CopyCondition::Accepted, "retired", doubt.to_string())
-            }
             Some(doubt @ Doubt::Retired) => {
-                (wire::CopyCondition::Bad, "retired", doubt.to_string())
+                status = doubtful(CopyDoubt::Retired, &doubt, status);
+                if vouched.now.is_retired(id) {
+                    wire::CopyCondition::Accepted
+                } else {
+                    wire::CopyCondition::Bad
+                }
             }
             Some(doubt @ Doubt::Filed(filed)) => {
-                let condition = match filed.accepted {
+                status = doubtful(CopyDoubt::Filed(filed.kind.class()), &doubt, status);
+                match filed.accepted {
                     Some(_) => wire::CopyCondition::Accepted,
                     None => wire::CopyCondition::Bad,
-                };
-                (condition, filed.kind.word(), doubt.to_string())
+                }
             }
         };
-        wire::ReplicaStatus {
-            condition: condition.into(),
-            doubt: doubt.to_owned(),
-            reason,
-            ..status
-        }
+        status.set_condition(condition);
+        status
     };
     let copies = vouched.record.replicas.iter();
     replicas(vouched.record, retries)
@@ -81,6 +79,12 @@ fn vouched(vouched: &Vouched<'_>, retries: &Times) -> Vec<wire::ReplicaStatus> {
         .zip(copies)
         .map(of)
         .collect()
+}
+
+/// Says why a copy does not count, for programs and for people.
+fn doubtful(why: CopyDoubt, doubt: &Doubt<'_>, status: wire::ReplicaStatus) -> wire::ReplicaStatus {
+    let reason = doubt.to_string();
+    fields::with_doubt(why, wire::ReplicaStatus { reason, ..status })
 }
 
 /// What is known of a file.

@@ -3,10 +3,10 @@
 
 use archive_decisions::store::{Event, FileRecord};
 use archive_ledger::admin::AdminError;
-use archive_ledger::anomalies::{AnomalyRow, Filing, Finder, Look, LookQuality};
+use archive_ledger::anomalies::{AnomalyRow, Filing, Look, LookQuality};
 use archive_ledger::custody::Vouched;
 use archive_ledger::standing::Now;
-use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
+use archive_model::{AnomalyKind, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId};
 use jiff::Timestamp;
 
 use super::act::Decided;

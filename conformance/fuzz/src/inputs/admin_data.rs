@@ -7,13 +7,14 @@ use archive_db::value::decode_body;
 use archive_db::{Key, Text, Value};
 use archive_decisions::store::{Claim, Content, FileRecord, Phase, ReplicaRecord, Upload};
 use archive_ledger::admin::{AdminRow, AuditLine, NodeRow};
-use archive_ledger::anomalies::{Filed, Finder};
+use archive_ledger::anomalies::Filed;
 use archive_ledger::audit_log::{Chain, Hash, Position, Walk, verify};
-use archive_ledger::requests::{Act, Request, State};
+use archive_ledger::requests::{Request, State};
 use archive_ledger::restore::{FromExport, judge, rewritten};
 use archive_ledger::standing::{DrainRow, ReplicaRow, Retired};
 use archive_model::{
-    AnomalyKind, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root, UploadId, VolumeId,
+    Act, AnomalyKind, FileName, Finder, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root,
+    UploadId, VolumeId,
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -181,7 +182,8 @@ fn request() -> Request {
             replica: replica(),
             checksum: Root::from_bytes([3; 32]),
             last_copies: false,
-        },
+        }
+        .into(),
         reason: "why".to_owned(),
         asked_by: "custodian/anna".to_owned(),
         asked: time(),
@@ -336,7 +338,12 @@ fn anomaly(bytes: &[u8]) {
     if let Some((_, body)) = bytes.split_first()
         && let Ok(filed) = decode_body::<Filed>(body)
     {
-        assert!(filed.kind.to_string().starts_with(filed.kind.word()));
+        assert!(
+            filed
+                .kind
+                .to_string()
+                .starts_with(filed.kind.class().as_str())
+        );
     }
 }
 

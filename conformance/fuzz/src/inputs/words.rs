@@ -6,10 +6,9 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use archive_client::Who;
-use archive_client::preservation::AtticPlace;
 use archive_daemon::telemetry::LogFilter;
 use archive_daemon::{ByteSize, Period};
-use archive_model::{NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_model::{AtticPlace, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::points::{STRIDE, is_point, split};
 use archive_proof::{Points, Shelf};
 use archive_rpc::{Authority, Grant, Identity, Kind, Role, Serial, Validity};

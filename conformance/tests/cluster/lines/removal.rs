@@ -3,6 +3,7 @@
 use archive_client::Progress;
 use proto_archive::wire::RequestState;
 use proto_archive::wire::ask_request::{Act, Remove};
+use proto_archive::wire::request_state::State as RequestStage;
 
 use super::super::people::{approve, ask, stat};
 use super::super::visits::root;
@@ -59,7 +60,7 @@ fn removal_with_lost_answer_is_done_once() {
             lines.node.release();
         };
         let (ended, ()) = tokio::join!(approved(cluster, &request.id), meanwhile);
-        assert_eq!(ended.state, "done", "{ended:?}");
+        assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
         assert!(is_withdrawn(cluster, &file).await);
         assert_eq!(
             (copy.try_exists().unwrap(), in_attic(cluster)),
@@ -83,7 +84,7 @@ fn undelivered_removal_fails_and_copy_stays() {
         let copy = cluster.copy("two", &file);
         lines.node.hold_only(Silence::Requests);
         let ended = approved(cluster, &request.id).await;
-        assert_eq!(ended.state, "failed", "{ended:?}");
+        assert_eq!(ended.state(), RequestStage::Failed, "{ended:?}");
         assert!(copy.try_exists().unwrap() && !is_withdrawn(cluster, &file).await);
         lines.node.release();
         // What was on the line may still come there: then the copy is missing, and brought again.
@@ -100,7 +101,7 @@ fn undelivered_removal_fails_and_copy_stays() {
         assert!(!is_withdrawn(cluster, &file).await);
         let request = asked(cluster, &file, &bytes).await;
         let ended = approved(cluster, &request.id).await;
-        assert_eq!(ended.state, "done", "{ended:?}");
+        assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
         assert!(!copy.try_exists().unwrap() && is_withdrawn(cluster, &file).await);
     });
 }

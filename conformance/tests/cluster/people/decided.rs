@@ -7,6 +7,7 @@ use archive_daemon::Clock;
 use archive_model::FileName;
 use archive_repository::restore::{from_both, from_replicas};
 use proto_archive::wire::ask_request::{Act, NewRoot, Remove, RetireReplica};
+use proto_archive::wire::request_state::State as RequestStage;
 use proto_archive::wire::{AuditLineState, AuditRequest, CheckRequest, check_request};
 
 use super::super::visits::{get, limits, list, name, noise, root, store};
@@ -56,7 +57,7 @@ async fn remove(cluster: &Cluster, name: &FileName, replica: &str, bytes: &[u8])
         .await
         .unwrap();
     let ended = approve(cluster, "custodian/bert", &asked.id).await.unwrap();
-    assert_eq!(ended.state, "done", "{ended:?}");
+    assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
 }
 
 /// A depositor has begun before the replica was retired, and ends after the walk over the archive has passed the name.
@@ -71,7 +72,7 @@ fn file_bound_after_replica_retired_is_told() {
             let retire = Act::RetireReplica(RetireReplica {
                 replica: "two".to_owned(),
             });
-            assert_eq!(decide(cluster, retire).await.state, "done");
+            assert_eq!(decide(cluster, retire).await.state(), RequestStage::Done);
             // Long enough for many passes over an archive of no files.
             for _ in 0..30 {
                 let lines = trail(cluster, "").await;
@@ -181,7 +182,7 @@ fn adopted_root_is_borne_by_every_matching_copy() {
             .await
             .unwrap();
         let ended = approve(cluster, "custodian/bert", &asked.id).await.unwrap();
-        assert_eq!(ended.state, "done", "{ended:?}");
+        assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
         let all = progress(cluster, &name).await;
         let is_done = |(_, progress): &(String, Progress)| *progress == Progress::UploadCompleted;
         assert!(all.len() == 3 && all.iter().all(is_done), "{all:?}");

@@ -1,6 +1,7 @@
 //! Clients gone mad who hold the certificates of people: thousands of removals, by one person and then by two.
 
 use archive_durable::directory;
+use proto_archive::wire::request_state::State as RequestStage;
 use proto_archive::wire::{AtticsRef, Mode};
 use tokio::task::JoinSet;
 
@@ -140,10 +141,12 @@ fn counts(cluster: &Cluster, replica: &str) -> (usize, usize) {
 async fn two_persons(cluster: &Cluster, ids: Vec<String>) {
     let ended = approve_all(people(cluster, "custodian/bert"), ids).await;
     let ended: Vec<RequestState> = ended.into_iter().map(Result::unwrap).collect();
-    let (done, failed): (Vec<_>, Vec<_>) = ended.iter().partition(|one| one.state == "done");
+    let (done, failed): (Vec<_>, Vec<_>) = ended
+        .iter()
+        .partition(|one| one.state() == RequestStage::Done);
     assert_eq!(done.len(), AN_HOUR, "{:?}", failed.first());
     for one in failed {
-        assert_eq!(one.state, "failed");
+        assert_eq!(one.state(), RequestStage::Failed);
         let says_so = one.outcome.contains("no more than 25 files an hour");
         assert!(says_so, "{}", one.outcome);
     }
@@ -238,7 +241,7 @@ fn mass_removal_needs_second_person_and_is_braked() {
         let asked = ask_all(anna(), purges).await;
         let ids = asked.into_iter().map(|one| one.unwrap().id).collect();
         for ended in approve_all(people(cluster, "custodian/bert"), ids).await {
-            assert_eq!(ended.unwrap().state, "failed");
+            assert_eq!(ended.unwrap().state(), RequestStage::Failed);
         }
         for replica in ["one", "two"] {
             assert_eq!(counts(cluster, replica), (FILES - AN_HOUR, AN_HOUR));
@@ -256,6 +259,6 @@ fn mass_removal_needs_second_person_and_is_braked() {
             .await
             .unwrap();
         let ended = approve(cluster, "custodian/bert", &asked.id).await.unwrap();
-        assert_eq!(ended.state, "failed", "{ended:?}");
+        assert_eq!(ended.state(), RequestStage::Failed, "{ended:?}");
     });
 }

@@ -3,6 +3,7 @@
 use archive_client::{FileRange, Progress};
 use proto_archive::wire::ask_request::{Act, RetireNode, RetireReplica, RetireVolume};
 use proto_archive::wire::check_request::Kind;
+use proto_archive::wire::request_state::State as RequestStage;
 use proto_archive::wire::{BootstrapRequest, Mode};
 use tonic::Code;
 
@@ -83,7 +84,7 @@ fn a_new_replica_is_filled_from_the_others() {
             replica: "four".to_owned(),
         });
         let ended = decide(cluster, retire.clone()).await;
-        assert_eq!(ended.state, "done", "{ended:?}");
+        assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
         cluster.stop("bitarchive-four").await;
         cluster.stop("monitor-four").await;
         store(cluster, &name("after"), &noise(1000, 98))
@@ -118,7 +119,7 @@ fn a_new_replica_is_filled_from_the_others() {
         let two = Act::RetireReplica(RetireReplica {
             replica: "two".to_owned(),
         });
-        assert_eq!(decide(cluster, two).await.state, "done");
+        assert_eq!(decide(cluster, two).await.state(), RequestStage::Done);
         let one = Act::RetireReplica(RetireReplica {
             replica: "one".to_owned(),
         });
@@ -205,10 +206,10 @@ fn permanently_dead_node_is_retired() {
             "the same person: {error}"
         );
         let ended = decide(cluster, retire).await;
-        assert_eq!(ended.state, "done", "{ended:?}");
+        assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
         // The other request is about a world that is gone.
         let late = approve(cluster, "custodian/anna", &alone.id).await.unwrap();
-        assert_eq!(late.state, "failed", "{late:?}");
+        assert_eq!(late.state(), RequestStage::Failed, "{late:?}");
         eventually("brought to the other node", LONG, async || {
             let mut left = 0;
             for name in &names {
@@ -266,7 +267,7 @@ fn a_volume_of_a_dead_node_is_retired() {
             .unwrap_err();
         assert_eq!(error.code(), Code::NotFound, "{error}");
         let ended = decide(cluster, retire("volume-two")).await;
-        assert_eq!(ended.state, "done", "{ended:?}");
+        assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
         eventually("its copies do not count", LONG, async || {
             let said = status(cluster).await;
             (said.below_required == 1).then_some(()).ok_or(said)

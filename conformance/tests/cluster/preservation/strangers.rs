@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use proto_archive::wire::Role;
 use proto_archive::wire::ask_request::{Accept, Act, Remove};
+use proto_archive::wire::request_state::State as RequestStage;
 
 use super::super::visits::root;
 use super::*;
@@ -128,7 +130,7 @@ fn a_stranger_is_removed_by_its_own_checksum() {
         let asked = eventually("it is hashed", LONG, async || hashed().await).await;
         let mut bert = PreservationClient::new(cluster.channel("custodian/bert"));
         let ended = bert.approve(wire::RequestRef { id: asked.id }).await;
-        assert_eq!(ended.unwrap().into_inner().state, "done");
+        assert_eq!(ended.unwrap().into_inner().state(), RequestStage::Done);
         assert!(!cluster.copy("one", &name).try_exists().unwrap());
         assert_eq!(anomalies(cluster, false).await, []);
         assert_eq!(found(cluster, Kind::Files).await, [""; 0]);
@@ -208,10 +210,10 @@ fn accepted_anomaly_is_what_second_person_read() {
         let mut bert = PreservationClient::new(cluster.channel("custodian/bert"));
         let request = wire::RequestRef { id: asked.id };
         let ended = bert.approve(request).await.unwrap().into_inner();
-        assert_eq!(ended.state, "failed", "{ended:?}");
+        assert_eq!(ended.state(), RequestStage::Failed, "{ended:?}");
         assert!(ended.outcome.contains("ask again"), "{ended:?}");
         let ended = decide(cluster, accept()).await;
-        assert_eq!(ended.state, "done", "{ended:?}");
+        assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
         assert_eq!(anomalies(cluster, false).await, []);
         flip(&cluster.copy("one", &name), 5 * GROUP_SIZE);
         check(cluster, of(Kind::Checksums)).await.unwrap();
@@ -233,7 +235,7 @@ fn accepted_anomaly_is_what_second_person_read() {
             ..retire
         };
         let asked = ask(cluster, Act::RetireVolume(retire)).await.unwrap();
-        assert_eq!(asked.approvers, ["custodian"]);
+        assert_eq!(asked.approvers, [i32::from(Role::Custodian)]);
     });
 }
 

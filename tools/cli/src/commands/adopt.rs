@@ -1,8 +1,7 @@
 //! `holdfast adopt`: take an unexpected file into the archive.
 
-use archive_client::preservation::Act;
 use archive_client::{Condition, Preservation, VolumeFile};
-use archive_model::{ReplicaId, Root};
+use archive_model::{Act, ReplicaId, Root};
 use clap::Args;
 
 use super::get::name;

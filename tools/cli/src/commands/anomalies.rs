@@ -1,7 +1,8 @@
 //! `holdfast anomalies`: what is wrong, and what must be lived with.
 
 use archive_client::Preservation;
-use archive_client::preservation::{Act, AnomalySelection, AnomalyState, FiledAnomaly};
+use archive_client::preservation::{AnomalySelection, FiledAnomaly};
+use archive_model::{Act, AnomalyState};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -162,14 +163,14 @@ fn line(anomaly: &FiledAnomaly) -> String {
 
 #[cfg(test)]
 mod tests {
-    use archive_client::preservation::AnomalyWord;
+    use archive_model::AnomalyClass;
 
     use super::*;
     use crate::said::tests::filed;
 
     #[test]
     fn a_line_says_whether_it_still_is_so() {
-        let open = filed(AnomalyWord::Missing, AnomalyState::Open);
+        let open = filed(AnomalyClass::Missing, AnomalyState::Open);
         let begin = "17  2026-01-02T03:04:06Z  scrub  missing      a.warc.gz  two";
         assert_eq!(line(&open), begin);
         let closed = FiledAnomaly {

@@ -1,8 +1,8 @@
 //! `holdfast attic`: what was put aside, brought back or destroyed.
 
 use archive_client::Preservation;
-use archive_client::preservation::{Act, AtticEntry, AtticItem, AtticPlace, AtticSelection};
-use archive_model::{ReplicaId, Root};
+use archive_client::preservation::{AtticEntry, AtticItem, AtticSelection};
+use archive_model::{Act, AtticPlace, ReplicaId, Root};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 

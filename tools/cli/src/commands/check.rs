@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 
 use archive_client::Preservation;
 use archive_client::preservation::{
-    AnomalyState, CheckKind, CheckOrder, CheckProgress, CheckStep, FiledAnomaly, ReplicaReport,
-    Steps,
+    CheckKind, CheckOrder, CheckProgress, CheckStep, FiledAnomaly, ReplicaReport, Steps,
 };
-use archive_model::{FileName, NamePattern, ReplicaId};
+use archive_model::{AnomalyState, FileName, NamePattern, ReplicaId};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -281,12 +280,12 @@ fn summary(report: &ReplicaReport) -> String {
 #[cfg(test)]
 mod tests {
     use archive_client::Gap;
-    use archive_client::preservation::AnomalyWord;
+    use archive_model::AnomalyClass;
 
     use super::*;
     use crate::said::tests::filed;
 
-    fn report(anomalies: &[(AnomalyWord, u64)], gaps: Vec<Gap>) -> ReplicaReport {
+    fn report(anomalies: &[(AnomalyClass, u64)], gaps: Vec<Gap>) -> ReplicaReport {
         ReplicaReport {
             replica: "two".parse().unwrap(),
             files: 3,
@@ -300,7 +299,7 @@ mod tests {
     fn found(told: &[AnomalyState], reports: Vec<ReplicaReport>) -> CheckSummary {
         let mut found = CheckSummary::default();
         for state in told {
-            found.note(&filed(AnomalyWord::Missing, *state));
+            found.note(&filed(AnomalyClass::Missing, *state));
         }
         found.replicas = reports;
         found
@@ -314,7 +313,7 @@ mod tests {
             volume: None,
             reason: "silent".into(),
         };
-        let one = [(AnomalyWord::Missing, 1)];
+        let one = [(AnomalyClass::Missing, 1)];
         for (told, report, exit) in [
             (&[] as &[_], report(&[], vec![]), Exit::Done),
             (&[AnomalyState::Accepted], report(&one, vec![]), Exit::Done),
@@ -332,7 +331,10 @@ mod tests {
 
     #[test]
     fn a_summary_says_whether_it_is_all() {
-        let whole = report(&[(AnomalyWord::Missing, 1), (AnomalyWord::Lost, 0)], vec![]);
+        let whole = report(
+            &[(AnomalyClass::Missing, 1), (AnomalyClass::Lost, 0)],
+            vec![],
+        );
         assert_eq!(summary(&whole), "replica two: 3 files, 2 intact; 1 missing");
         let withdrawn = ReplicaReport {
             withdrawn: 1,

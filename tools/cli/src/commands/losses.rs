@@ -180,8 +180,8 @@ impl<'a> Looking<'a> {
 
 #[cfg(test)]
 mod tests {
-    use archive_client::preservation::{AnomalyState, AnomalyWord};
     use archive_client::{LostRecord, Span};
+    use archive_model::{AnomalyClass, AnomalyState};
 
     use super::*;
     use crate::said::tests::filed;
@@ -213,7 +213,7 @@ mod tests {
             "17  lost\n    wholly  offset 12  response  2026-01-02T03:04:05Z  http://a/ [2J\n    \
              and 3 more records\n    unknown bytes 20-29: nobody can say which records begin there"
         );
-        let anomaly = filed(AnomalyWord::Lost, AnomalyState::Open);
+        let anomaly = filed(AnomalyClass::Lost, AnomalyState::Open);
         let json = serde_json::to_value(told.of(&anomaly)).unwrap();
         assert_eq!((&json["id"], &json["kind"]), (&"17".into(), &"lost".into()));
         assert_eq!(json["records"][0]["url"], "http://a/\u{1b}[2J", "as it is");
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn damaged_bytes_are_lost_bytes_or_whole_groups() {
-        let mut anomaly = filed(AnomalyWord::Missing, AnomalyState::Open);
+        let mut anomaly = filed(AnomalyClass::Missing, AnomalyState::Open);
         assert!(damaged(&anomaly).is_empty());
         anomaly.groups.insert(1..3);
         assert_eq!(damaged(&anomaly).first(), Some(&(16_384..49_152)));

@@ -1,8 +1,7 @@
 //! `holdfast node`: the machines of the replicas.
 
-use archive_client::preservation::{Act, NodeName};
 use archive_client::{Access, ArchiveStatus, Preservation};
-use archive_model::{Mode, NodeId, NodeState, ReplicaId};
+use archive_model::{Act, Mode, NodeId, NodeSelector, NodeState, ReplicaId};
 use clap::{Args, Subcommand};
 
 use super::requests::ask;
@@ -107,8 +106,7 @@ impl Node {
                 last_copies,
             }) => {
                 let act = Act::RetireNode {
-                    node,
-                    replica,
+                    node: NodeSelector { replica, node },
                     last_copies,
                 };
                 return ask(context, &act, &reason).await;
@@ -117,7 +115,7 @@ impl Node {
                 node: One { node, replica },
                 reason,
             }) => {
-                let act = Act::ReinstateNode(NodeName { node, replica });
+                let act = Act::ReinstateNode(NodeSelector { replica, node });
                 return ask(context, &act, &reason).await;
             }
             Self::ReadOnly(one) => (one, Mode::ReadOnly),
@@ -125,7 +123,7 @@ impl Node {
             Self::Drain(one) => (one, Mode::Draining),
         };
         let One { node, replica } = node;
-        let name = NodeName { node, replica };
+        let name = NodeSelector { replica, node };
         let session = Session::open(&context.global)?;
         let status = session.keeper().node(&name, mode).await;
         let status = status.map_err(|error| session.failure(error))?;

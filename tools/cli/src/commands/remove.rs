@@ -1,7 +1,6 @@
 //! `holdfast remove`: ask for a copy to be moved into the attic.
 
-use archive_client::preservation::Act;
-use archive_model::{ReplicaId, Root};
+use archive_model::{Act, ReplicaId, Root};
 use clap::Args;
 
 use super::get::name;

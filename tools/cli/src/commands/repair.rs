@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
-use archive_client::preservation::{Repair as Step, RepairOrder, RepairOutcome};
+use archive_client::preservation::{Repair as Step, RepairOrder};
 use archive_client::{ClientError, Preservation};
-use archive_model::FileName;
+use archive_model::{FileName, RepairOutcome};
 use clap::Args;
 use serde::Serialize;
 
@@ -269,7 +269,7 @@ fn subject(step: &Step) -> String {
 }
 
 fn line(step: &Step) -> String {
-    let outcome = step.outcome.word();
+    let outcome = step.outcome.as_str();
     let mut line = format!("{outcome:<8}");
     match (&step.anomaly, step.what.as_str()) {
         (Some(anomaly), "") => line = format!("{line}  {}", said::anomaly(anomaly)),
@@ -287,7 +287,7 @@ fn line(step: &Step) -> String {
 
 #[cfg(test)]
 mod tests {
-    use archive_client::preservation::{AnomalyState, AnomalyWord};
+    use archive_model::{AnomalyClass, AnomalyState};
 
     use super::*;
     use crate::said::tests::filed;
@@ -296,7 +296,7 @@ mod tests {
         Step {
             outcome,
             file: None,
-            anomaly: Some(Box::new(filed(AnomalyWord::Missing, AnomalyState::Open))),
+            anomaly: Some(Box::new(filed(AnomalyClass::Missing, AnomalyState::Open))),
             what: "copied from one".into(),
             bytes_moved: 160_000,
             bytes_verified: 0,

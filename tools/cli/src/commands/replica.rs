@@ -1,8 +1,7 @@
 //! `holdfast replica`: the complete copies of the archive.
 
-use archive_client::preservation::Act;
 use archive_client::{Access, ArchiveStatus, Preservation};
-use archive_model::ReplicaId;
+use archive_model::{Act, ReplicaId};
 use clap::{Args, Subcommand};
 
 use super::requests::ask;

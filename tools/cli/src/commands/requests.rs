@@ -1,7 +1,8 @@
 //! `holdfast requests`, `approve`, `withdraw`: what destroys is asked for by one person and approved by another.
 
 use archive_client::Preservation;
-use archive_client::preservation::{Act, Request, RequestWord};
+use archive_client::preservation::Request;
+use archive_model::{Act, RequestState, Role};
 use clap::Args;
 
 use crate::context::Context;
@@ -79,7 +80,7 @@ impl Approve {
         let session = Session::open(&context.global)?;
         let request = session.keeper().approve(&self.id).await;
         let request = request.map_err(|error| session.failure(error))?;
-        ended(context, &request, RequestWord::Done)
+        ended(context, &request, RequestState::Done)
     }
 }
 
@@ -88,7 +89,7 @@ impl Withdraw {
         let session = Session::open(&context.global)?;
         let request = session.keeper().withdraw(&self.id).await;
         let request = request.map_err(|error| session.failure(error))?;
-        ended(context, &request, RequestWord::Withdrawn)
+        ended(context, &request, RequestState::Withdrawn)
     }
 }
 
@@ -105,7 +106,7 @@ pub(super) async fn ask(context: &Context, act: &Act, reason: &Reason) -> Result
     Ok(Exit::Done)
 }
 
-fn ended(context: &Context, request: &Request, wanted: RequestWord) -> Result<Exit, Failure> {
+fn ended(context: &Context, request: &Request, wanted: RequestState) -> Result<Exit, Failure> {
     if context.output.is_json() {
         context.output.document(request)?;
     } else {
@@ -151,13 +152,14 @@ fn text(request: &Request) -> Vec<String> {
     if let Some(outcome) = &request.outcome {
         lines.push(format!("  {outcome}"));
     }
-    if *state == RequestWord::Open {
+    if *state == RequestState::Open {
+        let role = approvers.first().copied().unwrap_or(Role::Custodian);
         let roles = if approvers.is_empty() {
-            "custodian".to_owned()
+            role.to_string()
         } else {
-            approvers.join(" or ")
+            let roles: Vec<_> = approvers.iter().map(|role| role.as_str()).collect();
+            roles.join(" or ")
         };
-        let role = approvers.first().map_or("custodian", String::as_str);
         lines.push(format!(
             "  not done yet: until {} another person who is {roles} can type",
             said::time(*expires)
@@ -170,7 +172,7 @@ fn text(request: &Request) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use archive_client::preservation::ActWord;
+    use archive_model::ActKind;
 
     use super::*;
 
@@ -178,17 +180,17 @@ mod tests {
     fn the_second_person_is_told_what_to_type() {
         let request = Request {
             id: "r17".into(),
-            act: ActWord::Remove,
+            act: ActKind::Remove,
             what: "remove a.warc.gz from replica two".into(),
             reason: "taken down by court order".into(),
             asked_by: "custodian/custodian-1".into(),
             asked: "2026-01-02T03:04:05Z".parse().unwrap(),
             expires: "2026-01-09T03:04:05Z".parse().unwrap(),
-            state: RequestWord::Open,
+            state: RequestState::Open,
             ended_by: None,
             ended: None,
             outcome: None,
-            approvers: vec!["custodian".into()],
+            approvers: vec![Role::Custodian],
         };
         let shown = text(&request).join("\n");
         assert_eq!(
@@ -200,7 +202,7 @@ mod tests {
              take it back with `holdfast withdraw r17`"
         );
         let done = Request {
-            state: RequestWord::Done,
+            state: RequestState::Done,
             ended_by: Some("custodian/custodian-2".into()),
             ended: Some("2026-01-03T00:00:00Z".parse().unwrap()),
             outcome: Some("in attic one/n/v/x".into()),

@@ -1,9 +1,9 @@
 //! `holdfast scrub`: what the nodes read again of their own disks, and how fast.
 
 use archive_client::Preservation;
-use archive_client::preservation::{NodeScrub, ScrubOrder, ScrubSelection, ScrubWord, Scrubs};
+use archive_client::preservation::{NodeScrub, ScrubOrder, ScrubSelection, Scrubs};
 use archive_daemon::{ByteSize, Period};
-use archive_model::{NodeId, ReplicaId};
+use archive_model::{NodeId, ReplicaId, ScrubActivity};
 use clap::{Args, Subcommand};
 
 use crate::context::Context;
@@ -191,8 +191,8 @@ fn show(output: &Output, scrubs: &Scrubs) -> Result<(), Failure> {
 
 fn state(scrub: &NodeScrub) -> String {
     match (scrub.state, scrub.paused_until) {
-        (ScrubWord::Paused, Some(until)) => format!("paused until {}", said::time(until)),
-        (state, _) => state.word().to_owned(),
+        (ScrubActivity::Paused, Some(until)) => format!("paused until {}", said::time(until)),
+        (state, _) => state.to_string(),
     }
 }
 

@@ -3,6 +3,7 @@
 mod history;
 
 use archive_client::{CopyCondition, FileStatus, Ingest, ReplicaStatus};
+use archive_model::CopyDoubt;
 use clap::Args;
 use serde::Serialize;
 
@@ -155,7 +156,7 @@ fn show(output: &Output, status: &FileStatus) -> Result<(), Failure> {
 
 /// Whether a copy counts, in a word or two.
 fn condition(replica: &ReplicaStatus) -> String {
-    let doubt = replica.doubt.as_deref().unwrap_or("bad");
+    let doubt = replica.doubt.map_or("bad", CopyDoubt::as_str);
     match replica.condition {
         None => "-".to_owned(),
         Some(CopyCondition::Good) => "good".to_owned(),

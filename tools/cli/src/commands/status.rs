@@ -268,7 +268,7 @@ mod tests {
             bytes: 1,
             below_required,
             version: "1".into(),
-            anomalies: [("missing".to_owned(), below_required)].into(),
+            anomalies: [("missing", below_required)].into(),
             held: None,
             drains: Vec::new(),
         };

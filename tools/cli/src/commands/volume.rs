@@ -1,9 +1,11 @@
 //! `holdfast volume`: the disks of the nodes.
 
-use archive_client::preservation::{Act, VolumeName, VolumeOrder};
+use archive_client::preservation::VolumeOrder;
 use archive_client::{Access, ArchiveStatus, Preservation};
 use archive_daemon::Chance;
-use archive_model::{Mode, NodeId, NodeState, ReplicaId, VolumeId, VolumeState};
+use archive_model::{
+    Act, Mode, NodeId, NodeState, ReplicaId, VolumeId, VolumeSelector, VolumeState,
+};
 use clap::{Args, Subcommand};
 
 use super::requests::ask;
@@ -87,7 +89,7 @@ pub(crate) struct NodeOf {
     replica: Option<ReplicaId>,
 }
 
-impl From<One> for VolumeName {
+impl From<One> for VolumeSelector {
     fn from(one: One) -> Self {
         let One {
             volume,
@@ -189,15 +191,8 @@ impl Volume {
                 reason,
                 last_copies,
             }) => {
-                let One {
-                    volume,
-                    node,
-                    replica,
-                } = volume;
                 let act = Act::RetireVolume {
-                    volume,
-                    node,
-                    replica,
+                    volume: volume.into(),
                     last_copies,
                 };
                 return ask(context, &act, &reason).await;

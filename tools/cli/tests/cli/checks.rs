@@ -2,23 +2,26 @@
 
 use std::os::unix::fs::FileExt;
 
+use proto_archive::wire::anomaly_state::{Finder, State};
 use proto_archive::wire::check_response::{Progress, Report, Step};
+use proto_archive::wire::repair_response::Outcome;
 use proto_archive::wire::{
-    AnomaliesResponse, AnomalyState, CheckResponse, Gap, GroupRange, RepairResponse,
+    AnomaliesResponse, AnomalyCount, AnomalyKind, AnomalyState, CheckResponse, Gap, GroupRange,
+    RepairResponse,
 };
 use tonic::Status;
 
 use crate::holdfast::{Place, Ran};
 
-pub fn anomaly(file: &str, kind: &str) -> AnomalyState {
+pub fn anomaly(file: &str, kind: AnomalyKind) -> AnomalyState {
     AnomalyState {
         id: "17".into(),
         file: file.into(),
         replica: "two".into(),
         kind: kind.into(),
         since: "2026-01-02T03:04:05Z".into(),
-        state: "open".into(),
-        found_by: "scrub".into(),
+        state: State::Open.into(),
+        found_by: Finder::Scrub.into(),
         size: 160_000,
         ..AnomalyState::default()
     }
@@ -28,7 +31,7 @@ fn corrupt(file: &str) -> AnomalyState {
     let range = |start, end| GroupRange { start, end };
     AnomalyState {
         groups: vec![range(3, 4), range(7, 10)],
-        ..anomaly(file, "corrupt")
+        ..anomaly(file, AnomalyKind::Corrupt)
     }
 }
 
@@ -36,7 +39,7 @@ fn step(step: Step) -> CheckResponse {
     CheckResponse { step: Some(step) }
 }
 
-fn report(replica: &str, wrong: &[(&str, u64)], gaps: Vec<Gap>) -> CheckResponse {
+fn report(replica: &str, wrong: &[(AnomalyKind, u64)], gaps: Vec<Gap>) -> CheckResponse {
     step(Step::Report(Report {
         replica: replica.into(),
         files: 3,
@@ -44,7 +47,10 @@ fn report(replica: &str, wrong: &[(&str, u64)], gaps: Vec<Gap>) -> CheckResponse
         withdrawn: 0,
         anomalies: wrong
             .iter()
-            .map(|(kind, count)| ((*kind).to_owned(), *count))
+            .map(|(kind, count)| AnomalyCount {
+                kind: (*kind).into(),
+                count: *count,
+            })
             .collect(),
         gaps,
     }))
@@ -77,7 +83,7 @@ async fn check_prints_anomalies_and_summary_per_replica() {
             step(Step::Progress(progress)),
             step(Step::Anomaly(corrupt("a b"))),
             report("one", &[], vec![]),
-            report("two", &[("corrupt", 1)], vec![]),
+            report("two", &[(AnomalyKind::Corrupt, 1)], vec![]),
         ]
     };
     let ran = check(&place, all(), &["files"]).expect(1);
@@ -126,7 +132,7 @@ async fn a_check_that_is_not_whole_says_so() {
         (&false.into(), &0.into())
     );
 
-    let cut = || vec![step(Step::Anomaly(anomaly("a", "missing")))];
+    let cut = || vec![step(Step::Anomaly(anomaly("a", AnomalyKind::Missing)))];
     let ran = check(&place, cut(), &["files"]).expect(4);
     assert!(
         ran.err.contains("not complete") && ran.out.contains("missing"),
@@ -138,19 +144,19 @@ async fn a_check_that_is_not_whole_says_so() {
         (&false.into(), &"unreachable".into())
     );
 
-    let more = vec![report("two", &[("missing", 2)], vec![])];
+    let more = vec![report("two", &[(AnomalyKind::Missing, 2)], vec![])];
     let ran = check(&place, more, &["files"]).expect(1);
     assert!(
         ran.err.contains("2 anomalies more than were told of"),
         "{ran:?}"
     );
     let accepted = AnomalyState {
-        state: "accepted".into(),
-        ..anomaly("a", "lost")
+        state: State::Accepted.into(),
+        ..anomaly("a", AnomalyKind::Lost)
     };
     let lived_with = vec![
         step(Step::Anomaly(accepted)),
-        report("two", &[("lost", 1)], vec![]),
+        report("two", &[(AnomalyKind::Lost, 1)], vec![]),
     ];
     let ran = check(&place, lived_with, &["files"]).expect(0);
     assert!(ran.out.contains("[accepted]"), "{ran:?}");
@@ -241,10 +247,10 @@ async fn anomalies_are_open_until_they_end() {
         place.holdfast(&[&["anomalies", "--as", "operator"], words].concat())
     };
     let closed = AnomalyState {
-        state: "closed".into(),
+        state: State::Closed.into(),
         ended: "2026-01-03T00:00:00Z".into(),
         ended_why: "repaired".into(),
-        ..anomaly("a", "missing")
+        ..anomaly("a", AnomalyKind::Missing)
     };
     let ran = list(vec![corrupt("a"), closed.clone()], &["--all"]).expect(1);
     let expected = "17  2026-01-02T03:04:05Z  scrub  corrupt      a  two  groups 3,7-9 (bytes 49152-65535,114688-159999)\n\
@@ -266,11 +272,15 @@ async fn anomalies_are_open_until_they_end() {
         (&said["open"], &said["complete"]),
         (&0.into(), &true.into())
     );
-    list(vec![anomaly("a", "haunted")], &[]).expect(1);
+    let newer = AnomalyState {
+        kind: 99,
+        ..anomaly("a", AnomalyKind::Lost)
+    };
+    list(vec![newer], &[]).expect(1);
     list(vec![], &["--all", "accept", "17", "--reason", "x"]).usage();
 }
 
-fn repair(outcome: &str, file: &str) -> RepairResponse {
+fn repair(outcome: Outcome, file: &str) -> RepairResponse {
     RepairResponse {
         outcome: outcome.into(),
         anomaly: Some(corrupt(file)),
@@ -289,10 +299,10 @@ async fn a_repair_says_what_became_of_each() {
     };
     let progress = RepairResponse {
         bytes_verified: 7,
-        ..repair("progress", "a")
+        ..repair(Outcome::Progress, "a")
     };
     let ran = run(
-        vec![progress, repair("repaired", "a")],
+        vec![progress, repair(Outcome::Repaired, "a")],
         &["a", "--reason", "why"],
     )
     .expect(0);
@@ -309,21 +319,25 @@ async fn a_repair_says_what_became_of_each() {
         .pop()
         .unwrap();
     assert_eq!((asked.all, asked.reason.as_str()), (false, "why"));
-    for (outcome, code) in [
-        ("lost", 1),
-        ("failed", 1),
-        ("waiting", 1),
-        ("officer", 1),
-        ("nothing", 0),
+    for (outcome, word, code) in [
+        (Outcome::Lost, "lost", 1),
+        (Outcome::Failed, "failed", 1),
+        (Outcome::Waiting, "waiting", 1),
+        (Outcome::Officer, "officer", 1),
+        (Outcome::Nothing, "nothing", 0),
     ] {
         let said = run(vec![repair(outcome, "a")], &["--all", "--json"])
             .expect(code)
             .json();
-        assert_eq!(said["outcomes"][outcome], 1, "{said}");
+        assert_eq!(said["outcomes"][word], 1, "{said}");
     }
     let ran = run(vec![], &["--all", "--dry-run"]).expect(0);
     assert_eq!(ran.out, "nothing is filed that could be repaired\n");
-    run(vec![repair("repaired", "a")], &["--all", "--dry-run"]).expect(1);
+    run(
+        vec![repair(Outcome::Repaired, "a")],
+        &["--all", "--dry-run"],
+    )
+    .expect(1);
     for words in [
         &[] as &[&str],
         &["a", "--all"],
@@ -363,7 +377,7 @@ async fn the_brake_says_which_command_confirms() {
             ..AnomalyState::default()
         }),
         what: "a: nothing is filed of it".into(),
-        ..repair("nothing", "a")
+        ..repair(Outcome::Nothing, "a")
     };
     place.world.archive.state().keeping.repair.say([bare]);
     let ran = place

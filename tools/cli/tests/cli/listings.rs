@@ -5,9 +5,9 @@ use std::process::Stdio;
 use proto_archive::wire::list_response::End;
 use proto_archive::wire::status_response::ReplicaState;
 use proto_archive::wire::{
-    AnomaliesResponse, AnomalyState, AuditLineState, AuditResponse, Condition, CopyCondition,
-    FileEntry, Gap, ListEntry, ListResponse, Mode, NodeStatus, ReplicaKind, ReplicaProgress,
-    ReplicaStatus, StatResponse, StatusResponse, VolumeStatus,
+    AnomaliesResponse, AnomalyKind, AnomalyState, AuditLineState, AuditResponse, Condition,
+    CopyCondition, FileEntry, Gap, ListEntry, ListResponse, Mode, NodeStatus, ReplicaKind,
+    ReplicaProgress, ReplicaStatus, StatResponse, StatusResponse, VolumeStatus, anomaly_state,
 };
 
 use crate::holdfast::{Place, Ran, executable};
@@ -175,7 +175,7 @@ async fn a_stat_shows_every_replica() {
     );
     let mut bad = stat(ReplicaProgress::UploadCompleted);
     bad.replicas[1].condition = CopyCondition::Bad.into();
-    bad.replicas[1].doubt = "corrupt".into();
+    bad.replicas[1].doubt = AnomalyKind::Corrupt.into();
     place.world.archive.state().stat = bad;
     let ran = place.holdfast(&["stat", "a"]).expect(1);
     assert!(ran.out.contains("corrupt"), "{ran:?}");
@@ -204,12 +204,12 @@ async fn history_has_acts_and_findings_in_order() {
         id: "a7".into(),
         file: "a".into(),
         replica: "two".into(),
-        kind: "missing".into(),
+        kind: AnomalyKind::Missing.into(),
         what: "missing".into(),
         size: 7,
         since: "2026-01-02T00:00:00Z".into(),
-        state: "closed".into(),
-        found_by: "scrub".into(),
+        state: anomaly_state::State::Closed.into(),
+        found_by: anomaly_state::Finder::Scrub.into(),
         ended: "2026-01-04T00:00:00Z".into(),
         ended_why: "repaired".into(),
         ..AnomalyState::default()

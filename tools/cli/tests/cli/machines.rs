@@ -1,15 +1,22 @@
 //! Scrubbing, nodes, volumes, replicas, exports and notifications.
 
 use proto_archive::wire::scrub_request::Order as Scrub;
+use proto_archive::wire::scrub_state::Activity;
 use proto_archive::wire::set_volume_request::Order;
 use proto_archive::wire::status_response::{Drain, ReplicaState};
 use proto_archive::wire::{
-    BootstrapResponse, ExportResponse, Gap, Mode, NodeStatus, NotifyTestResponse, ReplicaKind,
-    ScrubState, ScrubsResponse, StatusResponse, VolumeStatus, scrubs_response,
+    AnomalyCount, AnomalyKind, BootstrapResponse, ExportResponse, Gap, Mode, NodeStatus,
+    NotifyTestResponse, ReplicaKind, ScrubState, ScrubsResponse, StatusResponse, VolumeStatus,
+    scrubs_response,
 };
 use tonic::Status;
 
 use crate::holdfast::Place;
+
+fn missing(count: u64) -> Vec<AnomalyCount> {
+    let kind = AnomalyKind::Missing.into();
+    vec![AnomalyCount { kind, count }]
+}
 
 /// A node that says that it is in this mode, or in none.
 fn node(alive: bool, mode: Mode, problem: &str) -> NodeStatus {
@@ -48,7 +55,7 @@ async fn scrubbing_is_told_what_was_said() {
             replica: "two".into(),
             state: Some(ScrubState {
                 node: "two-1".into(),
-                state: "paused".into(),
+                activity: Activity::Paused.into(),
                 paused_until: "2026-01-02T03:04:05Z".into(),
                 bytes_per_second: 20_000_000,
                 due: 3,
@@ -136,7 +143,7 @@ async fn lists_come_from_the_status() {
             nodes: vec![node(alive, Mode::ReadWrite, problem)],
             ..ReplicaState::default()
         }],
-        anomalies: [("missing".to_owned(), 0)].into(),
+        anomalies: missing(0),
         held: "the brake".into(),
         ..StatusResponse::default()
     };
@@ -227,7 +234,7 @@ async fn lists_come_from_the_status() {
             .contains("nothing is repaired automatically: the brake"),
         "{ran:?}"
     );
-    place.world.archive.state().status.anomalies = [("missing".to_owned(), 3)].into();
+    place.world.archive.state().status.anomalies = missing(3);
     let ran = place.holdfast(&["status", "--as", "operator"]).expect(1);
     assert!(
         ran.err.contains("3 missing; see `holdfast anomalies`"),

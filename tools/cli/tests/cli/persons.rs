@@ -1,10 +1,13 @@
 //! Acts of persons: replaced, adopted, asked for, approved, put aside, brought back, written down.
 
+use proto_archive::convert;
 use proto_archive::wire::ask_request::Act;
 use proto_archive::wire::replace_request::Step;
+use proto_archive::wire::request_state::{Act as ActKind, State};
 use proto_archive::wire::{
     AdoptFileResponse, AtticItem, AtticsResponse, AuditLineState, AuditResponse, Condition,
-    FileEntry, Gap, ReplaceResponse, RequestState, RequestsResponse, attics_response,
+    FileEntry, Gap, ReplaceResponse, RequestState, RequestsResponse, Role, attic_item,
+    attics_response,
 };
 
 use crate::archive::{admission, receipt};
@@ -38,23 +41,24 @@ fn put_aside(file: &str) -> AtticItem {
         at: "2026-01-02T03:04:05Z".into(),
         who: "officer/ora".into(),
         why: "bad\u{1b}[2J disk".into(),
-        kind: "file".into(),
+        kind: attic_item::Kind::File.into(),
         bytes: 1500,
         ..AtticItem::default()
     }
 }
 
-fn request(act: &str, state: &str) -> RequestState {
+fn request(act: ActKind, state: State) -> RequestState {
+    let kind = convert::act_kind("act", act.into()).expect("a kind");
     RequestState {
         id: "17".into(),
         act: act.into(),
-        what: format!("{act} a in two"),
+        what: format!("{kind} a in two"),
         reason: "why".into(),
         asked_by: "custodian/cus-1".into(),
         asked: "2026-01-02T03:04:05Z".into(),
         expires: "2026-01-09T03:04:05Z".into(),
         state: state.into(),
-        approvers: vec!["custodian".into()],
+        approvers: vec![Role::Custodian.into()],
         ..RequestState::default()
     }
 }
@@ -142,7 +146,7 @@ async fn adoption_takes_file_or_requests_new_root() {
         .state()
         .keeping
         .ask
-        .say([request("new-root", "open")]);
+        .say([request(ActKind::NewRoot, State::Open)]);
     let checksum = checksum();
     let words = ["adopt", "a", "--replica", "two", "--new-root", &checksum];
     place.holdfast(&words).usage();
@@ -179,21 +183,21 @@ async fn destructive_request_needs_approval_of_second_person() {
     ];
     let accept = ["anomalies", "accept", "3", "--reason", "why"];
     let retire = |what: &'static str| [what, "retire", "x-1", "--reason", "why"];
-    let ask = |act: &str, words: &[&str], who: &str| {
+    let ask = |act: ActKind, words: &[&str], who: &str| {
         place
             .world
             .archive
             .state()
             .keeping
             .ask
-            .say([request(act, "open")]);
+            .say([request(act, State::Open)]);
         let ran = place.holdfast(&[words, &["--as", who]].concat()).expect(0);
         let asked = place.world.archive.state().keeping.ask.asked.pop().unwrap();
         assert_eq!(asked.reason, "why");
         (ran, asked.act.unwrap())
     };
     let (ran, act) = ask(
-        "remove",
+        ActKind::Remove,
         &[&remove[..], &["--last-copies"]].concat(),
         "custodian",
     );
@@ -205,29 +209,33 @@ async fn destructive_request_needs_approval_of_second_person() {
     assert_eq!(ran.out, expected);
     assert!(matches!(act, Act::Remove(asked) if asked.last_copies && asked.replica == "two"));
     assert!(
-        matches!(ask("purge", &purge, "custodian").1, Act::Purge(asked) if asked.id == "x-1" && asked.checksum.len() == 32 && asked.last_copies)
+        matches!(ask(ActKind::Purge, &purge, "custodian").1, Act::Purge(asked) if asked.id == "x-1" && asked.checksum.len() == 32 && asked.last_copies)
     );
     assert!(
-        matches!(ask("accept", &accept, "custodian").1, Act::Accept(asked) if asked.anomaly == "3")
+        matches!(ask(ActKind::Accept, &accept, "custodian").1, Act::Accept(asked) if asked.anomaly == "3")
     );
-    let retired = |what| ask("retire", &retire(what), "operator").1;
+    let retired = |what| ask(ActKind::Retire, &retire(what), "operator").1;
     assert!(matches!(retired("node"), Act::RetireNode(asked) if asked.node == "x-1"));
     assert!(matches!(retired("volume"), Act::RetireVolume(asked) if asked.volume == "x-1"));
     assert!(matches!(retired("replica"), Act::RetireReplica(asked) if asked.replica == "x-1"));
 
-    for (state, code) in [("done", 0), ("failed", 1), ("open", 1)] {
+    for (state, word, code) in [
+        (State::Done, "done", 0),
+        (State::Failed, "failed", 1),
+        (State::Open, "open", 1),
+    ] {
         place
             .world
             .archive
             .state()
             .keeping
             .approve
-            .say([request("remove", state)]);
+            .say([request(ActKind::Remove, state)]);
         let ran = place
             .holdfast(&["approve", "17", "--as", "custodian/cus-1"])
             .expect(code);
         assert!(
-            ran.out.starts_with(&format!("request 17 ({state})")),
+            ran.out.starts_with(&format!("request 17 ({word})")),
             "{ran:?}"
         );
     }
@@ -242,7 +250,7 @@ async fn destructive_request_needs_approval_of_second_person() {
         .state()
         .keeping
         .withdraw
-        .say([request("remove", "withdrawn")]);
+        .say([request(ActKind::Remove, State::Withdrawn)]);
     let ran = place
         .holdfast(&["withdraw", "17", "--as", "operator", "--json"])
         .expect(0);
@@ -273,7 +281,12 @@ async fn requests_are_listed() {
             .expect(0)
     };
     assert_eq!(list(vec![], &[]).out, "no request is open\n");
-    let both = || vec![request("purge", "open"), request("remove", "expired")];
+    let both = || {
+        vec![
+            request(ActKind::Purge, State::Open),
+            request(ActKind::Remove, State::Expired),
+        ]
+    };
     let ran = list(both(), &["--all"]);
     assert!(ran.out.contains("request 17 (expired): remove"), "{ran:?}");
     assert_eq!(

@@ -1,6 +1,7 @@
 //! What repairs have replaced ends after its time; nothing else ever does.
 
 use archive_daemon::Period;
+use archive_model::AtticKind;
 use jiff::SignedDuration;
 
 use super::attic::{cause, items, root};
@@ -35,7 +36,7 @@ fn with_all_kinds(machine: &Machine, attic: AtticSettings) -> Node {
     machine.store(&node, "c", b"c").unwrap();
     std::fs::create_dir(machine.path("disk/attic/20200101T000000Z-odd")).unwrap();
     let mut found = kinds(&node);
-    found.sort_by_key(|kind| kind.as_str());
+    found.sort_by_key(|kind| AtticKind::from(*kind));
     assert_eq!(
         found,
         [Kind::File, Kind::Groups, Kind::Leftover, Kind::Leftover]

@@ -60,7 +60,7 @@ fn item(replica: &ChecksumReplica, line: Result<Removed, String>) -> wire::Attic
     let place = wire::AtticItem {
         node: replica.node().to_string(),
         volume: VOLUME.to_owned(),
-        kind: "row".to_owned(),
+        kind: wire::attic_item::Kind::Row.into(),
         ..wire::AtticItem::default()
     };
     let old = |line: &Removed| Approval::from_old_text(&line.who, &line.why);
@@ -143,7 +143,7 @@ impl Node for Door {
         match request.into_inner().order() {
             wire::scrub_request::Order::Unspecified => Ok(Response::new(wire::ScrubState {
                 node: self.replica.node().to_string(),
-                state: "idle".to_owned(),
+                activity: wire::scrub_state::Activity::Idle.into(),
                 ..wire::ScrubState::default()
             })),
             wire::scrub_request::Order::Pause
@@ -204,7 +204,7 @@ impl Node for Door {
                 at: removed.at.to_string(),
                 who: removed.who,
                 why: removed.why,
-                kind: "row".to_owned(),
+                kind: wire::attic_item::Kind::Row.into(),
                 bytes: 0,
                 admission: String::new(),
                 approval: removed.approval.map(fields::approval_message),

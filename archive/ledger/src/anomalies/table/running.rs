@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use archive_model::ReplicaId;
+use archive_model::{AnomalyClass, ReplicaId};
 use jiff::{SignedDuration, Timestamp};
 
 use super::super::{Filed, needs_repair};
@@ -16,7 +16,7 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 pub(super) struct Running {
     pub(super) next_id: u64,
     /// Open, and not accepted, by kind.
-    pub(super) kinds: BTreeMap<&'static str, u64>,
+    pub(super) kinds: BTreeMap<AnomalyClass, u64>,
     /// Files of a replica that need repair, and that people do not live with.
     pub(super) waiting: BTreeMap<ReplicaId, u64>,
     /// Files of a replica that needed repair until then, by the minute.
@@ -35,13 +35,13 @@ impl Running {
 
     pub(super) fn add(&mut self, filed: &Filed) {
         if filed.accepted.is_none() {
-            *self.kinds.entry(filed.kind.word()).or_default() += 1;
+            *self.kinds.entry(filed.kind.class()).or_default() += 1;
         }
     }
 
     pub(super) fn subtract(&mut self, filed: &Filed) {
         if filed.accepted.is_none()
-            && let Some(count) = self.kinds.get_mut(filed.kind.word())
+            && let Some(count) = self.kinds.get_mut(&filed.kind.class())
         {
             *count = count.saturating_sub(1);
         }

@@ -4,7 +4,8 @@ use archive_daemon::clock::ManualClock;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::anomalies::{Finder, LookQuality};
+use crate::anomalies::LookQuality;
+use archive_model::{AnomalyClass, Finder};
 
 const HOUR: std::time::Duration = std::time::Duration::from_hours(1);
 
@@ -53,16 +54,20 @@ fn anomalies_and_counts_survive_restart() {
         .look(at(&file), &look(vec![damage], LookQuality::Bytes))
         .unwrap();
     assert_eq!((found.new, found.closed), (0, 1));
-    let kinds = BTreeMap::from([("corrupt", 1), ("missing", 1), ("unreadable", 0)]);
+    let kinds = BTreeMap::from([
+        (AnomalyClass::Corrupt, 1),
+        (AnomalyClass::Missing, 1),
+        (AnomalyClass::Unreadable, 0),
+    ]);
     assert_eq!(table.kinds(), kinds);
     let row = table.by_id(1).unwrap().unwrap();
     let because = ("old paper", "custodian/c");
     assert!(table.accept(&row, &row.filed.kind, because).unwrap());
-    assert_eq!(table.kinds()["corrupt"], 0, "accepted");
+    assert_eq!(table.kinds()[&AnomalyClass::Corrupt], 0, "accepted");
     drop(table);
 
     let table = Anomalies::open(&admin, hand.clock()).unwrap();
-    assert_eq!(table.kinds(), BTreeMap::from([("missing", 1)]));
+    assert_eq!(table.kinds(), BTreeMap::from([(AnomalyClass::Missing, 1)]));
     assert_eq!(table.found_today(&one), 1, "one is lived with");
     table
         .look(at(&file), &look(vec![], LookQuality::Bytes))

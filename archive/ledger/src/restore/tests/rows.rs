@@ -1,13 +1,13 @@
 //! The tables beside files and trail: they come back, damage of a row is named, and old exports have none.
 
 use archive_daemon::clock::ManualClock;
-use archive_model::{AnomalyKind, Groups, VolumeKey};
+use archive_model::{Act, AnomalyKind, Finder, Groups, NodeSelector, VolumeKey};
 
 use super::*;
-use crate::anomalies::{Anomalies, Filing, Finder, Look, LookQuality};
+use crate::anomalies::{Anomalies, Filing, Look, LookQuality};
 use crate::export::Row;
+use crate::requests::Person;
 use crate::requests::table::Requests;
-use crate::requests::{Act, Person};
 use crate::standing::{DrainRow, ReplicaRow, Retired, Source, Standing};
 
 fn person(grant: &str) -> Person {
@@ -59,7 +59,7 @@ pub(super) fn furnish(admin: &Admin) {
     };
     for file in ["file-0", "file-1", "file-2"] {
         requests
-            .ask(remove(file), "law", &person("custodian/anna"), now())
+            .ask(remove(file).into(), "law", &person("custodian/anna"), now())
             .unwrap();
     }
     let approved = requests.approve("r2", &person("custodian/bert"), now());
@@ -150,10 +150,13 @@ fn every_table_comes_back_and_goes_on() {
     );
     let asked = requests.ask(
         Act::RetireNode {
-            node: "one-1".parse().unwrap(),
-            replica: None,
+            node: NodeSelector {
+                replica: None,
+                node: "one-1".parse().unwrap(),
+            },
             last_copies: false,
-        },
+        }
+        .into(),
         "old",
         &person("operator/otto"),
         now(),

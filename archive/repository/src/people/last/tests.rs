@@ -1,11 +1,11 @@
 //! Files in two replicas, each copy on one of two volumes or absent, damaged or not: counted beside each other.
 
 use archive_decisions::store::Phase;
-use archive_model::{AnomalyKind, FileName, Groups, ReplicaState, VolumeId};
+use archive_model::{AnomalyKind, FileName, Finder, Groups, ReplicaState, VolumeId};
 use jiff::Timestamp;
 
 use super::*;
-use archive_ledger::anomalies::{Filed, Finder};
+use archive_ledger::anomalies::Filed;
 
 fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use archive_ledger::admin::AdminRow;
-use archive_ledger::anomalies::Finder;
-use archive_model::{FileName, ReplicaId};
+use archive_model::{FileName, Finder, ReplicaId};
 use archive_replicas::Copy;
 use archive_rpc::Kind;
 use proto_archive::{convert as fields, wire};

@@ -2,8 +2,9 @@
 
 use archive_db::DbError;
 use archive_ledger::anomalies::{Anomalies, AnomalyRow};
-use archive_model::{AnomalyKind, FileName, Groups};
+use archive_model::{AnomalyKind, AnomalyState, FileName, Groups};
 use archive_rpc::answers::{Outlet, Progress, answer_from};
+use proto_archive::wire::anomaly_state::State;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
@@ -138,16 +139,16 @@ pub(super) fn state(
         | AnomalyKind::Incomplete => (Groups::none(), Vec::new()),
     };
     let (state, ended) = match (&row.closed, &filed.accepted) {
-        (Some(closed), _) => ("closed", Some(closed)),
-        (None, Some(accepted)) => ("accepted", Some(accepted)),
-        (None, None) => ("open", None),
+        (Some(closed), _) => (AnomalyState::Closed, Some(closed)),
+        (None, Some(accepted)) => (AnomalyState::Accepted, Some(accepted)),
+        (None, None) => (AnomalyState::Open, None),
     };
     let text = |text: Option<String>| text.unwrap_or_default();
     Ok(wire::AnomalyState {
         id: format!("a{}", filed.id),
         file: row.file.to_string(),
         replica: row.replica.to_string(),
-        kind: filed.kind.word().to_owned(),
+        kind: wire::AnomalyKind::from(filed.kind.class()).into(),
         what: filed.kind.to_string(),
         groups: fields::group_ranges(&groups),
         lost: lost
@@ -157,8 +158,8 @@ pub(super) fn state(
         node: text(filed.node.as_ref().map(ToString::to_string)),
         volume: text(filed.volume.as_ref().map(ToString::to_string)),
         since: filed.since.to_string(),
-        state: state.to_owned(),
-        found_by: filed.found_by.word().to_owned(),
+        state: State::from(state).into(),
+        found_by: wire::anomaly_state::Finder::from(filed.found_by).into(),
         ended: text(ended.map(|ended| ended.at.to_string())),
         ended_why: text(ended.map(|ended| ended.why.clone())),
         held: door.preserver.held(row, &door.volumes)?,
@@ -172,7 +173,8 @@ mod tests {
 
     use archive_daemon::Clock;
     use archive_ledger::admin::Admin;
-    use archive_ledger::anomalies::{Filing, Finder, Look, LookQuality};
+    use archive_ledger::anomalies::{Filing, Look, LookQuality};
+    use archive_model::Finder;
     use testing::in_time;
     use tokio::sync::mpsc;
     use tokio::task::spawn_blocking;

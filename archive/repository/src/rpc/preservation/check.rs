@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use archive_ledger::anomalies::Finder;
+use archive_model::Finder;
 use archive_rpc::InvalidMessage;
 use proto_archive::wire::check_request::Kind as CheckKind;
 use proto_archive::wire::check_response::{Progress, Report, Step};
@@ -97,15 +97,12 @@ fn report(report: ReplicaReport) -> Report {
         reason: gap.reason,
     });
     let gaps = gaps.collect();
-    let anomalies = report.anomalies.into_iter();
     Report {
         replica,
         files: report.files,
         intact: report.intact,
         withdrawn: report.withdrawn,
-        anomalies: anomalies
-            .map(|(kind, count)| (kind.to_owned(), count))
-            .collect(),
+        anomalies: fields::anomaly_count_messages(&report.anomalies),
         gaps,
     }
 }

@@ -3,15 +3,11 @@
 use std::sync::Arc;
 
 use archive_decisions::store::Event;
-use archive_ledger::requests::{
-    Act, AtticPlace, NodeSelector, NotAllowed, Person, Request as Asked, State, VolumeSelector,
-    plain_reason,
-};
+use archive_ledger::requests::{NotAllowed, Person, Request as Asked, State, plain_reason};
 use archive_ledger::standing::ReplicaRow;
 use archive_model::ReplicaId;
 use archive_replicas::Cause;
 use archive_rpc::{Grant, Identity, InvalidMessage, Kind, Role};
-use proto_archive::wire::ask_request::Act as AskedFor;
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
 
@@ -23,9 +19,6 @@ use crate::tables::with_tables;
 /// The roles under which an officer's verbs stand in the trail.
 pub(super) const OFFICER: &[Role] = &[Role::Officer];
 const OPERATOR: &[Role] = &[Role::Operator];
-
-/// The longest id of an anomaly or of something in an attic, in bytes.
-const LONGEST: usize = 255;
 
 /// The person that a certificate names. Certificates of parts of the archive name none.
 fn person(identity: &Identity) -> Result<Person, Status> {
@@ -55,7 +48,7 @@ pub(super) async fn ask(
 ) -> Result<wire::RequestState, Status> {
     let person = person(&*Identity::of(&request)?)?;
     let request = request.into_inner();
-    let act = act(request.act.ok_or_else(|| InvalidMessage::missing("act"))?)?;
+    let act = fields::act(request.act)?;
     let asked = door.people.ask(act, request.reason, person).await?;
     Ok(state(&asked))
 }
@@ -89,80 +82,6 @@ pub(super) async fn requests(door: &Door, all: bool) -> Result<wire::RequestsRes
     Ok(wire::RequestsResponse { requests })
 }
 
-fn act(asked: AskedFor) -> Result<Act, Status> {
-    Ok(match asked {
-        AskedFor::Remove(remove) => Act::Remove {
-            name: fields::file_name("name", &remove.name)?,
-            replica: fields::replica_id(&remove.replica)?,
-            checksum: fields::root("checksum", &remove.checksum)?,
-            last_copies: remove.last_copies,
-        },
-        AskedFor::Purge(purge) => Act::Destroy {
-            place: AtticPlace {
-                replica: fields::replica_id(&purge.replica)?,
-                node: fields::node_id(&purge.node)?,
-                volume: fields::volume_id(&purge.volume)?,
-                id: item_id(purge.id)?,
-            },
-            checksum: fields::optional_root("checksum", &purge.checksum)?,
-            last_copies: purge.last_copies,
-            // Looked up once it is known that the caller may ask.
-            item: None,
-        },
-        AskedFor::RetireVolume(retire) => Act::RetireVolume {
-            volume: fields::volume_id(&retire.volume)?,
-            node: optional(&retire.node, fields::node_id)?,
-            replica: optional(&retire.replica, fields::replica_id)?,
-            last_copies: retire.last_copies,
-        },
-        AskedFor::RetireNode(retire) => Act::RetireNode {
-            node: fields::node_id(&retire.node)?,
-            replica: optional(&retire.replica, fields::replica_id)?,
-            last_copies: retire.last_copies,
-        },
-        AskedFor::RetireReplica(retire) => Act::RetireReplica(fields::replica_id(&retire.replica)?),
-        AskedFor::ReinstateVolume(reinstate) => Act::ReinstateVolume {
-            volume: fields::volume_id(&reinstate.volume)?,
-            node: optional(&reinstate.node, fields::node_id)?,
-            replica: optional(&reinstate.replica, fields::replica_id)?,
-        },
-        AskedFor::ReinstateNode(reinstate) => Act::ReinstateNode {
-            node: fields::node_id(&reinstate.node)?,
-            replica: optional(&reinstate.replica, fields::replica_id)?,
-        },
-        AskedFor::Accept(accept) => Act::Accept {
-            anomaly: item_id(accept.anomaly)?,
-            // Looked up once it is known that the caller may ask.
-            of: None,
-        },
-        AskedFor::NewRoot(new) => Act::NewRoot {
-            name: fields::file_name("name", &new.name)?,
-            replica: fields::replica_id(&new.replica)?,
-            root: fields::root("root", &new.root)?,
-        },
-    })
-}
-
-/// An id that may be left out.
-fn optional<T>(
-    id: &str,
-    read: impl Fn(&str) -> Result<T, InvalidMessage>,
-) -> Result<Option<T>, InvalidMessage> {
-    (!id.is_empty()).then(|| read(id)).transpose()
-}
-
-/// The id of an anomaly or of something in an attic.
-fn item_id(id: String) -> Result<String, InvalidMessage> {
-    match id.len() {
-        0 => Err(InvalidMessage::missing("id")),
-        1..=LONGEST => Ok(id),
-        longer => Err(InvalidMessage::invalid(
-            "id",
-            format!("is {longer} bytes long; {LONGEST} are the most"),
-        )),
-    }
-}
-
 fn state(request: &Asked) -> wire::RequestState {
     let (ended_by, ended, outcome) = match &request.state {
         State::Open => (String::new(), String::new(), String::new()),
@@ -176,13 +95,13 @@ fn state(request: &Asked) -> wire::RequestState {
     };
     wire::RequestState {
         id: request.id(),
-        act: request.act.word().to_owned(),
+        act: wire::request_state::Act::from(request.act.act.kind()).into(),
         what: request.act.to_string(),
         reason: request.reason.clone(),
         asked_by: request.asked_by.clone(),
         asked: request.asked.to_string(),
         expires: request.expires.to_string(),
-        state: request.state.word().to_owned(),
+        state: wire::request_state::State::from(request.state.stage()).into(),
         ended_by,
         ended,
         outcome,
@@ -190,7 +109,7 @@ fn state(request: &Asked) -> wire::RequestState {
             .act
             .approvers()
             .iter()
-            .map(ToString::to_string)
+            .map(|role| wire::Role::from(*role).into())
             .collect(),
     }
 }
@@ -225,7 +144,7 @@ pub(super) async fn restore(
     let replica = fields::replica_id(&request.replica)?;
     let node = fields::node_id(&request.node)?;
     let volume = fields::volume_id(&request.volume)?;
-    let id = item_id(request.id)?;
+    let id = fields::item_id(request.id)?;
     let cause = Cause {
         approval: None,
         who: who.clone(),
@@ -282,21 +201,16 @@ pub(super) async fn volume(
         Order::ReadOnly => "set to read only",
         Order::Drain => "set to drain",
     };
-    let replica = optional(&request.replica, fields::replica_id)?;
     let (replica, node) = if matches!(order.order(), Order::Init | Order::Adopt) {
-        let node = fields::node_id(&request.node)?;
-        let (replica, node) = door.people.node(&NodeSelector { replica, node }).await?;
+        let named = fields::node_selector(&request.node, &request.replica)?;
+        let (replica, node) = door.people.node(&named).await?;
         if order.order() == Order::Init {
             let volume = fields::volume_id(&order.volume)?;
             door.people.is_new_volume(&volume).await?;
         }
         (replica, node)
     } else {
-        let named = VolumeSelector {
-            replica,
-            node: optional(&request.node, fields::node_id)?,
-            volume: fields::volume_id(&order.volume)?,
-        };
+        let named = fields::volume_selector(&order.volume, &request.node, &request.replica)?;
         let found = door.people.volume(&named).await?;
         (found.replica, found.node)
     };
@@ -316,10 +230,7 @@ pub(super) async fn node(
 ) -> Result<wire::NodeStatus, Status> {
     let who = who(&request, OPERATOR)?;
     let request = request.into_inner();
-    let named = NodeSelector {
-        replica: optional(&request.replica, fields::replica_id)?,
-        node: fields::node_id(&request.node)?,
-    };
+    let named = fields::node_selector(&request.node, &request.replica)?;
     let order = request
         .order
         .ok_or_else(|| InvalidMessage::missing("order"))?;

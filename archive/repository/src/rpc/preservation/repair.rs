@@ -8,6 +8,8 @@ use std::time::Duration;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::FileName;
 use archive_rpc::{InvalidMessage, Kind};
+use proto_archive::wire::anomaly_state::State;
+use proto_archive::wire::repair_response::Outcome;
 use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -101,7 +103,7 @@ impl Job {
             let what =
                 format!("{name}: nothing is filed of it; `holdfast check checksums {name}` looks");
             let nothing = wire::RepairResponse {
-                outcome: "nothing".to_owned(),
+                outcome: Outcome::Nothing.into(),
                 what,
                 anomaly: Some(wire::AnomalyState {
                     file: name.to_string(),
@@ -134,7 +136,7 @@ impl Job {
                 Ok(done) => break done?,
                 Err(_not_yet) => {
                     let progress = wire::RepairResponse {
-                        outcome: "progress".to_owned(),
+                        outcome: Outcome::Progress.into(),
                         anomaly: Some(state(row)?),
                         bytes_verified: verified.load(Ordering::Relaxed),
                         ..wire::RepairResponse::default()
@@ -147,11 +149,11 @@ impl Job {
         let now = filed.into_iter().find(|now| now.filed.id == row.filed.id);
         let mut anomaly = state(now.as_ref().unwrap_or(row))?;
         if now.is_none() {
-            "closed".clone_into(&mut anomaly.state);
+            anomaly.set_state(State::Closed);
             anomaly.held.clear();
         }
         let step = wire::RepairResponse {
-            outcome: done.outcome.word().to_owned(),
+            outcome: Outcome::from(done.outcome).into(),
             anomaly: Some(anomaly),
             what: done.what,
             bytes_moved: done.moved,

@@ -1,8 +1,8 @@
 //! The history of one file: the acts of its audit trail and its anomalies together, in order.
 
-use archive_client::preservation::{AnomalySelection, AnomalyState, AuditSelection, FiledAnomaly};
+use archive_client::preservation::{AnomalySelection, AuditSelection, FiledAnomaly};
 use archive_client::{ClientError, Keeper, Preservation};
-use archive_model::FileName;
+use archive_model::{AnomalyState, FileName};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -60,7 +60,12 @@ fn of(anomaly: &FiledAnomaly) -> Vec<Moment> {
         anomaly: Some(anomaly.id.clone()),
     };
     let found = said::anomaly(anomaly);
-    let mut moments = vec![moment(anomaly.since, "found", &anomaly.found_by, found)];
+    let mut moments = vec![moment(
+        anomaly.since,
+        "found",
+        anomaly.found_by.as_str(),
+        found,
+    )];
     if anomaly.state != AnomalyState::Open
         && let Some(at) = anomaly.ended
     {
@@ -90,14 +95,14 @@ pub(super) fn line(moment: &Moment) -> String {
 
 #[cfg(test)]
 mod tests {
-    use archive_client::preservation::AnomalyWord;
+    use archive_model::AnomalyClass;
 
     use super::*;
     use crate::said::tests::filed;
 
     #[test]
     fn an_anomaly_is_found_and_ends() {
-        let open = filed(AnomalyWord::Missing, AnomalyState::Open);
+        let open = filed(AnomalyClass::Missing, AnomalyState::Open);
         let moments = of(&open);
         assert_eq!(moments.len(), 1);
         assert_eq!(

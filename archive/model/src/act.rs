@@ -1,0 +1,156 @@
+//! The acts that want a second person: what each is about.
+//!
+//! Not promised: that what an act names is there, or names one thing only. The repository looks when somebody asks.
+
+use std::fmt;
+
+use crate::attic::AtticPlace;
+use crate::checksum::Root;
+use crate::file_name::FileName;
+use crate::replica::{NodeId, ReplicaId, VolumeId, VolumeKey};
+use crate::request::ActKind;
+
+/// An act that destroys or gives up something, as a person asks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Moves the copy of one replica into the attic; it is withdrawn from then on.
+    Remove {
+        /// The file.
+        name: FileName,
+        /// The replica.
+        replica: ReplicaId,
+        /// The root of the copy.
+        checksum: Root,
+        /// Whether the caller knows that this leaves no copy.
+        last_copies: bool,
+    },
+    /// Destroys what lies in an attic.
+    Purge {
+        /// Where it lies.
+        place: AtticPlace,
+        /// The root of the whole file that lies there; absent for groups and leftovers.
+        checksum: Option<Root>,
+        /// Whether the caller knows that no other good copy of the file is left.
+        last_copies: bool,
+    },
+    /// Takes a volume out of service for good.
+    RetireVolume {
+        /// The volume.
+        volume: VolumeSelector,
+        /// Whether the caller knows that this takes the last good copies of files.
+        last_copies: bool,
+    },
+    /// Takes a node out of service for good.
+    RetireNode {
+        /// The node.
+        node: NodeSelector,
+        /// Whether the caller knows that this takes the last good copies of files.
+        last_copies: bool,
+    },
+    /// Takes a replica out of service for good.
+    RetireReplica(ReplicaId),
+    /// Lives with an anomaly.
+    Accept {
+        /// Its id, `a` and a number.
+        anomaly: String,
+    },
+    /// Takes content of another root under a name that has no good copy left.
+    NewRoot {
+        /// The file.
+        name: FileName,
+        /// The replica that has the content.
+        replica: ReplicaId,
+        /// The root of that content.
+        root: Root,
+    },
+    /// Takes a retired volume back into service.
+    ReinstateVolume(VolumeSelector),
+    /// Takes a retired node back into service.
+    ReinstateNode(NodeSelector),
+}
+
+/// A volume as a person names it: by its id, and by more where several volumes bear that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeSelector {
+    /// Its replica, where that was said.
+    pub replica: Option<ReplicaId>,
+    /// Its node, where that was said.
+    pub node: Option<NodeId>,
+    /// Its id.
+    pub volume: VolumeId,
+}
+
+/// A node as a person names it: by its id, and by its replica where several nodes bear that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeSelector {
+    /// Its replica, where that was said.
+    pub replica: Option<ReplicaId>,
+    /// Its id.
+    pub node: NodeId,
+}
+
+impl Act {
+    /// The kind of the act.
+    pub const fn kind(&self) -> ActKind {
+        match self {
+            Self::Remove { .. } => ActKind::Remove,
+            Self::Purge { .. } => ActKind::Purge,
+            Self::RetireVolume { .. } | Self::RetireNode { .. } | Self::RetireReplica(_) => {
+                ActKind::Retire
+            }
+            Self::Accept { .. } => ActKind::Accept,
+            Self::NewRoot { .. } => ActKind::NewRoot,
+            Self::ReinstateVolume(_) | Self::ReinstateNode(_) => ActKind::Reinstate,
+        }
+    }
+}
+
+impl fmt::Display for VolumeSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "volume {}", self.volume)?;
+        if let Some(node) = &self.node {
+            write!(f, " of node {node}")?;
+        }
+        of_replica(f, self.replica.as_ref())
+    }
+}
+
+impl fmt::Display for NodeSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.node)?;
+        of_replica(f, self.replica.as_ref())
+    }
+}
+
+fn of_replica(f: &mut fmt::Formatter<'_>, replica: Option<&ReplicaId>) -> fmt::Result {
+    match replica {
+        Some(replica) => write!(f, " of replica {replica}"),
+        None => Ok(()),
+    }
+}
+
+impl From<VolumeKey> for VolumeSelector {
+    fn from(key: VolumeKey) -> Self {
+        Self {
+            replica: Some(key.replica),
+            node: Some(key.node),
+            volume: key.volume,
+        }
+    }
+}
+
+impl VolumeSelector {
+    /// Whether the volume may be meant.
+    pub fn means(&self, key: &VolumeKey) -> bool {
+        key.volume == self.volume
+            && self.node.as_ref().is_none_or(|node| *node == key.node)
+            && self.replica.as_ref().is_none_or(|id| *id == key.replica)
+    }
+}
+
+impl NodeSelector {
+    /// Whether the node may be meant.
+    pub fn means(&self, replica: &ReplicaId, node: &NodeId) -> bool {
+        self.node == *node && self.replica.as_ref().is_none_or(|id| id == replica)
+    }
+}

@@ -1,0 +1,138 @@
+//! What lies in an attic: copies, and parts of them, that were put aside.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use crate::closed_set::closed_set;
+use crate::replica::{InvalidId, NodeId, ReplicaId, VolumeId};
+
+closed_set! {
+    /// The kinds of what was put aside.
+    AtticKind {
+        /// A whole file with its sidecar and outboard.
+        File = "file",
+        /// Groups of a file that were replaced by a repair.
+        Groups = "groups",
+        /// What an interrupted store left.
+        Leftover = "leftover",
+        /// A row of a checksum replica, which lies in no attic: it cannot be brought back or destroyed.
+        Row = "row",
+    }
+}
+
+/// The longest id of an item, in bytes.
+const LONGEST_ID: usize = 200;
+
+/// Where something lies in an attic. As text it is `REPLICA/NODE/VOLUME/ID`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AtticPlace {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The node.
+    pub node: NodeId,
+    /// The volume.
+    pub volume: VolumeId,
+    /// The directory in the attic of the volume.
+    pub id: String,
+}
+
+/// Why a text is no place in an attic.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidAtticPlace {
+    /// Not four parts.
+    #[error("it is REPLICA/NODE/VOLUME/ID, as `holdfast attic list` prints it")]
+    Form,
+    /// A part is no id.
+    #[error(transparent)]
+    Id(#[from] InvalidId),
+}
+
+/// Whether a text can be the id of an anomaly, a request or an item, and be typed in a shell as it is.
+pub fn is_typed_id(text: &str) -> bool {
+    let safe =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '~' | '+');
+    (1..=LONGEST_ID).contains(&text.len())
+        && !text.starts_with(['-', '.'])
+        && text.chars().all(safe)
+}
+
+impl AtticPlace {
+    /// Shows the place as a sentence says it.
+    pub fn in_words(&self) -> impl fmt::Display {
+        let Self {
+            replica,
+            node,
+            volume,
+            id,
+        } = self;
+        format!("{id} in the attic of volume {volume} of node {node}, replica {replica}")
+    }
+}
+
+impl FromStr for AtticPlace {
+    type Err = InvalidAtticPlace;
+
+    fn from_str(text: &str) -> Result<Self, InvalidAtticPlace> {
+        let mut parts = text.split('/');
+        let mut part = || parts.next().ok_or(InvalidAtticPlace::Form);
+        let (replica, node, volume, id) = (part()?, part()?, part()?, part()?);
+        if parts.next().is_some() || !is_typed_id(id) {
+            return Err(InvalidAtticPlace::Form);
+        }
+        Ok(Self {
+            replica: replica.parse()?,
+            node: node.parse()?,
+            volume: volume.parse()?,
+            id: id.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for AtticPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            replica,
+            node,
+            volume,
+            id,
+        } = self;
+        write!(f, "{replica}/{node}/{volume}/{id}")
+    }
+}
+
+impl Serialize for AtticPlace {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a place that is printed cannot be typed again, or a text that is none is taken for one.
+    #[test]
+    fn place_is_read_as_printed() {
+        let text = "one/one-1/v0/20260101T000000Z-1a";
+        let place: AtticPlace = text.parse().unwrap();
+        assert_eq!(place.to_string(), text);
+        assert_eq!(serde_json::to_value(&place).unwrap(), text);
+        assert_eq!(
+            place.in_words().to_string(),
+            "20260101T000000Z-1a in the attic of volume v0 of node one-1, replica one"
+        );
+        for bad in [
+            "",
+            "one",
+            "one/n/v",
+            "one/n/v/",
+            "one/n/v/x/y",
+            "one/n/v/..",
+            "One/n/v/x",
+        ] {
+            assert!(bad.parse::<AtticPlace>().is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Closed sets: an enumeration of the model is one on the wire too. A number that this build does not know is refused,
+//! never guessed.
+
+use std::collections::BTreeMap;
+
+use archive_model::{
+    ActKind, AnomalyClass, AnomalyState, AtticKind, CopyDoubt, Finder, RepairOutcome, RequestState,
+    Role, ScrubActivity,
+};
+use archive_rpc::InvalidMessage;
+
+use crate::wire;
+
+/// Makes both directions of one set: a function that reads the number in a field, and `From` for the way to the wire.
+macro_rules! closed_set {
+    ($(#[$doc:meta])* $read:ident: $model:ident = $wire:path { $($value:ident),+ $(,)? }) => {
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// The field is absent, or has a number that this build does not know.
+        pub fn $read(field: &'static str, value: i32) -> Result<$model, InvalidMessage> {
+            use $wire as Wire;
+            match Wire::try_from(value) {
+                Ok(Wire::Unspecified) => Err(InvalidMessage::missing(field)),
+                $(Ok(Wire::$value) => Ok($model::$value),)+
+                Err(_) => Err(unknown(field, value)),
+            }
+        }
+
+        impl From<$model> for $wire {
+            fn from(value: $model) -> Self {
+                match value {
+                    $($model::$value => Self::$value,)+
+                }
+            }
+        }
+    };
+}
+
+/// A number that no value of a closed set has: that of a newer archive.
+pub fn unknown(field: &'static str, value: i32) -> InvalidMessage {
+    InvalidMessage::invalid(field, format!("is {value}, which this build does not know"))
+}
+
+closed_set! {
+    /// Reads the kind of an anomaly.
+    anomaly_class: AnomalyClass = wire::AnomalyKind {
+        Missing, Corrupt, Unreadable, Unexpected, Duplicate, Conflicting, Disputed, Lost, Unverified, Transient, Incomplete,
+    }
+}
+
+closed_set! {
+    /// Reads the state of an anomaly.
+    anomaly_state: AnomalyState = wire::anomaly_state::State { Open, Accepted, Closed }
+}
+
+closed_set! {
+    /// Reads what found an anomaly.
+    finder: Finder = wire::anomaly_state::Finder { Scrub, ScheduledCheck, Check, Read }
+}
+
+closed_set! {
+    /// Reads the outcome of a repair.
+    repair_outcome: RepairOutcome = wire::repair_response::Outcome {
+        Planned, Progress, Repaired, Lost, Waiting, Nothing, Officer, Failed,
+    }
+}
+
+closed_set! {
+    /// Reads the kind of an act.
+    act_kind: ActKind = wire::request_state::Act { Remove, Purge, Retire, Accept, NewRoot, Reinstate }
+}
+
+closed_set! {
+    /// Reads the state of a request.
+    request_state: RequestState = wire::request_state::State {
+        Open, Approved, Done, Failed, Withdrawn, Expired,
+    }
+}
+
+closed_set! {
+    /// Reads a role.
+    role: Role = wire::Role {
+        Harvester, Reader, Researcher, Officer, Custodian, Operator, Node, Monitor, Repository, Index, Scheduler, Viewer,
+    }
+}
+
+closed_set! {
+    /// Reads the activity of a scrub.
+    scrub_activity: ScrubActivity = wire::scrub_state::Activity { Running, Idle, Paused, Off }
+}
+
+closed_set! {
+    /// Reads the kind of what lies in an attic.
+    attic_kind: AtticKind = wire::attic_item::Kind { File, Groups, Leftover, Row }
+}
+
+/// Reads why a copy does not count, if so.
+///
+/// # Errors
+/// A number that no kind of anomaly has, or two reasons.
+pub fn copy_doubt(status: &wire::ReplicaStatus) -> Result<Option<CopyDoubt>, InvalidMessage> {
+    match (status.doubt, status.retired) {
+        (0, is_retired) => Ok(is_retired.then_some(CopyDoubt::Retired)),
+        (class, false) => Ok(Some(CopyDoubt::Filed(anomaly_class("doubt", class)?))),
+        (_, true) => Err(InvalidMessage::invalid(
+            "doubt",
+            "is there beside `retired`",
+        )),
+    }
+}
+
+/// Writes why a copy does not count.
+pub fn with_doubt(doubt: CopyDoubt, status: wire::ReplicaStatus) -> wire::ReplicaStatus {
+    let (class, retired) = match doubt {
+        CopyDoubt::Filed(class) => (wire::AnomalyKind::from(class), false),
+        CopyDoubt::Retired => (wire::AnomalyKind::Unspecified, true),
+    };
+    let doubt = class.into();
+    wire::ReplicaStatus {
+        doubt,
+        retired,
+        ..status
+    }
+}
+
+/// Reads how many anomalies there are of each kind.
+///
+/// # Errors
+/// A kind that is none, or is there twice.
+pub fn anomaly_counts(
+    field: &'static str,
+    counts: &[wire::AnomalyCount],
+) -> Result<BTreeMap<AnomalyClass, u64>, InvalidMessage> {
+    let mut read = BTreeMap::new();
+    for one in counts {
+        let class = anomaly_class(field, one.kind)?;
+        if read.insert(class, one.count).is_some() {
+            return Err(InvalidMessage::invalid(
+                field,
+                format!("counts {class} twice"),
+            ));
+        }
+    }
+    Ok(read)
+}
+
+/// Writes how many anomalies there are of each kind.
+pub fn anomaly_count_messages(counts: &BTreeMap<AnomalyClass, u64>) -> Vec<wire::AnomalyCount> {
+    let message = |(class, count): (&AnomalyClass, &u64)| wire::AnomalyCount {
+        kind: wire::AnomalyKind::from(*class).into(),
+        count: *count,
+    };
+    counts.iter().map(message).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if two values are exchanged on their way, or a value of the model has no number.
+    #[test]
+    fn value_is_read_as_written() {
+        macro_rules! check {
+            ($read:ident, $wire:path, $model:ident) => {
+                for value in $model::ALL.iter().copied() {
+                    let number = <$wire>::from(value);
+                    assert_eq!($read("field", number.into()), Ok(value));
+                    assert!(
+                        number
+                            .as_str_name()
+                            .ends_with(&value.as_str().to_uppercase().replace('-', "_"))
+                    );
+                }
+                let refused = |value| $read("field", value).unwrap_err().to_string();
+                assert_eq!(refused(0), "field `field`: missing");
+                assert_eq!(
+                    refused(99),
+                    "field `field`: is 99, which this build does not know"
+                );
+                assert!(refused(-1).contains("`field`"));
+            };
+        }
+        check!(anomaly_class, wire::AnomalyKind, AnomalyClass);
+        check!(anomaly_state, wire::anomaly_state::State, AnomalyState);
+        check!(finder, wire::anomaly_state::Finder, Finder);
+        check!(
+            repair_outcome,
+            wire::repair_response::Outcome,
+            RepairOutcome
+        );
+        check!(act_kind, wire::request_state::Act, ActKind);
+        check!(request_state, wire::request_state::State, RequestState);
+        check!(role, wire::Role, Role);
+        check!(scrub_activity, wire::scrub_state::Activity, ScrubActivity);
+        check!(attic_kind, wire::attic_item::Kind, AtticKind);
+    }
+
+    /// Fails if a copy that does not count says another reason at the other end, or two at once are believed.
+    #[test]
+    fn doubt_is_read_as_written() {
+        let lost = CopyDoubt::Filed(AnomalyClass::Lost);
+        for doubt in [lost, CopyDoubt::Retired] {
+            let status = with_doubt(doubt, wire::ReplicaStatus::default());
+            assert_eq!(copy_doubt(&status), Ok(Some(doubt)));
+            let both = wire::ReplicaStatus {
+                retired: true,
+                ..with_doubt(lost, status)
+            };
+            assert!(copy_doubt(&both).is_err());
+        }
+        assert_eq!(copy_doubt(&wire::ReplicaStatus::default()), Ok(None));
+    }
+
+    /// Fails if a count is lost, or a kind that is counted twice is believed.
+    #[test]
+    fn counts_are_read_as_written() {
+        let counts = [(AnomalyClass::Missing, 3), (AnomalyClass::Lost, 0)].into();
+        let mut messages = anomaly_count_messages(&counts);
+        assert_eq!(anomaly_counts("anomalies", &messages), Ok(counts));
+        messages.push(messages[0]);
+        let error = anomaly_counts("anomalies", &messages)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("`anomalies`") && error.contains("missing twice"),
+            "{error}"
+        );
+    }
+}
