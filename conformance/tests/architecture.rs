@@ -7,6 +7,7 @@ use conformance::tree;
 use spdx::{Expression, ParseMode};
 
 use crate::assert_none;
+use crate::tidy::is_door;
 
 /// The licences that may be in the graph of a programme that a national library gives away.
 const LICENCES: [&str; 14] = [
@@ -202,18 +203,11 @@ fn core_names_tonic_at_its_doors_only() {
         "archive/repository/src/",
         "archive/stores/src/",
     ];
-    const DOORS: [&str; 5] = [
-        "archive/jobs/src/reduction",
-        "archive/jobs/src/run.rs",
-        "archive/jobs/src/run/",
-        "archive/repository/src/rpc",
-        "archive/stores/src/scripted",
-    ];
     let files = tree::files().unwrap();
-    let begins = |path: &str, with: &[&str]| with.iter().any(|at| path.starts_with(at));
+    let is_of_core = |path: &str| CORES.iter().any(|at| path.starts_with(at));
     let cores = files.iter().filter(|file| file.is("rs"));
-    let cores = cores.filter(|file| begins(&file.path, &CORES));
-    let (doors, inside): (Vec<_>, Vec<_>) = cores.partition(|file| begins(&file.path, &DOORS));
+    let cores = cores.filter(|file| is_of_core(&file.path));
+    let (doors, inside): (Vec<_>, Vec<_>) = cores.partition(|file| is_door(&file.path));
     let names_it = |line: &str| line.contains("tonic::");
     let mut wrong = Vec::new();
     for file in &inside {

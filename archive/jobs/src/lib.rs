@@ -10,9 +10,8 @@
 //!
 //! - `life` (what follows from what happens to a job; pure) and `table` (every job's row), `queue` (whose turn it is; pure);
 //! - `submit` and `choice` (how a job is taken, and over which replica), `runner` and `steps` (through its life);
-//! - `run` (over the nodes of a replica, their calls included), `merge` (many nodes as one; pure), `keeper` (what comes, on
-//!   disk), `unread` (what nobody has read);
-//! - `reduce` (the result of a built-in job, here) and `reduction` (that of a component, on a node);
+//! - `rpc` (the door to the nodes: a run over all of them, a reduce step on one), `merge` (many nodes as one; pure),
+//!   `keeper` (what comes, on disk), `unread` (what nobody has read), `reduce` (the result of a built-in job);
 //! - `folder`, `chunks`, `lines`, `space`, `keep` (the files that a job leaves, and how long), `live` and `meters` (what is
 //!   shown).
 
@@ -28,9 +27,7 @@ mod merge;
 mod meters;
 mod queue;
 mod reduce;
-mod reduction;
-mod requests;
-mod run;
+mod rpc;
 mod runner;
 mod settings;
 mod space;
@@ -57,7 +54,7 @@ pub use folder::{FolderError, Name};
 pub use keep::{Keeping, OpenError};
 pub use life::{Ending, Gap as BatchGap, Look as BatchLook, Phase as BatchPhase};
 pub use meters::Meters;
-pub use run::NodeProgress;
+pub use rpc::run::NodeProgress;
 pub use runner::{Runner, Stuck};
 pub use settings::BatchSettings;
 pub use submit::{Asked, Incoming, SubmitError};

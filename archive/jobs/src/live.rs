@@ -7,7 +7,7 @@ use archive_model::{JobId, NodeId};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use crate::run::NodeProgress;
+use crate::rpc::run::NodeProgress;
 
 /// The most nodes that are shown of one job.
 const MOST_NODES: usize = 1000;

@@ -22,8 +22,8 @@ use super::runner::{Runner, Stuck};
 use super::table::Row;
 use super::unread::{About, Finding, Lists, Unsaid};
 use super::{lines, unread};
-use crate::reduction::{self, Reduced};
-use crate::run::{self, Brought, ReplicaRun};
+use crate::rpc::reduction::{self, Reduced};
+use crate::rpc::run::{self, Brought, ReplicaRun};
 
 /// How many messages of a run wait to be written, at most.
 const WAITING: usize = 8;

@@ -34,10 +34,10 @@ use tonic::transport::Channel;
 
 pub(crate) use broken::{Broken, event};
 
+use super::requests::Requests;
 use crate::chunks::JobBytes;
 use crate::life::{Event, Gap, shortened};
 use crate::merge::{Merge, Out};
-use crate::requests::Requests;
 
 /// How long a node may say nothing while its messages are awaited, not even how far it is: it says that every second.
 const SILENCE: Duration = Duration::from_mins(1);

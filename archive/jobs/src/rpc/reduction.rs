@@ -23,11 +23,11 @@ use tokio_util::sync::DropGuard;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
+use super::requests::Requests;
+use super::run::{Broken, event};
 use crate::chunks::JobBytes;
 use crate::life::Event;
 use crate::merge::{LARGEST_OUTPUT, Why};
-use crate::requests::Requests;
-use crate::run::{Broken, event};
 
 /// How long a node may take to say whether it has the component.
 const BEGIN: Duration = Duration::from_mins(1);
