@@ -81,7 +81,7 @@ async fn host(speech: ServerProtocol) -> (Url, Arc<Mutex<usize>>) {
                     ServerProtocol::ClosesOtherwise if !is_http2 => {}
                     ServerProtocol::Selects(_) if is_http2 => speak_frames(stream).await,
                     ServerProtocol::InsistsOnHttp2 | ServerProtocol::ClosesOtherwise => {
-                        speak_frames(stream).await
+                        speak_frames(stream).await;
                     }
                     ServerProtocol::Selects(_) | ServerProtocol::Old => speak_text(stream).await,
                 }
