@@ -49,7 +49,7 @@ pub struct ReplicaStatus {
     /// Whether the copy counts; none where it is not completed, or was not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<CopyCondition>,
-    /// Why a copy does not count, if so.
+    /// The reason why a copy does not count; absent if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<CopyDoubt>,
 }

@@ -48,7 +48,7 @@ closed_set! {
 }
 
 closed_set! {
-    /// What found an anomaly.
+    /// The finder of an anomaly.
     Finder {
         /// A node, reading its own disk.
         Scrub = "scrub",

@@ -1,4 +1,4 @@
-//! What lies in an attic: copies, and parts of them, that were put aside.
+//! The items of an attic: copies, and parts of them, that were put aside.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ closed_set! {
         File = "file",
         /// Groups of a file that were replaced by a repair.
         Groups = "groups",
-        /// What an interrupted store left.
+        /// The rest of an interrupted store.
         Leftover = "leftover",
         /// A row of a checksum replica, which lies in no attic: it cannot be brought back or destroyed.
         Row = "row",
@@ -38,7 +38,7 @@ pub struct AtticPlace {
     pub id: String,
 }
 
-/// Why a text is no place in an attic.
+/// The reason why a text is not a place in an attic.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAtticPlace {
     /// Not four parts.
@@ -112,7 +112,7 @@ impl Serialize for AtticPlace {
 mod tests {
     use super::*;
 
-    /// Fails if a place that is printed cannot be typed again, or a text that is none is taken for one.
+    /// Fails if a place that is printed cannot be typed again, or another text is taken for one.
     #[test]
     fn place_is_read_as_printed() {
         let text = "one/one-1/v0/20260101T000000Z-1a";

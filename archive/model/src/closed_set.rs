@@ -1,4 +1,4 @@
-//! How an enumeration of words is made: values that are one word each for people, in listings and in JSON.
+//! The macro that makes an enumeration of words: values that are one word each for people, in listings and in JSON.
 
 /// Makes a fieldless enumeration with its words. `ALL` has the values in the order of their declaration, which is also
 /// their order.

@@ -1,4 +1,4 @@
-//! What comes of the repair of an anomaly.
+//! The outcome of the repair of an anomaly.
 
 use crate::closed_set::closed_set;
 

@@ -7,7 +7,7 @@ closed_set! {
     ActKind {
         /// A copy goes into the attic.
         Remove = "remove",
-        /// What lies in an attic is destroyed.
+        /// An item of an attic is destroyed.
         Purge = "purge",
         /// A volume, node or replica is out of service for good.
         Retire = "retire",

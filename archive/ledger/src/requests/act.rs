@@ -16,7 +16,7 @@ pub(super) use on_disk::ActOnDisk;
 pub struct RequestedAct {
     /// The act as it was asked for. A volume or node that it names has its node and replica once the request is taken.
     pub act: Act,
-    /// What was recorded of what it is about when the request was taken.
+    /// The record of its subject, made when the request was taken.
     pub subject: Subject,
 }
 

@@ -31,6 +31,7 @@ mod machines;
 mod persons;
 mod pki;
 mod record;
+mod records;
 #[path = "../../../../archive/client/tests/client/serving.rs"]
 mod serving;
 mod settings;

@@ -294,13 +294,13 @@ pub(super) mod kind {
 mod tests {
     use super::*;
 
-    /// What the build before acts were a noun of the model wrote: bytes in the table, JSON in an export, the sentence for
+    /// The output of the build before acts were a noun of the model: bytes in the table, JSON in an export, the sentence for
     /// people.
     const WRITTEN: &str = include_str!("written.txt");
 
     /// Fails if a request that an earlier build has taken is not read, is written otherwise, or reads as another act.
     #[test]
-    fn act_on_disk_is_as_earlier_builds_wrote_it() {
+    fn acts_on_disk_are_as_written_before() {
         let mut count = 0;
         for line in WRITTEN.lines() {
             let [hex, json, said] = line.split('\t').collect::<Vec<_>>()[..] else {
