@@ -19,9 +19,10 @@ use tokio::task::spawn_blocking;
 
 use crate::attic;
 use crate::catalog::{Condition, Entry, Row};
+use crate::claims::verb;
 use crate::error::NodeError;
 use crate::layout::Layout;
-use crate::node::{Node, verb};
+use crate::node::Node;
 use crate::reconcile;
 use crate::upload::verbatim;
 

@@ -4,9 +4,10 @@
 //! that was not ended: `moves` brings it to one end or the other. Only `purge` destroys, and only what is
 //! old; the evidence of repairs ends by itself.
 
-mod brake;
+mod allowance;
 mod evidence;
 mod item;
+mod leftovers;
 mod moves;
 mod purge;
 
@@ -19,9 +20,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 #[doc(hidden)]
-pub use brake::Brake;
 pub(crate) use evidence::Evidence;
 pub use item::{AtticId, Cause, InvalidAtticId, InvalidCause, Item, Listed, item, list};
+pub(crate) use leftovers::put_leftovers_aside;
 pub(crate) use moves::settle_all;
 
 use crate::layout::Layout;

@@ -17,12 +17,14 @@
 //!
 //! Not promised: anything over a restart. Whoever runs the job asks again, after the last file that is done.
 
+mod ended;
 mod file;
 mod instruments;
 mod memory;
 mod names;
 mod pick;
 mod running;
+mod shared;
 mod source;
 mod turn;
 mod unclean;
@@ -39,8 +41,9 @@ use archive_durable::{DiskError, directory};
 use archive_model::{JobLane, Program};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+pub(crate) use ended::Ended;
 pub(crate) use instruments::BatchInstruments;
-pub(crate) use running::{Ended, Order, Progress, Running, Step};
+pub(crate) use running::{Order, Progress, Running, Step};
 use unclean::UncleanEnds;
 pub(crate) use unclean::{NotBegun, NotedRun};
 

@@ -1,5 +1,7 @@
 //! Where everything lies on one volume. Names only; `FORMAT.md` draws it.
 
+mod beside;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +10,8 @@ use archive_durable::volume::LABEL_NAME;
 use archive_durable::{DiskError, Target, directory, replace};
 use archive_model::file_name::MANIFEST_NAME;
 use archive_model::{FileName, UploadId};
+
+pub(crate) use beside::{Beside, is_of_a_mend, of_journal};
 
 /// How many directories the files of a volume are spread over.
 pub const SHELVES: usize = 256;
@@ -152,6 +156,12 @@ impl Layout {
         directory::sync(&self.root.join("files"))?;
         directory::sync(&self.root.join("meta"))
     }
+}
+
+/// Whether a regular file bears the name. A link is not followed.
+pub(crate) fn is_file(path: &Path) -> Result<bool, DiskError> {
+    let kind = directory::kind(path)?;
+    Ok(matches!(kind, Some(directory::EntryKind::File { .. })))
 }
 
 #[cfg(test)]

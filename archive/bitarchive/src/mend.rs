@@ -7,51 +7,36 @@
 //! Not promised: that a copy with more damage than the groups that are brought can be mended. It says so and stays as
 //! it was: verify it again, and bring those groups too.
 
-mod beside;
 mod evidence;
 mod leftovers;
+mod order;
 mod way;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use archive_durable::{Target, UncachedFile, exchange};
-use archive_model::{FileName, GROUP_SIZE, Groups, Root, VolumeId, groups};
+use archive_model::{GROUP_SIZE, Groups, groups};
 use archive_proof::{DecodeError, OutboardState, ReadAt, decode, walk};
 use jiff::Timestamp;
 
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
-use crate::layout::Layout;
+use crate::hold::Hold;
+use crate::layout::{Beside, Layout, is_file};
 use crate::node::Node;
-use crate::verify::{Progress, is_file};
-use crate::work::{Hold, Work};
+use crate::verify::Progress;
+use crate::work::Work;
 
-pub(crate) use self::beside::{Beside, is_of_a_mend};
 use self::evidence::Evidence;
 use self::leftovers::Sweep;
 pub(crate) use self::leftovers::finish_cut;
+pub use self::order::Order;
+use self::order::Source;
 use self::way::{Made, Way};
 
 /// How much of the old copy is read at a time, in bytes.
 const BLOCK: u64 = 1024 * 1024;
-
-/// What is to be mended, with what, for whom.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
-    /// The file.
-    pub name: FileName,
-    /// The volume of the copy; none: the only one.
-    pub volume: Option<VolumeId>,
-    /// What the copy shall be.
-    pub root: Root,
-    /// The groups that are brought.
-    pub groups: Groups,
-    /// Who asked for it.
-    pub who: String,
-    /// Why.
-    pub why: String,
-}
 
 /// What came of a mend.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -387,12 +372,3 @@ impl Mend<'_> {
 
 /// A group as an index.
 const GROUP: usize = 16 * 1024;
-
-/// Where bytes of the new copy come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    /// The old copy.
-    Kept,
-    /// They were brought, and are proven.
-    Brought,
-}

@@ -3,36 +3,36 @@
 //! Everything here blocks; the door (`rpc`) calls it from threads that may. Time is an argument.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{MutexGuard, PoisonError};
 
-use archive_durable::{DiskError, UncachedFile, directory};
+use archive_durable::{DiskError, UncachedFile};
 use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
-use crate::attic::settle_all;
+use crate::brake::Brake;
 use crate::catalog::{Catalog, Entry, Tally};
+use crate::claims::{Claim, Claims};
 use crate::error::NodeError;
+use crate::hold::{Hold, Works};
 use crate::layout::Layout;
-use crate::reconcile::{self, Reconciled};
+use crate::reconcile;
 use crate::settings::AtticSettings;
 use crate::standing::Standing;
 use crate::volumes::{Volume, Volumes, VolumesError};
-use crate::work::{Hold, Work, Works};
+use crate::work::Work;
 
 mod answered;
-mod claims;
 mod disks;
-mod leftovers;
+mod lists;
 mod receive;
+mod start;
 mod upkeep;
 mod walk;
 
-pub(crate) use claims::{Claim, Claims};
 pub(crate) use disks::Second;
-pub(crate) use leftovers::put_leftovers_aside;
 use upkeep::Upkeep;
-pub(crate) use upkeep::verb;
 
 /// What a node is told when it starts.
 #[derive(Clone, Debug)]
@@ -66,33 +66,6 @@ pub struct Node {
 }
 
 impl Node {
-    /// Opens the volumes and the catalog and holds each against the other. Returns what that found.
-    pub fn open(options: NodeOptions, now: Timestamp) -> Result<(Self, Reconciled), NodeError> {
-        let volumes = Volumes::open(
-            &options.node,
-            &options.replica,
-            &options.data,
-            &options.volumes,
-            options.reserve,
-        )?;
-        let opened = Catalog::open(&options.data.join("catalog"), stamp(now))?;
-        if let Some(why) = &opened.rebuild {
-            tracing::warn!(why, "the catalog is built again from the volumes");
-        }
-        let node = Self {
-            upkeep: Upkeep::new(&options),
-            options,
-            volumes,
-            catalog: opened.catalog,
-            receiving: Arc::default(),
-            works: Works::default(),
-            standing: Standing::default(),
-        };
-        let found = node.refresh(now)?;
-        node.note_retired(now)?;
-        Ok((node, found))
-    }
-
     /// Who it is.
     pub const fn id(&self) -> &NodeId {
         &self.options.node
@@ -111,70 +84,6 @@ impl Node {
     /// The volumes themselves, for the verbs of operators.
     pub const fn volume_set(&self) -> &Volumes {
         &self.volumes
-    }
-
-    /// Takes the poison from a volume that people have looked at; it is held against the catalog before it serves.
-    pub fn clear(&self, volume: &VolumeId, now: Timestamp) -> Result<Reconciled, NodeError> {
-        self.volumes.clear(volume)?;
-        self.refresh(now)
-    }
-
-    /// Looks at the disks again. A volume that is there again is held against the catalog before anybody may use it.
-    pub fn refresh(&self, now: Timestamp) -> Result<Reconciled, NodeError> {
-        let _alone = self
-            .upkeep
-            .refreshing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut found = Reconciled::default();
-        let mut is_any_new = false;
-        for (id, layout) in self.volumes.refresh()? {
-            if let Some(one) = self.reconcile(&id, &layout, now)? {
-                self.volumes.note_foreign(&id, one.foreign);
-                for warning in self.volumes.warnings(&id) {
-                    tracing::warn!(volume = %id, warning);
-                }
-                found.add(one);
-                self.volumes.accept(&id);
-                self.note_looked();
-                is_any_new = true;
-            }
-        }
-        if is_any_new {
-            self.forget_all_answered(now)?;
-        }
-        self.settle_again();
-        Ok(found)
-    }
-
-    /// Holds a volume against the catalog; `None`: it cannot be done now, and the volume stays offline.
-    fn reconcile(
-        &self,
-        id: &VolumeId,
-        layout: &Layout,
-        now: Timestamp,
-    ) -> Result<Option<Reconciled>, NodeError> {
-        let settled = {
-            let _moving = self.moving();
-            settle_all(&self.catalog, id, layout)
-        };
-        let found = settled
-            .and_then(|()| crate::mend::finish_cut(self, id, layout, now))
-            .and_then(|()| reconcile::volume(&self.catalog, &self.options.trust, id, layout, now))
-            .and_then(|found| match self.volumes.raise(id, layout) {
-                Err(VolumesError::Disk(error)) => Err(NodeError::Disk(error)),
-                raised => Ok(raised.map(|()| found)?),
-            });
-        match found {
-            Ok(found) => Ok(Some(found)),
-            Err(NodeError::Disk(error)) => {
-                tracing::warn!(volume = %id, %error, "the volume cannot be held against the catalog");
-                self.volumes.blame(id, &error)?;
-                self.volumes.cannot_accept(id, &error);
-                Ok(None)
-            }
-            Err(other) => Err(other),
-        }
     }
 
     /// Holds one file against the catalog, as a start would, and gives its root. A disk that fails meanwhile is taken offline:
@@ -242,31 +151,6 @@ impl Node {
         Err(problem)
     }
 
-    /// Removes what was received of uploads that nobody has touched since `before` (seconds since 1970).
-    pub fn reap(&self, before: i64) -> Result<u64, NodeError> {
-        let mut reaped = 0;
-        let receiving: Vec<String> = self
-            .receiving
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .values()
-            .map(|upload| upload.as_str().to_owned())
-            .collect();
-        for (_, layout) in self.volumes.online() {
-            for (last, kind) in directory::look(&layout.incoming())? {
-                let is_old = matches!(kind, Ok(directory::EntryKind::File { changed, .. }) if changed < before);
-                let name = last.to_string_lossy();
-                let upload = name.split('.').next().unwrap_or_default();
-                let is_old = is_old && !crate::mend::is_of_a_mend(&name);
-                if is_old && !receiving.iter().any(|active| active == upload) {
-                    directory::remove_name(&layout.incoming().join(&last))?;
-                    reaped += 1;
-                }
-            }
-        }
-        Ok(reaped)
-    }
-
     /// The upload that receives a file of this name now.
     pub fn receiving(&self, name: &FileName) -> Option<UploadId> {
         self.receiving
@@ -298,6 +182,45 @@ impl Node {
     /// Whether somebody waits for a file that is worked on.
     pub(crate) fn is_wanted(&self, name: &FileName) -> bool {
         self.works.is_wanted(name)
+    }
+
+    pub(crate) const fn attic_settings(&self) -> &AtticSettings {
+        &self.upkeep.attic
+    }
+
+    pub(crate) const fn brake(&self) -> &Brake {
+        &self.upkeep.brake
+    }
+
+    pub(crate) const fn brake_of_moved(&self) -> &Brake {
+        &self.upkeep.moved
+    }
+
+    pub(crate) const fn unsettled(&self) -> &AtomicBool {
+        &self.upkeep.unsettled
+    }
+
+    pub(crate) const fn looked(&self) -> &AtomicU64 {
+        &self.upkeep.looked
+    }
+
+    pub(crate) fn moving(&self) -> MutexGuard<'_, ()> {
+        self.upkeep
+            .moving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When the copy that has waited longest was last verified, as far as the scrub has counted; `None`: some copy was
+    /// not verified since the catalog was built, or there is none.
+    pub fn oldest_verification(&self) -> Option<Timestamp> {
+        self.standing.oldest()
+    }
+
+    /// By when the scrub has to read the most urgent of the copies that are due; `None`: none is due. In the past: it does
+    /// not keep its deadline.
+    pub fn verify_by(&self) -> Option<Timestamp> {
+        self.standing.verify_by()
     }
 
     pub(crate) const fn standing(&self) -> &Standing {
@@ -339,11 +262,6 @@ impl Node {
             }),
         }
     }
-}
-
-/// Where the stamps of findings begin: another number at each start.
-fn stamp(now: Timestamp) -> u64 {
-    u64::try_from(now.as_microsecond()).unwrap_or_default()
 }
 
 /// A file of this node, open.

@@ -6,7 +6,6 @@ use archive_model::VolumeId;
 use jiff::Timestamp;
 
 use crate::catalog::Entry;
-use crate::node::Node;
 
 /// How many places to look at next are remembered; more damage than that is found by the ordinary round.
 const MOST_SUSPECTS: usize = 64;
@@ -56,24 +55,21 @@ impl Standing {
     pub(crate) fn has_suspects(&self) -> bool {
         !self.lock().suspects.is_empty()
     }
-}
 
-impl Node {
     /// When the copy that has waited longest was last verified, as far as the scrub has counted; `None`: some copy was
     /// not verified since the catalog was built, or there is none.
-    pub fn oldest_verification(&self) -> Option<Timestamp> {
-        self.standing().lock().oldest
+    pub(crate) fn oldest(&self) -> Option<Timestamp> {
+        self.lock().oldest
     }
 
-    /// By when the scrub has to read the most urgent of the copies that are due; `None`: none is due. In the past: it does
-    /// not keep its deadline.
-    pub fn verify_by(&self) -> Option<Timestamp> {
-        self.standing().lock().verify_by
+    /// By when the scrub has to read the most urgent of the copies that are due; `None`: none is due.
+    pub(crate) fn verify_by(&self) -> Option<Timestamp> {
+        self.lock().verify_by
     }
 
     /// Damage was found here: its neighbours are read next.
     pub(crate) fn suspect(&self, entry: &Entry, now: Timestamp) {
-        let mut inner = self.standing().lock();
+        let mut inner = self.lock();
         if inner.suspects.len() < MOST_SUSPECTS {
             inner.suspects.push(Suspect {
                 volume: entry.volume.clone(),

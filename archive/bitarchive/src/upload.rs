@@ -13,10 +13,12 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::admitted;
+use crate::attic::put_leftovers_aside;
 use crate::catalog::{Condition, Entry, Row};
+use crate::claims::Claim;
 use crate::error::NodeError;
 use crate::layout::Layout;
-use crate::node::{Claim, Node, Second, put_leftovers_aside};
+use crate::node::{Node, Second};
 
 /// An upload in progress. Dropping it leaves what was received, to be resumed or reaped, and gives back the room that was
 /// reserved for the rest.

@@ -8,16 +8,15 @@
 //! Not promised: anything about a volume that went away meanwhile. Its rows stay as they are.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
-use archive_durable::{DiskError, UncachedFile, directory, exchange};
+use archive_durable::{DiskError, UncachedFile, exchange};
 use archive_model::{FileName, Groups, Root, VolumeId, groups};
 use archive_proof::{OutboardState, ReadAt, Walk, walk};
 use jiff::Timestamp;
 
 use crate::catalog::{Condition, Entry, Row};
 use crate::error::NodeError;
-use crate::layout::Layout;
+use crate::layout::{Beside, Layout, is_file};
 use crate::node::Node;
 use crate::reconcile;
 use crate::work::Work;
@@ -130,7 +129,7 @@ impl Node {
         }
         self.catalog().put(std::slice::from_ref(&entry))?;
         if matches!(entry.row.condition, Condition::Damaged { .. }) {
-            self.suspect(&entry, now);
+            self.standing().suspect(&entry, now);
         }
         Ok(entry)
     }
@@ -295,7 +294,7 @@ impl Judge<'_> {
 
     /// Makes a rotten or absent outboard anew. That the disk has no room for it, or fails, is no fault of the data.
     fn rebuild(&self, data: &UncachedFile, root: Root, size: u64) {
-        let beside = crate::mend::Beside::new(self.layout, self.name).outboard;
+        let beside = Beside::new(self.layout, self.name).outboard;
         let target = self.layout.target(self.name).outboard;
         match exchange::rebuild_outboard(data, root, size, &beside, &target) {
             Ok(true) => {
@@ -310,10 +309,4 @@ impl Judge<'_> {
             }
         }
     }
-}
-
-/// Whether a regular file bears the name. A link is not followed.
-pub(crate) fn is_file(path: &Path) -> Result<bool, DiskError> {
-    let kind = directory::kind(path)?;
-    Ok(matches!(kind, Some(directory::EntryKind::File { .. })))
 }

@@ -5,6 +5,7 @@
 //! failed a write is *poisoned* there until people clear it.
 
 mod disks;
+mod error;
 mod generation;
 mod memory;
 mod unready;
@@ -15,13 +16,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
-use archive_durable::{DiskError, Expected, Identity, Severity, VolumeProblem, directory};
+use archive_durable::{DiskError, Expected, Identity, Severity, Space, VolumeProblem, directory};
 use archive_model::{Mode, NodeId, ReplicaId, VolumeId};
 
 use self::disks::DiskThreads;
+pub use self::error::VolumesError;
 pub use self::memory::unlisted;
 use self::memory::{MEMORY_NAME, Memory, Remembered, remember, write};
-pub use self::verbs::VolumesError;
 use crate::layout::Layout;
 
 /// One volume as the node sees it now.
@@ -114,6 +115,11 @@ impl Volumes {
         };
         volumes.refresh()?;
         Ok(volumes)
+    }
+
+    /// The room on the file system at `path`; a disk that hangs is not waited for.
+    pub fn space(&self, path: &Path) -> Result<Space, DiskError> {
+        self.disks.space(path)
     }
 
     /// Looks at every path again. A volume that is there again stays offline until the caller has held it against the
@@ -216,7 +222,7 @@ impl Volumes {
                 seen: None,
             };
             let was_retired = remembered.values().any(|memory| memory.path == *path);
-            let problem = match self.recognise_at(path, expected) {
+            let problem = match self.disks.recognise(path, expected) {
                 Ok(found) => match remembered.get(&found.volume) {
                     None => {
                         remembered.insert(found.volume, Memory::new(path, found.generation));
@@ -253,7 +259,7 @@ impl Volumes {
         let found = match (&memory.poisoned, memory.retired) {
             (_, true) => Err(VolumeProblem::Retired),
             (Some(why), false) => Err(VolumeProblem::Poisoned(why.clone())),
-            (None, false) => self.recognise_at(&memory.path, expected),
+            (None, false) => self.disks.recognise(&memory.path, expected),
         };
         if let Ok(identity) = &found {
             memory.generation = identity.generation;

@@ -14,11 +14,13 @@ use archive_model::{FileName, Mode, Root, VolumeId};
 use jiff::Timestamp;
 
 use super::item::{self, AtticId, Cause, Item, Listed};
+use super::leftovers::put_leftovers_aside;
 use super::{FORMAT, Kind, REASON_NAME, Reason, kept_name, make_place};
 use crate::catalog::{Catalog, Condition, Entry, Row};
+use crate::claims::verb;
 use crate::error::NodeError;
 use crate::layout::Layout;
-use crate::node::{Node, put_leftovers_aside, verb};
+use crate::node::Node;
 use crate::reconcile;
 
 /// Where a move ended.

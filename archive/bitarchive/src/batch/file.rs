@@ -6,8 +6,9 @@ use archive_batch::{File, FileResult, Stop, run_file};
 use archive_durable::DiskError;
 use archive_model::{FailureKind, FileFailure, FileName, FileOutcome, Root};
 
+use super::ended::Ended;
 use super::pick::{Pick, pick};
-use super::running::{Ended, Shared};
+use super::shared::Shared;
 use super::source::{Proven, Trouble};
 use super::turn::{Piece, Turn};
 use crate::catalog::{Condition, Entry};
@@ -129,7 +130,7 @@ fn file_finding(shared: &Shared, entry: &Entry) -> Result<(), Ended> {
         )),
         Err(error) => {
             tracing::warn!(file = %name, %volume, %error, "a batch job met damage, and the file was not verified");
-            shared.node.suspect(entry, now);
+            shared.node.standing().suspect(entry, now);
             Ok(())
         }
     }

@@ -10,7 +10,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use archive_batch::{Control, Plan, Stop};
-use archive_daemon::Clock;
 use archive_model::{FileName, FileOutcome, FileSelection, JobId, NodeId, VolumeId};
 use bytes::Bytes;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc};
@@ -18,12 +17,12 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
+use super::ended::Ended;
 use super::instruments::BatchInstruments;
 use super::names::page;
+use super::shared::Shared;
 use super::turn::{PIECES, Piece, Turn, Waiting};
 use super::{Batch, Slot, file};
-use crate::error::NodeError;
-use crate::node::Node;
 
 /// How often it says how far it is.
 const EVERY: Duration = Duration::from_secs(1);
@@ -72,40 +71,6 @@ pub(crate) struct Progress {
     /// 0: not counted yet.
     pub(crate) files_total: u64,
     pub(crate) bytes: u64,
-}
-
-/// Why a job ends before its end.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Ended {
-    /// It was told to.
-    #[error("{0}")]
-    Stopped(Stop),
-    /// The node cannot go on.
-    #[error(transparent)]
-    Node(#[from] NodeError),
-    /// The machine has no more files or memory to give, now.
-    #[error("{0}")]
-    Exhausted(String),
-    /// A bug.
-    #[error("a bug: {0}")]
-    Bug(String),
-}
-
-/// What the threads of a job share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) id: JobId,
-    pub(super) node: Arc<Node>,
-    pub(super) plan: Box<dyn Plan>,
-    pub(super) control: Control,
-    pub(super) clock: Clock,
-    pub(super) instruments: BatchInstruments,
-    /// Bytes of files that were read.
-    pub(super) bytes: AtomicU64,
-    /// How many files there are; 0: not counted yet.
-    total: AtomicU64,
-    selection: FileSelection,
-    _slot: Slot,
 }
 
 /// A file that is computed, or was, and waits for its turn.

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::running::Ended;
+use super::ended::Ended;
 
 /// How many bytes are handed on at once.
 const PIECE: usize = 64 * 1024;

@@ -7,13 +7,13 @@ use archive_model::{FileName, InvalidId, UploadId};
 use archive_proof::Envelope;
 use jiff::Timestamp;
 
-use super::put_aside::append;
-use super::record::removed;
-use super::{ChecksumReplica, Recorded, Removed};
+use super::put_aside::{Removed, append};
+use super::record::{Recorded, removed};
+use super::replica::ChecksumReplica;
 use crate::admitted;
 use crate::catalog::Entry;
+use crate::claims::Claim;
 use crate::error::NodeError;
-use crate::node::Claim;
 
 impl ChecksumReplica {
     /// Gives a file of which there is a row another admission.

@@ -1,34 +1,17 @@
 //! What a checksum replica counts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Metrics, Step, Worker, WorkerError};
 use tokio::task::spawn_blocking;
 
-use super::ChecksumReplica;
+use super::replica::ChecksumReplica;
 
 /// How often the page is brought up to date.
 const PAUSE: Duration = Duration::from_secs(5);
-
-/// What was done since it was last shown.
-#[derive(Debug, Default)]
-pub(super) struct Counted {
-    files: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl Counted {
-    pub(super) fn recorded(&self) {
-        self.files.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn hashed(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-}
 
 /// Shows what a checksum replica counts; every instrument bears the label `node`.
 pub(super) struct Show {

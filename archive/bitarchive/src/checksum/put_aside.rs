@@ -11,11 +11,11 @@ use archive_model::{Approval, FileName, Root};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::ChecksumReplica;
 use super::record::{RecordError, removed};
+use super::replica::ChecksumReplica;
 use crate::attic::Cause;
+use crate::claims::{Claim, verb};
 use crate::error::NodeError;
-use crate::node::{Claim, verb};
 
 /// The longest line that is read at once, in bytes: an admission has at most 1 MiB.
 const MAX_LINE: u64 = 4 * 1024 * 1024;

@@ -9,20 +9,15 @@ use std::sync::PoisonError;
 
 use archive_model::{FileName, Root, UploadId};
 use archive_proof::points::split;
-use archive_proof::{Envelope, Points, Prefix, TreeBuilder};
+use archive_proof::{Envelope, Points, TreeBuilder};
 use jiff::Timestamp;
 
-use super::{ChecksumReplica, Recorded};
+use super::record::Recorded;
+use super::replica::{ChecksumReplica, KeptPoints};
 use crate::admitted;
 use crate::catalog::Entry;
+use crate::claims::Claim;
 use crate::error::NodeError;
-use crate::node::Claim;
-
-/// What a stream left: a group and a half for each point.
-pub(super) type Left = Points<Prefix>;
-
-/// How many points are kept of all streams that were cut: some 30 MB.
-pub(super) const MOST_LEFT: usize = 2048;
 
 /// A file that is being hashed. Memory: a hundred groups. Dropping it keeps what a later stream can go on from.
 #[derive(Debug)]
@@ -31,16 +26,32 @@ pub struct Receiving<'a> {
     claim: Claim,
     id: UploadId,
     tree: TreeBuilder<Sink>,
-    points: Left,
+    points: KeptPoints,
+}
+
+impl ChecksumReplica {
+    /// Begins to receive a file; or goes on at the last of `points` that an earlier stream of the upload has reached
+    /// while this process lives.
+    pub fn begin(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+        points: &[u64],
+    ) -> Result<Receiving<'_>, NodeError> {
+        let claim = Claim::take(&self.receiving, name, upload)?;
+        if let Some(found) = self.find(name)? {
+            return Err(self.taken(found));
+        }
+        if self.space()?.1 == 0 {
+            return Err(NodeError::NoSpace(size));
+        }
+        Ok(Receiving::begin(self, claim, upload.clone(), points))
+    }
 }
 
 impl<'a> Receiving<'a> {
-    pub(super) fn begin(
-        replica: &'a ChecksumReplica,
-        claim: Claim,
-        id: UploadId,
-        points: &[u64],
-    ) -> Self {
+    fn begin(replica: &'a ChecksumReplica, claim: Claim, id: UploadId, points: &[u64]) -> Self {
         let left = replica.left.lock();
         let left = left.unwrap_or_else(PoisonError::into_inner).take(&id);
         let mut receiving = Self {

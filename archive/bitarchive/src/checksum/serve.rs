@@ -8,7 +8,8 @@ use archive_rpc::Role;
 use tokio::task::spawn_blocking;
 
 use super::metrics::Show;
-use super::{ChecksumReplica, Options, Settings};
+use super::replica::{ChecksumReplica, Options};
+use super::settings::Settings;
 use crate::rpc::checksum::{Door, services};
 use crate::serve::{StartError, count_refusals, trust};
 

@@ -8,10 +8,10 @@ use archive_proof::ReadAt;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Beside, Order};
+use super::order::Order;
 use crate::attic::{self, Kind};
 use crate::catalog::Entry;
-use crate::layout::Layout;
+use crate::layout::{Beside, Layout};
 
 /// How many mends of one file within one second find a directory.
 const MOST_A_SECOND: u32 = 100;

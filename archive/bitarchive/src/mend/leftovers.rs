@@ -9,14 +9,12 @@ use archive_durable::{DiskError, Journal, directory};
 use archive_model::{FileName, Groups, Root, VolumeId};
 use jiff::Timestamp;
 
-use super::beside::{is_of_a_mend, of_journal};
-use super::{Beside, way};
+use super::way;
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
-use crate::layout::Layout;
+use crate::layout::{Beside, Layout, is_file, is_of_a_mend, of_journal};
 use crate::node::Node;
 use crate::reconcile::{read_sidecar, tidied};
-use crate::verify::is_file;
 
 /// Removes what a mend leaves when it is dropped.
 #[derive(Debug)]

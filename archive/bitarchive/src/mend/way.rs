@@ -6,10 +6,10 @@ use archive_durable::{
 use archive_model::Root;
 use archive_proof::TreeBuilder;
 
-use super::{Beside, Order, Source};
+use super::order::{Order, Source};
 use crate::catalog::Entry;
 use crate::error::NodeError;
-use crate::layout::Layout;
+use crate::layout::{Beside, Layout};
 use crate::node::Node;
 
 /// A mend on its way.

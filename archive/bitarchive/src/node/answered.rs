@@ -7,10 +7,12 @@ use archive_durable::VolumeProblem;
 use archive_model::FileName;
 use jiff::Timestamp;
 
-use super::{Node, put_leftovers_aside, verb};
+use super::Node;
+use crate::attic::put_leftovers_aside;
 use crate::catalog::{Condition, Entry};
+use crate::claims::verb;
 use crate::error::NodeError;
-use crate::verify::is_file;
+use crate::layout::is_file;
 
 /// How many names are looked at before any of them is acted on.
 const BATCH: usize = 1000;

@@ -5,9 +5,11 @@ use archive_model::{Digests, Root};
 use archive_proof::{Admission, Envelope, SigningKey, TrustFile, TrustedKey};
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::*;
 use crate::catalog::Condition;
+use crate::reconcile::Reconciled;
 
 mod adopt;
 mod answered;

@@ -12,8 +12,9 @@ use archive_durable::directory::{self, EntryKind};
 use archive_model::{FileName, VolumeId};
 use jiff::Timestamp;
 
-use super::{Node, verb};
+use super::Node;
 use crate::catalog::{Condition, Entry};
+use crate::claims::verb;
 use crate::error::NodeError;
 use crate::layout::{Layout, Shelf};
 use crate::reconcile::{self, fingerprint};

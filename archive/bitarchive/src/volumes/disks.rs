@@ -17,8 +17,6 @@ use std::time::{Duration, Instant};
 
 use archive_durable::{DiskError, Expected, Identity, Space, VolumeProblem, volume};
 
-use super::Volumes;
-
 /// The time that a disk may take to say how much room it has, which costs no access: a heartbeat waits for it.
 const SPACE: Duration = Duration::from_secs(2);
 
@@ -79,6 +77,24 @@ impl DiskThreads {
         self.ask(path, SPACE, move || Space::of(&own))?
     }
 
+    /// Which volume is at `path`; one that hangs is not waited for.
+    pub(super) fn recognise(
+        &self,
+        path: &Path,
+        expected: Expected,
+    ) -> Result<Identity, VolumeProblem> {
+        let own = path.to_owned();
+        let asked = self.ask(path, LABEL, move || volume::recognise(&own, &expected));
+        asked.unwrap_or_else(|error| {
+            let said = error.to_string();
+            Err(if error.is_exhausted() {
+                VolumeProblem::Unseen(said)
+            } else {
+                VolumeProblem::Disk(said)
+            })
+        })
+    }
+
     fn thread(&self, path: &Path) -> Result<DiskThread, DiskError> {
         let mut threads = lock(&self.threads);
         if let Some(thread) = threads.get(path) {
@@ -100,33 +116,6 @@ impl DiskThreads {
         };
         threads.insert(path.to_owned(), thread.clone());
         Ok(thread)
-    }
-}
-
-impl Volumes {
-    /// Which volume is at `path`; one that hangs is not waited for.
-    pub(super) fn recognise_at(
-        &self,
-        path: &Path,
-        expected: Expected,
-    ) -> Result<Identity, VolumeProblem> {
-        let own = path.to_owned();
-        let asked = self
-            .disks
-            .ask(path, LABEL, move || volume::recognise(&own, &expected));
-        asked.unwrap_or_else(|error| {
-            let said = error.to_string();
-            Err(if error.is_exhausted() {
-                VolumeProblem::Unseen(said)
-            } else {
-                VolumeProblem::Disk(said)
-            })
-        })
-    }
-
-    /// The room on the file system at `path`; a disk that hangs is not waited for.
-    pub fn space(&self, path: &Path) -> Result<Space, DiskError> {
-        self.disks.space(path)
     }
 }
 

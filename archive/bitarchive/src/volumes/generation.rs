@@ -33,7 +33,7 @@ impl Volumes {
             replica: self.replica.clone(),
             seen: Some((id.clone(), generation.unwrap_or_default())),
         };
-        self.recognise_at(layout.root(), expected).map(drop)
+        self.disks.recognise(layout.root(), expected).map(drop)
     }
 
     /// Notes that files came to a volume, or left it.

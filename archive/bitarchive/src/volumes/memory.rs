@@ -7,7 +7,7 @@ use archive_durable::{read_state, replace};
 use archive_model::{Mode, VolumeId};
 use serde::{Deserialize, Serialize};
 
-use super::VolumesError;
+use super::error::VolumesError;
 
 /// The file, in the data directory of the node.
 pub(super) const MEMORY_NAME: &str = "volumes.json";

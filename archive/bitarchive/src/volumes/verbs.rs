@@ -3,7 +3,7 @@
 //! Each order is remembered durably before it takes effect. What follows for the files of the volume – that it is held
 //! against the catalog, that the rows of a retired one say *missing* – is the node's (`node/disks.rs`).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::PoisonError;
 
 use archive_durable::volume;
@@ -11,84 +11,9 @@ use archive_durable::{DiskError, Identity, VolumeProblem};
 use archive_model::{Mode, VolumeId};
 
 use super::Volumes;
+use super::error::VolumesError;
 use super::memory::{Memory, write};
 use crate::layout::Layout;
-
-/// Why the node cannot work with its volumes, or does not do what was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum VolumesError {
-    /// What the node remembers is damaged: nothing tells a wrong disk from a right one any more.
-    #[error("{}: {what}; restore it, or delete it to accept the disks as they are mounted now", .path.display())]
-    Memory {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// A path that no volume can be at.
-    #[error("{}: {why}", .path.display())]
-    Path {
-        /// The path.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// A path that holds something else.
-    #[error("{}: not an empty directory; a volume is initialised on an empty disk", .0.display())]
-    NotEmpty(PathBuf),
-    /// A disk that is a volume already.
-    #[error("{}: this is volume {volume} already; empty the disk first, or take it over with `holdfast volume adopt`", .path.display())]
-    Labelled {
-        /// The path.
-        path: PathBuf,
-        /// The volume it is.
-        volume: VolumeId,
-    },
-    /// Nothing that can be taken over.
-    #[error("{}: {problem}", .path.display())]
-    Unusable {
-        /// The path.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: VolumeProblem,
-    },
-    /// The path lies within another volume or the node's data, or the other way round.
-    #[error("{} and {} lie one within the other; give each volume a disk of its own", .path.display(), .other.display())]
-    Nested {
-        /// The path.
-        path: PathBuf,
-        /// What it lies in, or what lies in it.
-        other: PathBuf,
-    },
-    /// The disk is not the volume that the caller named.
-    #[error("this is volume {found}, not {expected}; nothing was done")]
-    OtherVolume {
-        /// What is there.
-        found: VolumeId,
-        /// What the caller said.
-        expected: VolumeId,
-    },
-    /// The id is taken.
-    #[error("this node has, or had, a volume {0}; give the new one another id")]
-    Known(VolumeId),
-    /// A second disk with the label of one that is in use.
-    #[error("volume {volume} is in use at {}; unmount that disk first", .path.display())]
-    InUse {
-        /// The volume.
-        volume: VolumeId,
-        /// Where it is.
-        path: PathBuf,
-    },
-    /// No volume of that id.
-    #[error("this node has no volume {0}")]
-    Unknown(VolumeId),
-    /// Out of service for good.
-    #[error("volume {0}: {problem}", problem = VolumeProblem::Retired)]
-    Retired(VolumeId),
-    /// A system call failed.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-}
 
 impl Volumes {
     /// Labels an empty directory as a new volume of this node and takes it into use. One that was cut off in the middle

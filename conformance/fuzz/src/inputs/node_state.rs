@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use archive_bitarchive::attic::{self, AtticId, Brake, Kind, Reason};
+use archive_bitarchive::attic::{self, AtticId, Kind, Reason};
+use archive_bitarchive::brake::Brake;
 use archive_bitarchive::checksum::record::Label;
 use archive_bitarchive::checksum::{Removed, append, removed_lines};
 use archive_bitarchive::scrub::orders::Orders;

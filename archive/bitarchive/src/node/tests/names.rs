@@ -6,7 +6,7 @@ use archive_proof::TreeBuilder;
 use super::broken::{SIZE, on, order, segments, set, verify};
 use super::disks::id;
 use super::*;
-use crate::mend::Beside;
+use crate::layout::Beside;
 
 #[test]
 fn a_file_that_is_called_as_a_part_of_another_is_mended_while_that_is_verified() {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::*;
-use crate::node::verb;
+use crate::claims::verb;
 
 fn walk(node: &Node) {
     let walked = node.walk(now(), &mut |_| ControlFlow::Continue(()));

@@ -56,6 +56,13 @@ impl Drop for Claim {
     }
 }
 
+/// A name for a verb that holds the file `name` for itself, in the place of an upload. Another for each file: under it
+/// lies in `incoming/` what the verb writes there.
+pub(crate) fn verb(what: &str, name: &FileName) -> Result<UploadId, NodeError> {
+    let hash = blake3::hash(name.as_str().as_bytes()).to_hex();
+    UploadId::new(&format!("{what}-{hash:.32}")).map_err(|error| NodeError::Bug(error.to_string()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

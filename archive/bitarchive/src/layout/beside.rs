@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use archive_durable::replace;
 use archive_model::FileName;
 
-use crate::layout::Layout;
+use super::Layout;
 
 /// The endings, each after the name of the archived file.
 const COPY: &str = ".copy.mend";
@@ -51,7 +51,7 @@ impl Beside {
     }
 
     /// Everything but the journal: what may go at any time.
-    pub(super) fn leftovers(&self) -> [PathBuf; 7] {
+    pub(crate) fn leftovers(&self) -> [PathBuf; 7] {
         [
             self.incoming.join(&self.copy),
             self.incoming.join(format!("{}.bao", self.copy)),
@@ -77,7 +77,7 @@ pub(crate) fn is_of_a_mend(name: &str) -> bool {
 }
 
 /// The archived file that a journal in `incoming/` belongs to.
-pub(super) fn of_journal(name: &str) -> Option<FileName> {
+pub(crate) fn of_journal(name: &str) -> Option<FileName> {
     FileName::new(name.strip_suffix(JOURNAL)?).ok()
 }
 

@@ -6,7 +6,8 @@ use archive_durable::DiskError;
 use archive_model::{FileName, NodeId};
 use jiff::Timestamp;
 
-use crate::layout::Layout;
+use super::put_aside;
+use crate::layout::{Layout, is_file};
 
 /// Puts what lies under the final names of a file that is not there aside: leftovers of an upload that died between
 /// linking the sidecar and linking the file, and what is no file (a directory, a link) where the file belongs.
@@ -28,7 +29,7 @@ pub(crate) fn put_leftovers_aside(
     for path in paths {
         is_anything |= is_there(path)?;
     }
-    if crate::verify::is_file(&target.file)? || !is_anything {
+    if is_file(&target.file)? || !is_anything {
         return Ok(());
     }
     let who = format!("node {node}");
@@ -38,5 +39,5 @@ pub(crate) fn put_leftovers_aside(
         who.as_str(),
         "leftover of an upload that was cut, or of a file that is missing",
     );
-    crate::attic::put_aside(layout, id, reason, &paths).map(|_| ())
+    put_aside(layout, id, reason, &paths).map(|_| ())
 }

@@ -1,0 +1,148 @@
+//! Who works on which file: a file is verified, scrubbed or mended by one at a time, and by nobody while it is received.
+//!
+//! People and the repository go before the scrub: it lets go of a file that somebody else wants, and comes back later.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use archive_model::FileName;
+
+use crate::error::NodeError;
+use crate::work::Work;
+
+/// How long the scrub may take to let go of a file: it looks after each read of at most 1 MiB.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The files that are worked on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Works {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    held: Mutex<HashMap<FileName, Held>>,
+    freed: Condvar,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    work: Work,
+    wanted: Arc<AtomicBool>,
+}
+
+/// The right to work on a file; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    shared: Arc<Shared>,
+    name: FileName,
+    wanted: Arc<AtomicBool>,
+}
+
+impl Works {
+    /// Takes a file. Waits for a scrub to let go of it; whoever else has it makes this busy.
+    pub(crate) fn take(&self, name: &FileName, work: Work) -> Result<Hold, NodeError> {
+        let mut held = self.wait_until_free(name)?;
+        let wanted = Arc::new(AtomicBool::new(false));
+        let entry = Held {
+            work,
+            wanted: Arc::clone(&wanted),
+        };
+        held.insert(name.clone(), entry);
+        Ok(Hold {
+            shared: Arc::clone(&self.shared),
+            name: name.clone(),
+            wanted,
+        })
+    }
+
+    /// Nobody works on the file, now.
+    pub(crate) fn refuse_busy(&self, name: &FileName) -> Result<(), NodeError> {
+        self.wait_until_free(name).map(drop)
+    }
+
+    /// Whether somebody waits for the file.
+    pub(crate) fn is_wanted(&self, name: &FileName) -> bool {
+        let held = self.shared.lock();
+        held.get(name)
+            .is_some_and(|by| by.wanted.load(Ordering::Relaxed))
+    }
+
+    fn wait_until_free(
+        &self,
+        name: &FileName,
+    ) -> Result<MutexGuard<'_, HashMap<FileName, Held>>, NodeError> {
+        let held = self.shared.lock();
+        let is_scrubbed = |held: &mut HashMap<FileName, Held>| match held.get(name) {
+            Some(by) if by.work == Work::Scrub => {
+                by.wanted.store(true, Ordering::Relaxed);
+                true
+            }
+            Some(_) | None => false,
+        };
+        let (held, _) = self
+            .shared
+            .freed
+            .wait_timeout_while(held, PATIENCE, is_scrubbed)
+            .unwrap_or_else(PoisonError::into_inner);
+        match held.get(name) {
+            None => Ok(held),
+            Some(by) => Err(NodeError::AtWork {
+                name: name.clone(),
+                work: by.work,
+            }),
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, HashMap<FileName, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Hold {
+    /// Whether somebody waits for the file.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.shared.lock().remove(&self.name);
+        self.shared.freed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_and_the_scrub_lets_go() {
+        let works = Works::default();
+        let name = FileName::new("a").unwrap();
+        for work in [Work::Verify, Work::Mend] {
+            let hold = works.take(&name, work).unwrap();
+            for second in [Work::Verify, Work::Scrub, Work::Mend] {
+                let error = works.take(&name, second).unwrap_err();
+                assert!(matches!(error, NodeError::AtWork { work: by, .. } if by == work));
+            }
+            works.take(&FileName::new("b").unwrap(), work).unwrap();
+            drop(hold);
+        }
+        let scrub = works.take(&name, Work::Scrub).unwrap();
+        let other = works.clone();
+        let wanted = name.clone();
+        let thread = std::thread::spawn(move || other.take(&wanted, Work::Mend).map(drop));
+        while !scrub.is_wanted() {
+            std::thread::yield_now();
+        }
+        drop(scrub);
+        thread.join().unwrap().unwrap();
+        works.refuse_busy(&name).unwrap();
+    }
+}

@@ -1,0 +1,44 @@
+//! The manifests of a node, kept in step with its files.
+
+use std::sync::PoisonError;
+
+use archive_durable::DiskError;
+use archive_model::{FileName, Root, VolumeId};
+
+use super::Node;
+use crate::layout::{Layout, Shelf};
+use crate::manifest;
+
+impl Node {
+    /// Adds a file to the manifest of its shelf. The list is derived: what fails here is made good at the next start.
+    pub(crate) fn enlist(&self, volume: &VolumeId, layout: &Layout, name: &FileName, root: Root) {
+        self.change_list(volume, name, || {
+            manifest::add(&layout.manifest(Shelf::of(name)), name, root)
+        });
+    }
+
+    /// Takes a file from the manifest of its shelf.
+    pub(crate) fn unlist(&self, volume: &VolumeId, layout: &Layout, name: &FileName) {
+        self.change_list(volume, name, || {
+            manifest::remove(&layout.manifest(Shelf::of(name)), name)
+        });
+    }
+
+    fn change_list(
+        &self,
+        volume: &VolumeId,
+        name: &FileName,
+        change: impl FnOnce() -> Result<(), DiskError>,
+    ) {
+        let _alone = self
+            .upkeep
+            .lists
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = change() {
+            // The disk may be to blame.
+            let error = self.blame(volume, error);
+            tracing::warn!(file = %name, %error, "the manifest is not right until the next start");
+        }
+    }
+}

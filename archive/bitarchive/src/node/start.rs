@@ -1,0 +1,143 @@
+//! How a node comes up, and how it looks at its disks again: what moves, mends and uploads have left is ended before a
+//! volume is held against the catalog.
+
+use std::sync::{Arc, PoisonError};
+
+use archive_durable::directory;
+use archive_model::VolumeId;
+use jiff::Timestamp;
+
+use super::upkeep::Upkeep;
+use super::{Node, NodeOptions};
+use crate::attic::settle_all;
+use crate::catalog::Catalog;
+use crate::error::NodeError;
+use crate::hold::Works;
+use crate::layout::{Layout, is_of_a_mend};
+use crate::mend::finish_cut;
+use crate::reconcile::{self, Reconciled};
+use crate::standing::Standing;
+use crate::volumes::{Volumes, VolumesError};
+
+impl Node {
+    /// Opens the volumes and the catalog and holds each against the other. Returns what that found.
+    pub fn open(options: NodeOptions, now: Timestamp) -> Result<(Self, Reconciled), NodeError> {
+        let volumes = Volumes::open(
+            &options.node,
+            &options.replica,
+            &options.data,
+            &options.volumes,
+            options.reserve,
+        )?;
+        let opened = Catalog::open(&options.data.join("catalog"), stamp(now))?;
+        if let Some(why) = &opened.rebuild {
+            tracing::warn!(why, "the catalog is built again from the volumes");
+        }
+        let node = Self {
+            upkeep: Upkeep::new(&options.data, options.attic),
+            options,
+            volumes,
+            catalog: opened.catalog,
+            receiving: Arc::default(),
+            works: Works::default(),
+            standing: Standing::default(),
+        };
+        let found = node.refresh(now)?;
+        node.note_retired(now)?;
+        Ok((node, found))
+    }
+
+    /// Takes the poison from a volume that people have looked at; it is held against the catalog before it serves.
+    pub fn clear(&self, volume: &VolumeId, now: Timestamp) -> Result<Reconciled, NodeError> {
+        self.volumes.clear(volume)?;
+        self.refresh(now)
+    }
+
+    /// Looks at the disks again. A volume that is there again is held against the catalog before anybody may use it.
+    pub fn refresh(&self, now: Timestamp) -> Result<Reconciled, NodeError> {
+        let _alone = self
+            .upkeep
+            .refreshing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut found = Reconciled::default();
+        let mut is_any_new = false;
+        for (id, layout) in self.volumes.refresh()? {
+            if let Some(one) = self.reconcile(&id, &layout, now)? {
+                self.volumes.note_foreign(&id, one.foreign);
+                for warning in self.volumes.warnings(&id) {
+                    tracing::warn!(volume = %id, warning);
+                }
+                found.add(one);
+                self.volumes.accept(&id);
+                self.note_looked();
+                is_any_new = true;
+            }
+        }
+        if is_any_new {
+            self.forget_all_answered(now)?;
+        }
+        self.settle_again();
+        Ok(found)
+    }
+
+    /// Holds a volume against the catalog; `None`: it cannot be done now, and the volume stays offline.
+    fn reconcile(
+        &self,
+        id: &VolumeId,
+        layout: &Layout,
+        now: Timestamp,
+    ) -> Result<Option<Reconciled>, NodeError> {
+        let settled = {
+            let _moving = self.moving();
+            settle_all(&self.catalog, id, layout)
+        };
+        let found = settled
+            .and_then(|()| finish_cut(self, id, layout, now))
+            .and_then(|()| reconcile::volume(&self.catalog, &self.options.trust, id, layout, now))
+            .and_then(|found| match self.volumes.raise(id, layout) {
+                Err(VolumesError::Disk(error)) => Err(NodeError::Disk(error)),
+                raised => Ok(raised.map(|()| found)?),
+            });
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(NodeError::Disk(error)) => {
+                tracing::warn!(volume = %id, %error, "the volume cannot be held against the catalog");
+                self.volumes.blame(id, &error)?;
+                self.volumes.cannot_accept(id, &error);
+                Ok(None)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Removes what was received of uploads that nobody has touched since `before` (seconds since 1970).
+    pub fn reap(&self, before: i64) -> Result<u64, NodeError> {
+        let mut reaped = 0;
+        let receiving: Vec<String> = self
+            .receiving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .map(|upload| upload.as_str().to_owned())
+            .collect();
+        for (_, layout) in self.volumes.online() {
+            for (last, kind) in directory::look(&layout.incoming())? {
+                let is_old = matches!(kind, Ok(directory::EntryKind::File { changed, .. }) if changed < before);
+                let name = last.to_string_lossy();
+                let upload = name.split('.').next().unwrap_or_default();
+                let is_old = is_old && !is_of_a_mend(&name);
+                if is_old && !receiving.iter().any(|active| active == upload) {
+                    directory::remove_name(&layout.incoming().join(&last))?;
+                    reaped += 1;
+                }
+            }
+        }
+        Ok(reaped)
+    }
+}
+
+/// Where the stamps of findings begin: another number at each start.
+fn stamp(now: Timestamp) -> u64 {
+    u64::try_from(now.as_microsecond()).unwrap_or_default()
+}
