@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rocksdb::{WriteBatch, WriteOptions};
 
-use crate::database::Inner;
+use crate::engine::Engine;
 use crate::error::DbError;
 use crate::key::{Key, to_bytes};
 use crate::table::Table;
@@ -15,12 +15,12 @@ use crate::value::{self, Value};
 /// It is held in memory: whoever has many rows commits every few thousand, or uses a [`crate::Load`].
 #[must_use = "nothing is written before `commit`"]
 pub struct Batch {
-    inner: Arc<Inner>,
+    inner: Arc<Engine>,
     writes: WriteBatch,
 }
 
 impl Batch {
-    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+    pub(crate) fn new(inner: Arc<Engine>) -> Self {
         Self {
             inner,
             writes: WriteBatch::default(),
@@ -98,7 +98,7 @@ impl Batch {
     /// [`DbError::SyncedOnly`] unless the database was opened with [`crate::Options::syncs_later`]; else as
     /// [`Batch::commit`].
     pub fn write(self) -> Result<u64, DbError> {
-        if !self.inner.syncs_later() {
+        if !self.inner.syncs_later {
             return Err(DbError::SyncedOnly {
                 path: self.inner.path().to_owned(),
             });

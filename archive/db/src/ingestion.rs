@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use rocksdb::{IngestExternalFileOptions, SstFileWriter};
 
 use crate::batch::Batch;
-use crate::database::{Database, Inner};
+use crate::database::Database;
+use crate::engine::Engine;
 use crate::error::DbError;
 use crate::key::Key;
 use crate::table::Table;
@@ -58,8 +59,15 @@ struct Row {
     value: usize,
 }
 
+impl Database {
+    /// Begins to write many rows of a table in use, fast.
+    pub fn ingestion<K: Key, V: Value>(&self, table: &Table<K, V>) -> Ingestion<K, V> {
+        Ingestion::new(self, table)
+    }
+}
+
 impl<K: Key, V: Value> Ingestion<K, V> {
-    pub(crate) fn new(database: &Database, table: &Table<K, V>) -> Self {
+    fn new(database: &Database, table: &Table<K, V>) -> Self {
         Self {
             database: database.clone(),
             table: table.clone(),
@@ -167,7 +175,7 @@ impl<K: Key, V: Value> Ingestion<K, V> {
         let inner = &self.database.inner;
         // A file is durable at once: it must not outlive rows that were written before it.
         self.database.sync()?;
-        let file = inner.next_file();
+        let file = file_name(inner.path(), inner.next_file_number());
         let taken = self.write_file(&file, rows, bytes).and_then(|()| {
             let mut options = IngestExternalFileOptions::default();
             options.set_move_files(true);
@@ -205,8 +213,8 @@ impl<K: Key, V: Value> Ingestion<K, V> {
     }
 }
 
-fn write_batch(inner: &Inner, batch: Batch) -> Result<(), DbError> {
-    if inner.syncs_later() {
+fn write_batch(inner: &Engine, batch: Batch) -> Result<(), DbError> {
+    if inner.syncs_later {
         batch.write()?;
     } else {
         batch.commit()?;
@@ -227,7 +235,7 @@ impl Row {
 }
 
 /// The name of a file on its way into a database.
-pub(crate) fn file_name(directory: &Path, number: u64) -> PathBuf {
+fn file_name(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number}.{ENDING}"))
 }
 

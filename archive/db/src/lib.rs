@@ -37,6 +37,7 @@
 
 pub mod batch;
 pub mod database;
+mod engine;
 pub mod error;
 #[cfg(feature = "faults")]
 pub mod fault;
@@ -45,10 +46,12 @@ pub mod key;
 pub mod load;
 mod log;
 pub mod memory;
+mod open;
 pub mod options;
 pub mod reach;
 pub mod table;
 pub mod torn;
+mod tuning;
 pub mod value;
 mod version;
 
@@ -59,8 +62,9 @@ pub use ingestion::Ingestion;
 pub use key::{InvalidKey, Key, StartsWith, Text};
 pub use load::Load;
 pub use memory::Memory;
-pub use options::{Compression, Cut, Migration, Options};
+pub use options::{Cut, Migration, Options};
 pub use reach::{InvalidReach, Reach};
 pub use table::{Rows, Table};
 pub use torn::TornTail;
+pub use tuning::Compression;
 pub use value::{InvalidValue, Value};

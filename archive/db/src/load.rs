@@ -22,8 +22,15 @@ pub struct Load {
     chunk: Batch,
 }
 
+impl Database {
+    /// Begins a bulk load: many rows, fast, durable only when it is finished.
+    pub fn load(&self) -> Result<Load, DbError> {
+        Load::begin(self)
+    }
+}
+
 impl Load {
-    pub(crate) fn begin(database: &Database) -> Result<Self, DbError> {
+    fn begin(database: &Database) -> Result<Self, DbError> {
         version::refuse_unfinished_load(&database.inner)?;
         version::set_loading(database, true)?;
         Ok(Self {

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rocksdb::Env;
 
-use crate::{Database, DbError, Options};
+use crate::database::Database;
+use crate::error::DbError;
+use crate::options::Options;
 
 /// The directory, in an environment of its own.
 const PATH: &str = "/memory";

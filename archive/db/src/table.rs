@@ -8,20 +8,20 @@ use std::sync::Arc;
 
 use rocksdb::{ColumnFamily, DBRawIterator, ReadOptions};
 
-use crate::database::{Inner, scan_options};
+use crate::engine::{Engine, scan_options};
 use crate::error::{DbError, InvalidRow};
 use crate::key::{Key, StartsWith, to_bytes};
 use crate::value::{self, Value};
 
 /// One table of a [`crate::Database`]. Clones share it, and keep the database open.
 pub struct Table<K, V> {
-    inner: Arc<Inner>,
+    inner: Arc<Engine>,
     name: Arc<str>,
     row: PhantomData<fn() -> (K, V)>,
 }
 
 impl<K: Key, V: Value> Table<K, V> {
-    pub(crate) fn new(inner: Arc<Inner>, name: &str) -> Self {
+    pub(crate) fn new(inner: Arc<Engine>, name: &str) -> Self {
         Self {
             inner,
             name: name.into(),
@@ -97,7 +97,10 @@ impl<K: Key, V: Value> Table<K, V> {
     }
 
     /// The table in RocksDB, if it is one of the database `inner`.
-    pub(crate) fn family_in<'a>(&self, inner: &'a Arc<Inner>) -> Result<&'a ColumnFamily, DbError> {
+    pub(crate) fn family_in<'a>(
+        &self,
+        inner: &'a Arc<Engine>,
+    ) -> Result<&'a ColumnFamily, DbError> {
         if Arc::ptr_eq(inner, &self.inner) {
             inner.family(&self.name)
         } else {
@@ -282,7 +285,7 @@ impl Span {
     }
 }
 
-impl Inner {
+impl Engine {
     pub(crate) fn get<K: Key, V: Value>(&self, table: &str, key: &K) -> Result<Option<V>, DbError> {
         let key = to_bytes(key);
         let found = self

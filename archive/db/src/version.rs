@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::database::Inner;
+use crate::database::Database;
+use crate::engine::Engine;
+use crate::error::DbError;
+use crate::options::Options;
 use crate::value::Value;
-use crate::{Database, DbError, Options};
 
 /// The table that every database has. Users' tables cannot be named so: they are words.
 pub(crate) const META: &str = "holdfast-meta";
@@ -25,7 +27,7 @@ pub(crate) enum Meta {
 impl Value for Meta {}
 
 /// The version of an existing database, if this build reads it and it is complete.
-pub(crate) fn read(inner: &Inner, options: &Options) -> Result<u32, DbError> {
+pub(crate) fn read(inner: &Engine, options: &Options) -> Result<u32, DbError> {
     let refuse = |found: String| DbError::Format {
         path: inner.path().to_path_buf(),
         found,
@@ -57,7 +59,7 @@ pub(crate) fn read(inner: &Inner, options: &Options) -> Result<u32, DbError> {
 }
 
 /// Refuses a database whose bulk load began and did not end: it may lack any of its rows.
-pub(crate) fn refuse_unfinished_load(inner: &Inner) -> Result<(), DbError> {
+pub(crate) fn refuse_unfinished_load(inner: &Engine) -> Result<(), DbError> {
     match inner.get::<String, Meta>(META, &LOADING.to_owned())? {
         None => Ok(()),
         Some(_) => Err(DbError::Damaged {

@@ -4,8 +4,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::Inner;
-use crate::{DbError, Options};
+use crate::engine::Engine;
+use crate::error::DbError;
+use crate::options::Options;
 
 /// Whether a database is in this directory.
 ///
@@ -48,21 +49,19 @@ pub(super) fn behind(path: &Path, options: &Options, found: u64) -> DbError {
     }
 }
 
-impl Inner {
-    /// Refuses a database that is another one than its user knows, or has not come as far.
-    pub(super) fn refuse_others(&self, options: &Options) -> Result<(), DbError> {
-        let wanted = options.identity.as_ref();
-        if let Some(wanted) = wanted.filter(|wanted| **wanted != self.identity) {
-            return Err(DbError::Other {
-                path: self.path.clone(),
-                wanted: wanted.clone(),
-                found: self.identity.clone(),
-            });
-        }
-        let sequence = self.db.latest_sequence_number();
-        if sequence < options.at_least {
-            return Err(behind(&self.path, options, sequence));
-        }
-        Ok(())
+/// Refuses a database that is another one than its user knows, or has not come as far.
+pub(super) fn refuse_others(engine: &Engine, options: &Options) -> Result<(), DbError> {
+    let wanted = options.identity.as_ref();
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != engine.identity()) {
+        return Err(DbError::Other {
+            path: engine.path().to_path_buf(),
+            wanted: wanted.clone(),
+            found: engine.identity().to_owned(),
+        });
     }
+    let sequence = engine.db.latest_sequence_number();
+    if sequence < options.at_least {
+        return Err(behind(engine.path(), options, sequence));
+    }
+    Ok(())
 }

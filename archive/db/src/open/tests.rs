@@ -1,8 +1,10 @@
 //! Logs of a database that were cut, or are gone.
 
 use std::fs::OpenOptions;
+use std::path::PathBuf;
 
 use super::*;
+use crate::table::Table;
 
 /// Two logs are alive: the older one, closed, has the rows of `a`; the newer one those of `b`.
 fn two_logs(directory: &Path) -> (Vec<PathBuf>, u64, Options) {

@@ -1,0 +1,144 @@
+//! Opening a database: what is refused, what is cut away, and what an older one is brought to, before anybody sees it.
+
+mod refusal;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use rocksdb::{DB, Env};
+
+use self::refusal::{behind, is_there, refuse_others};
+use crate::database::Database;
+use crate::engine::{Access, Engine};
+use crate::error::DbError;
+use crate::options::Options;
+use crate::torn::TornTail;
+use crate::{ingestion, version};
+
+impl Database {
+    /// Opens the database in the directory `path`; makes it if there is none and none was said to have been.
+    ///
+    /// Files of a database without the file that names the others are damage, never a reason to begin anew.
+    pub fn open(path: &Path, options: &Options) -> Result<Self, DbError> {
+        if !is_there(path)? {
+            return Self::open_in(path, options, None, true);
+        }
+        let Some(cut) = options.cut else {
+            return Self::open_in(path, options, None, false);
+        };
+        let open = || Self::open_in(path, options, None, false);
+        match open() {
+            Err(DbError::Damaged { .. }) => {}
+            other => return other,
+        }
+        // Nobody else has it open, and of those who come here at once one goes on.
+        let lock =
+            fs::File::open(path.join("LOCK")).map_err(|error| DbError::from_io(path, &error))?;
+        lock.try_lock().or(Err(DbError::Busy {
+            path: path.to_path_buf(),
+        }))?;
+        match open() {
+            Err(damaged @ DbError::Damaged { .. }) => {
+                let torn = TornTail::find(path, options.at_least)?.ok_or(damaged)?;
+                cut(&torn.log, torn.kept).map_err(|what| DbError::Io {
+                    path: path.to_path_buf(),
+                    what,
+                })?;
+                Ok(Self {
+                    torn: Some(torn),
+                    ..open()?
+                })
+            }
+            other => other,
+        }
+    }
+
+    /// Opens the database in the directory `path` for reading. Nothing on disk is changed, and each write fails. It has the rows
+    /// of the moment at which it is opened.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::open`]; a database that is absent, or of an older version, is refused, too.
+    pub fn open_to_read(path: &Path, options: &Options) -> Result<Self, DbError> {
+        if !is_there(path)? {
+            return Err(behind(path, options, 0));
+        }
+        // A migration would write.
+        let mut options = options.clone();
+        options.migrations.clear();
+        let mut rocksdb = options.tuning.to_rocksdb(None);
+        // Else each table has 16 threads to open its files, of which most have one.
+        rocksdb.set_max_file_opening_threads(1);
+        let inner = Engine::open(path, &options.tuning, &rocksdb, Access::Read)?;
+        refuse_others(&inner, &options)?;
+        let found = version::read(&inner, &options)?;
+        Ok(Self {
+            inner: Arc::new(inner),
+            found: Some(found),
+            torn: None,
+        })
+    }
+
+    /// The same on disk (`env` is none) or elsewhere; `is_new` as the caller found out.
+    pub(crate) fn open_in(
+        path: &Path,
+        options: &Options,
+        env: Option<&Env>,
+        is_new: bool,
+    ) -> Result<Self, DbError> {
+        if is_new && options.at_least > 0 {
+            return Err(behind(path, options, 0));
+        }
+        let mut rocksdb = options.tuning.to_rocksdb(env);
+        // Each table that is made in a database that is open costs a sync of its own.
+        rocksdb.create_missing_column_families(is_new);
+        // The table that tells the version comes last: a creation that was cut off before it is gone on with.
+        let tables: Vec<&str> = ["default"]
+            .into_iter()
+            .chain(options.tables.iter().copied())
+            .chain([version::META])
+            .collect();
+        let access = if is_new {
+            Access::Create(&tables)
+        } else {
+            Access::Write
+        };
+        let mut inner = Engine::open(path, &options.tuning, &rocksdb, access)?;
+        inner.syncs_later = options.tuning.syncs_later;
+        inner.is_on_disk = env.is_none();
+        if inner.is_on_disk {
+            let deleted = ingestion::delete_left(path);
+            deleted.map_err(|error| DbError::from_io(path, &error))?;
+        }
+        refuse_others(&inner, options)?;
+        // Where nothing was ever written, a creation was cut off at most: it goes on.
+        let found = if inner.db.latest_sequence_number() == 0 {
+            None
+        } else {
+            Some(version::read(&inner, options)?)
+        };
+        // Nothing is written before the version is known to be ours.
+        inner.create_missing(&options.tables)?;
+        inner.create_missing(&[version::META])?;
+        let database = Self {
+            inner: Arc::new(inner),
+            found,
+            torn: None,
+        };
+        match found {
+            None => version::write(&database, options)?,
+            Some(found) => version::migrate(&database, options, found)?,
+        }
+        Ok(database)
+    }
+
+    /// Removes the database in the directory `path` for ever: for caches, before they are rebuilt.
+    pub fn destroy(path: &Path) -> Result<(), DbError> {
+        DB::destroy(&rocksdb::Options::default(), path)
+            .map_err(|error| DbError::from_rocksdb(path, &error))
+    }
+}
+
+#[cfg(test)]
+mod tests;
