@@ -171,9 +171,9 @@ fn arguments_are_read_strictly() {
         (
             "checksum",
             &[("algorithm", "sha1")],
-            "none of blake3, md5, sha256",
+            "not one of blake3, md5, sha256",
         ),
-        ("checksum", &[("algorithm", "")], "none of"),
+        ("checksum", &[("algorithm", "")], "not one of"),
         (
             "checksum",
             &[("algorithm", "md5"), ("algorithm", "md5")],
