@@ -45,7 +45,7 @@ fn valid_settings_pass_and_print_effective_values() {
     .expect(0);
     assert!(
         ran.out
-            .contains("lives may be. At least twice `heartbeat`.\nsilent_after = \"20 s\"\n"),
+            .contains("node may have. At least twice `heartbeat`.\nsilent_after = \"20 s\"\n"),
         "{ran:?}"
     );
     assert!(ran.out.contains("# revoked is not set"), "{ran:?}");

@@ -175,6 +175,7 @@ fn declared(source: &str) -> Structures {
     let mut open: Option<(String, Vec<Key>)> = None;
     let mut comment: Vec<String> = Vec::new();
     let mut renamed: Option<String> = None;
+    let mut is_unread = false;
     for line in source.lines() {
         let trimmed = line.trim();
         if let Some(text) = trimmed.strip_prefix("///") {
@@ -185,15 +186,20 @@ fn declared(source: &str) -> Structures {
             let quoted = trimmed.split_once("rename = \"").map(|(_, rest)| rest);
             let name = quoted.and_then(|rest| rest.split('"').next());
             renamed = name.map(str::to_owned).or(renamed);
+            is_unread |= trimmed.contains("skip_serializing)");
             continue;
         }
         if let Some((_, keys)) = &mut open {
             if let Some((name, kind)) = field(trimmed) {
-                keys.push(Key {
+                let key = Key {
                     name: renamed.take().unwrap_or(name),
                     comment: std::mem::take(&mut comment),
                     kind,
-                });
+                };
+                // What is never written is of earlier builds: nobody needs to be told of it.
+                if !std::mem::take(&mut is_unread) {
+                    keys.push(key);
+                }
             } else if line == "}" {
                 structures.extend(open.take());
             }
@@ -267,7 +273,7 @@ mod tests {
                     authorities = \"a\"\n\n[monitor]\nreplica = \"one\"\nheartbeat = \"1 s\"\n";
         let text = document(Kind::Monitor, toml);
         assert!(
-            text.contains("# Logs, metrics, stop.\n[daemon]\n# What is logged"),
+            text.contains("# Logs, metrics, stop.\n[daemon]\n# The level of logging"),
             "{text}"
         );
         assert!(
@@ -278,6 +284,7 @@ mod tests {
             text.contains("# The list of revoked certificates, PEM.\n# revoked is not set\n"),
             "{text}"
         );
+        assert!(!text.contains("batch_monitor"), "{text}");
         let plain: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
             plain.join("\n") + "\n",

@@ -188,7 +188,7 @@ mod tests {
                 "the name starts with '-'",
                 "2.warc 5",
                 "1.warc 5",
-                "is a link, or not a regular file"
+                "a link, or not a regular file"
             ]
         );
         assert_eq!(found(&root, &["a"], false), ["is a directory"]);
