@@ -47,8 +47,7 @@ pub struct MonitorSettings {
     #[serde(default = "find")]
     pub find: Period,
     /// The time that a node may send nothing in the middle of its listing. Shorter than the same limit of the
-    /// repository,
-    /// so that one node that stalls costs the listing that node and not the listing.
+    /// repository, so that one node that stalls costs the listing that node and not the listing.
     #[serde(default = "idle")]
     pub idle: Period,
 }

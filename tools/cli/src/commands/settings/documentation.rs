@@ -277,7 +277,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("# How often nodes are to say that they live.\nheartbeat = \"1 s\"\n"),
+            text.contains("# The time between two signs of life of a node.\nheartbeat = \"1 s\"\n"),
             "{text}"
         );
         assert!(
