@@ -144,7 +144,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn what_became_of_a_file_is_read_as_it_was_written() {
+fn outcome_is_read_as_written() {
     use archive_model::batch::{FailureKind, FileFailure};
     use archive_model::{NodeId, Root, VolumeId};
     let done = FileOutcome {

@@ -107,7 +107,7 @@ fn run_begins_with_every_node_present() {
 }
 
 #[test]
-fn gap_of_a_node_can_only_be_in_itself() {
+fn gap_of_node_is_in_itself() {
     let read = |volume: &str, reason: &str| {
         let gap = wire::Gap {
             node: "other".to_owned(),
