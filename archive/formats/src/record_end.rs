@@ -8,13 +8,14 @@
 
 mod member;
 
-use crate::arc::has_usual_scheme;
+use crate::arc::{self, has_usual_scheme};
 use crate::gzip;
 use crate::warc::header::{Header, may_begin, number};
 
 use member::Member;
 
-/// The longest header of a plain record that is read, in bytes. The header of a gzip member may have twice as many.
+/// The longest header of a plain WARC record that is read, in bytes. The header of a gzip member may have twice as many, and
+/// the line before an ARC record a quarter of them, as for the reader of [`warc`](crate::warc).
 pub const LONGEST_HEADER: usize = 64 * 1024;
 
 /// The name of the format in the first line of a WARC record.
@@ -250,7 +251,8 @@ fn begin(bytes: &[u8], before: usize) -> Result<Option<(State, usize)>, NoRecord
     let end = memchr::memchr(b'\n', more).map(|at| from + at);
     let line = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
     let is_text = |byte: &u8| *byte == b'\t' || *byte == b'\r' || *byte >= b' ';
-    if !line.iter().skip(from).all(is_text) {
+    let is_too_long = line.strip_suffix(b"\r").unwrap_or(line).len() > arc::LONGEST_LINE;
+    if is_too_long || !line.iter().skip(from).all(is_text) {
         return Err(NoRecord::Nothing(shown(bytes)));
     }
     let Some(length) = end else {

@@ -212,6 +212,24 @@ fn bytes_that_begin_no_record_are_shown() {
     );
 }
 
+/// Fails if the line of an ARC record may be longer here than for the reader of records.
+#[test]
+fn longest_arc_line_is_the_readers() {
+    let line_of = |length: usize| {
+        let fields = " 192.0.2.1 20080430204825 text/html 2";
+        let path = "a".repeat(length - "http://".len() - fields.len());
+        format!("http://{path}{fields}")
+    };
+    for (length, is_read) in [(arc::LONGEST_LINE, true), (arc::LONGEST_LINE + 1, false)] {
+        let line = line_of(length);
+        assert_eq!(arc::Line::parse(line.as_bytes()).is_some(), is_read);
+        for line_end in ["\n", "\r\n"] {
+            let record = format!("{line}{line_end}ab\n");
+            assert_eq!(found(record.as_bytes()).is_ok(), is_read, "{length}");
+        }
+    }
+}
+
 #[track_caller]
 fn broken(bytes: &[u8], kind: RecordKind, says: &str) {
     match found(bytes) {
