@@ -11,6 +11,7 @@ mod copies;
 mod last;
 mod named;
 mod purge;
+mod refusal;
 mod reinstate;
 pub(crate) mod replace;
 mod retire;

@@ -12,7 +12,7 @@ use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 
 use super::People;
-use super::acts::changed;
+use super::refusal::changed;
 use crate::tables::{admin_failed, blocking};
 
 impl People {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use archive_decisions::store::{Content, Event, FileRecord};
+use archive_decisions::store::{Content, Event};
 use archive_decisions::vote::{Authority, Ballot, Evidence, Verdict, decide};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::requests::{Request, RequestedAct, State, Subject};
@@ -19,7 +19,7 @@ use archive_stores::limits;
 
 use super::People;
 use super::accept::accept;
-use super::purge::unnamed;
+use super::refusal::{changed, content, unnamed};
 use crate::tables::blocking;
 
 impl People {
@@ -405,14 +405,4 @@ impl People {
             .map_err(|error| failed(error.to_string()))?;
         UploadId::new(&hex::encode(bytes)).map_err(|error| failed(error.to_string()))
     }
-}
-
-pub(crate) fn content(record: &FileRecord) -> Result<&Content, CallError> {
-    let unknown = || Kind::NotFound.error(format!("{} is not in the archive", record.name));
-    record.content.as_ref().ok_or_else(unknown)
-}
-
-/// The world is not as it must be for the act.
-pub(super) fn changed(why: String) -> CallError {
-    Kind::Mismatch.error(why)
 }

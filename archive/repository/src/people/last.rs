@@ -12,7 +12,7 @@ use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeKey};
 use archive_rpc::CallError;
 
 use super::People;
-use super::acts::changed;
+use super::refusal::changed;
 use crate::tables::with_tables;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;

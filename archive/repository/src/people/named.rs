@@ -9,7 +9,7 @@ use archive_model::{
 use archive_rpc::{CallError, Kind};
 
 use super::People;
-use super::acts::changed;
+use super::refusal::changed;
 use crate::tables::with_tables;
 
 /// The only one of the volumes that is meant; one in service goes before those that are retired.

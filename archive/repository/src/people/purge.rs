@@ -10,15 +10,7 @@ use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 
 use super::People;
-use super::acts::{changed, content};
-
-/// A request that was asked for before requests named what they destroy.
-pub(super) fn unnamed() -> CallError {
-    changed(
-        "the request does not name what it would destroy; ask again, with the checksum of the file"
-            .to_owned(),
-    )
-}
+use super::refusal::{changed, content, unnamed};
 
 impl People {
     /// The item that lies there.

@@ -9,7 +9,7 @@ use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 
 use super::People;
-use super::acts::changed;
+use super::refusal::changed;
 use crate::tables::with_tables;
 
 /// The only one of those that are retired.

@@ -23,7 +23,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::People;
-use super::acts::content;
+use super::refusal::content;
 use crate::tables::{blocking, file_look};
 
 /// What stays free on the disk of the spool, in bytes.

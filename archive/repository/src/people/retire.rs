@@ -13,8 +13,8 @@ use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 
 use super::People;
-use super::acts::changed;
 use super::last::Part;
+use super::refusal::changed;
 use crate::tables::with_tables;
 
 impl People {

@@ -10,7 +10,7 @@ use archive_proof::TrustFile;
 use archive_rpc::{CallError, Kind};
 
 use super::People;
-use super::acts::changed;
+use super::refusal::changed;
 use archive_ledger::restore::combine::{Rule, Sighting, Verdict};
 
 impl People {

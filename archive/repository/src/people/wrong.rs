@@ -11,7 +11,7 @@ use archive_replicas::{Cause, Copy};
 use archive_rpc::{CallError, Kind};
 
 use super::People;
-use super::acts::{changed, content};
+use super::refusal::{changed, content};
 use crate::tables::{file_look, with_tables};
 
 impl People {
