@@ -103,13 +103,13 @@ impl Attention {
             // Nobody waits for it any more.
             return Known::default();
         }
-        let asked = self.own.replicas.nodes_in_service(replica);
-        let said = match self.own.clock.timeout(PATIENCE, asked).await {
+        let asked = self.own.calls.replicas.nodes_in_service(replica);
+        let said = match self.own.calls.clock.timeout(PATIENCE, asked).await {
             Ok(Ok(nodes)) => Ok(nodes),
             Ok(Err(error)) => Err(error.reason),
             Err(late) => Err(late.to_string()),
         };
-        known(replica, &said, self.own.clock.now())
+        known(replica, &said, self.own.calls.clock.now())
     }
 }
 

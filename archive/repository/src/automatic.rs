@@ -74,14 +74,20 @@ impl Automatic {
     async fn watch(&mut self) -> Result<(), CallError> {
         for spec in self.own.in_service() {
             let replica = &spec.id;
-            let reports = self.own.replicas.nodes_in_service(replica);
+            let reports = self.own.calls.replicas.nodes_in_service(replica);
             // A monitor that does not answer is seen by everyone who asks it.
-            let Ok(Ok(nodes)) = self.own.clock.timeout(self.own.stall, reports).await else {
+            let Ok(Ok(nodes)) = self
+                .own
+                .calls
+                .clock
+                .timeout(self.own.calls.stall, reports)
+                .await
+            else {
                 continue;
             };
             self.show_oldest(replica, &nodes);
             let (volumes, of, seen) = (Arc::clone(&self.volumes), replica.clone(), nodes.clone());
-            let now = self.own.clock.now();
+            let now = self.own.calls.clock.now();
             with_tables(move || volumes.saw(&of, &seen, now)).await?;
             for node in nodes.into_iter().filter(|node| node.alive) {
                 let key = (replica.clone(), node.node.clone());
@@ -100,7 +106,7 @@ impl Automatic {
     }
 
     fn show_oldest(&self, replica: &ReplicaId, nodes: &[NodeState]) {
-        let now = self.own.clock.now();
+        let now = self.own.calls.clock.now();
         let ages = nodes.iter().map(|node| node.oldest_verification);
         let ages = ages.map(|oldest| oldest.map(|oldest| now.duration_since(oldest).as_secs()));
         let ages: Option<Vec<i64>> = ages.collect();
@@ -110,15 +116,12 @@ impl Automatic {
 
     /// Files what a node's scrub has found. What seems missing or unexpected is looked at once more.
     async fn file_findings(&self, replica: &ReplicaId, node: &NodeId) -> Result<(), CallError> {
-        let late = |late: archive_daemon::clock::TimedOut| {
-            archive_rpc::Kind::TimedOut.error(late.to_string())
-        };
-        let (clock, stall) = (&self.own.clock, self.own.stall);
-        let opening = self.own.replicas.findings(replica, node);
-        let mut pages = clock.timeout(stall, opening).await.map_err(late)??;
+        let calls = &self.own.calls;
+        let opening = calls.replicas.findings(replica, node);
+        let mut pages = calls.answered(opening).await?;
         let errand = self.errand(Finder::Scrub, false);
         loop {
-            let page = clock.timeout(stall, pages.next()).await.map_err(late)??;
+            let page = calls.answered(pages.next()).await?;
             for found in page.copies {
                 match found.copy.condition {
                     CopyCondition::Present => {}
@@ -149,7 +152,7 @@ impl Automatic {
         );
         let last = self.last.clone();
         let work = with_tables(move || {
-            let now = own.clock.now();
+            let now = own.calls.clock.now();
             let free = AT_ONCE.saturating_sub(locked(&hands).busy.len());
             turn::next(&own.anomalies, last.as_ref(), free, |row| {
                 if row.filed.accepted.is_some() || !locked(&hands).is_free(row.filed.id, now) {
@@ -200,13 +203,13 @@ impl Automatic {
                 tracing::warn!(file = %row.file, replica = %row.replica, %error, "automatic repair failed");
                 false
             });
-            locked(&hands).ended(id, is_done, own.clock.now());
+            locked(&hands).ended(id, is_done, own.calls.clock.now());
         });
     }
 
     fn errand(&self, finder: Finder, is_second: bool) -> Errand {
         Errand {
-            who: Arc::clone(&self.own.own),
+            who: Arc::clone(&self.own.who),
             finder,
             is_second,
         }
@@ -281,7 +284,7 @@ impl Preserver {
 
     async fn repair_by_itself(&self, row: &AnomalyRow) -> Result<bool, CallError> {
         let mandate = Mandate {
-            who: Arc::clone(&self.own),
+            who: Arc::clone(&self.who),
             why: format!("a{} was found by {}", row.filed.id, row.filed.found_by),
             is_dry: false,
         };
@@ -328,7 +331,7 @@ impl Worker for Automatic {
     const NAME: &'static str = "automatic-repair";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let begin = self.own.clock.instant();
+        let begin = self.own.calls.clock.instant();
         Box::pin(self.watch()).await?;
         self.hand_out().await?;
         if let Some(counts) = self.own.admin.counts() {
@@ -339,7 +342,12 @@ impl Worker for Automatic {
             .instruments
             .show_anomalies(&self.own.anomalies.kinds());
         // With very many anomalies a round takes long: most of the time is for others.
-        let took = self.own.clock.instant().saturating_duration_since(begin);
+        let took = self
+            .own
+            .calls
+            .clock
+            .instant()
+            .saturating_duration_since(begin);
         Ok(Step::Idle(PAUSE.max(took.saturating_mul(4))))
     }
 }

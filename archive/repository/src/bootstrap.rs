@@ -96,7 +96,7 @@ impl Bring {
         );
         let looked = tokio::task::spawn_blocking(move || look(&admin, &task_of, open)).await??;
         pass.open = looked.open;
-        let now = self.people.transfers.clock.instant();
+        let now = self.people.transfers.calls.clock.instant();
         let (admin, task_of) = (self.people.admin.clone(), task.clone());
         let unbound = std::mem::take(&mut pass.unbound);
         let again = move || unbound::look(&admin, &task_of, unbound);
@@ -172,10 +172,8 @@ impl Bring {
             // It is asked no more.
             Task::Replica(_) => return true,
         };
-        let asking = self.people.transfers.replicas.state(replica);
-        let limit = self.people.transfers.stall;
-        let asked = self.people.transfers.clock.timeout(limit, asking).await;
-        matches!(asked, Ok(Ok(_)))
+        let calls = &self.people.transfers.calls;
+        calls.answered(calls.replicas.state(replica)).await.is_ok()
     }
 
     async fn end(&mut self, task: &Task) -> Result<(), WorkerError> {
@@ -241,18 +239,12 @@ async fn tell(people: &People, task: &Task, wanted: Wanted) -> Result<Told, Work
     }
     if place.is_some() && !is_gone {
         // What is recorded there is asked for first: only what is not there is brought.
-        let located = people.transfers.replicas.locate(&replica, &name);
-        match people
-            .transfers
-            .clock
-            .timeout(people.transfers.stall, located)
-            .await
-        {
-            Ok(Ok(located)) if located.copies.iter().any(Copy::is_present) => {
+        match people.transfers.calls.locate(&replica, &name).await {
+            Ok(located) if located.copies.iter().any(Copy::is_present) => {
                 return Ok(Told::There);
             }
-            Ok(Ok(located)) if located.silent.is_none() => {}
-            Ok(Ok(_) | Err(_)) | Err(_) => return Ok(Told::Unknown),
+            Ok(located) if located.silent.is_none() => {}
+            Ok(_) | Err(_) => return Ok(Told::Unknown),
         }
     }
     let spec = people.specs.iter().find(|spec| spec.id == replica);

@@ -169,7 +169,7 @@ impl Preserver {
                 order,
                 replica: spec.id.clone(),
                 steps,
-                started: self.clock.now(),
+                started: self.calls.clock.now(),
                 compared: Arc::default(),
                 read: AtomicU64::new(0),
                 tally: Mutex::default(),
@@ -214,7 +214,7 @@ impl Preserver {
         steps: &mpsc::Sender<CheckStep>,
         step: CheckStep,
     ) -> Result<(), CallError> {
-        match self.clock.timeout(UNREAD, steps.send(step)).await {
+        match self.calls.clock.timeout(UNREAD, steps.send(step)).await {
             Ok(sent) => sent.map_err(|_gone| Kind::Unavailable.error("the caller is gone")),
             Err(_late) => Err(Kind::TimedOut.error("the caller does not read")),
         }
@@ -376,7 +376,7 @@ impl Pass<'_> {
     ) -> Result<T, CallError> {
         let mut work = Box::pin(work);
         loop {
-            match self.own.clock.timeout(PROGRESS, &mut work).await {
+            match self.own.calls.clock.timeout(PROGRESS, &mut work).await {
                 Ok(done) => return done,
                 Err(_not_yet) => self.step(CheckStep::Progress(self.progress())).await?,
             }

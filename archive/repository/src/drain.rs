@@ -82,9 +82,15 @@ impl Drain {
             if spec.kind != ReplicaKind::Bitarchive {
                 continue;
             }
-            let asking = hands.own.replicas.state(&spec.id);
+            let asking = hands.own.calls.replicas.state(&spec.id);
             // A monitor that does not answer is seen by everyone who asks it.
-            let Ok(Ok(nodes)) = hands.own.clock.timeout(hands.own.stall, asking).await else {
+            let Ok(Ok(nodes)) = hands
+                .own
+                .calls
+                .clock
+                .timeout(hands.own.calls.stall, asking)
+                .await
+            else {
                 continue;
             };
             let known: Vec<Source> = hands.now().draining.keys().cloned().collect();
@@ -153,9 +159,9 @@ impl Drain {
                 _ => 0,
             };
             let rest = rest(&run.passed, run.fruitless);
-            run.rests = Some(hands.own.clock.instant() + rest);
+            run.rests = Some(hands.own.calls.clock.instant() + rest);
         }
-        let now = hands.own.clock.instant();
+        let now = hands.own.calls.clock.instant();
         if run.rests.is_none_or(|until| until <= now) {
             run.pass = Some(pass::start(hands, source, run.passed.cursor.take()));
         }
@@ -179,7 +185,7 @@ impl Hands {
         what: String,
     ) -> Result<(), WorkerError> {
         tracing::info!(what, "drain");
-        let line = self.people.line(self.own.own.to_string(), None, what);
+        let line = self.people.line(self.own.who.to_string(), None, what);
         let (standing, source) = (Arc::clone(&self.people.standing), source.clone());
         let done =
             tokio::task::spawn_blocking(move || standing.set_draining(&source, row.as_ref(), line));

@@ -31,7 +31,7 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-use crate::tables::{admin_failed, blocking, file_row, with_tables};
+use crate::tables::{admin_failed, blocking, file_row, note, with_tables};
 use archive_ledger::admin::{Admin, AdminRow, AuditLine};
 use archive_ledger::anomalies::Anomalies;
 use archive_ledger::requests::table::{RequestError, Requests};
@@ -166,12 +166,12 @@ impl People {
             match self.perform(&request).await {
                 Ok(done) => break Ok(done),
                 Err(error) => {
-                    let now = self.transfers.clock.instant();
+                    let now = self.transfers.calls.clock.instant();
                     if !error.kind.is_passing() || now >= *until.get_or_insert(now + patience) {
                         tracing::warn!(request = request.id(), act = %request.act, %error, "an approved act failed");
                         break Err(error.reason);
                     }
-                    self.transfers.clock.sleep(PAUSE).await;
+                    self.transfers.calls.clock.sleep(PAUSE).await;
                 }
             }
         };
@@ -212,8 +212,7 @@ impl People {
         file: Option<FileName>,
         what: String,
     ) -> Result<(), CallError> {
-        let (admin, line) = (self.admin.clone(), self.line(who, file, what));
-        with_tables(move || admin.note(line)).await
+        note(&self.admin, self.line(who, file, what)).await
     }
 
     /// Returns a line for the audit trail, to be written together with what it tells of.
@@ -249,10 +248,9 @@ impl People {
     pub(crate) async fn nodes_of(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, CallError> {
         let (admin, id) = (self.admin.clone(), replica.clone());
         let mut nodes = with_tables(move || admin.nodes(&id)).await?;
-        let (clock, limit) = (&self.transfers.clock, self.transfers.stall);
-        let hearing = self.transfers.replicas.nodes_heard(replica);
+        let calls = &self.transfers.calls;
         // Those of a monitor that does not answer are remembered, but for new ones.
-        if let Ok(Ok(heard)) = clock.timeout(limit, hearing).await {
+        if let Ok(heard) = calls.answered(calls.replicas.nodes_heard(replica)).await {
             let now = self.standing.now();
             let is_new =
                 |node: &NodeId| !nodes.contains(node) && !now.is_retired_node(replica, node);
@@ -263,7 +261,7 @@ impl People {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.transfers.clock.now()
+        self.transfers.calls.clock.now()
     }
 }
 

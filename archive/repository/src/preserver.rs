@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use archive_daemon::{Chance, Clock, Tasks};
+use archive_daemon::{Chance, Tasks};
 use archive_decisions::repair::policy::Policy;
 use archive_decisions::store::FileRecord;
 use archive_ledger::admin::Admin;
@@ -24,9 +24,10 @@ use archive_ledger::anomalies::{
 };
 use archive_ledger::standing::View;
 use archive_model::{FileName, Finder, Groups, NodeId, ReplicaId, VolumeId};
-use archive_replicas::{Copy, Replicas, Verified};
+use archive_replicas::Copy;
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::Assembler;
+use archive_stores::calls::ReplicaCalls;
 use archive_stores::limits;
 use archive_stores::mail::Mail;
 
@@ -48,21 +49,18 @@ const MOST_SUSPECTS: usize = 16;
 pub(crate) struct Preserver {
     pub(crate) admin: Admin,
     pub(crate) anomalies: Arc<Anomalies>,
-    pub(crate) replicas: Arc<Replicas>,
+    pub(crate) calls: ReplicaCalls,
     pub(crate) assembler: Assembler,
     pub(crate) specs: Arc<Vec<ReplicaSettings>>,
     /// What is out of service is neither asked nor missed.
     pub(crate) standing: View,
     pub(crate) mail: Mail,
     pub(crate) tasks: Tasks,
-    pub(crate) clock: Clock,
     pub(crate) chance: Chance,
     pub(crate) instruments: Instruments,
     pub(crate) policy: Arc<Policy>,
-    /// How long a part may be silent.
-    pub(crate) stall: Duration,
     /// In whose name the repository acts by itself: `repository/<archive>`.
-    pub(crate) own: Arc<str>,
+    pub(crate) who: Arc<str>,
     /// The files that are being repaired.
     pub(crate) repairing: Names,
     /// The files of which a copy is read again because it showed damage.
@@ -96,34 +94,15 @@ impl Preserver {
         size: u64,
         mut told: impl FnMut(u64) + Send,
     ) -> Result<Copy, CallError> {
-        let until = self.clock.instant() + self.stall;
+        let until = self.calls.clock.instant() + self.calls.stall;
         loop {
-            let verified = self.verify_once(place, name, size, &mut told).await;
+            let limit = limits::reading(size);
+            let verified = self.calls.verify(place, name, limit, &mut told).await;
             match verified {
-                Err(error) if error.kind == Kind::Busy && self.clock.instant() < until => {
-                    self.clock.sleep(BUSY).await;
+                Err(error) if error.kind == Kind::Busy && self.calls.clock.instant() < until => {
+                    self.calls.clock.sleep(BUSY).await;
                 }
-                other => return other,
-            }
-        }
-    }
-
-    async fn verify_once(
-        &self,
-        (replica, node, volume): (&ReplicaId, &NodeId, Option<&VolumeId>),
-        name: &FileName,
-        size: u64,
-        told: &mut (impl FnMut(u64) + Send),
-    ) -> Result<Copy, CallError> {
-        let limit = limits::reading(size);
-        let opening = self.replicas.verify(replica, node, name, volume);
-        let opened = self.clock.timeout(self.stall, opening).await;
-        let mut verifying = opened.map_err(|late| Kind::TimedOut.error(late.to_string()))??;
-        loop {
-            let said = self.clock.timeout(limit, verifying.next()).await;
-            match said.map_err(|late| Kind::TimedOut.error(late.to_string()))?? {
-                Verified::Progress(bytes) => told(bytes),
-                Verified::Done(verified) => return Ok(verified.copy),
+                verified => return Ok(verified?.copy),
             }
         }
     }
@@ -254,7 +233,7 @@ impl Preserver {
         };
         let (own, name, replica) = (self.clone(), name.clone(), replica.clone());
         let errand = Errand {
-            who: Arc::clone(&self.own),
+            who: Arc::clone(&self.who),
             finder: Finder::Read,
             is_second: false,
         };

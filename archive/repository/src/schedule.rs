@@ -72,7 +72,7 @@ impl Schedule {
 
     /// The check of each kind that has been due for the longest time, if any is; what was never done gets its first time.
     fn due(&mut self) -> Result<[Option<ReplicaId>; 2], DbError> {
-        let now = self.own.clock.now();
+        let now = self.own.calls.clock.now();
         let mut first_due = [None, None];
         let mut overdue = BTreeSet::new();
         for (kind, (period, first_due)) in self.periods.iter().zip(&mut first_due).enumerate() {
@@ -158,7 +158,7 @@ impl Schedule {
                 // It is due again at the next start.
                 None => return,
             };
-            let now = own.clock.now();
+            let now = own.calls.clock.now();
             let period = period.unwrap_or(SignedDuration::from_hours(24));
             let pause = if is_whole { period } else { period / AGAIN };
             let last = LastCheck {
@@ -189,7 +189,7 @@ async fn run(
         selection: Selection::default(),
         replica: Some(replica.clone()),
         errand: Errand {
-            who: Arc::clone(&own.own),
+            who: Arc::clone(&own.who),
             finder: Finder::ScheduledCheck,
             is_second: false,
         },

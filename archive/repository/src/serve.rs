@@ -21,6 +21,7 @@ use archive_proof::{SigningKey, TrustFile};
 use archive_replicas::Replicas;
 use archive_rpc::{ConnectError, CredentialsError, Role, ServeError};
 use archive_stores::assemble::{Assembler, DonorLoad};
+use archive_stores::calls::ReplicaCalls;
 use archive_stores::coordinator::{self, Coordinator, Retries};
 use archive_stores::heal::Healer;
 use archive_stores::mail::Mail;
@@ -150,20 +151,21 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         replicas.set_members(&spec.id, known);
     }
     let (mail, messages) = Mail::new();
-    let transfers = Transfers {
+    let calls = ReplicaCalls {
         replicas: Arc::clone(&replicas),
-        mail: mail.clone(),
-        tasks: daemon.tasks.clone(),
         clock: daemon.clock.clone(),
         stall: own.stall.duration(),
+    };
+    let transfers = Transfers {
+        calls: calls.clone(),
+        mail: mail.clone(),
+        tasks: daemon.tasks.clone(),
         md5: own.md5,
         resume_points: ResumePoints::default(),
         stores: Stores::new(&daemon.metrics)?,
     };
     let assembler = Assembler {
-        replicas: Arc::clone(&replicas),
-        clock: daemon.clock.clone(),
-        stall: own.stall.duration(),
+        calls: calls.clone(),
         load: DonorLoad::default(),
     };
     let (of, clock) = (admin.clone(), daemon.clock.clone());
@@ -196,18 +198,16 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let preserver = Preserver {
         admin: admin.clone(),
         anomalies,
-        replicas: Arc::clone(&replicas),
+        calls,
         assembler: assembler.clone(),
         specs: Arc::new(settings.replicas.clone()),
         standing: standing.view(),
         mail: mail.clone(),
         tasks: daemon.tasks.clone(),
-        clock: daemon.clock.clone(),
         chance: daemon.chance.clone(),
         instruments: Instruments::new(&daemon.metrics)?,
         policy: Arc::new(settings.repair.policy()),
-        stall: own.stall.duration(),
-        own: format!("repository/{}", own.archive).into(),
+        who: format!("repository/{}", own.archive).into(),
         repairing: Names::default(),
         suspected: Names::default(),
     };

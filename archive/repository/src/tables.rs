@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use archive_db::DbError;
-use archive_ledger::admin::{Admin, AdminRow};
+use archive_ledger::admin::{Admin, AdminRow, AuditLine};
 use archive_ledger::anomalies::{Anomalies, Filing, Look, LookResult};
 use archive_model::{FileName, ReplicaId};
 use archive_rpc::answers::{Outlet, Progress, feed};
@@ -46,6 +46,12 @@ pub(crate) async fn file_row(
 ) -> Result<Option<AdminRow>, CallError> {
     let (admin, name) = (admin.clone(), name.clone());
     with_tables(move || admin.file(&name)).await
+}
+
+/// Adds a line to the audit trail.
+pub(crate) async fn note(admin: &Admin, line: AuditLine) -> Result<(), CallError> {
+    let admin = admin.clone();
+    with_tables(move || admin.note(line)).await
 }
 
 /// Files a look at a copy as it stands, in the name of `who`.

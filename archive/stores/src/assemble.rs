@@ -12,15 +12,15 @@ mod parts;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::Clock;
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{Groups, NodeId, ReplicaId};
 use archive_proof::decode;
-use archive_replicas::{ReadSegments, Replicas, Segment};
+use archive_replicas::{ReadSegments, Segment};
 use archive_rpc::{CallError, Kind};
+
+use crate::calls::ReplicaCalls;
 
 pub use self::donors::DonorLoad;
 use self::donors::{Candidate, CountedRead, Refusal};
@@ -35,12 +35,8 @@ const HEDGE: Duration = Duration::from_secs(1);
 /// Reads out of the replicas.
 #[derive(Clone, Debug)]
 pub struct Assembler {
-    /// Where bytes come from.
-    pub replicas: Arc<Replicas>,
-    /// The clock.
-    pub clock: Clock,
-    /// The time that a replica may be silent.
-    pub stall: Duration,
+    /// The calls to the replicas where bytes come from.
+    pub calls: ReplicaCalls,
     /// The load of each replica with giving.
     pub load: DonorLoad,
 }
@@ -87,9 +83,10 @@ impl Assembler {
     pub fn by_load(&self, donors: Vec<Donor>) -> Vec<Donor> {
         let is_silent = |donor: &Donor| {
             let node = donor.node.as_ref();
-            node.is_some_and(|node| self.replicas.is_silent(&donor.replica, node))
+            node.is_some_and(|node| self.calls.replicas.is_silent(&donor.replica, node))
         };
-        self.load.order(donors, is_silent, self.clock.instant())
+        self.load
+            .order(donors, is_silent, self.calls.clock.instant())
     }
 
     /// Reads the groups that `ranges` touch, ascending, from `donors`, the first of them preferred.
@@ -209,9 +206,9 @@ impl Assembly {
         };
         let is_hedged = !self.candidate(index).is_slow && self.order.iter().any(|it| is_other(&it));
         if is_hedged {
-            HEDGE.min(self.of.stall)
+            HEDGE.min(self.of.calls.stall)
         } else {
-            self.of.stall
+            self.of.calls.stall
         }
     }
 
@@ -221,9 +218,9 @@ impl Assembly {
         patience: Duration,
         doing: impl Future<Output = Result<T, CallError>>,
     ) -> Result<T, Failure> {
-        match self.of.clock.timeout(patience, doing).await {
+        match self.of.calls.clock.timeout(patience, doing).await {
             Ok(done) => Ok(done?),
-            Err(_slow) if patience < self.of.stall => Err(Failure::Slow),
+            Err(_slow) if patience < self.of.calls.stall => Err(Failure::Slow),
             Err(late) => Err(Kind::TimedOut.error(late.to_string()).into()),
         }
     }
@@ -244,7 +241,7 @@ impl Assembly {
             }
             node
         };
-        let reading = self.of.replicas.read(
+        let reading = self.of.calls.replicas.read(
             &replica,
             &node,
             &name,
@@ -260,7 +257,12 @@ impl Assembly {
     }
 
     async fn locate(&self, replica: &ReplicaId) -> Result<NodeId, CallError> {
-        let located = self.of.replicas.locate(replica, &self.wanted.name).await?;
+        let located = self
+            .of
+            .calls
+            .replicas
+            .locate(replica, &self.wanted.name)
+            .await?;
         let right = |copy: &&archive_replicas::Copy| {
             copy.is_readable() && copy.root == Some(self.wanted.root)
         };
@@ -318,7 +320,7 @@ impl Assembly {
         match failure {
             Failure::Refused(error) => self.refused(index, until, &error),
             Failure::Slow => {
-                let now = self.of.clock.instant();
+                let now = self.of.calls.clock.instant();
                 if let Some(candidate) = self.candidates.get_mut(index) {
                     candidate.is_slow = true;
                     let (file, replica) = (&self.wanted.name, &candidate.donor.replica);
@@ -355,7 +357,7 @@ impl Assembly {
             }
             Kind::TimedOut => {
                 candidate.has_stalled = true;
-                let now = self.of.clock.instant();
+                let now = self.of.calls.clock.instant();
                 self.of.load.note_slow(&donor.replica, now);
                 Refusal::Silent(said)
             }

@@ -60,11 +60,11 @@ impl Healer {
             // To wait for a turn takes of the same time: an answer that comes later is not waited for.
             let asking = async {
                 let _turn = turns.acquire().await;
-                transfers.replicas.locate(&replica, &name).await
+                transfers.calls.replicas.locate(&replica, &name).await
             };
             let located = tokio::select! {
                 () = stop.cancelled() => return,
-                located = transfers.clock.timeout(limit, asking) => located,
+                located = transfers.calls.clock.timeout(limit, asking) => located,
             };
             let event = match located {
                 Err(_late) => Event::Failed {
@@ -158,7 +158,7 @@ async fn turn(
 ) -> Option<OwnedSemaphorePermit> {
     let mut waiting = Box::pin(turns.acquire_owned());
     loop {
-        match transfers.clock.timeout(PROGRESS, &mut waiting).await {
+        match transfers.calls.clock.timeout(PROGRESS, &mut waiting).await {
             Ok(turn) => return turn.ok(),
             Err(_not_yet) => {
                 let replica = replica.clone();

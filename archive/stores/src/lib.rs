@@ -8,12 +8,14 @@
 //!
 //! The rooms in reading order:
 //!
-//! - [`mail`] (what the coordinator is told), [`depositor`] (who brings a file), [`limits`] (how long a whole file may take);
+//! - [`mail`] (what the coordinator is told), [`depositor`] (who brings a file);
+//! - [`limits`] (how long a whole file may take), [`calls`] (calls to the replicas, which end in time);
 //! - [`coordinator`]: the owner of files on their way;
 //! - [`transfer`]: one stream in, one for each replica out; [`assemble`]: proven bytes out of any replica;
 //! - [`heal`]: a replica that lacks a file gets it from another one; [`metrics`]: what became of stores.
 
 pub mod assemble;
+pub mod calls;
 pub mod coordinator;
 pub mod depositor;
 pub mod heal;

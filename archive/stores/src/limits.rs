@@ -14,6 +14,9 @@ const READING_RATE: u64 = 20_000_000;
 /// The slowest writing and reading back, in bytes per second.
 const WRITING_RATE: u64 = 10_000_000;
 
+/// The slowest reading of what a node has of an upload, in bytes per second.
+const RESUMING_RATE: u64 = 50_000_000;
+
 /// The slowest storing into all replicas, in bytes per second.
 const STORING_RATE: u64 = 1_000_000;
 
@@ -25,6 +28,11 @@ pub const fn reading(size: u64) -> Duration {
 /// Returns how long a node may take, or be silent, while it writes `size` bytes and reads them back.
 pub const fn writing(size: u64) -> Duration {
     NODE.saturating_add(Duration::from_secs(size / WRITING_RATE))
+}
+
+/// Returns how long a node may take to read the `bytes` that it has of an upload; `stall` is how long it may be silent.
+pub const fn resuming(stall: Duration, bytes: u64) -> Duration {
+    stall.saturating_add(Duration::from_secs(bytes / RESUMING_RATE))
 }
 
 /// Returns how long the archive may take to store `size` bytes after the last one was sent.

@@ -29,6 +29,7 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use crate::assemble::{Assembler, DonorLoad};
+use crate::calls::ReplicaCalls;
 use crate::mail::{CoordinatorMessage, Mail};
 use crate::transfer::{ResumePoints, Transfers};
 
@@ -117,11 +118,9 @@ impl ScriptedReplicas {
     pub fn transfers(&self) -> (Transfers, mpsc::Receiver<CoordinatorMessage>) {
         let (mail, messages) = Mail::new();
         let transfers = Transfers {
-            replicas: Arc::clone(&self.replicas),
+            calls: self.calls(),
             mail,
             tasks: self.tasks.clone(),
-            clock: Clock::system(),
-            stall: Duration::from_mins(1),
             md5: false,
             resume_points: ResumePoints::default(),
             stores: crate::metrics::Stores::new(&archive_daemon::Metrics::new()).unwrap(),
@@ -132,10 +131,16 @@ impl ScriptedReplicas {
     /// Returns the reader of their files.
     pub fn assembler(&self) -> Assembler {
         Assembler {
+            calls: self.calls(),
+            load: DonorLoad::default(),
+        }
+    }
+
+    fn calls(&self) -> ReplicaCalls {
+        ReplicaCalls {
             replicas: Arc::clone(&self.replicas),
             clock: Clock::system(),
             stall: Duration::from_mins(1),
-            load: DonorLoad::default(),
         }
     }
 }

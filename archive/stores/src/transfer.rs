@@ -15,13 +15,12 @@ mod route;
 mod verdict;
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Clock, Tasks};
+use archive_daemon::Tasks;
 use archive_decisions::store::{Content, Event, Requester};
 use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId};
-use archive_replicas::{Opened, Replicas, Upload, failure};
+use archive_replicas::{Opened, Upload, failure};
 use archive_rpc::{CallError, Kind};
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
@@ -35,6 +34,7 @@ use route::is_given_up;
 pub use route::{Route, UploadedCopy};
 pub use verdict::{Seal, UploadVerdict, VerdictReceiver};
 
+use crate::calls::ReplicaCalls;
 use crate::depositor::{Chunk, Source};
 use crate::limits;
 use crate::mail::Mail;
@@ -49,22 +49,15 @@ const BUSY: Duration = Duration::from_millis(200);
 /// The time between two signs of life of a replica that takes bytes.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-/// The speed at which a node reads what it has of an upload, at least, in bytes per second.
-const READING: u64 = 50_000_000;
-
 /// The means of every transfer.
 #[derive(Clone, Debug)]
 pub struct Transfers {
-    /// Where bytes go.
-    pub replicas: Arc<Replicas>,
+    /// The calls to the replicas where bytes go. A replica may take no byte for as long as a part may be silent.
+    pub calls: ReplicaCalls,
     /// Where the coordinator is told.
     pub mail: Mail,
     /// The tasks that run them.
     pub tasks: Tasks,
-    /// The clock.
-    pub clock: Clock,
-    /// The time that a replica may take no byte.
-    pub stall: Duration,
     /// Whether MD5 is computed for every file.
     pub md5: bool,
     /// The points at which streams broke off.
@@ -118,13 +111,13 @@ impl Transfers {
             requester,
             mut source,
         } = arrival;
-        let limit = self.reading(meeting.furthest());
-        let mut agreeing = pin!(meeting.agree(&self.clock, limit));
+        let limit = limits::resuming(self.calls.stall, meeting.furthest());
+        let mut agreeing = pin!(meeting.agree(&self.calls.clock, limit));
         let begin = loop {
             tokio::select! {
                 begin = &mut agreeing => break begin,
                 // It hears that it is not forgotten.
-                () = self.clock.sleep(PROGRESS) => source.wait(),
+                () = self.calls.clock.sleep(PROGRESS) => source.wait(),
             }
         };
         let (from, points) = (begin.offset, begin.points);
@@ -187,12 +180,6 @@ impl Transfers {
         });
     }
 
-    /// Returns the time to wait for a node that reads what it has of an upload.
-    fn reading(&self, bytes: u64) -> Duration {
-        self.stall
-            .saturating_add(Duration::from_secs(bytes / READING))
-    }
-
     /// Reads the source to its end, hashing and handing on; `None`: it broke off.
     async fn tee(
         &self,
@@ -219,15 +206,16 @@ impl Transfers {
                     let mut open = Vec::with_capacity(lanes.len());
                     for (replica, lane) in lanes {
                         match self
+                            .calls
                             .clock
-                            .timeout(self.stall, lane.send(bytes.clone()))
+                            .timeout(self.calls.stall, lane.send(bytes.clone()))
                             .await
                         {
                             Ok(Ok(())) => open.push((replica, lane)),
                             // It has ended and said why.
                             Ok(Err(_closed)) => {}
                             Err(_late) => {
-                                let reason = StoreFailure::Stalled(self.stall.as_secs());
+                                let reason = StoreFailure::Stalled(self.calls.stall.as_secs());
                                 self.mail
                                     .happened(name.clone(), Event::Failed { replica, reason })
                                     .await;
@@ -342,12 +330,11 @@ impl Transfers {
                 offer.start(from).await?
             }
         };
-        let mut told = self.clock.instant();
+        let mut told = self.calls.clock.instant();
         while let Some(bytes) = chunks.recv().await {
-            let sent = self.clock.timeout(self.stall, upload.data(bytes)).await;
-            sent.map_err(|late| Kind::TimedOut.error(format!("the node takes no bytes: {late}")))??;
-            if self.clock.instant().saturating_duration_since(told) >= PROGRESS {
-                told = self.clock.instant();
+            self.calls.taken(upload.data(bytes)).await?;
+            if self.calls.clock.instant().saturating_duration_since(told) >= PROGRESS {
+                told = self.calls.clock.instant();
                 let replica = replica.clone();
                 tell(Event::Progress { replica }).await;
             }
@@ -361,7 +348,7 @@ impl Transfers {
             Some(UploadVerdict::Admitted(admission)) => admission,
             Some(UploadVerdict::Forgotten) => {
                 // Whether or not it does: what it keeps it reaps one day.
-                drop(self.clock.timeout(self.stall, upload.forget()).await);
+                drop(self.calls.answered(upload.forget()).await);
                 return Ok(None);
             }
             None => return Ok(None),
@@ -380,7 +367,8 @@ impl Transfers {
         size: u64,
     ) -> Result<UploadedCopy, CallError> {
         let limit = limits::reading(size);
-        match self.clock.timeout(limit, upload.close(admission)).await {
+        let closing = self.calls.clock.timeout(limit, upload.close(admission));
+        match closing.await {
             Ok(copy) => Ok(UploadedCopy {
                 copy: copy?,
                 read_back: true,
@@ -397,18 +385,19 @@ impl Transfers {
         mut avoid: Vec<NodeId>,
         points: &[u64],
     ) -> Result<(NodeId, Opened), CallError> {
-        let limit = self.reading(points.last().copied().unwrap_or(0));
-        let until = self.clock.instant() + self.stall;
+        let limit = limits::resuming(self.calls.stall, points.last().copied().unwrap_or(0));
+        let until = self.calls.clock.instant() + self.calls.stall;
         let avoided = avoid
             .iter()
             .map(|node| format!("; node {node} is to be avoided"));
         let mut refusals: String = avoided.collect();
         loop {
-            let placing = self
-                .replicas
-                .place(replica, &item.name, &item.upload, item.size, &avoid);
+            let placing =
+                self.calls
+                    .replicas
+                    .place(replica, &item.name, &item.upload, item.size, &avoid);
             // A monitor asks its nodes, and answers within the limits that it has for them.
-            let placed = match self.clock.timeout(self.stall, placing).await {
+            let placed = match self.calls.clock.timeout(self.calls.stall, placing).await {
                 Ok(placed) => placed,
                 Err(late) => Err(Kind::TimedOut.error(format!("replica {replica}: {late}"))),
             };
@@ -417,15 +406,13 @@ impl Transfers {
                 error.kind.error(said)
             })?;
             let opening = place.open(&item.upload, &item.name, item.size, points.to_vec());
-            let opened = self.clock.timeout(limit, opening).await;
-            let error = match opened {
-                Ok(Ok(opened)) => return Ok((place.node, opened)),
-                Ok(Err(error)) => error,
-                Err(late) => Kind::TimedOut.error(late.to_string()),
+            let error = match self.calls.within(limit, opening).await {
+                Ok(opened) => return Ok((place.node, opened)),
+                Err(error) => error,
             };
-            if error.kind == Kind::Busy && self.clock.instant() < until {
+            if error.kind == Kind::Busy && self.calls.clock.instant() < until {
                 // The node has not yet seen the end of the stream before this one.
-                self.clock.sleep(BUSY).await;
+                self.calls.clock.sleep(BUSY).await;
                 continue;
             }
             let another_might = matches!(

@@ -34,7 +34,7 @@ impl Alarm {
         changes.mark_changed();
         Self {
             changes,
-            started: own.clock.instant(),
+            started: own.calls.clock.instant(),
             own,
             notifier,
             delay,
@@ -69,13 +69,14 @@ impl Alarm {
         let Some(counts) = self.own.admin.counts() else {
             return;
         };
-        let now = self.own.clock.now();
+        let now = self.own.calls.clock.now();
         let before = now.checked_sub(self.delay).unwrap_or(now);
         let lag = self.own.admin.late(before, |id| standing.is_excused(id));
         let below = counts.below_required(|id| standing.is_excused(id));
         // Since when a file lags is known from the start on only: until then nothing is over.
         let since = self
             .own
+            .calls
             .clock
             .instant()
             .saturating_duration_since(self.started);
@@ -98,12 +99,17 @@ impl Worker for Alarm {
     const NAME: &'static str = "alarm";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let begin = self.own.clock.instant();
+        let begin = self.own.calls.clock.instant();
         self.look_at_files().await?;
         self.look_at_brakes();
         self.look_at_late();
         // With very many anomalies a round takes long: most of the time is for others.
-        let took = self.own.clock.instant().saturating_duration_since(begin);
+        let took = self
+            .own
+            .calls
+            .clock
+            .instant()
+            .saturating_duration_since(begin);
         Ok(Step::Idle(PAUSE.max(took.saturating_mul(4))))
     }
 }

@@ -15,7 +15,7 @@ impl Preserver {
         if row.closed.is_some() || row.filed.accepted.is_some() {
             return Ok(String::new());
         }
-        let why = match self.decide(row, volumes, self.clock.now())? {
+        let why = match self.decide(row, volumes, self.calls.clock.now())? {
             Decision::RepairNow => String::new(),
             Decision::ConfirmAt(at) => format!("it is looked at once more at {at}, to confirm it"),
             Decision::Hold(hold) => hold.to_string(),

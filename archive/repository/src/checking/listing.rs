@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use archive_daemon::clock::TimedOut;
 use archive_decisions::check::{AdminEntry, Check, Finding, Listed, Report};
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Look, LookQuality, LookResult};
@@ -73,9 +72,9 @@ impl Pass<'_> {
 
     /// Asks who is silent, and begins the listing. A replica that cannot be asked at all is one gap, not one for each file.
     async fn open(&self) -> Result<Opened, CallError> {
-        let (clock, stall) = (&self.own.clock, self.own.stall);
-        let nodes = clock.timeout(stall, self.own.replicas.nodes_in_service(&self.replica));
-        let nodes = nodes.await.map_err(late)??;
+        let calls = &self.own.calls;
+        let asking = calls.replicas.nodes_in_service(&self.replica);
+        let nodes = calls.answered(asking).await?;
         let mut offline = Vec::new();
         for node in nodes {
             if !node.alive {
@@ -92,8 +91,7 @@ impl Pass<'_> {
                 offline.push((node.node.clone(), volume.volume));
             }
         }
-        let opening = self.own.replicas.copies(&self.replica);
-        let pages = clock.timeout(stall, opening).await.map_err(late)??;
+        let pages = calls.answered(calls.replicas.copies(&self.replica)).await?;
         Ok(Opened { offline, pages })
     }
 
@@ -116,7 +114,6 @@ impl Pass<'_> {
         items: &mpsc::Sender<Item>,
         unexpected: &mpsc::Sender<Finding>,
     ) -> Result<(), CallError> {
-        let (clock, stall) = (&self.own.clock, self.own.stall);
         let Opened { offline, mut pages } = opened;
         let gone = |_gone| Kind::Unavailable.error("the comparison has ended");
         for (node, volume) in offline.clone() {
@@ -126,7 +123,7 @@ impl Pass<'_> {
                 .map_err(gone)?;
         }
         loop {
-            let page = clock.timeout(stall, pages.next()).await.map_err(late)??;
+            let page = self.own.calls.answered(pages.next()).await?;
             for listing in page.copies {
                 let (name, copy) = (listing.name, listing.copy);
                 let is_offline = offline.iter().any(|(node, volume)| {
@@ -226,10 +223,6 @@ struct Opened {
     /// Nodes, and volumes of them, at which nobody can look.
     offline: Vec<(NodeId, Option<VolumeId>)>,
     pages: ListedCopies,
-}
-
-fn late(late: TimedOut) -> CallError {
-    Kind::TimedOut.error(late.to_string())
 }
 
 /// What the admin data expects of the replica.

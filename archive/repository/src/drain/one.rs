@@ -49,8 +49,8 @@ struct Way {
 impl Hands {
     /// Has one file leave.
     pub(super) async fn leave(&self, source: &Source, name: &FileName) -> Ended {
-        let clock = &self.own.clock;
-        let until = clock.instant() + self.own.stall;
+        let clock = &self.own.calls.clock;
+        let until = clock.instant() + self.own.calls.stall;
         loop {
             match self.try_leave(source, name).await {
                 Ok(ended) => return ended,
@@ -75,7 +75,7 @@ impl Hands {
             if !self.is_drained_still(source) {
                 return Ok(Ended::Waits("it is drained no more".to_owned()));
             }
-            let located = self.located(source, name).await?;
+            let located = self.own.calls.locate(&source.replica, name).await?;
             // Asked after the replica: what was stored meanwhile is known here.
             let row = self.people.row(name).await?;
             let copies = self.seen(source, row.as_ref(), &located);
@@ -100,7 +100,7 @@ impl Hands {
                         node: place.node,
                         volume: place.volume,
                     };
-                    self.people.order(name, event, &self.own.own).await?;
+                    self.people.order(name, event, &self.own.who).await?;
                     if let Recorded::At(_, Side::Source) = recorded {
                         let size = row.record.content.map_or(0, |content| content.size);
                         self.board.left(source, size);
@@ -130,12 +130,6 @@ impl Hands {
         Ok(Ended::Waits(
             "it changes all the time; it is looked at again".to_owned(),
         ))
-    }
-
-    async fn located(&self, source: &Source, name: &FileName) -> Result<Located, CallError> {
-        let locating = self.own.replicas.locate(&source.replica, name);
-        let located = self.own.clock.timeout(self.own.stall, locating).await;
-        located.map_err(|late| Kind::TimedOut.error(late.to_string()))?
     }
 
     fn side(&self, source: &Source, node: &NodeId, volume: &VolumeId) -> Side {
@@ -343,9 +337,10 @@ impl Hands {
         name: &FileName,
         old: &CopyPlace,
     ) -> Result<Option<Root>, CallError> {
-        let place = (&old.node, Some(&old.volume));
-        let reading = self.people.read_again(&source.replica, name, place);
-        Ok(reading.await?.root)
+        let place = (&source.replica, &old.node, Some(&old.volume));
+        let calls = &self.own.calls;
+        let read = calls.verify(place, name, calls.stall, |_| {}).await?;
+        Ok(read.root)
     }
 
     async fn put_aside(
@@ -357,7 +352,7 @@ impl Hands {
     ) -> Result<(), CallError> {
         let cause = Cause {
             approval: None,
-            who: self.own.own.to_string(),
+            who: self.own.who.to_string(),
             why: format!("{source} is drained; a whole copy is on {kept}"),
         };
         let what = format!(
@@ -369,9 +364,9 @@ impl Hands {
             .note(cause.who.clone(), Some(name.clone()), what)
             .await?;
         let place = (&old.node, &old.volume);
-        let replicas = &self.people.transfers.replicas;
+        let replicas = &self.people.transfers.calls.replicas;
         let moving = replicas.put_aside(&source.replica, name, place, &root, &cause);
-        self.people.within(size, moving).await.map(drop)
+        self.own.calls.reading(size, moving).await.map(drop)
     }
 
     /// What was filed of the old copy is closed: the replica has a whole one.
@@ -397,7 +392,7 @@ impl Hands {
 
     fn errand(&self) -> Errand {
         Errand {
-            who: Arc::clone(&self.own.own),
+            who: Arc::clone(&self.own.who),
             finder: Finder::Read,
             is_second: false,
         }

@@ -126,10 +126,15 @@ impl Held<'_> {
 
 impl Hands {
     async fn pass(&self, source: &Source, cursor: Option<FileName>) -> Result<Passed, CallError> {
-        let begin = self.own.clock.instant();
+        let begin = self.own.calls.clock.instant();
         let (admin, of) = (self.own.admin.clone(), source.clone());
         let (files, bytes) = with_tables(move || count(&admin, &of)).await?;
-        let took = self.own.clock.instant().saturating_duration_since(begin);
+        let took = self
+            .own
+            .calls
+            .clock
+            .instant()
+            .saturating_duration_since(begin);
         self.board.counted(source, files, bytes);
         let held = Held {
             hands: self,
@@ -215,12 +220,11 @@ impl Hands {
     }
 
     async fn try_sweep(&self, source: &Source, held: &Held<'_>) -> Result<(), CallError> {
-        let (clock, stall) = (&self.own.clock, self.own.stall);
-        let late = |late: archive_daemon::clock::TimedOut| Kind::TimedOut.error(late.to_string());
-        let opening = self.own.replicas.copies_of(&source.replica, &source.node);
-        let mut pages = clock.timeout(stall, opening).await.map_err(late)??;
+        let calls = &self.own.calls;
+        let opening = calls.replicas.copies_of(&source.replica, &source.node);
+        let mut pages = calls.answered(opening).await?;
         loop {
-            let page = clock.timeout(stall, pages.next()).await.map_err(late)??;
+            let page = calls.answered(pages.next()).await?;
             let there = page.copies.into_iter().filter(|found| {
                 let copy = &found.copy;
                 source.holds(&source.replica, &copy.node, &copy.volume)

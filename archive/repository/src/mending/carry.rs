@@ -14,7 +14,7 @@ use archive_stores::limits;
 
 use super::{Case, Done, Mandate, RepairOutcome};
 use crate::preserver::{Errand, Preserver};
-use crate::tables::with_tables;
+use crate::tables::note;
 
 /// How often it is looked whether the coordinator has brought a file.
 const LOOK: Duration = Duration::from_millis(500);
@@ -144,27 +144,26 @@ impl Preserver {
         size: u64,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Sent, CallError> {
-        let opening = self
-            .clock
-            .timeout(self.stall, self.replicas.mend(order))
-            .await;
-        let (mut mending, call) =
-            opening.map_err(|late| Kind::TimedOut.error(late.to_string()))??;
+        let opening = self.calls.replicas.mend(order);
+        let (mut mending, call) = self.calls.answered(opening).await?;
         let exchange = async {
             match self.pour(reading, &mending).await {
                 Ok(None) => {}
                 Ok(Some(hole)) => return Ok(hole),
                 // The node ended it: what it said waits on the other side.
                 Err(broken) => {
-                    let said = self.clock.timeout(self.stall, mending.next()).await;
+                    let said = self
+                        .calls
+                        .clock
+                        .timeout(self.calls.stall, mending.next())
+                        .await;
                     return Err(said.ok().and_then(Result::err).unwrap_or(broken));
                 }
             }
-            self.timely(mending.close()).await?;
+            self.calls.taken(mending.close()).await?;
             let limit = limits::writing(size);
             loop {
-                let said = self.clock.timeout(limit, mending.next()).await;
-                match said.map_err(|late| Kind::TimedOut.error(late.to_string()))?? {
+                match self.calls.within(limit, mending.next()).await? {
                     Mended::Progress(bytes) => told(bytes),
                     Mended::Done { copy, attic } => return Ok(Sent::Mended { copy, attic }),
                 }
@@ -191,7 +190,7 @@ impl Preserver {
             match part {
                 Part::Proven(proven) => {
                     let sending = mending.segment(proven.offset, proven.length, proven.encoded);
-                    self.timely(sending).await?;
+                    self.calls.taken(sending).await?;
                 }
                 Part::Hole(hole) => {
                     return Ok(Some(Sent::Hole {
@@ -202,14 +201,6 @@ impl Preserver {
             }
         }
         Ok(None)
-    }
-
-    async fn timely(
-        &self,
-        sending: impl Future<Output = Result<(), CallError>>,
-    ) -> Result<(), CallError> {
-        let sent = self.clock.timeout(self.stall, sending).await;
-        sent.map_err(|late| Kind::TimedOut.error(format!("the node takes no bytes: {late}")))?
     }
 
     /// A donor showed damage: it is read whole, and what is found is filed before the next plan.
@@ -276,7 +267,7 @@ impl Preserver {
             return Err(Kind::Unavailable.error("the repository is stopping"));
         }
         // From here on a copy that counts is one that was brought, or found, after all.
-        let until = self.clock.instant() + limits::writing(case.wanted.size);
+        let until = self.calls.clock.instant() + limits::writing(case.wanted.size);
         loop {
             let record = self.record(file).await?;
             let copy = record.and_then(|record| record.replicas.get(replica).cloned());
@@ -301,11 +292,11 @@ impl Preserver {
                 )
                 | None => {}
             }
-            if self.clock.instant() >= until {
+            if self.calls.clock.instant() >= until {
                 let what = "the file is still on its way; the archive goes on with it";
                 return Ok(Done::of(RepairOutcome::Waiting, what));
             }
-            self.clock.sleep(LOOK).await;
+            self.calls.clock.sleep(LOOK).await;
         }
         let (_, found) = self
             .look_and_file(replica, file, &self.errand(mandate))
@@ -329,7 +320,7 @@ impl Preserver {
     }
 
     pub(super) fn errand(&self, mandate: &Mandate) -> Errand {
-        let is_own = mandate.who == self.own;
+        let is_own = mandate.who == self.who;
         Errand {
             who: Arc::clone(&mandate.who),
             finder: if is_own {
@@ -349,13 +340,12 @@ impl Preserver {
         what: String,
     ) -> Result<(), CallError> {
         let line = AuditLine {
-            at: self.clock.now(),
+            at: self.calls.clock.now(),
             who: mandate.who.to_string(),
             file: Some(file.clone()),
             what: format!("{what}; {}", mandate.why),
         };
-        let admin = self.admin.clone();
-        with_tables(move || admin.note(line)).await
+        note(&self.admin, line).await
     }
 }
 

@@ -8,6 +8,7 @@ use archive_model::{AnomalyKind, Groups, NodeId, ReplicaId, ReplicaKind};
 use archive_replicas::{Copy, Located};
 use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
+use futures_util::future::join_all;
 
 use crate::preserver::{Preserver, bad};
 
@@ -19,29 +20,22 @@ impl Preserver {
         patient: &ReplicaId,
     ) -> Result<Vec<(KnownCopy, Option<NodeId>)>, CallError> {
         let filed = self.filed(&wanted.name).await?;
-        let mut known = Vec::new();
-        for spec in self.in_service() {
-            if spec.id == *patient {
-                continue;
-            }
+        let specs = self.in_service().into_iter();
+        let asking = specs.filter(|spec| spec.id != *patient).map(async |spec| {
             let located = match spec.kind {
                 ReplicaKind::Checksum => None,
-                ReplicaKind::Bitarchive => {
-                    let locating = self.replicas.locate(&spec.id, &wanted.name);
-                    let located = self.clock.timeout(self.stall, locating).await;
-                    located.ok().and_then(Result::ok)
-                }
+                ReplicaKind::Bitarchive => self.calls.locate(&spec.id, &wanted.name).await.ok(),
             };
             let of = filed.iter().filter(|row| row.replica == spec.id);
             let (condition, node) = judge(wanted, located.as_ref(), of);
             let copy = KnownCopy {
-                replica: spec.id.clone(),
+                replica: spec.id,
                 kind: spec.kind,
                 condition,
             };
-            known.push((copy, node));
-        }
-        Ok(known)
+            (copy, node)
+        });
+        Ok(join_all(asking).await)
     }
 }
 

@@ -9,7 +9,6 @@ use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use archive_replicas::CopyCondition;
 use archive_rpc::{CallError, Kind};
-use archive_stores::limits;
 
 use super::{Done, Mandate, RepairOutcome};
 use crate::preserver::Preserver;
@@ -67,13 +66,8 @@ impl Preserver {
             return Ok(Done::of(RepairOutcome::Planned, what));
         }
         let place = (&stranger.node, &stranger.volume);
-        let adopting = self.replicas.adopt(replica, file, place, &admission);
-        let adopted = self
-            .clock
-            .timeout(limits::reading(content.size), adopting)
-            .await;
-        let adopted = adopted.map_err(|late| Kind::TimedOut.error(late.to_string()))?;
-        let copy = match adopted {
+        let adopting = self.calls.replicas.adopt(replica, file, place, &admission);
+        let copy = match self.calls.reading(content.size, adopting).await {
             Ok(copy) => copy,
             Err(error) if error.kind == Kind::Mismatch => {
                 let what = "its bytes are not what was admitted; `remove` it by its own checksum, and the right ones are brought";

@@ -7,8 +7,7 @@ use archive_decisions::store::Content;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{CopyPlace, Root};
 use archive_replicas::{Cause, Copy};
-use archive_rpc::{CallError, Kind};
-use archive_stores::limits;
+use archive_rpc::CallError;
 
 use super::{Done, Mandate, RepairOutcome};
 use crate::preserver::Preserver;
@@ -70,15 +69,13 @@ impl Preserver {
             format!("{places} of replica {replica} to be put aside: a good copy is on {kept}");
         // Before it is done: an act that the trail does not name must not be.
         self.note(file, mandate, what).await?;
-        let limit = limits::reading(content.size);
         for place in &surplus {
             let place = (&place.node, &place.volume);
             let moving = self
+                .calls
                 .replicas
                 .put_aside(replica, file, place, &content.root, &cause);
-            let moved = self.clock.timeout(limit, moving).await;
-            let moved = moved.unwrap_or_else(|late| Err(Kind::TimedOut.error(late.to_string())));
-            if let Err(error) = moved {
+            if let Err(error) = self.calls.reading(content.size, moving).await {
                 let what = format!("the node did not put it aside: {}", error.reason);
                 return Ok(Done::of(RepairOutcome::Failed, what));
             }

@@ -15,7 +15,6 @@ use archive_model::{
 };
 use archive_replicas::{Cause, Copy};
 use archive_rpc::{CallError, Kind};
-use archive_stores::limits;
 
 use super::People;
 use super::accept::accept;
@@ -169,11 +168,14 @@ impl People {
         let admitted = row.as_ref().map(|row| content(&row.record)).transpose()?;
         let size = admitted.map_or(0, |content| content.size);
         let is_wrong = admitted.is_none_or(|content| content.root != *checksum);
-        let moving =
-            self.transfers
-                .replicas
-                .put_aside(replica, name, (&node, &volume), checksum, cause);
-        let place = match self.within(size, moving).await {
+        let moving = self.transfers.calls.replicas.put_aside(
+            replica,
+            name,
+            (&node, &volume),
+            checksum,
+            cause,
+        );
+        let place = match self.transfers.calls.reading(size, moving).await {
             Ok(aside) => aside.0.id,
             // An earlier try may have come so far: the attic tells.
             Err(error) if error.kind == Kind::NotFound => {
@@ -234,10 +236,11 @@ impl People {
     ) -> Result<Option<String>, CallError> {
         let mut messages = self
             .transfers
+            .calls
             .replicas
             .attic(replica, node, name.as_str())
             .await?;
-        while let Some(message) = self.within(0, messages.message()).await? {
+        while let Some(message) = self.transfers.calls.reading(0, messages.message()).await? {
             if let Some(item) = message
                 .items
                 .into_iter()
@@ -333,11 +336,12 @@ impl People {
         let mut adopted = Vec::new();
         // Every copy that bears it first; then those that only record what is admitted.
         for (id, node, volume) in holders.into_iter().chain(records) {
-            let adopting = self
-                .transfers
-                .replicas
-                .adopt(&id, name, (&node, &volume), &admission);
-            let copy = self.within(size, adopting).await?;
+            let adopting =
+                self.transfers
+                    .calls
+                    .replicas
+                    .adopt(&id, name, (&node, &volume), &admission);
+            let copy = self.transfers.calls.reading(size, adopting).await?;
             self.restored(name, &id, &copy, &cause.who).await?;
             adopted.push(id.to_string());
         }
@@ -364,19 +368,6 @@ impl People {
             at,
         };
         self.order(name, event, who).await
-    }
-
-    /// A call that reads `size` bytes from a disk; it must end.
-    pub(crate) async fn within<T, E: Into<CallError>>(
-        &self,
-        size: u64,
-        call: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, CallError> {
-        let limit = limits::reading(size);
-        match self.transfers.clock.timeout(limit, call).await {
-            Ok(answer) => answer.map_err(Into::into),
-            Err(late) => Err(Kind::TimedOut.error(late.to_string())),
-        }
     }
 
     /// What is recorded of a file whose content is known; none: nobody knows it.

@@ -1,10 +1,8 @@
 //! The copies of a file in a replica, as people act on them: looked for on the disks, and read again.
 
-use archive_daemon::clock::TimedOut;
-use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
-use archive_replicas::{Copy, Verified, VerifiedCopy};
-use archive_rpc::{CallError, Kind};
-use archive_stores::transfer::Transfers;
+use archive_model::{FileName, ReplicaId};
+use archive_replicas::{Copy, VerifiedCopy};
+use archive_rpc::CallError;
 
 use super::People;
 
@@ -15,42 +13,20 @@ impl People {
         replica: &ReplicaId,
         name: &FileName,
     ) -> Result<Vec<Copy>, CallError> {
-        let asking = self.transfers.replicas.existing_copies(replica, name);
-        self.within(0, asking).await
+        let calls = &self.transfers.calls;
+        let asking = calls.replicas.existing_copies(replica, name);
+        calls.reading(0, asking).await
     }
 
-    /// Reads a copy again, past the page cache.
+    /// Reads a copy again, past the page cache. Its node says all the time how far it is.
     pub(crate) async fn verified(
         &self,
         replica: &ReplicaId,
         name: &FileName,
         copy: &Copy,
     ) -> Result<VerifiedCopy, CallError> {
-        let place = (&copy.node, Some(&copy.volume));
-        self.read_again(replica, name, place).await
-    }
-
-    /// Reads the copy at a place again, past the page cache.
-    pub(crate) async fn read_again(
-        &self,
-        replica: &ReplicaId,
-        name: &FileName,
-        (node, volume): (&NodeId, Option<&VolumeId>),
-    ) -> Result<VerifiedCopy, CallError> {
-        let Transfers {
-            replicas,
-            clock,
-            stall,
-            ..
-        } = &self.transfers;
-        let late = |late: TimedOut| Kind::TimedOut.error(late.to_string());
-        let opening = replicas.verify(replica, node, name, volume);
-        let mut verifying = clock.timeout(*stall, opening).await.map_err(late)??;
-        loop {
-            let next = clock.timeout(*stall, verifying.next()).await;
-            if let Verified::Done(verified) = next.map_err(late)?? {
-                return Ok(verified);
-            }
-        }
+        let calls = &self.transfers.calls;
+        let place = (replica, &copy.node, Some(&copy.volume));
+        calls.verify(place, name, calls.stall, |_| {}).await
     }
 }

@@ -55,7 +55,13 @@ impl People {
         volumes.extend(self.standing.now().volumes.keys().cloned());
         for spec in self.standing.in_service(&self.specs) {
             // Those of a monitor that does not answer are recorded, but for empty ones.
-            if let Ok(reported) = self.transfers.replicas.volumes_in_service(&spec.id).await {
+            if let Ok(reported) = self
+                .transfers
+                .calls
+                .replicas
+                .volumes_in_service(&spec.id)
+                .await
+            {
                 volumes.extend(reported);
             }
         }

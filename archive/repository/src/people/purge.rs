@@ -16,8 +16,8 @@ impl People {
     /// The item that lies there.
     pub(super) async fn attic_item(&self, place: &AtticPlace) -> Result<AtticItem, CallError> {
         self.configured(&place.replica)?;
-        let looking = self.transfers.replicas.attic_item(place);
-        let item = self.within(0, looking).await?;
+        let looking = self.transfers.calls.replicas.attic_item(place);
+        let item = self.transfers.calls.reading(0, looking).await?;
         item.ok_or_else(|| {
             Kind::NotFound.error(format!("there is no {place}; list what lies there"))
         })
@@ -62,9 +62,13 @@ impl People {
     ) -> Result<String, CallError> {
         let asked_for = asked_for.ok_or_else(unnamed)?;
         self.destroyable(place, named, Some(asked_for)).await?;
-        let replicas = &self.transfers.replicas;
+        let replicas = &self.transfers.calls.replicas;
         let purging = replicas.purge(place, named.0, cause);
-        let bytes = self.within(asked_for.bytes, purging).await?;
+        let bytes = self
+            .transfers
+            .calls
+            .reading(asked_for.bytes, purging)
+            .await?;
         Ok(format!("{bytes} bytes of {asked_for} were destroyed"))
     }
 }
@@ -162,7 +166,7 @@ mod tests {
         People {
             requests: Requests::new(admin.clone()).unwrap(),
             standing: Arc::new(Standing::open(admin.clone()).unwrap()),
-            anomalies: Arc::new(Anomalies::open(admin, transfers.clock.clone()).unwrap()),
+            anomalies: Arc::new(Anomalies::open(admin, transfers.calls.clock.clone()).unwrap()),
             admin: admin.clone(),
             transfers,
             chance: Chance::system(),

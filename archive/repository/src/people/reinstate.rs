@@ -60,10 +60,14 @@ impl People {
             Err(error) => return Err(error),
         };
         // A table is no disk: no node was told that it is retired.
-        let replicas = &self.transfers.replicas;
+        let replicas = &self.transfers.calls.replicas;
         if self.keeps_bytes(&volume.replica, &volume).is_ok() {
             replicas.set_reinstating(Some(&volume));
-            let told = self.within(0, replicas.tell_reinstated(&volume)).await;
+            let told = self
+                .transfers
+                .calls
+                .reading(0, replicas.tell_reinstated(&volume))
+                .await;
             told.inspect_err(|_failed| replicas.set_reinstating(None))?;
         }
         let line = self.line(
@@ -96,7 +100,7 @@ impl People {
         with_tables(move || standing.reinstate_node(&of, &node, line)).await?;
         let (admin, id) = (self.admin.clone(), replica.clone());
         let members = with_tables(move || admin.nodes(&id)).await?;
-        self.transfers.replicas.set_members(&replica, members);
+        self.transfers.calls.replicas.set_members(&replica, members);
         Ok(what)
     }
 }

@@ -178,9 +178,10 @@ impl People {
         let place = (&copy.node, &copy.volume);
         let moving = self
             .transfers
+            .calls
             .replicas
             .put_aside(replica, name, place, checksum, cause);
-        let aside = self.within(size, moving).await?;
+        let aside = self.transfers.calls.reading(size, moving).await?;
         let what = format!(
             "the copy in {replica} is replaced, the old one lies in the attic of volume {} of node {} as {}: {}",
             copy.volume, copy.node, aside.0.id, cause.why

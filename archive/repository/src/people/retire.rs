@@ -93,9 +93,9 @@ impl People {
             let retired = with_tables(move || standing.retire_volume(&key, &row, Some(line)));
             retired.await?;
         }
-        let telling = self.transfers.replicas.tell_retired(&volume);
+        let telling = self.transfers.calls.replicas.tell_retired(&volume);
         let node = &volume.node;
-        Ok(match self.within(0, telling).await {
+        Ok(match self.transfers.calls.reading(0, telling).await {
             Ok(()) => format!("node {node} has retired it; its files are brought elsewhere"),
             Err(error) => format!(
                 "it counts no more, and its files are brought elsewhere; node {node} is told when it can be ({})",
@@ -130,7 +130,7 @@ impl People {
         retired.await?;
         let (admin, id) = (self.admin.clone(), replica.clone());
         let left = with_tables(move || admin.nodes(&id)).await?;
-        self.transfers.replicas.set_members(&replica, left);
+        self.transfers.calls.replicas.set_members(&replica, left);
         Ok(done.to_owned())
     }
 

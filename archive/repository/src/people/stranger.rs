@@ -68,14 +68,12 @@ impl People {
         node: &NodeId,
         name: &FileName,
     ) -> Result<Vec<Sighting>, CallError> {
-        let transfers = &self.transfers;
-        let (clock, stall) = (&transfers.clock, transfers.stall);
-        let late = |late: archive_daemon::clock::TimedOut| Kind::TimedOut.error(late.to_string());
-        let opening = transfers.replicas.admissions_near(replica, node, name);
-        let mut pages = clock.timeout(stall, opening).await.map_err(late)??;
+        let calls = &self.transfers.calls;
+        let opening = calls.replicas.admissions_near(replica, node, name);
+        let mut pages = calls.answered(opening).await?;
         let mut sightings = Vec::new();
         loop {
-            let page = clock.timeout(stall, pages.next()).await.map_err(late)??;
+            let page = calls.answered(pages.next()).await?;
             let ended = || Kind::Unavailable.error(format!("node {node} ended its list early"));
             let page = page.ok_or_else(ended)?;
             let mut is_past = page.end.is_some();

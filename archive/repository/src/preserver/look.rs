@@ -10,6 +10,7 @@ use archive_ledger::standing::Now;
 use archive_model::{AnomalyKind, CopyPlace, FileName, ReplicaId};
 use archive_replicas::{Copy, CopyCondition, Located};
 use archive_rpc::CallError;
+use futures_util::future::join_all;
 
 use super::one_name::{compare, damage, expected, silent};
 use super::{Errand, Preserver};
@@ -51,7 +52,8 @@ impl Preserver {
         let mut row = self.record(name).await?;
         for _ in 0..LOOKS {
             let before = entry(row.as_ref(), replica);
-            let located = self.locate(replica, name).await;
+            let located = self.calls.locate_on_disk(replica, name).await;
+            let located = located.unwrap_or_else(|error| silent(&error.reason));
             row = self.record(name).await?;
             if before == entry(row.as_ref(), replica) {
                 return Ok(self.judge(replica, name, row.as_ref(), located));
@@ -59,16 +61,6 @@ impl Preserver {
         }
         let located = silent("what is recorded of it changes all the time");
         Ok(self.judge(replica, name, row.as_ref(), located))
-    }
-
-    async fn locate(&self, replica: &ReplicaId, name: &FileName) -> Located {
-        let locating = self.replicas.locate_on_disk(replica, name);
-        let located = self.clock.timeout(self.stall, locating).await;
-        match located {
-            Ok(Ok(located)) => located,
-            Ok(Err(error)) => silent(&error.reason),
-            Err(late) => silent(&late.to_string()),
-        }
     }
 
     /// What is wrong with a file that is recorded so, and was found so.
@@ -247,9 +239,10 @@ impl Preserver {
         }
         let admitted = self.record(name).await?.and_then(|record| record.content);
         let mut ballots = Vec::new();
-        for spec in self.in_service() {
-            let locating = self.replicas.locate(&spec.id, name);
-            let Ok(Ok(located)) = self.clock.timeout(self.stall, locating).await else {
+        let specs = self.in_service();
+        let locating = specs.iter().map(|spec| self.calls.locate(&spec.id, name));
+        for (spec, located) in specs.iter().zip(join_all(locating).await) {
+            let Ok(located) = located else {
                 continue;
             };
             let roots = located.copies.iter().filter(|copy| copy.is_readable());

@@ -26,26 +26,22 @@ pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
     } = undriven(admin, hand);
     let settings = settings(Path::new("data"), Path::new("trust.json"));
     let assembler = Assembler {
-        replicas: Arc::clone(&transfers.replicas),
-        clock: hand.clock(),
-        stall: transfers.stall,
+        calls: transfers.calls.clone(),
         load: DonorLoad::default(),
     };
     Preserver {
         admin: admin.clone(),
         anomalies,
-        replicas: transfers.replicas,
+        calls: transfers.calls,
         assembler,
         specs: Arc::new(settings.replicas),
         standing: standing.view(),
         mail: transfers.mail,
         tasks: transfers.tasks,
-        clock: hand.clock(),
         chance,
         instruments: Instruments::new(&Metrics::new()).unwrap(),
         policy: Arc::new(settings.repair.policy()),
-        stall: transfers.stall,
-        own: "repository/kb".into(),
+        who: "repository/kb".into(),
         repairing: Names::default(),
         suspected: Names::default(),
     }

@@ -30,23 +30,20 @@ impl PreserverFixture {
         }
         let scripted = ScriptedReplicas::start().await;
         let (transfers, messages) = scripted.transfers();
-        let clock = transfers.clock.clone();
         let metrics = archive_daemon::Metrics::new();
         let own = Preserver {
-            anomalies: Arc::new(Anomalies::open(&admin, clock.clone()).unwrap()),
+            anomalies: Arc::new(Anomalies::open(&admin, transfers.calls.clock.clone()).unwrap()),
             admin,
-            replicas: Arc::clone(&scripted.replicas),
+            calls: transfers.calls,
             assembler: scripted.assembler(),
             specs: Arc::new(scripted.specs.clone()),
             standing: View::default(),
             mail: transfers.mail,
             tasks: transfers.tasks,
-            clock,
             chance: Chance::system(),
             instruments: Instruments::new(&metrics).unwrap(),
             policy: Arc::new(RepairSettings::default().policy()),
-            stall: transfers.stall,
-            own: "repository/kb".into(),
+            who: "repository/kb".into(),
             repairing: Names::default(),
             suspected: Names::default(),
         };

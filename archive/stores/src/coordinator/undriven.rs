@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use super::Coordinator;
 use super::{Parts, Retries};
 use crate::assemble::{Assembler, DonorLoad};
+use crate::calls::ReplicaCalls;
 use crate::heal::Healer;
 use crate::mail::Mail;
 use crate::metrics::Stores;
@@ -56,29 +57,28 @@ pub(super) fn coordinator(admin: &Admin, hand: &ManualClock) -> Coordinator {
 pub fn parts(admin: &Admin, hand: &ManualClock) -> Parts {
     let clock = hand.clock();
     let (mail, messages) = Mail::new();
-    let stall = Duration::from_secs(30);
     let replicas = Replicas::new(
         &[],
         credentials(clock.now()),
         archive_rpc::Limits::default(),
         View::default(),
     );
-    let replicas = Arc::new(replicas.unwrap());
+    let calls = ReplicaCalls {
+        replicas: Arc::new(replicas.unwrap()),
+        clock: clock.clone(),
+        stall: Duration::from_secs(30),
+    };
     let transfers = Transfers {
-        replicas: Arc::clone(&replicas),
+        calls: calls.clone(),
         mail,
         tasks: Tasks::new(),
-        clock: clock.clone(),
-        stall,
         md5: false,
         resume_points: ResumePoints::default(),
         stores: Stores::new(&Metrics::new()).unwrap(),
     };
     let anomalies = Arc::new(Anomalies::open(admin, clock.clone()).unwrap());
     let assembler = Assembler {
-        replicas,
-        clock: clock.clone(),
-        stall,
+        calls,
         load: DonorLoad::default(),
     };
     Parts {

@@ -14,7 +14,7 @@ async fn monitor_that_never_places_is_given_up() {
     scripted.script().places_nothing = true;
     let (mut transfers, _letters) = scripted.transfers();
     let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
-    transfers.clock = hand.clock();
+    transfers.calls.clock = hand.clock();
     let item = Item {
         name: FileName::new("a.warc").unwrap(),
         upload: UploadId::new("u1").unwrap(),
@@ -22,7 +22,7 @@ async fn monitor_that_never_places_is_given_up() {
     };
     let replica = id("one");
     let opening = transfers.open(&replica, &item, Vec::new(), &[]);
-    let (opened, ()) = tokio::join!(opening, hand.advance_sleepers(1, transfers.stall));
+    let (opened, ()) = tokio::join!(opening, hand.advance_sleepers(1, transfers.calls.stall));
     let Err(error) = opened else {
         panic!("it was given a place")
     };

@@ -38,7 +38,7 @@ pub(super) async fn adopt(
         let size = size.map_or(0, |content| content.size);
         let place = (&copy.node, &copy.volume);
         let adopting = door.replicas.adopt(&replica, &name, place, &admission);
-        people.within(size, adopting).await?
+        people.transfers.calls.reading(size, adopting).await?
     } else {
         copy
     };

@@ -155,7 +155,7 @@ pub(super) async fn restore(
     let taking = door
         .replicas
         .take_back(&replica, (&node, &volume), &id, &cause);
-    let (name, copy) = people.within(0, taking).await?;
+    let (name, copy) = people.transfers.calls.reading(0, taking).await?;
     let what = format!(
         "{id} came back from the attic of volume {volume} of node {node}: {}",
         cause.why
@@ -219,7 +219,12 @@ pub(super) async fn volume(
         order.volume, order.path
     );
     let mut client = door.replicas.live_node_client(&replica, &node).await?;
-    let status = door.people.within(0, client.set_volume(order)).await?;
+    let status = door
+        .people
+        .transfers
+        .calls
+        .reading(0, client.set_volume(order))
+        .await?;
     door.people.note(who, None, what).await?;
     Ok(status.into_inner())
 }
@@ -237,7 +242,12 @@ pub(super) async fn node(
     let (replica, node) = door.people.node(&named).await?;
     let what = format!("node {node} of replica {replica}: {}", order.mode);
     let mut client = door.replicas.live_node_client(&replica, &node).await?;
-    let status = door.people.within(0, client.set_mode(order)).await?;
+    let status = door
+        .people
+        .transfers
+        .calls
+        .reading(0, client.set_mode(order))
+        .await?;
     door.people.note(who, None, what).await?;
     Ok(status.into_inner())
 }
