@@ -1,9 +1,9 @@
-//! What people should look at in the replicas: monitors and nodes that are silent, volumes that are offline, and scrubs
-//! that do not keep their deadlines.
+//! Incidents of the replicas, for people: silent monitors and nodes, volumes that are offline, and scrubs that miss their
+//! deadlines.
 //!
-//! Only says what is so now, and of what nothing is known now; how long it must be so before anybody is told, and what
-//! was told before, is the notifier's business. A monitor that is silent says nothing of its nodes, a node that is
-//! silent nothing of its volumes: what was wrong with them is not over for that.
+//! Reports only what is wrong now, and of what nothing is known now. The notifier owns how long an incident must last before
+//! it is reported, and which were reported before. A silent monitor reports nothing of its nodes, a silent node nothing of
+//! its volumes: their incidents do not end for that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,19 +16,19 @@ use jiff::Timestamp;
 use crate::node_watch::Silence;
 use crate::preserver::Preserver;
 
-/// How often the replicas are looked at.
+/// The time between two looks at the replicas.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// What is known of a replica.
+/// The incidents of a replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Known {
-    /// By the key of the incident: what is wrong.
+    /// The incidents, by their keys.
     wrong: BTreeMap<String, Wrong>,
-    /// The keys of which, and of all that is within them, nothing is known.
+    /// The keys under which nothing is known now.
     unclear: BTreeSet<String>,
 }
 
-/// The key within which all incidents of a replica are.
+/// Returns the key of all incidents of a replica.
 fn scope(replica: &ReplicaId) -> String {
     format!("replica/{replica}")
 }
@@ -94,7 +94,7 @@ fn known(
     known
 }
 
-/// The job that looks.
+/// The worker that looks at the replicas.
 pub(crate) struct Attention {
     own: Preserver,
     notifier: Notifier,
@@ -107,7 +107,7 @@ impl Attention {
 
     fn look(&self, replica: &ReplicaId) -> Known {
         if self.own.standing.now().is_retired(replica) {
-            // Nobody waits for it any more.
+            // A retired replica has no incidents.
             return Known::default();
         }
         let seen = self.own.nodes.nodes_in_service(replica);
@@ -147,8 +147,9 @@ mod tests {
         }
     }
 
+    /// Fails if an incident is named twice, or one ends because its monitor or node is silent.
     #[test]
-    fn what_is_wrong_is_named_once_and_of_what_nobody_sees_nothing_is_said() {
+    fn each_incident_is_named_once_and_unseen_skipped() {
         let replica = ReplicaId::new("one").unwrap();
         let now = Timestamp::UNIX_EPOCH;
         let keys = |seen: Result<Vec<NodeState>, Silence>| {

@@ -1,10 +1,10 @@
-//! Repairs by itself what scrubs and scheduled checks have found, if the rule for it says so.
+//! Automatic repair of what scrubs and scheduled checks have found, if the policy allows it.
 //!
-//! Owns the watch: what nodes find is filed, what volumes do is remembered, and of every open anomaly the pure rule
-//! ([`policy::decide`]) says whether it is confirmed, repaired or held. It is asked anew before each step, so a brake
-//! stops what has begun. Work that takes long lives in tasks of its own, a few at a time; this only hands it out.
+//! Owns the watch: findings of nodes are filed, states of volumes are stored, and for every open anomaly the pure policy
+//! ([`policy::decide`]) decides whether it is confirmed, repaired or held. It is asked again before each step, so that a
+//! brake stops what has begun. Long work runs in tasks of its own, a few at a time; this only starts it.
 //!
-//! Not promised: that nothing is done twice after a restart. Confirming and repairing twice harms nobody.
+//! Not promised: that nothing is done twice after a restart. Confirming and repairing twice does no harm.
 
 mod held;
 mod steps;
@@ -28,34 +28,34 @@ use crate::preserver::{Errand, Preserver};
 use crate::tables::with_tables;
 pub(crate) use volumes::Volumes;
 
-/// How often nodes and anomalies are looked at.
+/// The time between two looks at nodes and anomalies.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Confirmations and repairs at once.
+/// The most confirmations and repairs at once.
 const AT_ONCE: usize = 4;
 
-/// The pause after a repair that did not come to its end; doubled each time.
+/// The pause after a failed repair; it doubles each time.
 const FIRST_PAUSE: SignedDuration = SignedDuration::from_mins(1);
 
-/// The longest such pause.
+/// The longest pause after failed repairs.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(6);
 
-/// The worker.
+/// The worker that repairs automatically.
 pub(crate) struct Automatic {
     own: Preserver,
     volumes: Arc<Volumes>,
-    /// What each node's findings were when they were last filed.
+    /// The stamp of each node's findings when they were last filed.
     stamps: BTreeMap<(ReplicaId, NodeId), u64>,
     hands: Arc<Mutex<Hands>>,
-    /// What was handed out last: the next round goes on after it.
+    /// The anomaly that was started last: the next round continues after it.
     last: Option<AnomalyRow>,
 }
 
-/// What is being done, and what is not to be done again yet.
+/// The repairs under way, and those that wait after a failure.
 #[derive(Debug, Default)]
 struct Hands {
     busy: BTreeSet<u64>,
-    /// Until when, after how many failures.
+    /// The end of the pause, and the number of failures.
     resting: BTreeMap<u64, (Timestamp, u32)>,
 }
 
@@ -70,7 +70,7 @@ impl Automatic {
         }
     }
 
-    /// Looks at the nodes of every replica: what they find, how their volumes are.
+    /// Looks at the nodes of every replica: their findings, and the states of their volumes.
     async fn watch(&mut self) -> Result<(), CallError> {
         for spec in self.own.in_service() {
             let replica = &spec.id;
@@ -89,7 +89,7 @@ impl Automatic {
                 match self.file_findings(replica, &node.node).await {
                     Ok(()) => drop(self.stamps.insert(key, node.findings_stamp)),
                     Err(error) => {
-                        tracing::warn!(%replica, node = %node.node, %error, "what a node has found cannot be read");
+                        tracing::warn!(%replica, node = %node.node, %error, "cannot read the findings of a node");
                     }
                 }
             }
@@ -106,7 +106,7 @@ impl Automatic {
         self.own.instruments.show_oldest(replica, oldest);
     }
 
-    /// Files what a node's scrub has found. What seems missing or unexpected is looked at once more.
+    /// Files the findings of a node's scrub. Files that seem missing or unexpected are looked at a second time.
     async fn file_findings(&self, replica: &ReplicaId, node: &NodeId) -> Result<(), CallError> {
         let calls = &self.own.calls;
         let opening = calls.replicas.findings(replica, node);
@@ -135,7 +135,7 @@ impl Automatic {
         }
     }
 
-    /// Asks the rule about every open anomaly, and hands out what it says.
+    /// Asks the policy about every open anomaly, and starts what it decides.
     async fn hand_out(&mut self) -> Result<(), CallError> {
         let (own, hands, volumes) = (
             self.own.clone(),
@@ -154,7 +154,7 @@ impl Automatic {
                     Decision::RepairNow => Some(turn::Step::Repair),
                     Decision::ConfirmAt(at) if at <= now => Some(turn::Step::Confirm),
                     Decision::ConfirmAt(_) | Decision::Hold(_) | Decision::AskOfficer => {
-                        // Nothing repairs it by itself; but it may be brought back by the coordinator.
+                        // It is not repaired here; but the coordinator may restore it.
                         let is_absence = matches!(
                             row.filed.kind,
                             AnomalyKind::Missing | AnomalyKind::Incomplete
@@ -193,7 +193,7 @@ impl Automatic {
                 done = Box::pin(work) => done,
             };
             let is_done = done.unwrap_or_else(|error| {
-                tracing::warn!(file = %row.file, replica = %row.replica, %error, "automatic repair failed");
+                tracing::warn!(file = %row.file, replica = %row.replica, %error, "an automatic repair failed");
                 false
             });
             locked(&hands).ended(id, is_done, own.calls.clock.now());
@@ -210,7 +210,7 @@ impl Automatic {
 }
 
 impl Preserver {
-    /// What the rule for automatic repair says of one anomaly at this time.
+    /// Returns the decision of the policy for one anomaly at this time.
     pub(crate) fn decide(
         &self,
         row: &AnomalyRow,
@@ -239,7 +239,7 @@ impl Preserver {
         Ok(decide(&case, around, &self.policy, now))
     }
 
-    /// How many files a replica has.
+    /// Returns the number of files of a replica.
     pub(crate) fn files_of(&self, replica: &ReplicaId) -> u64 {
         let counts = self.admin.counts();
         counts
@@ -247,7 +247,7 @@ impl Preserver {
             .unwrap_or_default()
     }
 
-    /// Whether a file that is filed as missing was brought back since.
+    /// Returns whether a file that is filed as missing is back.
     fn is_back(&self, row: &AnomalyRow) -> Result<bool, DbError> {
         let record = self.admin.file(&row.file)?.map(|row| row.record);
         let copy = record.and_then(|record| record.replicas.get(&row.replica).cloned());
@@ -273,7 +273,7 @@ impl Hands {
             .min(LONGEST_PAUSE);
         let until = now.checked_add(pause).unwrap_or(Timestamp::MAX);
         self.resting.insert(id, (until, failures.saturating_add(1)));
-        // Those that were closed meanwhile are not asked for again.
+        // Anomalies that were closed in the meantime are not asked for again.
         self.resting
             .retain(|_, (until, _)| now.duration_since(*until) < LONGEST_PAUSE);
     }
@@ -293,7 +293,7 @@ impl Worker for Automatic {
         self.own
             .instruments
             .show_anomalies(&self.own.anomalies.kinds());
-        // With very many anomalies a round takes long: most of the time is for others.
+        // With very many anomalies a round takes long: leaves most of the time to others.
         let took = self
             .own
             .calls
@@ -312,8 +312,9 @@ fn locked(hands: &Mutex<Hands>) -> MutexGuard<'_, Hands> {
 mod tests {
     use super::*;
 
+    /// Fails if a failing repair is repeated at once, or never again.
     #[test]
-    fn what_fails_rests_longer_each_time_and_never_for_ever() {
+    fn failed_repair_rests_longer_each_time() {
         let mut hands = Hands::default();
         let mut now = Timestamp::from_second(1_000_000_000).unwrap();
         let mut pauses = Vec::new();

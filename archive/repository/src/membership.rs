@@ -1,10 +1,9 @@
-//! Which nodes and volumes belong to which replica: learnt from the monitors and from the copies, remembered
-//! permanently.
+//! Membership of nodes and volumes in replicas: learnt from the monitors and from the copies, and stored permanently.
 //!
-//! A monitor remembers nothing. It is told after each of its starts which nodes and volumes to miss; until then each of its
-//! answers has a gap. So a monitor that was restarted never makes a node, or its files, disappear, nor does a node that has
-//! forgotten a volume. Only people do, by an act:
-//! what they have retired is told to the monitors, and to the nodes once they can be reached.
+//! A monitor remembers nothing. After each of its starts it is told which nodes and volumes to miss; until then each of its
+//! answers has a gap. So a restarted monitor never makes a node, or its files, disappear, nor does a node that has
+//! forgotten a volume. Only people do, by an act: the monitors are told what was retired, and the nodes once they can be
+//! reached.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +22,7 @@ use crate::settings::ReplicaSettings;
 /// How often what the monitors say is looked at.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether a volume that its node does not report still has copies: that reads all rows.
+/// The time between two searches for copies on a volume that its node does not report: they read all rows.
 const LOOK: Duration = Duration::from_mins(10);
 
 /// Has every monitor told which nodes it has, and learns of new ones.
@@ -35,11 +34,11 @@ pub(crate) struct Membership {
     ids: Vec<ReplicaId>,
     thread: OwnThread,
     clock: Clock,
-    /// Volumes that their nodes do not report, and when it is looked again whether they have copies.
+    /// Volumes that their nodes do not report, and the time of the next search for their copies.
     unreported: BTreeMap<VolumeKey, Instant>,
 }
 
-/// A replica that has copies, is not retired, and is not in the settings.
+/// Returns a replica that has copies, is not retired, and is not in the settings.
 pub(crate) fn left_out(
     volumes: &BTreeSet<VolumeKey>,
     specs: &[ReplicaSpec],
@@ -100,7 +99,7 @@ impl Membership {
 }
 
 impl Membership {
-    /// A volume that was retired while its node could not be reached is retired there too, once it can be.
+    /// Retires a volume on its node that was retired while the node could not be reached.
     async fn tell_retired(&self, replica: &ReplicaId, heard: &[NodeState]) {
         let now = self.standing.now();
         for volume in volumes_in_service(replica, heard) {
@@ -108,7 +107,7 @@ impl Membership {
                 match self.replicas.tell_retired(&volume).await {
                     Ok(()) => tracing::info!(%volume, "a node retires a volume"),
                     Err(error) => {
-                        tracing::debug!(%volume, %error, "a node does not retire a volume yet");
+                        tracing::debug!(%volume, %error, "cannot retire a volume on its node yet");
                     }
                 }
             }
@@ -117,8 +116,8 @@ impl Membership {
 }
 
 impl Membership {
-    /// A volume that its node does not report, and from which every copy was moved, is missed no more: its disk was emptied
-    /// and taken out, or another node has taken it over.
+    /// Forgets a volume that its node does not report, and from which every copy was moved: its disk was emptied and removed, or
+    /// another node has adopted it.
     async fn forget_empty(
         &mut self,
         replica: &ReplicaId,
@@ -138,9 +137,9 @@ impl Membership {
                 .run(move || admin.forget_if_empty(&key))
                 .await??
             {
-                tracing::info!(%volume, "its node does not report it, and it has no copies: nobody misses it");
+                tracing::info!(%volume, "its node does not report this volume, which has no copies; it is not missed any more");
             } else {
-                tracing::warn!(%volume, "its node does not report it, and it has copies: they are not missing, and nobody can look");
+                tracing::warn!(%volume, "its node does not report this volume, which has copies; they are unknown, not missing");
             }
             self.unreported.insert(volume, now + LOOK);
         }
@@ -169,8 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// Fails if a replica with copies can be forgotten by a line that is missing in the settings, or if one that people
-    /// have retired must stay there permanently.
+    /// Fails if a replica with copies can be left out of the settings, or one that people have retired cannot.
     #[test]
     fn replica_with_copies_cannot_be_left_out() {
         let id = |text: &str| ReplicaId::new(text).unwrap();

@@ -1,8 +1,8 @@
-//! Carries out the repair of one file: look again, plan, move what is needed, and file what came of it.
+//! Repair of one file: looks again, plans, moves the needed groups, and files the result.
 //!
-//! Owns the order: the patient is looked at once more before anything else; the plan is made from what is known of every
-//! copy just now; donors prove each group while it is read; only a node that has read back what it mended closes the
-//! anomaly. One repair of a file at a time. Nothing is touched of a file of which some needed group is good nowhere.
+//! Owns the order: the damaged copy is looked at again before anything else; the plan is made from the present state of
+//! every copy; donors prove each group while it is read; only a node that has read back its mended copy closes the anomaly.
+//! One repair of a file at a time. Nothing of a file is touched if some needed group is good nowhere.
 //!
 //! Not promised: that a plan holds. A donor that turns out to be damaged is looked at, and the plan is made again.
 
@@ -30,31 +30,31 @@ use crate::tables::with_tables;
 
 pub(crate) use orders::Which;
 
-/// How often a plan is made for one repair, when donors turn out to be damaged.
+/// The most plans for one repair whose donors turn out to be damaged.
 const PLANS: usize = 4;
 
-/// So many files are repaired at once, whoever asks.
+/// The most files that are repaired at once.
 pub(crate) const MOST_REPAIRS: usize = 64;
 
-/// Who wants a repair, and why.
+/// The person or part that orders a repair, and the reason.
 #[derive(Clone, Debug)]
 pub(crate) struct Mandate {
-    /// As `role/name`.
+    /// The person or part, as `role/name`.
     pub(crate) who: Arc<str>,
     pub(crate) why: String,
-    /// Only to say what would be done.
+    /// Whether it is a dry run: only the plan is reported.
     pub(crate) is_dry: bool,
 }
 
-/// What was done.
+/// The result of a repair.
 #[derive(Clone, Debug)]
 pub(crate) struct Done {
     pub(crate) outcome: RepairOutcome,
-    /// In one line, for people.
+    /// A line for people.
     pub(crate) what: String,
-    /// Bytes that came from donors, or would, proofs included.
+    /// The bytes that donors gave, or would give, proofs included.
     pub(crate) moved: u64,
-    /// Where the replaced groups lie, in the attic of the volume.
+    /// The item with the replaced groups, in the attic of the volume.
     pub(crate) attic: String,
 }
 
@@ -69,23 +69,23 @@ impl Done {
     }
 }
 
-/// The copy that is to be mended, as it is now.
+/// The copy to be mended, in its present state.
 struct Case {
     patient: Patient,
     wanted: WantedFile,
-    /// Where the damaged copy is; none of one that is missing.
+    /// The place of the damaged copy; `None` if it is missing.
     place: Option<(NodeId, VolumeId)>,
 }
 
-/// What looking once more came to.
+/// The result of the second look.
 enum Again {
     Case(Box<Case>),
-    /// There is nothing to be mended, or nobody can say.
+    /// There is nothing to be mended, or the state is unknown.
     Done(Done),
 }
 
 impl Preserver {
-    /// Repairs one anomaly, as far as it can be. `told` hears how many bytes were verified so far.
+    /// Repairs one anomaly, as far as possible. `told` has the number of bytes that were verified so far.
     pub(crate) async fn repair(
         &self,
         row: &AnomalyRow,
@@ -93,7 +93,7 @@ impl Preserver {
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Done, CallError> {
         let Some(_claim) = self.repairing.claim(&row.file, MOST_REPAIRS) else {
-            let what = "it is being repaired, or too many others are; ask again later";
+            let what = "it is being repaired already, or too many others are; try again later";
             return Ok(Done::of(RepairOutcome::Waiting, what));
         };
         self.repair_claimed(row, mandate, None, told).await
@@ -170,7 +170,7 @@ impl Preserver {
             match done {
                 Some(done) => return Ok(done),
                 None if left == 0 => {
-                    let what = "donors turn out to be damaged again and again; check them";
+                    let what = "donors turned out to be damaged again and again; check them";
                     return Ok(Done::of(RepairOutcome::Failed, what));
                 }
                 None => {}
@@ -178,7 +178,7 @@ impl Preserver {
         }
     }
 
-    /// Looks at the patient: is it still so, and in which groups?
+    /// Looks at the damaged copy again: whether it is still damaged, and in which groups.
     async fn look_again(
         &self,
         row: &AnomalyRow,
@@ -250,15 +250,15 @@ impl Preserver {
                 (_, Some(absence)) => case(absence.clone(), None),
                 (Some(silent), None) => done(RepairOutcome::Waiting, silent),
                 (None, None) if seen.found.contains(&AnomalyKind::Transient) => {
-                    done(RepairOutcome::Waiting, "it is on its way into the replica")
+                    done(RepairOutcome::Waiting, "it is being stored in the replica")
                 }
                 (None, None) => done(
                     RepairOutcome::Officer,
-                    "the replica holds something else under this name",
+                    "the replica has another file under this name",
                 ),
             };
         }
-        // The copy that was filed, else the first: what is damaged of it is found out by reading it.
+        // The copy that was filed, else the first: a read finds its damage.
         let is_filed = |copy: &&&Copy| {
             Some(&copy.node) == row.filed.node.as_ref()
                 && Some(&copy.volume) == row.filed.volume.as_ref()
@@ -275,7 +275,7 @@ impl Preserver {
             let copy = match verified {
                 Ok(copy) => copy,
                 Err(error) => {
-                    let what = format!("the copy cannot be read again: {}", error.reason);
+                    let what = format!("cannot read the copy again: {}", error.reason);
                     return done(RepairOutcome::Waiting, &what);
                 }
             };
@@ -295,7 +295,7 @@ impl Preserver {
     }
 }
 
-/// Whether every volume looked, and none has the file.
+/// Returns whether every volume was searched, and none has the file.
 const fn is_absence(kind: &AnomalyKind) -> bool {
     matches!(kind, AnomalyKind::Missing | AnomalyKind::Incomplete)
 }

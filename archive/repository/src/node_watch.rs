@@ -1,9 +1,9 @@
-//! How the nodes of every replica are: their monitors are asked once a second, and what they say is read by all who follow it.
+//! The states of the nodes of every replica: asks their monitors once a second, and publishes the answers to all readers.
 //!
-//! Owns the question. All monitors are asked at once, and one that hangs keeps nobody waiting for the others. A monitor that
-//! does not answer is silent, since its first question without an answer; what it had said before is shown no more.
+//! Owns the question. All monitors are asked at once, and one that hangs delays none of the others. A monitor that does not
+//! answer is silent, since its first question without an answer; its earlier answer is not shown any more.
 //!
-//! Not promised: that a node is as it was seen a second ago. Whoever changes something asks the monitor again.
+//! Not promised: that a node is as it was seen a second ago. A caller that changes something asks the monitor again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use tokio::sync::watch;
 
 use crate::settings::ReplicaSettings;
 
-/// How often each monitor is asked.
+/// The time between two questions to each monitor.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What a monitor said of its nodes, in their own words.
+/// The answer of a monitor about its nodes, as they report themselves.
 type Answer = Result<Vec<NodeState>, CallError>;
 
 /// Asks the monitor of a replica.
@@ -32,31 +32,31 @@ type Ask = Box<dyn Fn(ReplicaId) -> BoxFuture<'static, Answer> + Send>;
 /// The last answer of a monitor.
 type MonitorAnswer = Result<Arc<[NodeState]>, Silence>;
 
-/// What was last seen of each replica that is in service.
+/// The last answers, of each replica that is in service.
 type MonitorAnswers = BTreeMap<ReplicaId, MonitorAnswer>;
 
 /// A monitor that does not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Silence {
-    /// Why it is taken for silent.
+    /// The reason why it counts as silent.
     pub(crate) reason: String,
-    /// Since when no question has had an answer.
+    /// The time since when no question has had an answer.
     pub(crate) since: Timestamp,
 }
 
-/// The worker.
+/// The worker that asks the monitors.
 pub(crate) struct NodeWatch {
     ask: Ask,
     replicas: Arc<Replicas>,
     ids: Vec<ReplicaId>,
     clock: Clock,
-    /// The questions that are under way, and the replicas that they are about.
+    /// The questions under way, and their replicas.
     asking: FuturesUnordered<BoxFuture<'static, (ReplicaId, Answer)>>,
     asked: BTreeSet<ReplicaId>,
     seen: watch::Sender<Arc<MonitorAnswers>>,
 }
 
-/// What the worker has seen last; cheap to clone.
+/// The last answers that the worker has seen; cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeView {
     replicas: Arc<Replicas>,
@@ -64,7 +64,7 @@ pub(crate) struct NodeView {
 }
 
 impl NodeWatch {
-    /// Makes a watch that has seen nothing yet.
+    /// Creates a watch without answers.
     pub(crate) fn new(replicas: Arc<Replicas>, settings: &[ReplicaSettings], clock: Clock) -> Self {
         let monitors = Arc::clone(&replicas);
         let ask = move |replica: ReplicaId| {
@@ -87,7 +87,7 @@ impl NodeWatch {
         }
     }
 
-    /// Returns the way to read what is seen.
+    /// Returns the view on the last answers.
     pub(crate) fn view(&self) -> NodeView {
         NodeView {
             replicas: Arc::clone(&self.replicas),
@@ -95,7 +95,7 @@ impl NodeWatch {
         }
     }
 
-    /// Asks each monitor whose last question is over. One that was retired is asked no more, and nothing is seen of it.
+    /// Asks each monitor whose last question is over. A retired one is not asked any more, and its answer is removed.
     fn ask_all(&mut self) {
         let now = self.replicas.now();
         for replica in &self.ids {
@@ -111,7 +111,7 @@ impl NodeWatch {
         }
     }
 
-    /// Publishes what a monitor said, or that it is silent.
+    /// Publishes the answer of a monitor, or that it is silent.
     fn saw(&mut self, replica: ReplicaId, answer: Answer) {
         self.asked.remove(&replica);
         let before = self.seen.borrow().get(&replica).cloned();
@@ -130,18 +130,18 @@ impl NodeWatch {
 }
 
 impl NodeView {
-    /// The nodes of a replica in their own words; `None` before the first answer, and of one that is out of service.
+    /// Returns the nodes of a replica as they report themselves; `None` before the first answer, and if it is out of service.
     pub(crate) fn heard(&self, replica: &ReplicaId) -> Option<MonitorAnswer> {
         self.seen.borrow().get(replica).cloned()
     }
 
-    /// The same, with what is out of service now, and ids that two parts bear, marked.
+    /// Returns the nodes with marks for parts that are out of service now, and for ids that two parts have.
     pub(crate) fn nodes(&self, replica: &ReplicaId) -> Option<Result<Vec<NodeState>, Silence>> {
         let heard = self.heard(replica)?;
         Some(heard.map(|nodes| self.replicas.marked(replica, nodes.to_vec())))
     }
 
-    /// The same, without the nodes that are out of service: they may be switched off, and nobody misses them.
+    /// Returns the nodes without those that are out of service, which may be switched off and are not missed.
     pub(crate) fn nodes_in_service(
         &self,
         replica: &ReplicaId,

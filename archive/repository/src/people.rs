@@ -1,9 +1,9 @@
-//! What people have the archive do: requests are remembered, approved acts are done, and what came of them is told.
+//! Acts of people: requests are stored, approved acts are carried out, and their outcomes are reported.
 //!
-//! Owns the order of things. An act is done once it is approved and remembered; acts are done one after another, so that
-//! two of them cannot each believe that the other leaves a copy. What a restart interrupts goes on.
+//! Owns the order: an act is carried out once its approval is stored; acts are carried out one after another, so that two of
+//! them cannot each rely on the copy that the other takes away. A restart resumes interrupted acts.
 //!
-//! Not promised: that an act succeeds. What has changed since it was asked for makes it fail, and it says why.
+//! Not promised: that an act succeeds. A change since it was asked for makes it fail, with the reason.
 
 mod accept;
 mod acts;
@@ -39,37 +39,37 @@ use archive_ledger::requests::{Person, Request};
 use archive_ledger::standing::Standing;
 use archive_stores::transfer::Transfers;
 
-/// How long an act that was just approved is tried again after a part did not answer.
+/// The time for which a new act is tried again if a part does not answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The same after a start, when the other parts may be starting too.
+/// The time for which an act is tried again after a start, when the other parts may be starting too.
 const PATIENCE_AT_START: Duration = Duration::from_mins(10);
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How often requests that nobody approved are looked for.
+/// The time between two searches for expired requests.
 const LOOK: Duration = Duration::from_mins(1);
 
-/// What people need of the repository.
+/// The state of all acts of people.
 #[derive(Debug)]
 pub(crate) struct People {
     pub(crate) requests: Requests,
     pub(crate) admin: Admin,
     pub(crate) standing: Arc<Standing>,
-    /// Replicas, mail, tasks and the clock are those of the transfers.
+    /// The transfers, with their replicas, mail, tasks and clock.
     pub(crate) transfers: Transfers,
     pub(crate) chance: Chance,
     pub(crate) specs: Vec<ReplicaSpec>,
-    /// Where bytes lie that people bring, until they are proven.
+    /// The directory for bytes that people send, until they are proven.
     pub(crate) spool: PathBuf,
     pub(crate) anomalies: Arc<Anomalies>,
-    /// Held while an act is done.
+    /// Locked while an act is carried out.
     pub(crate) acting: tokio::sync::Mutex<()>,
 }
 
 impl People {
-    /// After a start: what was approved is done, and what was brought and not proven is forgotten.
+    /// Resumes approved acts after a start, and removes bytes that were sent and not proven.
     pub(crate) async fn begin(self: &Arc<Self>) -> Result<(), DiskError> {
         let spool = self.spool.clone();
         let emptied = spawn_blocking(move || {
@@ -87,7 +87,7 @@ impl People {
             let requests = people.requests.clone();
             let due = with_tables(move || requests.due()).await?;
             for request in due {
-                tracing::info!(request = request.id(), act = %request.act, "an approved act goes on");
+                tracing::info!(request = request.id(), act = %request.act, "resuming an approved act");
                 people.finish(request, PATIENCE_AT_START).await?;
             }
             Ok(())
@@ -95,14 +95,14 @@ impl People {
         Ok(())
     }
 
-    /// Somebody asks for an act.
+    /// Stores the request of a person for an act.
     pub(crate) async fn ask(
         &self,
         act: Act,
         reason: String,
         person: Person,
     ) -> Result<Request, CallError> {
-        // Who may not ask is not told what there is.
+        // A person who may not ask does not learn what exists.
         let now = self.now();
         Request::ask(0, act.clone().into(), &reason, &person, now).map_err(not_allowed)?;
         let act = self.bound(act).await?;
@@ -123,7 +123,7 @@ impl People {
             .await
     }
 
-    /// A second person approves: the act is done, also when the caller does not wait for it.
+    /// Approves a request for a second person. The act is carried out even if the caller goes away.
     pub(crate) async fn approve(
         self: &Arc<Self>,
         id: String,
@@ -135,32 +135,33 @@ impl People {
         let (people, (tell, told)) = (Arc::clone(self), oneshot::channel());
         self.spawn("act", async move {
             let ended = people.finish(request, PATIENCE).await?;
-            // A caller that is gone finds it among the requests.
+            // A caller that has gone away finds the outcome among the requests.
             drop(tell.send(ended));
             Ok(())
         });
         told.await.map_err(|_stopped| {
-            Kind::Unavailable.error("the repository is stopping; the act goes on when it starts")
+            Kind::Unavailable
+                .error("the repository is stopping; the act is resumed at its next start")
         })
     }
 
-    /// Who asked takes the request back.
+    /// Withdraws a request for the person who asked.
     pub(crate) async fn withdraw(&self, id: String, person: Person) -> Result<Request, CallError> {
         let now = self.now();
         self.with_requests(move |requests| requests.withdraw(&id, &person, now))
             .await
     }
 
-    /// Every request.
+    /// Returns every request.
     pub(crate) async fn all(&self) -> Result<Vec<Request>, CallError> {
         let now = self.now();
         self.with_requests(move |requests| requests.all(now)).await
     }
 
-    /// Does an approved act and remembers what came of it.
+    /// Carries out an approved act and stores its outcome.
     async fn finish(&self, request: Request, patience: Duration) -> Result<Request, CallError> {
         let _acting = self.acting.lock().await;
-        // A part that has gone silent is noticed late: its time begins then.
+        // A silent part is noticed late: the time begins then.
         let mut until = None;
         let result = loop {
             match self.perform(&request).await {
@@ -180,7 +181,7 @@ impl People {
             .await
     }
 
-    /// Runs what reads or writes the requests on a thread that may block.
+    /// Runs work with the requests on a blocking thread.
     async fn with_requests<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Requests) -> Result<T, RequestError> + Send + 'static,
@@ -190,7 +191,7 @@ impl People {
         done.map_err(|error| failed(&error))
     }
 
-    /// Runs until it is done or the repository stops.
+    /// Runs work in a task until it is finished or the repository stops.
     fn spawn(
         &self,
         name: &str,
@@ -215,7 +216,7 @@ impl People {
         note(&self.admin, self.line(who, file, what)).await
     }
 
-    /// Returns a line for the audit trail, to be written together with what it tells of.
+    /// Returns a line for the audit trail, to be written together with its change.
     pub(crate) fn line(&self, who: String, file: Option<FileName>, what: String) -> AuditLine {
         AuditLine {
             at: self.now(),
@@ -229,7 +230,7 @@ impl People {
         file_row(&self.admin, name).await
     }
 
-    /// Tells the coordinator what people have decided, and waits until it is remembered.
+    /// Sends the coordinator a decision of people, and waits until it is stored.
     pub(crate) async fn order(
         &self,
         name: &FileName,
@@ -244,12 +245,12 @@ impl People {
         }
     }
 
-    /// The nodes of a replica: those that are remembered, and those that its monitor hears and nobody has remembered yet.
+    /// Returns the nodes of a replica: the stored ones, and those that its monitor hears and that are not stored yet.
     pub(crate) async fn nodes_of(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, CallError> {
         let (admin, id) = (self.admin.clone(), replica.clone());
         let mut nodes = with_tables(move || admin.nodes(&id)).await?;
         let calls = &self.transfers.calls;
-        // Those of a monitor that does not answer are remembered, but for new ones.
+        // The nodes of a monitor that does not answer are stored, except new ones.
         if let Ok(heard) = calls.answered(calls.replicas.heard(replica)).await {
             let now = self.standing.now();
             let is_new =
@@ -266,7 +267,7 @@ impl People {
     }
 }
 
-/// Requests that nobody has approved in time expire, whether anybody looks or not.
+/// The worker that expires requests which were not approved in time.
 pub(crate) struct Expire(pub(crate) Arc<People>);
 
 impl Worker for Expire {

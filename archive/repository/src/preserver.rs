@@ -1,7 +1,7 @@
-//! What checks, repairs and the automatic of both work with: looking at one copy, and filing what was seen.
+//! The common ground of checks, repairs and automatic repairs: looking at one copy, and filing the result.
 //!
 //! Owns the step from "a listing seems to lack it" to "it is missing": before anything is filed, the admin data and
-//! every node of the replica are asked once more about that one name. Silence of a node, a volume or a monitor never
+//! every node of the replica are asked a second time about that one name. Silence of a node, a volume or a monitor never
 //! makes a file missing.
 
 mod look;
@@ -39,13 +39,13 @@ use crate::tables::{file_look, file_row, with_tables};
 use one_name::damage;
 pub(crate) use one_name::{bad, expected, listed};
 
-/// The pause before a copy that somebody else works on is asked for again.
+/// The pause before a copy is asked for again that is in use.
 const BUSY: Duration = Duration::from_millis(500);
 
-/// So many suspected copies are read at once; the others are left to the next scrub or check.
+/// The most suspected copies that are read at once; the others are left to the next scrub or check.
 const MOST_SUSPECTS: usize = 16;
 
-/// Everything that looking, checking and repairing needs; cheap to clone.
+/// The state that looking, checking and repairing share; cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Preserver {
     pub(crate) admin: Admin,
@@ -54,14 +54,14 @@ pub(crate) struct Preserver {
     pub(crate) nodes: NodeView,
     pub(crate) assembler: Assembler,
     pub(crate) specs: Arc<Vec<ReplicaSettings>>,
-    /// What is out of service is neither asked nor missed.
+    /// The parts out of service, which are neither asked nor missed.
     pub(crate) standing: View,
     pub(crate) mail: Mail,
     pub(crate) tasks: Tasks,
     pub(crate) chance: Chance,
     pub(crate) instruments: Instruments,
     pub(crate) policy: Arc<Policy>,
-    /// In whose name the repository acts by itself: `repository/<archive>`.
+    /// The name under which the repository acts by itself: `repository/<archive>`.
     pub(crate) who: Arc<str>,
     /// The files that are being repaired.
     pub(crate) repairing: Names,
@@ -69,26 +69,26 @@ pub(crate) struct Preserver {
     pub(crate) suspected: Names,
 }
 
-/// In whose name something is looked at, and how it came to that.
+/// The person or part that looks, and the reason.
 #[derive(Clone, Debug)]
 pub(crate) struct Errand {
-    /// As `role/name`.
+    /// The person or part, as `role/name`.
     pub(crate) who: Arc<str>,
     pub(crate) finder: Finder,
-    /// Whether what is found again counts as confirmed.
+    /// Whether an anomaly that is found again counts as confirmed.
     pub(crate) is_second: bool,
 }
 
 impl Preserver {
-    /// The replicas that are not retired.
+    /// Returns the replicas that are not retired.
     pub(crate) fn in_service(&self) -> Vec<ReplicaSettings> {
         let now = self.standing.now();
         let specs = self.specs.iter().filter(|spec| !now.is_retired(&spec.id));
         specs.cloned().collect()
     }
 
-    /// Has a copy read again, whole, past the cache; `told` hears how many bytes were read so far. A copy that somebody
-    /// else reads or mends is asked for again for a while.
+    /// Has a copy read again, whole, past the cache; `told` has the number of bytes that were read so far. A copy that is being
+    /// read or mended is asked for again for a while.
     pub(crate) async fn verify(
         &self,
         place: (&ReplicaId, &NodeId, Option<&VolumeId>),
@@ -109,7 +109,7 @@ impl Preserver {
         }
     }
 
-    /// Files how a copy was found when it was read again.
+    /// Files the result of a second read of a copy.
     pub(crate) async fn file_verified(
         &self,
         replica: &ReplicaId,
@@ -125,7 +125,7 @@ impl Preserver {
             .and_then(|record| record.replicas.get(replica));
         let is_withdrawn = of.is_some_and(|copy| copy.state.is_withdrawn());
         if !is_admitted || is_withdrawn || !copy.is_readable() {
-            // Other content, no admission, taken out, or gone again: a listing says what it is.
+            // Other content, no admission, withdrawn, or gone again: a listing tells which.
             return Ok(Box::pin(self.look_and_file(replica, name, errand)).await?.1);
         }
         let size = content.map_or(copy.size, |content| content.size);
@@ -148,13 +148,13 @@ impl Preserver {
         let elsewhere = self.filed_damage(replica, name).await?;
         let is_here = |filed: &Filed| filed.is_at(&copy.node, &copy.volume);
         if !elsewhere.iter().all(is_here) {
-            // That copy may have gone: a listing says so.
+            // That copy may be gone: a listing tells.
             drop(Box::pin(self.look_and_file(replica, name, errand)).await?);
         }
         self.with_losses(name, found, errand).await
     }
 
-    /// The damage that is filed of the copies of a file in a replica.
+    /// Returns the filed damage of the copies of a file in a replica.
     pub(crate) async fn filed_damage(
         &self,
         replica: &ReplicaId,
@@ -169,7 +169,7 @@ impl Preserver {
         Ok(rows.filter(is_of_replica).map(|row| row.filed).collect())
     }
 
-    /// Adds what is lost of a file, now that this was found of it.
+    /// Adds the bytes of a file that are lost, after this finding.
     pub(crate) async fn with_losses(
         &self,
         name: &FileName,
@@ -183,7 +183,7 @@ impl Preserver {
         Ok(found)
     }
 
-    /// Files a look as it stands.
+    /// Files a look.
     pub(crate) async fn file(
         &self,
         replica: &ReplicaId,
@@ -194,8 +194,8 @@ impl Preserver {
         file_look(&self.anomalies, (replica, name), look, &errand.who).await
     }
 
-    /// Files a look, if `is_so` of the file's record and of what is filed of the file while this is filed. `None`: it has
-    /// changed since; look again.
+    /// Files a look, if `is_so` holds of the file's record and its anomalies at that moment. Returns `None` if it has changed:
+    /// look again.
     pub(crate) async fn file_while(
         &self,
         (replica, name): (&ReplicaId, &FileName),
@@ -216,19 +216,19 @@ impl Preserver {
         .await
     }
 
-    /// What is filed of a file.
+    /// Returns the anomalies of a file.
     pub(crate) async fn filed(&self, name: &FileName) -> Result<Vec<AnomalyRow>, CallError> {
         let (anomalies, name) = (Arc::clone(&self.anomalies), name.clone());
         with_tables(move || anomalies.rows_of(&name)).await
     }
 
-    /// The record of a file, as it is now.
+    /// Returns the current record of a file.
     pub(crate) async fn record(&self, name: &FileName) -> Result<Option<FileRecord>, CallError> {
         let row = file_row(&self.admin, name).await?;
         Ok(row.map(|row| row.record))
     }
 
-    /// A copy showed damage while it was read: it is read whole, and what is found is filed. Returns at once.
+    /// Has a copy read whole that showed damage while it was read, and files the result. Returns at once.
     pub(crate) fn suspect(&self, name: &FileName, replica: &ReplicaId, node: Option<&NodeId>) {
         let Some(node) = node.cloned() else {
             return;
@@ -252,18 +252,18 @@ impl Preserver {
                 Err(error) => Err(error),
             };
             if let Err(error) = filed {
-                tracing::warn!(file = %name, %replica, %node, %error, "a copy that showed damage cannot be looked at; the next scrub or check will");
+                tracing::warn!(file = %name, %replica, %node, %error, "cannot look at a copy that showed damage; the next scrub or check will");
             }
         });
     }
 }
 
-/// Names that somebody works on; cheap to clone.
+/// Names of files that are worked on; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names(Arc<Mutex<BTreeSet<FileName>>>);
 
 impl Names {
-    /// The right to work on a file; none while somebody else has it, or so many others are worked on.
+    /// Claims a file to work on it. Returns `None` while it is claimed, or `most` others are.
     pub(crate) fn claim(&self, name: &FileName, most: usize) -> Option<Claimed> {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = names.len() < most && names.insert(name.clone());
@@ -274,7 +274,7 @@ impl Names {
     }
 }
 
-/// The right to work on one file; given back when it is dropped.
+/// The claim on one file, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Claimed {
     names: Names,

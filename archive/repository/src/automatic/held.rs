@@ -1,4 +1,4 @@
-//! Why something is not repaired yet, for people.
+//! The reasons why something is not repaired yet, for people.
 
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Automatic, Decision, Hold};
@@ -10,14 +10,14 @@ use super::Volumes;
 use crate::preserver::Preserver;
 
 impl Preserver {
-    /// Why one anomaly is not repaired yet; empty: it is being repaired, or nothing is to be done.
+    /// Returns why one anomaly is not repaired yet; empty if it is being repaired, or needs no repair.
     pub(crate) fn held(&self, row: &AnomalyRow, volumes: &Volumes) -> Result<String, DbError> {
         if row.closed.is_some() || row.filed.accepted.is_some() {
             return Ok(String::new());
         }
         let why = match self.decide(row, volumes, self.calls.clock.now())? {
             Decision::RepairNow => String::new(),
-            Decision::ConfirmAt(at) => format!("it is looked at once more at {at}, to confirm it"),
+            Decision::ConfirmAt(at) => format!("a second look at {at} must confirm it"),
             Decision::Hold(hold) => hold.to_string(),
             Decision::AskOfficer => ask(row),
         };
@@ -28,7 +28,7 @@ impl Preserver {
         })
     }
 
-    /// Why nothing is repaired automatically now; none: it is.
+    /// Returns why automatic repairs are stopped now, or `None` if they are not.
     pub(crate) fn held_at_all(&self) -> Option<String> {
         if self.policy.automatic == Automatic::Off {
             return Some("automatic repair is off (`repair.automatic`)".to_owned());
@@ -41,7 +41,7 @@ impl Preserver {
 }
 
 impl Preserver {
-    /// The replicas of which too many files need repair at once, so that nothing is repaired by itself.
+    /// Returns the replicas of which too many files need repair at once, so that automatic repairs are stopped.
     pub(crate) fn brakes(&self) -> Vec<(ReplicaId, Hold)> {
         let held = self.specs.iter().filter_map(|spec| {
             let found = self.anomalies.found_today(&spec.id);
@@ -52,14 +52,14 @@ impl Preserver {
     }
 }
 
-/// What people are to do.
+/// Returns what people have to do.
 fn ask(row: &AnomalyRow) -> String {
     match row.filed.kind {
         AnomalyKind::Missing | AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_) => {
             format!("it waits for an officer: `holdfast repair {}`", row.file)
         }
         AnomalyKind::Lost(_) => {
-            "it is good in no replica; find another copy, or accept it".to_owned()
+            "no replica has these bytes intact; find another copy, or accept the loss".to_owned()
         }
         AnomalyKind::Unexpected => Question::Unexpected.to_string(),
         AnomalyKind::Conflicting(_) => Question::Conflicting.to_string(),
@@ -67,7 +67,7 @@ fn ask(row: &AnomalyRow) -> String {
         AnomalyKind::Unverified { .. } => Idle::Unverified.to_string(),
         AnomalyKind::Incomplete => Idle::Incomplete.to_string(),
         AnomalyKind::Duplicate(_) => format!(
-            "it harms nobody: `holdfast repair {}` puts the copies aside that are not recorded",
+            "it does no harm; `holdfast repair {}` moves the copies that are not recorded into the attic",
             row.file
         ),
         AnomalyKind::Transient => String::new(),

@@ -1,4 +1,4 @@
-//! The steps of a repair without a person: a second look, and the repair.
+//! The steps of an automatic repair: a second look, and the repair.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::preserver::{Errand, Preserver};
 use crate::tables::with_tables;
 
 impl Preserver {
-    /// Looks a second time, past every cache; `false`: that told nothing, because nobody could look. Damage that may be
-    /// repaired then is repaired at once: the same reading says in which groups.
+    /// Looks a second time, past every cache. Returns `false` if that showed nothing, because a part was silent. Damage that may
+    /// be repaired then is repaired at once: the same read has found its groups.
     pub(super) async fn confirm(
         &self,
         row: &AnomalyRow,
@@ -38,7 +38,7 @@ impl Preserver {
         self.file_verified(&row.replica, &row.file, &copy, errand)
             .await?;
         let claim = self.repairing.claim(&row.file, MOST_REPAIRS);
-        // Asked under the claim: who has mended it since the reading has closed it, too.
+        // Asked under the claim: an earlier repair since the read has closed the anomaly, too.
         let now = self.filed(&row.file).await?;
         let has_told = turn::has_told(row, &now);
         let confirmed = now.into_iter().find(|now| now.filed.id == row.filed.id);
@@ -57,13 +57,13 @@ impl Preserver {
         Ok(is_at_its_end(&row, &done))
     }
 
-    /// Repairs as the archive does by itself; `false`: that did not come to its end.
+    /// Repairs an anomaly automatically. Returns `false` if the repair was not completed.
     pub(super) async fn repair_by_itself(&self, row: &AnomalyRow) -> Result<bool, CallError> {
         let done = self.repair(row, &self.own_mandate(row), &|_| {}).await?;
         Ok(is_at_its_end(row, &done))
     }
 
-    /// The mandate of the archive to repair an anomaly by itself.
+    /// Returns the order for an automatic repair of an anomaly.
     fn own_mandate(&self, row: &AnomalyRow) -> Mandate {
         Mandate {
             who: Arc::clone(&self.who),
@@ -73,7 +73,7 @@ impl Preserver {
     }
 }
 
-/// Whether a repair came to its end; logs what came of it.
+/// Returns whether a repair was completed; logs its outcome.
 fn is_at_its_end(row: &AnomalyRow, done: &Done) -> bool {
     let (file, replica, what) = (&row.file, &row.replica, &done.what);
     tracing::info!(%file, %replica, outcome = %done.outcome, what, "automatic repair");

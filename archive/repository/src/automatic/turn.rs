@@ -1,19 +1,19 @@
-//! Whose turn it is: every anomaly gets one before any gets a second, and a look that told nothing is a failure.
+//! The turns of anomalies: every one gets one before any gets a second, and a look that showed nothing is a failure.
 
 use archive_db::DbError;
 use archive_ledger::anomalies::{Anomalies, AnomalyRow};
 
-/// What is done with an anomaly.
+/// The step for an anomaly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It is looked at a second time.
+    /// Look a second time.
     Confirm,
-    /// It is repaired.
+    /// Repair.
     Repair,
 }
 
-/// At most `free` anomalies with which something is to be done. They begin after `last`, the one that had its turn
-/// before, and go once around: those that come first by name never keep the others waiting.
+/// Returns at most `free` anomalies that need a step. They begin after `last`, the one that had its turn before, and go
+/// once around: the first by name never keep the others waiting.
 pub(super) fn next(
     anomalies: &Anomalies,
     last: Option<&AnomalyRow>,
@@ -42,13 +42,13 @@ pub(super) fn next(
     Ok(work)
 }
 
-/// Where a row stands in the table.
+/// Returns the place of a row in the table.
 fn place(row: &AnomalyRow) -> (&str, &str, String) {
     (row.file.as_str(), row.replica.as_str(), row.filed.slot())
 }
 
-/// Whether a second look told anything of `before`, given what is filed of the file now: that it is not so any more, or
-/// that it is so still.
+/// Returns whether a second look showed anything of `before`, given the anomalies of the file now: that it is gone, or still
+/// there.
 pub(super) fn has_told(before: &AnomalyRow, now: &[AnomalyRow]) -> bool {
     let now = now.iter().find(|row| row.filed.id == before.filed.id);
     now.is_none_or(|now| now.filed.confirmed > before.filed.confirmed)
@@ -119,9 +119,9 @@ mod tests {
         }
     }
 
-    /// Fails if it always begins with the first by name, or leaves one out or asks one twice at the end of a round.
+    /// Fails if rounds always begin with the first by name, or an anomaly is left out or gets two turns at the end of a round.
     #[test]
-    fn every_one_has_its_turn_before_any_has_a_second() {
+    fn every_anomaly_has_a_turn_first() {
         let world = World::new(7);
         let mut last = None;
         let mut turns = Vec::new();
@@ -150,9 +150,9 @@ mod tests {
         assert_eq!(work.len(), 1);
     }
 
-    /// Fails if a look at which somebody was silent is taken for one that confirmed.
+    /// Fails if a look during which a part was silent counts as a confirmation.
     #[test]
-    fn a_look_at_which_somebody_was_silent_told_nothing() {
+    fn look_with_silent_part_confirms_nothing() {
         let world = World::new(1);
         let before = world.row("f-0").remove(0);
         world.look("f-0", &look(LookQuality::Nothing, true));

@@ -1,4 +1,4 @@
-//! Since when each volume has been in its state: what has just come back is not believed at once.
+//! The states of volumes, and since when: a volume that has just come back is not trusted at once.
 
 use archive_db::{DbError, Table, Text, Value};
 use archive_ledger::admin::Admin;
@@ -6,10 +6,10 @@ use archive_model::{NodeId, NodeState, ReplicaId, VolumeState};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Replica, node, volume. A volume without an id stands under its path.
+/// Replica, node and volume. A volume without an id is stored under its path.
 type Key = (Text<ReplicaId>, Text<NodeId>, String);
 
-/// How a volume is, and since when.
+/// The state of a volume, and since when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
     state: String,
@@ -18,7 +18,7 @@ struct Known {
 
 impl Value for Known {}
 
-/// The volumes of the archive.
+/// The table of the states of all volumes.
 #[derive(Debug)]
 pub(crate) struct Volumes {
     admin: Admin,
@@ -33,8 +33,8 @@ impl Volumes {
         })
     }
 
-    /// Remembers how the volumes of a replica are now. Of a node that the monitor has not heard of since it started,
-    /// nothing is known.
+    /// Stores the states of the volumes of a replica. Nothing is known of a node that the monitor has not heard of since it
+    /// started.
     pub(crate) fn saw(
         &self,
         replica: &ReplicaId,
@@ -69,7 +69,7 @@ impl Volumes {
         Ok(())
     }
 
-    /// When a volume last changed its state; none of one that was never seen.
+    /// Returns when a volume last changed its state, or `None` if it was never seen.
     pub(crate) fn changed(
         &self,
         replica: &ReplicaId,
@@ -81,7 +81,7 @@ impl Volumes {
     }
 }
 
-/// The state of a volume in one line, as it stands in the table: the same line, the same state.
+/// Returns the state of a volume in one line, as it is stored in the table: equal lines are equal states.
 fn words(volume: &VolumeState) -> String {
     match (volume.retired, &volume.problem) {
         (true, _) => "retired".to_owned(),
@@ -97,7 +97,7 @@ mod tests {
     /// Fails if a volume seems settled because the repository was restarted, or a monitor's restart is taken for a
     /// change.
     #[test]
-    fn a_state_is_as_old_as_its_last_change_also_after_a_restart() {
+    fn state_of_volume_keeps_its_age() {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
         let (replica, node) = (ReplicaId::new("one").unwrap(), NodeId::new("n").unwrap());

@@ -14,7 +14,7 @@ use super::{Case, Done, Mandate, RepairOutcome};
 use crate::preserver::{Errand, Preserver};
 use crate::tables::note;
 
-/// What came of sending groups.
+/// The outcome of sending groups.
 enum Sent {
     /// The node has read the mended copy back.
     Mended { copy: Copy, attic: String },
@@ -23,7 +23,7 @@ enum Sent {
 }
 
 impl Preserver {
-    /// Moves groups into the damaged copy; none: donors were not what they seemed, plan again.
+    /// Moves groups into the damaged copy. Returns `None` if donors were not as expected: plan again.
     pub(super) async fn fetch(
         &self,
         case: &Case,
@@ -73,7 +73,7 @@ impl Preserver {
         };
         let (copy, attic) = match sent {
             Err(error) => {
-                let what = format!("the node did not take the groups: {}", error.reason);
+                let what = format!("the node did not accept the groups: {}", error.reason);
                 let outcome = if error.kind == Kind::Busy {
                     RepairOutcome::Waiting
                 } else {
@@ -87,14 +87,14 @@ impl Preserver {
             }) => {
                 return done(
                     RepairOutcome::Waiting,
-                    format!("no donor gives what is needed: {said}"),
+                    format!("no donor gives the needed groups: {said}"),
                 );
             }
             Ok(Sent::Hole { .. }) if is_damaged => return Ok(None),
             Ok(Sent::Hole { said, .. }) => {
                 return done(
                     RepairOutcome::Failed,
-                    format!("no donor gives what is needed: {said}"),
+                    format!("no donor gives the needed groups: {said}"),
                 );
             }
             Ok(Sent::Mended { copy, attic }) => (copy, attic),
@@ -106,7 +106,7 @@ impl Preserver {
             .collect();
         let given = given.join(", ");
         let what = format!(
-            "{} of {}: {given}; the replaced ones lie in the attic as {attic}",
+            "{} of {}: {given}; the replaced ones are in the attic as {attic}",
             AnomalyKind::Corrupt(groups.clone())
                 .to_string()
                 .replacen("corrupt ", "", 1),
@@ -131,7 +131,7 @@ impl Preserver {
         }))
     }
 
-    /// Reads groups and sends them on, then waits for the node to have read them back.
+    /// Reads groups and sends them on, then waits until the node has read them back.
     async fn send(
         &self,
         order: &MendOrder,
@@ -145,7 +145,7 @@ impl Preserver {
             match self.pour(reading, &mending).await {
                 Ok(None) => {}
                 Ok(Some(hole)) => return Ok(hole),
-                // The node ended it: what it said waits on the other side.
+                // The node ended the call: its answer says why.
                 Err(broken) => {
                     let said = self
                         .calls
@@ -171,11 +171,11 @@ impl Preserver {
             ended = &mut exchange => return ended,
             () = &mut call => {}
         }
-        // The call has ended; what it said is there.
+        // The call has ended; its answer is there.
         exchange.await
     }
 
-    /// Sends every group; what nobody gives ends it before anything was changed.
+    /// Sends every group. A group that no donor gives ends it before anything was changed.
     async fn pour(
         &self,
         reading: &mut Assembly,
@@ -198,7 +198,7 @@ impl Preserver {
         Ok(None)
     }
 
-    /// A donor showed damage: it is read whole, and what is found is filed before the next plan.
+    /// Has a donor that showed damage read whole, and files the result before the next plan.
     async fn look_at_donor(
         &self,
         case: &Case,
@@ -222,7 +222,7 @@ impl Preserver {
             }
             Err(error) => {
                 let file = &case.wanted.name;
-                tracing::warn!(%file, %donor, %node, %error, "a damaged donor cannot be looked at");
+                tracing::warn!(%file, %donor, %node, %error, "cannot look at a damaged donor");
                 Ok(())
             }
         }
@@ -241,7 +241,7 @@ impl Preserver {
         }
     }
 
-    /// Writes a line of the trail.
+    /// Writes a line of the audit trail.
     pub(super) async fn note(
         &self,
         file: &FileName,
@@ -258,7 +258,7 @@ impl Preserver {
     }
 }
 
-/// Who is asked for the groups, in the order of the plan; then whoever else has the file, for what these do not give.
+/// Returns the donors of the groups in the order of the plan; then all others that have the file, for what those lack.
 fn donors(plan: &Plan, copies: &[(KnownCopy, Option<NodeId>)], size: u64) -> Vec<Donor> {
     let planned: Vec<_> = plan
         .to_verify(size)

@@ -1,4 +1,4 @@
-//! What is known of every copy of a file just now: asked of the replicas, and of what is filed.
+//! The present state of every copy of a file: from the replicas, and from the anomalies.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use crate::preserver::{Preserver, bad};
 
 impl Preserver {
-    /// Every replica's copy, and the node that has it. The patient's own is left out: it was looked at already.
+    /// Returns every replica's copy, and the node that has it, without the damaged copy: it was looked at already.
     pub(super) async fn known(
         &self,
         wanted: &WantedFile,
@@ -39,7 +39,7 @@ impl Preserver {
     }
 }
 
-/// How a replica's copy is, by what it lists now and what is filed of it. Pure.
+/// Judges a replica's copy by its present listing and its anomalies. Pure.
 fn judge<'a>(
     wanted: &WantedFile,
     located: Option<&Located>,
@@ -65,7 +65,7 @@ fn judge<'a>(
             (None, None) => (Condition::Absent, None),
         };
     };
-    // What is filed of this copy was found by reading it; a catalog that was built anew does not know.
+    // The anomalies of this copy were found by reading it; a rebuilt catalog does not know them.
     let mut damaged = bad(best, wanted.size);
     for row in filed {
         let is_here = row.filed.is_at(&best.node, &best.volume);

@@ -1,7 +1,7 @@
-//! Bytes that are good in no replica: filed as lost as soon as that is known, by the check that found the last copy bad or by a
-//! repair that was tried. Nothing is touched.
+//! Loss: bytes that are good in no replica are filed as lost as soon as that is known, by the check that found the last copy
+//! bad or by a repair. Nothing is touched.
 //!
-//! Owns that nothing is lost of a file whose store was never complete: nobody was told that the archive has it.
+//! Owns that no file counts as lost whose store was never complete: no depositor was told that the archive has it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{Case, Done, Mandate, RepairOutcome, is_absence};
 use crate::preserver::{Errand, Preserver};
 
 impl Preserver {
-    /// A repair found that some groups are good nowhere. `None`: a copy came meanwhile, plan again.
+    /// Files groups that a repair found good nowhere. Returns `None` if a copy was stored in the meantime: plan again.
     pub(super) async fn lost(
         &self,
         case: &Case,
@@ -44,7 +44,7 @@ impl Preserver {
             Done::of(RepairOutcome::Lost, what)
         };
         if is_absence(&case.patient.kind) {
-            // They count no more: a depositor who still has the bytes can store them again.
+            // They do not count any more: a depositor who still has the bytes can store them again.
             let absent = known
                 .iter()
                 .filter(|copy| copy.condition == Condition::Absent);
@@ -58,7 +58,7 @@ impl Preserver {
         Ok(Some(done))
     }
 
-    /// Something of a file was just found bad: files as lost what is good in no replica. Says what was filed.
+    /// Files bytes of a file as lost that are good in no replica, after a new finding. Returns what was filed.
     pub(crate) async fn file_losses(
         &self,
         name: &FileName,
@@ -95,14 +95,14 @@ impl Preserver {
         Ok(lost)
     }
 
-    /// The replicas that keep bytes.
+    /// Returns the replicas that keep bytes.
     fn byte_replicas(&self) -> Vec<ReplicaId> {
         let specs = self.in_service().into_iter();
         let specs = specs.filter(|spec| spec.kind == ReplicaKind::Bitarchive);
         specs.map(|spec| spec.id).collect()
     }
 
-    /// `None`: a copy was stored since `before`, or was found good meanwhile, which may have what the others lost.
+    /// Files the loss. Returns `None` if a copy was stored since `before`, or found good, which may have what the others lost.
     async fn file_lost(
         &self,
         patient: &Patient,
@@ -120,7 +120,7 @@ impl Preserver {
         };
         let stored = completions(before);
         let bytes = self.byte_replicas();
-        // Another copy may have been read again meanwhile, and be good.
+        // Another copy may have been read again in the meantime, and be good.
         let is_so = move |now: Option<&FileRecord>, filed: &[AnomalyRow]| {
             let is_bad = |now| !all_bad(now, &bytes, filed).is_empty();
             completions(now) == stored && now.is_none_or(is_bad)
@@ -130,8 +130,8 @@ impl Preserver {
     }
 }
 
-/// The replicas that keep bytes and have something filed against theirs, with what; none while a recorded copy is good,
-/// as far as is known, or where the store was never complete. Pure.
+/// Returns the replicas with bytes and the anomalies of their copies; nothing while a recorded copy is good as far as is
+/// known, or if the store was never complete. Pure.
 fn all_bad(
     record: &FileRecord,
     bytes: &[ReplicaId],
@@ -166,7 +166,7 @@ fn all_bad(
     bad
 }
 
-/// Which copies are recorded, and since when: each that is stored anew may have what the others lost.
+/// Returns the recorded copies with their times: each that is stored again may have what the others lost.
 fn completions(record: Option<&FileRecord>) -> Vec<(ReplicaId, Timestamp)> {
     let copies = record.into_iter().flat_map(|record| &record.replicas);
     copies

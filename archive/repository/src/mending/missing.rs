@@ -1,5 +1,4 @@
-//! A whole file for a replica that lacks it. Only the coordinator decides about uploads: it is told, and followed until the
-//! copy is there.
+//! Repair of a missing copy. Only the coordinator decides about uploads: it is told, and followed until the copy is there.
 
 use archive_decisions::repair::Plan;
 use archive_decisions::store::{Event, ReplicaRecord};
@@ -11,17 +10,17 @@ use jiff::Timestamp;
 use super::{Case, Done, Mandate, RepairOutcome};
 use crate::preserver::Preserver;
 
-/// What became of a copy that the coordinator was to bring.
+/// The fate of a copy that the coordinator was asked to store.
 #[derive(Debug)]
 enum CopyFate {
     /// The replica has it.
     There,
-    /// It will not come now.
+    /// It will not be stored now.
     Ended(Done),
 }
 
 impl Preserver {
-    /// Has the coordinator bring the file into the replica that lacks it, and waits until it is there.
+    /// Has the coordinator store the file in the replica that lacks it, and waits until it is there.
     pub(super) async fn bring_back(
         &self,
         case: &Case,
@@ -38,13 +37,14 @@ impl Preserver {
         self.note(
             &case.patient.file,
             mandate,
-            format!("missing in {replica}: to be brought from {donors}"),
+            format!("missing in {replica}: to be copied from {donors}"),
         )
         .await?;
         let before = self.record(file).await?;
         let Some(before) = before.and_then(|record| record.replicas.get(replica).cloned()) else {
-            let what =
-                format!("{replica} came after the file; `replica bootstrap {replica}` fills it");
+            let what = format!(
+                "{replica} was added after the file; `replica bootstrap {replica}` fills it"
+            );
             return Ok(Done::of(RepairOutcome::Officer, what));
         };
         let stopping = || Kind::Unavailable.error("the repository is stopping");
@@ -57,7 +57,7 @@ impl Preserver {
         if !self.mail.settled().await {
             return Err(stopping());
         }
-        // From here on a copy that counts is one that was brought, or found, after all.
+        // From here on a copy that counts is one that was stored, or found after all.
         let settling = async {
             let mut record = self.record(file).await?;
             loop {
@@ -76,7 +76,7 @@ impl Preserver {
                 }
             }
             Err(_late) => {
-                let what = "the file is still on its way; the archive goes on with it";
+                let what = "the file is still being stored; the archive continues";
                 return Ok(Done::of(RepairOutcome::Waiting, what));
             }
         }
@@ -84,7 +84,7 @@ impl Preserver {
             .look_and_file(replica, file, &self.errand(mandate))
             .await?;
         let what = format!(
-            "brought {} bytes into {replica}, from {donors}",
+            "copied {} bytes into {replica}, from {donors}",
             case.wanted.size
         );
         self.note(&case.patient.file, mandate, what.clone()).await?;
@@ -102,20 +102,20 @@ impl Preserver {
     }
 }
 
-/// What became of a copy that was asked for when its state was of `before`; `None` while it is on its way. Pure.
+/// Returns the fate of a copy that was requested when its state was of `before`; `None` while it is being stored. Pure.
 fn fate(copy: Option<&ReplicaRecord>, before: Timestamp) -> Option<CopyFate> {
     let copy = copy?;
     match &copy.state {
         ReplicaState::UploadCompleted => Some(CopyFate::There),
-        // Being asked for is a state of its own, so the same failure come again is a later one.
+        // A request is a state of its own, so a repeated failure is a later one.
         ReplicaState::UploadFailed(reason)
             if !matches!(reason, StoreFailure::Gone(_)) && copy.since != before =>
         {
-            let what = format!("{reason}; the archive goes on trying");
+            let what = format!("{reason}; the archive tries again");
             Some(CopyFate::Ended(Done::of(RepairOutcome::Waiting, what)))
         }
         ReplicaState::Withdrawn(why) => {
-            let what = format!("people have taken the copy out meanwhile: {why}");
+            let what = format!("people have withdrawn the copy in the meantime: {why}");
             Some(CopyFate::Ended(Done::of(RepairOutcome::Nothing, what)))
         }
         ReplicaState::UploadFailed(_)
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// Fails if a repair waits for a copy that will not come now, or gives up one that is on its way.
+    /// Fails if a repair waits for a copy that will not be stored now, or gives up one that is being stored.
     #[test]
     fn awaited_copy_ends_with_what_became_of_it() {
         let asked = Timestamp::UNIX_EPOCH;

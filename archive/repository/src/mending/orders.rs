@@ -1,4 +1,4 @@
-//! What a person asked to be repaired: which anomalies, and whether that is more than the brake lets pass.
+//! Orders of people for repairs: which anomalies, and whether they are more than the brake allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use tokio::sync::mpsc;
 use crate::preserver::Preserver;
 use crate::tables::{feed_rows, with_tables};
 
-/// Which files.
+/// The files of an order.
 #[derive(Clone, Debug)]
 pub(crate) enum Which {
-    /// All that can be repaired.
+    /// All files that can be repaired.
     All,
-    /// These, whatever is wrong with them.
+    /// These files, with all their anomalies.
     Names(BTreeSet<FileName>),
 }
 
-/// How much would be repaired.
+/// The amount of repairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Amount {
     files: u64,
@@ -30,8 +30,7 @@ struct Amount {
 }
 
 impl Preserver {
-    /// Refuses what is more than the brake lets pass, unless the caller says how much it is; and whoever says a number
-    /// must say the right one.
+    /// Refuses repairs that exceed the brake, unless the caller confirms their number, which must be right.
     pub(crate) async fn allow(&self, which: &Which, confirm: u64) -> Result<(), CallError> {
         let (own, which) = (self.clone(), which.clone());
         let of = which.clone();
@@ -48,7 +47,7 @@ impl Preserver {
         match over {
             _ if confirm == files && files > 0 => Ok(()),
             Some((replica, count, brake)) => Err(Kind::Mismatch.error(format!(
-                "{count} files of replica {replica} would be repaired, more than {brake}; look why, then `{command}`"
+                "{count} files of replica {replica} would be repaired, more than {brake}; find the reason, then `{command}`"
             ))),
             None if confirm == 0 => Ok(()),
             None => Err(Kind::Mismatch.error(format!(
@@ -62,7 +61,7 @@ impl Preserver {
         let (mut last, mut of) = (None, BTreeSet::new());
         self.each_after(which, None, |row| {
             if row.filed.kind == AnomalyKind::Incomplete {
-                // No damage: that stores did not come to their end says nothing against a disk.
+                // No damage: incomplete stores do not indicate a bad disk.
                 return true;
             }
             if last.as_ref() != Some(&row.file) {
@@ -78,7 +77,7 @@ impl Preserver {
         Ok(amount)
     }
 
-    /// Brings every row that is asked for, sorted by file, until nobody takes them.
+    /// Sends every selected row, sorted by file, as long as the receiver is there.
     pub(crate) async fn bring_rows(
         &self,
         which: Which,
@@ -99,7 +98,7 @@ impl Preserver {
         .await
     }
 
-    /// Whether it is still open.
+    /// Returns whether an anomaly is still open.
     pub(crate) async fn is_open(&self, row: &AnomalyRow) -> Result<bool, CallError> {
         let filed = self.filed(&row.file).await?;
         let is_it =
@@ -107,7 +106,7 @@ impl Preserver {
         Ok(filed.iter().any(is_it))
     }
 
-    /// Gives every row that is asked for and comes after `last`, sorted by file, until `take` returns `false`.
+    /// Passes every selected row after `last`, sorted by file, to `take` until that returns `false`.
     fn each_after(
         &self,
         which: &Which,
@@ -120,7 +119,7 @@ impl Preserver {
                 for row in anomalies.rows_after(last)? {
                     let row = row?;
                     let kind = &row.filed.kind;
-                    // Of what nobody knows nothing can be repaired.
+                    // An anomaly of unknown extent cannot be repaired.
                     let can = needs_repair(kind)
                         || matches!(kind, AnomalyKind::Lost(_) | AnomalyKind::Duplicate(_))
                         || (*kind == AnomalyKind::Unexpected
@@ -146,7 +145,7 @@ impl Preserver {
     }
 }
 
-/// Where a row stands among all, as the table is sorted.
+/// Returns the place of a row in the order of the table.
 fn place(row: &AnomalyRow) -> (&FileName, &ReplicaId, String) {
     (&row.file, &row.replica, row.filed.slot())
 }
@@ -164,14 +163,14 @@ mod tests {
     use super::*;
     use crate::preserver::testing::preserver;
 
-    /// What comes to a reader who takes nothing before the walk has paused, which is after one row more than there is
+    /// Returns the ids for a reader who takes nothing before the walk has paused, which is after one row more than there is
     /// `room` for.
     async fn read(own: &Preserver, which: Which, room: usize) -> Vec<u64> {
         let (rows, mut brought) = mpsc::channel::<AnomalyRow>(room);
         let reading = async {
             let mut ids = Vec::new();
             loop {
-                // There is one thread that may block: it is free once the walk has paused, or is done.
+                // There is one blocking thread: it is free once the walk has paused, or is finished.
                 spawn_blocking(|| ()).await.unwrap();
                 match brought.recv().await {
                     Some(row) => ids.push(row.filed.id),
@@ -185,7 +184,7 @@ mod tests {
         ids
     }
 
-    /// Fails if something is left out, or comes twice, where the repair did not take it at once.
+    /// Fails if a row is left out, or comes twice, because the repair paused.
     #[test]
     fn rows_go_on_after_each_pause() {
         let directory = tempfile::tempdir().unwrap();

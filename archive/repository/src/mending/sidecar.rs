@@ -1,7 +1,7 @@
-//! A file that the archive knows lies there, and its sidecar rotted: it gets its admission back, from the admin data.
+//! Rewriting of damaged sidecars: a known file without a readable sidecar gets its admission back from the admin data.
 //!
-//! Its node reads it whole first: only what has the admitted root and size becomes a copy again. Bytes that are other are
-//! left as they are, for people.
+//! Its node reads it whole first: only a file with the admitted root and size becomes a copy again. Other bytes are left as
+//! they are, for people.
 
 use archive_decisions::store::{Content, Event};
 use archive_ledger::admin::AdminRow;
@@ -15,7 +15,7 @@ use crate::preserver::Preserver;
 use crate::tables::with_tables;
 
 impl Preserver {
-    /// Whether the archive knows what an unexpected file should be: it shall have one there.
+    /// Returns whether the archive expects a copy where an unexpected file was found.
     pub(crate) fn is_wanted(
         &self,
         file: &FileName,
@@ -25,7 +25,7 @@ impl Preserver {
         Ok(row.is_some_and(|row| admission(&row, replica).is_some()))
     }
 
-    /// Gives an unexpected file its admission, if its bytes are what that admits.
+    /// Gives an unexpected file its admission, if its bytes match it.
     pub(super) async fn give_admission(
         &self,
         row: &AnomalyRow,
@@ -37,7 +37,7 @@ impl Preserver {
         let known = with_tables(move || admin.file(&name)).await?;
         let admission = known.and_then(|row| admission(&row, replica).map(str::to_owned));
         let Some(admission) = admission else {
-            let what = "the archive does not want it there; `adopt` or `remove` it";
+            let what = "the archive expects no copy there; `adopt` or `remove` it";
             return Ok(Done::of(RepairOutcome::Officer, what));
         };
         let errand = self.errand(mandate);
@@ -56,7 +56,7 @@ impl Preserver {
             strangers.next(),
             copies.iter().find(is_copy),
         ) else {
-            let what = "the replica has more than this file under the name; `remove` what is too much, by its own checksum";
+            let what = "the replica has several files under this name; `remove` the superfluous ones by their checksums";
             return Ok(Done::of(RepairOutcome::Officer, what));
         };
         if mandate.is_dry {
@@ -70,16 +70,16 @@ impl Preserver {
         let copy = match self.calls.reading(content.size, adopting).await {
             Ok(copy) => copy,
             Err(error) if error.kind == Kind::Mismatch => {
-                let what = "its bytes are not what was admitted; `remove` it by its own checksum, and the right ones are brought";
+                let what = "its bytes are not what was admitted; `remove` it by its own checksum, and the right ones will be stored";
                 return Ok(Done::of(RepairOutcome::Officer, what));
             }
             Err(error) => {
-                let what = format!("the node did not take the admission: {}", error.reason);
+                let what = format!("the node did not accept the admission: {}", error.reason);
                 return Ok(Done::of(RepairOutcome::Waiting, what));
             }
         };
         let what = format!(
-            "the sidecar in {replica}, volume {}, was written anew from the admin data; the bytes are what was admitted",
+            "the sidecar in {replica}, volume {}, was rewritten from the admin data; the bytes are what was admitted",
             copy.volume
         );
         self.note(file, mandate, what.clone()).await?;
@@ -106,7 +106,7 @@ impl Preserver {
     }
 }
 
-/// The admission of what the replica should have; none: it should have nothing.
+/// Returns the admission of the expected copy, or `None` if no copy is expected.
 fn admission<'a>(row: &'a AdminRow, replica: &ReplicaId) -> Option<&'a str> {
     let copy = row.record.replicas.get(replica)?;
     let is_wanted = row.record.content.is_some() && !copy.state.is_withdrawn();

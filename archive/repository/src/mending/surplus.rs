@@ -1,7 +1,8 @@
-//! A second good copy within one replica, which a drain that was cut leaves: put aside where a person says `repair`.
+//! Surplus copies: a second good copy within one replica, left by an interrupted drain, is moved into the attic when a person
+//! orders a repair.
 //!
-//! Owns the order: the copy that is recorded is read whole first, and stays. Only copies of the admitted content go, into
-//! the attic of their volume. Nothing is done while some volume of the replica is silent, and nothing by itself.
+//! Owns the order: the recorded copy is read whole first, and stays. Only copies of the admitted content are moved, into the
+//! attic of their volume. Nothing is done while some volume of the replica is silent, and nothing automatically.
 
 use archive_decisions::store::Content;
 use archive_ledger::anomalies::AnomalyRow;
@@ -13,7 +14,7 @@ use super::{Done, Mandate, RepairOutcome};
 use crate::preserver::Preserver;
 
 impl Preserver {
-    /// Puts aside every copy in the replica but the one that is recorded.
+    /// Moves every copy in the replica into the attic except the recorded one.
     pub(super) async fn put_surplus_aside(
         &self,
         row: &AnomalyRow,
@@ -24,8 +25,7 @@ impl Preserver {
         let errand = self.errand(mandate);
         let (seen, _) = self.look_and_file(replica, file, &errand).await?;
         if let Some(silent) = &seen.located.silent {
-            let what =
-                format!("the other copies are left alone while somebody is silent: {silent}");
+            let what = format!("the other copies are left alone while a part is silent: {silent}");
             return Ok(Done::of(RepairOutcome::Waiting, what));
         }
         let record = self.record(file).await?;
@@ -67,7 +67,7 @@ impl Preserver {
         };
         let what =
             format!("{places} of replica {replica} to be put aside: a good copy is on {kept}");
-        // Before it is done: an act that the trail does not name must not be.
+        // Recorded before it is done: no act may be missing from the trail.
         self.note(file, mandate, what).await?;
         for place in &surplus {
             let place = (&place.node, &place.volume);
@@ -76,7 +76,7 @@ impl Preserver {
                 .replicas
                 .put_aside(replica, file, place, &content.root, &cause);
             if let Err(error) = self.calls.reading(content.size, moving).await {
-                let what = format!("the node did not put it aside: {}", error.reason);
+                let what = format!("the node did not move it into the attic: {}", error.reason);
                 return Ok(Done::of(RepairOutcome::Failed, what));
             }
         }
@@ -86,7 +86,7 @@ impl Preserver {
     }
 }
 
-/// The copies of the admitted content beside the one that is recorded; or why people must look. Pure.
+/// Returns the copies of the admitted content besides the recorded one, or why people must look. Pure.
 fn surplus(copies: &[Copy], root: Root, kept: &CopyPlace) -> Result<Vec<CopyPlace>, &'static str> {
     let there = copies.iter().filter(|copy| copy.is_readable());
     let places: Vec<(CopyPlace, bool)> = there
@@ -99,10 +99,10 @@ fn surplus(copies: &[Copy], root: Root, kept: &CopyPlace) -> Result<Vec<CopyPlac
         })
         .collect();
     if places.iter().any(|(_, is_right)| !is_right) {
-        return Err("the replica holds other content under this name as well");
+        return Err("the replica has other content under this name as well");
     }
     if !places.iter().any(|(place, _)| place == kept) {
-        return Err("the copy that is recorded is not there; check the file, then repair it again");
+        return Err("the recorded copy is missing; check the file, then repair it again");
     }
     let others = places.into_iter().map(|(place, _)| place);
     Ok(others.filter(|place| place != kept).collect())

@@ -1,4 +1,4 @@
-//! Which repair an anomaly gets, over replicas that answer by a script.
+//! Tests of the repair that an anomaly gets, over scripted replicas.
 
 use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::{FileName, Finder};
@@ -7,7 +7,7 @@ use archive_stores::scripted::{good, id};
 use super::*;
 use crate::preserver::tests::{PreserverFixture, errand};
 
-/// Fails if a repair leaves a second good copy where it is, puts the recorded one aside, or leaves the anomaly open.
+/// Fails if a repair leaves a second good copy where it is, moves the recorded one, or leaves the anomaly open.
 #[tokio::test]
 async fn repaired_duplicate_keeps_the_recorded_copy() {
     let fixture = PreserverFixture::start(&["a"]).await;

@@ -1,7 +1,6 @@
-//! Anomalies that are lived with: bound to what they are when somebody asks, accepted when two persons have said so.
+//! Accepted anomalies: bound to their state when a person asks, accepted when two persons have decided it.
 //!
-//! Owns the binding. An approver reads the file, the replica and what is wrong; if it is more than that by then, nothing
-//! is accepted.
+//! Owns the binding. An approver reads the file, the replica and the anomaly; if it has grown by then, nothing is accepted.
 
 use std::sync::Arc;
 
@@ -16,8 +15,8 @@ use super::refusal::changed;
 use crate::tables::{admin_failed, blocking};
 
 impl People {
-    /// The act as it is asked for: one that names an anomaly is bound to what is filed of it now, one that names an item
-    /// of an attic to what lies there now, one that names a volume or a node to its place.
+    /// Binds an act: one that names an anomaly to its present state, one that names an item of an attic to the present item,
+    /// one that names a volume or a node to its place.
     pub(super) async fn bound(&self, act: Act) -> Result<RequestedAct, CallError> {
         let subject = match &act {
             Act::Accept { anomaly } => {
@@ -38,7 +37,10 @@ impl People {
     }
 }
 
-/// What an open anomaly of that id is; else why it cannot be accepted.
+/// Returns the open anomaly of that id.
+///
+/// # Errors
+/// The reason why it cannot be accepted.
 fn acceptable(anomalies: &Anomalies, id: &str) -> Result<Accepted, CallError> {
     let AnomalyRow {
         file,
@@ -56,15 +58,16 @@ fn acceptable(anomalies: &Anomalies, id: &str) -> Result<Accepted, CallError> {
     })
 }
 
-/// Makes an open anomaly an accepted one, if it is no more than what was asked for. One that is accepted stays so: the
-/// act is done again after a restart. Blocks.
+/// Accepts an open anomaly, if it is no more than what was asked for. An accepted one stays so: the act is repeated after a
+/// restart. Blocks.
 pub(super) fn accept(
     anomalies: &Anomalies,
     id: &str,
     of: Option<Accepted>,
     cause: &Cause,
 ) -> Result<String, CallError> {
-    let of = of.ok_or_else(|| changed("the request does not say what it is about".to_owned()))?;
+    let of =
+        of.ok_or_else(|| changed("the request does not name its anomaly; ask again".to_owned()))?;
     let row = find(anomalies, id)?;
     let worse = |now: &str| {
         changed(format!(
@@ -89,7 +92,7 @@ pub(super) fn accept(
         }
     }
     Ok(format!(
-        "{} of {} in replica {} is lived with from now on",
+        "{} of {} in replica {} is accepted",
         row.filed.kind, row.file, row.replica
     ))
 }
@@ -147,10 +150,10 @@ mod tests {
         anomalies.look(filing, &look).unwrap();
     }
 
-    /// Fails if what has become worse is accepted by its id alone, an accepted anomaly stays accepted although it
-    /// grows, or what has become less is refused.
+    /// Fails if an anomaly that has grown is accepted by its id alone, an accepted one stays accepted although it grows, or one
+    /// that has shrunk is refused.
     #[test]
-    fn what_is_accepted_is_what_was_asked_for_and_no_more() {
+    fn anomaly_is_accepted_only_as_requested() {
         let cause = Cause {
             who: "officer/olga, approved by custodian/c".to_owned(),
             approval: None,

@@ -1,7 +1,7 @@
-//! Approved acts, one function each: look whether the world is still as it was, do it, remember it.
+//! Approved acts, one function each: checks that nothing has changed, carries the act out, and stores it.
 //!
-//! Each can be done again after a restart: what an earlier try did is found, not done twice. No error tells the checksum
-//! that a copy has: whoever destroys must know it.
+//! Each can be repeated after a restart: the result of an earlier try is found, and not done twice. No error reveals the
+//! checksum of a copy: the person who destroys it must know it.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use super::refusal::{changed, content, unnamed};
 use crate::tables::blocking;
 
 impl People {
-    /// Whether an act can be done as things stand; asked before a request is taken, and again before it is done.
+    /// Checks that an act is possible now; asked before a request is accepted, and again before it is carried out.
     pub(super) async fn possible(&self, of: &RequestedAct) -> Result<(), CallError> {
         match &of.act {
             Act::Remove {
@@ -68,14 +68,14 @@ impl People {
                 let row = self.known(name).await?;
                 self.configured(replica)?;
                 if content(&row.record)?.root == *root {
-                    return Err(changed(format!("{name} means that root already")));
+                    return Err(changed(format!("{name} has that root already")));
                 }
                 Ok(())
             }
         }
     }
 
-    /// Does an approved act; what was done, for people.
+    /// Carries out an approved act, and returns what was done, for people.
     pub(super) async fn perform(&self, request: &Request) -> Result<String, CallError> {
         let State::Approved { by, .. } = &request.state else {
             return Err(Kind::Internal.error("the request is not approved"));
@@ -155,7 +155,7 @@ impl People {
         let target = self.removable(row.as_ref(), of, checksum, last_copies);
         let (node, volume) = match target.await {
             Ok(place) => place,
-            // A restart came between: the wrong copy is out of the way already.
+            // It was done before a restart: the wrong copy was moved already.
             Err(error) if error.kind == Kind::NotFound => {
                 if !self.is_aside(of, &mine).await? {
                     return Err(error);
@@ -194,12 +194,14 @@ impl People {
             self.order(name, withdrawn, &cause.who).await?;
         }
         Ok(format!(
-            "it lies in the attic of volume {volume} of node {node} as {place}"
+            "it is in the attic of volume {volume} of node {node} as {place}"
         ))
     }
 
-    /// Where the copy is that shall be removed; else why it may not be. What is not what was admitted, or is not known at
-    /// all, is named by its own checksum.
+    /// Finds the copy to be removed. A copy that is not what was admitted, or is not known at all, is named by its own checksum.
+    ///
+    /// # Errors
+    /// The reason why it may not be removed.
     async fn removable(
         &self,
         row: Option<&AdminRow>,
@@ -220,13 +222,13 @@ impl People {
             && self.good_elsewhere(row, replica).await? == 0
         {
             return Err(changed(format!(
-                "no other replica has a good copy of {name}; add `--last-copies` if it shall leave the archive"
+                "no other replica has a good copy of {name}; add `--last-copies` if the archive shall not keep it"
             )));
         }
         Ok(place)
     }
 
-    /// Finds the items that an earlier try of the request `mine` put aside.
+    /// Finds the attic items of an earlier try of the request `mine`.
     pub(super) async fn set_aside_before(
         &self,
         replica: &ReplicaId,
@@ -252,8 +254,8 @@ impl People {
         Ok(None)
     }
 
-    /// Lets a name mean other content: that of which most replicas have a copy, where none has the recorded one. A
-    /// checksum replica has a voice, and no copy: what it records keeps no bytes alive, and is told anew.
+    /// Gives a name other content: that of which most replicas have a copy, if no replica has the recorded one. A checksum
+    /// replica has a vote, and no copy: its record keeps no bytes, and is written anew.
     async fn new_root(
         &self,
         name: &FileName,
@@ -277,7 +279,7 @@ impl People {
                 let verified = self.verified(id, name, copy).await?;
                 let Some(found) = verified.root else {
                     let said =
-                        format!("the copy of replica {id} cannot be read whole: it may be right");
+                        format!("cannot read the copy of replica {id} completely: it may be right");
                     return Err(changed(said));
                 };
                 ballots.push(Ballot {
@@ -298,7 +300,7 @@ impl People {
         }
         if recorded != *root && is_there {
             return Err(changed(format!(
-                "a copy of {name} is what was admitted: repair from it"
+                "a copy of {name} is what was admitted; repair the others from it"
             )));
         }
         if !holders.iter().any(|(id, _, _)| id == replica) {
@@ -334,7 +336,7 @@ impl People {
         });
         let admission = admission.ok_or_else(|| changed(format!("{name} changed meanwhile")))?;
         let mut adopted = Vec::new();
-        // Every copy that bears it first; then those that only record what is admitted.
+        // First every copy with this root; then the replicas that only record the admission.
         for (id, node, volume) in holders.into_iter().chain(records) {
             let adopting =
                 self.transfers
@@ -351,7 +353,7 @@ impl People {
         ))
     }
 
-    /// Tells the coordinator of a copy that people have put there.
+    /// Tells the coordinator of a copy that people have restored.
     pub(crate) async fn restored(
         &self,
         name: &FileName,
@@ -370,13 +372,13 @@ impl People {
         self.order(name, event, who).await
     }
 
-    /// What is recorded of a file whose content is known; none: nobody knows it.
+    /// Returns the row of a file whose content is known, or `None`.
     pub(super) async fn row_of(&self, name: &FileName) -> Result<Option<AdminRow>, CallError> {
         let row = self.row(name).await?;
         Ok(row.filter(|row| row.record.content.is_some()))
     }
 
-    /// A file that the archive has, or had.
+    /// Returns the row of a file that the archive has, or had.
     pub(crate) async fn known(&self, name: &FileName) -> Result<AdminRow, CallError> {
         let row = self.row_of(name).await?;
         row.ok_or_else(|| Kind::NotFound.error(format!("{name} is not in the archive")))

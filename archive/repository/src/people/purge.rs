@@ -1,7 +1,7 @@
-//! Destroying what lies in an attic, named by what it is: a whole file by its checksum, and never the last good copy of
-//! a file by mistake.
+//! Destruction of attic items, named by their content: a whole file by its checksum, and never the last good copy of a file
+//! by mistake.
 //!
-//! Owns the rule; the node holds the item against the checksum before it destroys it, and keeps `attic.min_age` and its
+//! Owns the rule; the node compares the item with the checksum before it destroys it, and keeps `attic.min_age` and its
 //! brake.
 
 use archive_ledger::requests::AtticItem;
@@ -13,17 +13,15 @@ use super::People;
 use super::refusal::{changed, content, unnamed};
 
 impl People {
-    /// The item that lies there.
+    /// Returns the item at a place of an attic.
     pub(super) async fn attic_item(&self, place: &AtticPlace) -> Result<AtticItem, CallError> {
         self.configured(&place.replica)?;
         let looking = self.transfers.calls.replicas.attic_item(place);
         let item = self.transfers.calls.reading(0, looking).await?;
-        item.ok_or_else(|| {
-            Kind::NotFound.error(format!("there is no {place}; list what lies there"))
-        })
+        item.ok_or_else(|| Kind::NotFound.error(format!("there is no {place}; list the attic")))
     }
 
-    /// Whether an item may be destroyed as it is asked for.
+    /// Checks that an item may be destroyed as it is asked for.
     pub(super) async fn destroyable(
         &self,
         place: &AtticPlace,
@@ -73,8 +71,8 @@ impl People {
     }
 }
 
-/// Whether an item may be destroyed; else why not. `meant` is the root that the archive means by its name, and whether
-/// there is a good copy of that.
+/// Decides whether an item may be destroyed. `meant` is the root that the archive has for its name, and whether there is a
+/// good copy of that.
 fn decide(
     item: &AtticItem,
     (checksum, last_copies): (Option<&Root>, bool),
@@ -88,7 +86,7 @@ fn decide(
             "{item} may be a whole file: name its BLAKE3 checksum (`--checksum`)"
         )),
         (false, Some(named)) => {
-            // What the archive does not know may be the last of it; a wrong copy of what it knows is not.
+            // An unknown file may be the last copy of it; a wrong copy of a known file is not.
             let is_last = meant.is_none_or(|(root, is_good)| root == *named && !is_good);
             if is_last && !last_copies {
                 return Err(format!(
@@ -143,7 +141,7 @@ mod tests {
             assert_eq!(refused, Err("--last-copies"), "{meant:?}");
             assert_eq!(decide(&file, Some(&right), true, meant), Ok(()));
         }
-        // A wrong copy is nobody's last one.
+        // A wrong copy is never the last good one.
         let wrong = decide(&file, Some(&other), false, Some((right, false)));
         assert_eq!(wrong, Ok(()));
         for kind in [AtticKind::Groups, AtticKind::Leftover] {
@@ -176,8 +174,8 @@ mod tests {
         }
     }
 
-    /// Fails if something is destroyed that lies where another item lay when two persons decided, or by a request that
-    /// does not name what it means.
+    /// Fails if another item at the same place is destroyed than two persons decided, or one by a request that does not name
+    /// it.
     #[tokio::test]
     async fn only_the_named_attic_item_is_destroyed() {
         let directory = tempfile::tempdir().unwrap();

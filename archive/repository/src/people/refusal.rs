@@ -1,20 +1,20 @@
-//! Refusals that several acts share: what an act is about is not in the archive, or is not any more what it must be.
+//! Refusals that several acts share: a file is not in the archive, or has changed since the act was asked for.
 
 use archive_decisions::store::{Content, FileRecord};
 use archive_rpc::{CallError, Kind};
 
-/// Returns the content that was admitted under the name; the refusal, if nothing was.
+/// Returns the content that was admitted under the name.
 pub(super) fn content(record: &FileRecord) -> Result<&Content, CallError> {
     let unknown = || Kind::NotFound.error(format!("{} is not in the archive", record.name));
     record.content.as_ref().ok_or_else(unknown)
 }
 
-/// Refuses because the archive is not as it must be for the act.
+/// Returns the refusal of an act that is not possible any more.
 pub(super) fn changed(why: String) -> CallError {
     Kind::Mismatch.error(why)
 }
 
-/// Refuses a request that was asked for before requests named what they destroy.
+/// Returns the refusal of a request from before requests named what they destroy.
 pub(super) fn unnamed() -> CallError {
     changed(
         "the request does not name what it would destroy; ask again, with the checksum of the file"

@@ -1,7 +1,7 @@
-//! Looking at one name in one replica, and filing what was seen.
+//! Looks at one name in one replica, and files the result.
 //!
-//! Owns that a look is of one moment: what is recorded is read before and after the replica is asked, and again once it is
-//! filed. So a copy that is brought meanwhile is never filed as missing for longer than one more look.
+//! Owns that a look is of one moment: the record is read before and after the replica is asked, and again when the result is
+//! filed. So a copy that is stored in the meantime is never filed as missing for longer than one more look.
 
 use archive_decisions::check::{AdminEntry, Expected};
 use archive_decisions::store::{Event, FileRecord};
@@ -15,27 +15,27 @@ use futures_util::future::join_all;
 use super::one_name::{compare, damage, expected, silent};
 use super::{Errand, Preserver};
 
-/// So often a name is looked at when what is recorded of it changes meanwhile.
+/// The most looks at a name whose record changes in the meantime.
 const LOOKS: usize = 3;
 
-/// One file in one replica, as it was just now.
+/// The state of one file in one replica at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    /// What is wrong with it.
+    /// The anomalies.
     pub(crate) found: Vec<AnomalyKind>,
     pub(crate) quality: LookQuality,
-    /// Where it is, if the admin data says otherwise.
+    /// Its place, if the admin data have another one.
     pub(crate) moved: Option<CopyPlace>,
     pub(crate) located: Located,
-    /// Where it is, or should be.
+    /// The place where it is, or should be.
     pub(crate) place: Option<CopyPlace>,
     pub(crate) size: u64,
-    /// What the replica should have, by which this was judged.
+    /// The expected entry, by which this was judged.
     entry: Option<AdminEntry>,
 }
 
 impl Seen {
-    /// The copies of the admitted content of which the replica says that they are damaged.
+    /// Returns the copies of the admitted content that the replica reports as damaged.
     fn damaged(&self) -> impl Iterator<Item = &Copy> {
         let root = match self.entry.as_ref().map(|entry| &entry.expected) {
             Some(Expected::Present { root, .. } | Expected::Incomplete { root, .. }) => Some(*root),
@@ -47,7 +47,7 @@ impl Seen {
 }
 
 impl Preserver {
-    /// Looks where a file is in a replica, now. What comes or goes meanwhile is looked at again.
+    /// Looks where a file is in a replica now. Looks again if its record changes in the meantime.
     async fn look(&self, replica: &ReplicaId, name: &FileName) -> Result<Seen, CallError> {
         let mut row = self.record(name).await?;
         for _ in 0..LOOKS {
@@ -59,11 +59,11 @@ impl Preserver {
                 return Ok(self.judge(replica, name, row.as_ref(), located));
             }
         }
-        let located = silent("what is recorded of it changes all the time");
+        let located = silent("its record keeps changing");
         Ok(self.judge(replica, name, row.as_ref(), located))
     }
 
-    /// What is wrong with a file that is recorded so, and was found so.
+    /// Judges a file by its record and by the copies that were found.
     fn judge(
         &self,
         replica: &ReplicaId,
@@ -73,7 +73,7 @@ impl Preserver {
     ) -> Seen {
         let entry = self::entry(row, replica);
         if entry.is_none() && row.is_some() {
-            // On its way for the first time: nothing can be said of it.
+            // It is being stored for the first time: nothing is known of it yet.
             return Seen {
                 found: Vec::new(),
                 quality: LookQuality::Nothing,
@@ -92,13 +92,13 @@ impl Preserver {
             Some(Expected::InFlight { root }) => (0, None, root),
             Some(Expected::Withdrawn) | None => (0, None, None),
         };
-        // What is unexpected is said of the copy that is so.
+        // An unexpected file is filed at the place of that copy.
         let is_unexpected = |copy: &&Copy| copy.condition == CopyCondition::Unexpected;
         let readable = located.copies.iter().find(|copy| copy.is_readable());
         let first = located.copies.iter().find(is_unexpected).or(readable);
         let is_good = |copy: &&Copy| copy.is_readable() && copy.root == root && root.is_some();
         let quality = match &located.silent {
-            // On its way: what it lacked before it may lack still.
+            // It is being stored: what it lacked before it may still lack.
             _ if found.contains(&AnomalyKind::Transient) => LookQuality::Nothing,
             None => LookQuality::Listing,
             Some(_) if located.copies.iter().any(|copy| is_good(&copy)) => LookQuality::Glimpse,
@@ -121,9 +121,9 @@ impl Preserver {
         }
     }
 
-    /// Looks, files what is found, tells the coordinator of a copy that is elsewhere. What comes or goes before it is
-    /// filed is looked at again: else a copy that was just brought stays filed as missing. What changes all the time is
-    /// not filed.
+    /// Looks, files the result, and tells the coordinator of a copy that is elsewhere. Looks again if the record changes before
+    /// the result is filed: otherwise a copy that was just stored stays filed as missing. If it keeps changing, nothing is
+    /// filed.
     pub(crate) async fn look_and_file(
         &self,
         replica: &ReplicaId,
@@ -144,7 +144,7 @@ impl Preserver {
         }
     }
 
-    /// `None`: what is recorded has changed meanwhile.
+    /// Looks and files once. Returns no result if the record has changed in the meantime.
     async fn look_and_file_once(
         &self,
         replica: &ReplicaId,
@@ -173,7 +173,7 @@ impl Preserver {
                 .clone()
                 .map(|CopyPlace { node, volume }| (node, volume)),
         };
-        // What is on its way is nothing to file; damage is filed of each copy by itself.
+        // A file that is being stored is not filed; damage is filed of each copy by itself.
         look.found
             .retain(|kind| *kind != AnomalyKind::Transient && !is_damage(kind));
         let (before, of) = (seen.entry.clone(), replica.clone());
@@ -189,7 +189,7 @@ impl Preserver {
                 found: damage(copy, seen.size),
                 quality: LookQuality::Nothing,
                 by: errand.finder,
-                // What a catalog remembers is no second reading.
+                // The memory of a catalog is no second read.
                 is_second: false,
                 size: seen.size,
                 place: Some((copy.node.clone(), copy.volume.clone())),
@@ -202,7 +202,7 @@ impl Preserver {
         Ok((seen, Some(found)))
     }
 
-    /// Closes the damage of copies that are not there any more: drained, deleted by a person, put aside.
+    /// Closes the damage of copies that are gone: drained, deleted by a person, moved into an attic.
     async fn close_absent(
         &self,
         replica: &ReplicaId,
@@ -231,7 +231,7 @@ impl Preserver {
         Ok(())
     }
 
-    /// All reachable copies agree on another root than the admitted one: that is for people.
+    /// Adds an anomaly for people if all reachable copies agree on another root than the admitted one.
     async fn dispute(&self, name: &FileName, seen: &mut Seen) -> Result<(), CallError> {
         let is_conflict = |kind: &AnomalyKind| matches!(kind, AnomalyKind::Conflicting(_));
         if !seen.found.iter().any(is_conflict) {
@@ -268,7 +268,7 @@ impl Preserver {
     }
 }
 
-/// Whether a replica should have the same of a file as before; where it is may have been told meanwhile.
+/// Returns whether the expected entry is the same as before; its place may have changed.
 fn is_same(now: Option<&AdminEntry>, before: Option<&AdminEntry>) -> bool {
     let expected = |entry: Option<&AdminEntry>| {
         entry.map(|entry| match &entry.expected {
@@ -285,12 +285,12 @@ fn is_same(now: Option<&AdminEntry>, before: Option<&AdminEntry>) -> bool {
     expected(now) == expected(before)
 }
 
-/// What a replica should have of a file, as its row says.
+/// Returns the expected entry of a file in a replica, by its row.
 fn entry(row: Option<&FileRecord>, replica: &ReplicaId) -> Option<AdminEntry> {
     row.and_then(|record| expected(record, replica))
 }
 
-/// Takes the second copy of a file that moves within a replica away from what was found: it is no anomaly.
+/// Removes the second copy of a file that moves within a replica from the findings: it is no anomaly.
 fn excuse_moving_copy(
     now: &Now,
     replica: &ReplicaId,

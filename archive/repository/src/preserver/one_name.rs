@@ -1,11 +1,11 @@
-//! What one look at one name amounts to. Pure: the check's own comparison, of a single name.
+//! Judges one look at one name. Pure: the comparison of a check, for a single name.
 
 use archive_decisions::check::{AdminEntry, Check, Expected, Finding, Listed, ListedEntry};
 use archive_decisions::store::{FileRecord, Phase};
 use archive_model::{AnomalyKind, CopyPlace, FileName, Groups, ReplicaId};
 use archive_replicas::{Copy, CopyCondition, Located};
 
-/// What a replica should have of a file; none while the file is on its way for the first time.
+/// Returns the expected entry of a file in a replica, or `None` while the file is stored for the first time.
 pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<AdminEntry> {
     use archive_model::ReplicaState as State;
     let content = record.content.as_ref()?;
@@ -18,7 +18,7 @@ pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<Admin
         place,
     };
     let expected = match record.replicas.get(replica) {
-        // A replica that came later has nothing of before, until it is filled.
+        // A replica that was added later has no earlier files, until it is filled.
         None => return None,
         Some(copy) => match &copy.state {
             State::UploadCompleted => {
@@ -42,7 +42,7 @@ pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<Admin
     })
 }
 
-/// A copy as a check compares it; none of one that is not there, or bears no root.
+/// Returns a copy as a check compares it, or `None` if it is missing or has no root.
 pub(crate) fn listed(name: &FileName, copy: &Copy) -> Option<ListedEntry> {
     if !copy.is_readable() {
         return None;
@@ -73,7 +73,7 @@ pub(crate) fn listed(name: &FileName, copy: &Copy) -> Option<ListedEntry> {
     })
 }
 
-/// The groups that are bad. Damage that was not located yet may be anywhere.
+/// Returns the bad groups. Damage that is not located yet may be anywhere.
 pub(crate) fn bad(copy: &Copy, size: u64) -> Groups {
     let located = copy.bad();
     let is_damaged = matches!(copy.condition, CopyCondition::Damaged { .. });
@@ -84,7 +84,7 @@ pub(crate) fn bad(copy: &Copy, size: u64) -> Groups {
     }
 }
 
-/// What is wrong with the bytes of a copy.
+/// Returns the damage of the bytes of a copy.
 pub(super) fn damage(copy: &Copy, size: u64) -> Vec<AnomalyKind> {
     let CopyCondition::Damaged {
         corrupt,
@@ -109,7 +109,7 @@ pub(super) fn silent(why: &str) -> Located {
     }
 }
 
-/// What a check of this one name finds.
+/// Returns the findings of a check of this one name.
 pub(super) fn compare(
     name: &FileName,
     entry: Option<AdminEntry>,
@@ -127,8 +127,8 @@ pub(super) fn compare(
         volume: volume.clone(),
     });
     let is_unnamed = located.silent.is_some() && located.gaps.is_empty();
-    let cut = is_unnamed.then_some(Err("somebody could not be asked"));
-    // First: a silence counts from where it is said.
+    let cut = is_unnamed.then_some(Err("a part could not be asked"));
+    // First: a silence counts from its place in the listing.
     let listing = silent
         .map(Ok)
         .chain(entries.into_iter().map(|entry| Ok(Listed::Entry(entry))))
@@ -144,7 +144,7 @@ pub(super) fn compare(
     }
     let is_unexpected = |copy: &Copy| copy.condition == CopyCondition::Unexpected;
     if located.copies.iter().any(is_unexpected) {
-        // Something of that name is there, and nobody knows what: it is not missing.
+        // There is an unknown file of that name: it is not missing.
         found.retain(|kind| !matches!(kind, AnomalyKind::Missing | AnomalyKind::Incomplete));
         if !found.contains(&AnomalyKind::Unexpected) {
             found.push(AnomalyKind::Unexpected);
@@ -153,7 +153,7 @@ pub(super) fn compare(
     (once_each(found), moved)
 }
 
-/// One of each kind: several copies of a replica may be damaged, each in its way.
+/// Keeps one finding of each kind: several copies of a replica may be damaged in different ways.
 fn once_each(found: Vec<AnomalyKind>) -> Vec<AnomalyKind> {
     let mut kinds: Vec<AnomalyKind> = Vec::new();
     for kind in found {
@@ -234,8 +234,7 @@ mod tests {
         }
     }
 
-    /// Fails if a copy that was never stored is expected as one that was, or if one that failed after the store was
-    /// acknowledged passes for one that never was there.
+    /// Fails if a copy that was never stored is expected, or one that failed after the store was acknowledged is not.
     #[test]
     fn failed_copy_of_incomplete_store_is_incomplete() {
         use archive_decisions::store::{Content, ReplicaRecord};
@@ -272,12 +271,12 @@ mod tests {
         }
     }
 
-    /// Everything a replica can say of one name, with and without silence of who had it, of another, of nobody named.
+    /// Tests every answer of a replica about one name, with and without silence of its node, of another, of an unnamed part.
     ///
     /// Fails if silence makes a file missing, an offline volume's memory is taken for a copy, damage without groups is
     /// taken for good, or a file without a sidecar is taken for missing.
     #[test]
-    fn one_name_however_it_is_told() {
+    fn every_answer_about_one_name_is_judged() {
         let present = copy("n", 1, CopyCondition::Present);
         let unlocated = copy("n", 1, damaged(Groups::none(), Groups::none()));
         let located = copy("n", 1, damaged(groups(1), groups(2)));

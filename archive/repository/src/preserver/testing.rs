@@ -1,4 +1,4 @@
-//! A preserver for tests, of two replicas that nobody plays.
+//! A preserver for tests, of two replicas that do not exist.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::metrics::Instruments;
 use crate::node_watch::NodeWatch;
 use crate::settings::{ReplicaSettings, RepositorySettings, Settings};
 
-/// Looks, checks and files by the clock of `hand`. Inside a runtime only.
+/// Creates a preserver with the clock of `hand`. It needs a runtime.
 pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
     let Parts {
         anomalies,
@@ -51,7 +51,7 @@ pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
     }
 }
 
-/// Settings of two bitarchive replicas whose monitors nobody can reach.
+/// Returns settings of two bitarchive replicas whose monitors cannot be reached.
 pub(crate) fn settings(data: &Path, trust: &Path) -> Settings {
     let replica = |id: &str| ReplicaSettings {
         id: ReplicaId::new(id).unwrap(),

@@ -1,4 +1,4 @@
-//! What is filed of a file whose copies are looked at, over replicas that answer by a script.
+//! Tests of looks at copies and their anomalies, over scripted replicas.
 
 use archive_decisions::store::Content;
 use archive_ledger::admin::AdminRow;
@@ -12,17 +12,17 @@ use super::*;
 use crate::node_watch::NodeWatch;
 use crate::settings::RepairSettings;
 
-/// Looks, checks and repairs over two replicas that a test scripts.
+/// A preserver over two scripted replicas.
 pub(crate) struct PreserverFixture {
     pub(crate) own: Preserver,
     pub(crate) scripted: ScriptedReplicas,
-    /// Nobody reads what the coordinator is told.
+    /// The messages to the coordinator, which are not read.
     _letters: mpsc::Receiver<CoordinatorMessage>,
     _directory: tempfile::TempDir,
 }
 
 impl PreserverFixture {
-    /// Both replicas have the files, as far as is recorded.
+    /// Creates the fixture; both replicas have the files according to their rows.
     pub(crate) async fn start(names: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
@@ -62,7 +62,7 @@ impl PreserverFixture {
         }
     }
 
-    /// Both copies are damaged in the same group, and that of replica `one` is filed.
+    /// Damages both copies in the same group, and files that of replica `one`.
     async fn damages(&self, name: &FileName) {
         for replica in ["one", "two"] {
             let volume = format!("volume-{replica}");
@@ -75,7 +75,7 @@ impl PreserverFixture {
         filing.await.unwrap();
     }
 
-    /// Reads the copy in a replica again, and files how it is.
+    /// Reads the copy in a replica again, and files the result.
     async fn reads(&self, replica: &str, name: &FileName) {
         let node = format!("{replica}-1").parse().unwrap();
         let volume = format!("volume-{replica}").parse().unwrap();
@@ -92,7 +92,7 @@ impl PreserverFixture {
         looking.await.unwrap();
     }
 
-    /// The kinds that are filed of a file, by replica.
+    /// Returns the kinds of the anomalies of a file, by replica.
     pub(crate) async fn filed(&self, name: &FileName) -> Vec<String> {
         let rows = self.own.filed(name).await.unwrap().into_iter();
         rows.map(|row| format!("{}: {}", row.replica, row.filed.kind.class()))
@@ -106,7 +106,7 @@ impl PreserverFixture {
     }
 }
 
-/// The copy in replica `one` was read again, and this was found.
+/// Returns a look at the copy in replica `one` with these findings.
 fn look(found: &[AnomalyKind]) -> Look {
     Look {
         found: found.to_vec(),
@@ -138,7 +138,7 @@ pub(crate) fn errand() -> Errand {
 
 const LOST: [&str; 4] = ["one: corrupt", "one: lost", "two: corrupt", "two: lost"];
 
-/// Fails if nobody is told that bytes are good nowhere before a repair is tried: by a look at the last copy.
+/// Fails if a look at the last copy does not file that bytes are lost, before any repair is tried.
 #[tokio::test]
 async fn look_at_last_bad_copy_files_loss() {
     let fixture = PreserverFixture::start(&["a"]).await;
@@ -149,7 +149,7 @@ async fn look_at_last_bad_copy_files_loss() {
     assert_eq!(fixture.filed(&file).await, LOST);
 }
 
-/// Fails if nobody is told that bytes are good nowhere before a repair is tried: by a read of the last copy.
+/// Fails if a read of the last copy does not file that bytes are lost, before any repair is tried.
 #[tokio::test]
 async fn read_of_last_bad_copy_files_loss() {
     let fixture = PreserverFixture::start(&["a"]).await;
@@ -159,7 +159,7 @@ async fn read_of_last_bad_copy_files_loss() {
     assert_eq!(fixture.filed(&file).await, LOST);
 }
 
-/// Fails if what the other copies lost is filed although a copy was stored while they were asked.
+/// Fails if a loss is filed although a copy was stored while the other copies were asked.
 #[tokio::test]
 async fn copy_stored_meanwhile_files_no_loss() {
     for is_stored in [false, true] {
@@ -203,7 +203,7 @@ async fn copy_read_well_meanwhile_files_no_loss() {
     }
 }
 
-/// Fails if a look is filed by what was recorded before it, although the record has changed meanwhile.
+/// Fails if a look is filed by the record before it, although that has changed in the meantime.
 #[tokio::test]
 async fn look_at_record_changed_meanwhile_is_repeated() {
     for is_admitted in [false, true] {
@@ -216,7 +216,7 @@ async fn look_at_record_changed_meanwhile_is_repeated() {
             .scripted
             .lists("two", vec![good("two", "volume-two", 7)]);
         if is_admitted {
-            // People admit what lies there, after the look and before it is filed.
+            // People admit the file, after the look and before it is filed.
             let mut admitted = row("a", 7);
             admitted.record.content = Some(Content {
                 root: Root::from_bytes([9; 32]),
