@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// The incidents of a replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Known {
+struct ReplicaIncidents {
     /// The incidents, by their keys.
     wrong: BTreeMap<String, Wrong>,
     /// The keys under which nothing is known now.
@@ -38,8 +38,8 @@ fn known(
     replica: &ReplicaId,
     seen: Option<Result<Vec<NodeState>, Silence>>,
     now: Timestamp,
-) -> Known {
-    let mut known = Known::default();
+) -> ReplicaIncidents {
+    let mut known = ReplicaIncidents::default();
     let scope = scope(replica);
     let nodes = match seen {
         None => {
@@ -105,10 +105,10 @@ impl Attention {
         Self { own, notifier }
     }
 
-    fn look(&self, replica: &ReplicaId) -> Known {
+    fn look(&self, replica: &ReplicaId) -> ReplicaIncidents {
         if self.own.standing.now().is_retired(replica) {
             // A retired replica has no incidents.
-            return Known::default();
+            return ReplicaIncidents::default();
         }
         let seen = self.own.nodes.nodes_in_service(replica);
         known(replica, seen, self.own.calls.clock.now())
@@ -153,7 +153,7 @@ mod tests {
         let replica = ReplicaId::new("one").unwrap();
         let now = Timestamp::UNIX_EPOCH;
         let keys = |seen: Result<Vec<NodeState>, Silence>| {
-            let Known { wrong, unclear } = known(&replica, Some(seen), now);
+            let ReplicaIncidents { wrong, unclear } = known(&replica, Some(seen), now);
             assert!(wrong.keys().all(|key| key.starts_with("replica/one/")));
             let wrong: Vec<_> = wrong.into_keys().collect();
             (wrong.join(" "), Vec::from_iter(unclear).join(" "))

@@ -24,7 +24,7 @@ use archive_replicas::CopyCondition;
 use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::preserver::{Errand, Preserver};
+use crate::preserver::{LookContext, Preserver};
 use crate::tables::with_tables;
 pub(crate) use volumes::Volumes;
 
@@ -46,14 +46,14 @@ pub(crate) struct Automatic {
     volumes: Arc<Volumes>,
     /// The stamp of each node's findings when they were last filed.
     stamps: BTreeMap<(ReplicaId, NodeId), u64>,
-    hands: Arc<Mutex<Hands>>,
+    hands: Arc<Mutex<RepairsUnderWay>>,
     /// The anomaly that was started last: the next round continues after it.
     last: Option<AnomalyRow>,
 }
 
 /// The repairs under way, and those that wait after a failure.
 #[derive(Debug, Default)]
-struct Hands {
+struct RepairsUnderWay {
     busy: BTreeSet<u64>,
     /// The end of the pause, and the number of failures.
     resting: BTreeMap<u64, (Timestamp, u32)>,
@@ -111,20 +111,23 @@ impl Automatic {
         let calls = &self.own.calls;
         let opening = calls.replicas.findings(replica, node);
         let mut pages = calls.answered(opening).await?;
-        let errand = self.errand(Finder::Scrub, false);
+        let look_context = self.look_context(Finder::Scrub, false);
         loop {
             let page = calls.answered(pages.next()).await?;
             for found in page.copies {
                 match found.copy.condition {
                     CopyCondition::Present => {}
                     CopyCondition::Damaged { .. } => {
-                        let filing =
-                            self.own
-                                .file_verified(replica, &found.name, &found.copy, &errand);
+                        let filing = self.own.file_verified(
+                            replica,
+                            &found.name,
+                            &found.copy,
+                            &look_context,
+                        );
                         Box::pin(filing).await?;
                     }
                     CopyCondition::Missing | CopyCondition::Unexpected => {
-                        let looking = self.own.look_and_file(replica, &found.name, &errand);
+                        let looking = self.own.look_and_file(replica, &found.name, &look_context);
                         Box::pin(looking).await?;
                     }
                 }
@@ -179,13 +182,13 @@ impl Automatic {
         locked(&self.hands).busy.insert(id);
         let (own, hands) = (self.own.clone(), Arc::clone(&self.hands));
         let volumes = Arc::clone(&self.volumes);
-        let errand = self.errand(row.filed.found_by, true);
+        let look_context = self.look_context(row.filed.found_by, true);
         let stop = self.own.tasks.stop();
         self.own.tasks.spawn_once("automatic-repair", async move {
             let work = async {
                 match what {
                     turn::Step::Repair => own.repair_by_itself(&row).await,
-                    turn::Step::Confirm => own.confirm(&row, &errand, volumes).await,
+                    turn::Step::Confirm => own.confirm(&row, &look_context, volumes).await,
                 }
             };
             let done = tokio::select! {
@@ -200,8 +203,8 @@ impl Automatic {
         });
     }
 
-    fn errand(&self, finder: Finder, is_second: bool) -> Errand {
-        Errand {
+    fn look_context(&self, finder: Finder, is_second: bool) -> LookContext {
+        LookContext {
             who: Arc::clone(&self.own.who),
             finder,
             is_second,
@@ -255,7 +258,7 @@ impl Preserver {
     }
 }
 
-impl Hands {
+impl RepairsUnderWay {
     fn is_free(&self, id: u64, now: Timestamp) -> bool {
         let is_resting = self.resting.get(&id).is_some_and(|(until, _)| *until > now);
         !is_resting && !self.busy.contains(&id)
@@ -304,7 +307,7 @@ impl Worker for Automatic {
     }
 }
 
-fn locked(hands: &Mutex<Hands>) -> MutexGuard<'_, Hands> {
+fn locked(hands: &Mutex<RepairsUnderWay>) -> MutexGuard<'_, RepairsUnderWay> {
     hands.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -315,7 +318,7 @@ mod tests {
     /// Fails if a failing repair is repeated at once, or never again.
     #[test]
     fn failed_repair_rests_longer_each_time() {
-        let mut hands = Hands::default();
+        let mut hands = RepairsUnderWay::default();
         let mut now = Timestamp::from_second(1_000_000_000).unwrap();
         let mut pauses = Vec::new();
         for _ in 0..12 {

@@ -27,7 +27,7 @@ use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use crate::preserver::{Errand, Preserver};
+use crate::preserver::{LookContext, Preserver};
 use crate::tables::feed_rows;
 use bounded_set::BoundedSet;
 
@@ -53,7 +53,7 @@ pub(crate) struct CheckOrder {
     pub(crate) selection: CheckSelection,
     /// The only replica to check; `None` for all.
     pub(crate) replica: Option<ReplicaId>,
-    pub(crate) errand: Errand,
+    pub(crate) look_context: LookContext,
 }
 
 /// The files to check.
@@ -283,7 +283,7 @@ impl Pass<'_> {
     async fn look(&self, name: &FileName) -> Result<Located, CallError> {
         let looking = self
             .own
-            .look_and_file(&self.replica, name, &self.order.errand);
+            .look_and_file(&self.replica, name, &self.order.look_context);
         let (seen, found) = looking.await?;
         let is_known = seen.located.silent.is_none() || !seen.located.copies.is_empty();
         if !is_known {

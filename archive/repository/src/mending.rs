@@ -25,10 +25,10 @@ use archive_replicas::Copy;
 use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 
-use crate::preserver::{Errand, Preserver};
+use crate::preserver::{LookContext, Preserver};
 use crate::tables::with_tables;
 
-pub(crate) use orders::Which;
+pub(crate) use orders::RepairSelection;
 
 /// The most plans for one repair whose donors turn out to be damaged.
 const PLANS: usize = 4;
@@ -38,7 +38,7 @@ pub(crate) const MOST_REPAIRS: usize = 64;
 
 /// The person or part that orders a repair, and the reason.
 #[derive(Clone, Debug)]
-pub(crate) struct Mandate {
+pub(crate) struct RepairOrder {
     /// The person or part, as `role/name`.
     pub(crate) who: Arc<str>,
     pub(crate) why: String,
@@ -48,7 +48,7 @@ pub(crate) struct Mandate {
 
 /// The result of a repair.
 #[derive(Clone, Debug)]
-pub(crate) struct Done {
+pub(crate) struct RepairReport {
     pub(crate) outcome: RepairOutcome,
     /// A line for people.
     pub(crate) what: String,
@@ -58,7 +58,7 @@ pub(crate) struct Done {
     pub(crate) attic: String,
 }
 
-impl Done {
+impl RepairReport {
     fn of(outcome: RepairOutcome, what: impl Into<String>) -> Self {
         Self {
             outcome,
@@ -70,7 +70,7 @@ impl Done {
 }
 
 /// The copy to be mended, in its present state.
-struct Case {
+struct RepairCase {
     patient: Patient,
     wanted: WantedFile,
     /// The place of the damaged copy; `None` if it is missing.
@@ -78,10 +78,10 @@ struct Case {
 }
 
 /// The result of the second look.
-enum Again {
-    Case(Box<Case>),
+enum SecondLook {
+    Case(Box<RepairCase>),
     /// There is nothing to be mended, or the state is unknown.
-    Done(Done),
+    Done(RepairReport),
 }
 
 impl Preserver {
@@ -89,26 +89,26 @@ impl Preserver {
     pub(crate) async fn repair(
         &self,
         row: &AnomalyRow,
-        mandate: &Mandate,
+        repair_order: &RepairOrder,
         told: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Done, CallError> {
+    ) -> Result<RepairReport, CallError> {
         let Some(_claim) = self.repairing.claim(&row.file, MOST_REPAIRS) else {
             let what = "it is being repaired already, or too many others are; try again later";
-            return Ok(Done::of(RepairOutcome::Waiting, what));
+            return Ok(RepairReport::of(RepairOutcome::Waiting, what));
         };
-        self.repair_claimed(row, mandate, None, told).await
+        self.repair_claimed(row, repair_order, None, told).await
     }
 
     /// The same, of a file that nobody else repairs. `read` is the damaged copy, if it was read whole since.
     pub(crate) async fn repair_claimed(
         &self,
         row: &AnomalyRow,
-        mandate: &Mandate,
+        repair_order: &RepairOrder,
         read: Option<Copy>,
         told: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Done, CallError> {
-        let done = self.plan_and_move(row, mandate, read, told).await?;
-        if !mandate.is_dry {
+    ) -> Result<RepairReport, CallError> {
+        let done = self.plan_and_move(row, repair_order, read, told).await?;
+        if !repair_order.is_dry {
             let (anomalies, row) = (Arc::clone(&self.anomalies), row.clone());
             let note = format!("{}: {}", done.outcome, done.what);
             with_tables(move || anomalies.note(&row, &note)).await?;
@@ -119,17 +119,20 @@ impl Preserver {
     async fn plan_and_move(
         &self,
         row: &AnomalyRow,
-        mandate: &Mandate,
+        repair_order: &RepairOrder,
         mut read: Option<Copy>,
         told: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Done, CallError> {
+    ) -> Result<RepairReport, CallError> {
         let mut left = PLANS;
         loop {
             left -= 1;
             let before = self.record(&row.file).await?;
-            let case = match self.look_again(row, mandate, read.take(), told).await? {
-                Again::Case(case) => case,
-                Again::Done(done) => return Ok(done),
+            let case = match self
+                .look_again(row, repair_order, read.take(), told)
+                .await?
+            {
+                SecondLook::Case(case) => case,
+                SecondLook::Done(done) => return Ok(done),
             };
             let copies = self.known(&case.wanted, &case.patient.replica).await?;
             let known = copies
@@ -137,41 +140,45 @@ impl Preserver {
                 .map(|(known, _)| known.clone())
                 .collect::<Vec<_>>();
             let plan = plan(&case.patient, &known);
-            if mandate.is_dry {
-                let done = Done::of(RepairOutcome::Planned, plan.dry_run(&case.patient));
-                return Ok(Done {
+            if repair_order.is_dry {
+                let done = RepairReport::of(RepairOutcome::Planned, plan.dry_run(&case.patient));
+                return Ok(RepairReport {
                     moved: plan.bytes(case.patient.size),
                     ..done
                 });
             }
             let done = match &plan {
-                Plan::Nothing(why) => Some(Done::of(RepairOutcome::Nothing, why.to_string())),
-                Plan::Officer(question) => {
-                    Some(Done::of(RepairOutcome::Officer, question.to_string()))
+                Plan::Nothing(why) => {
+                    Some(RepairReport::of(RepairOutcome::Nothing, why.to_string()))
                 }
+                Plan::Officer(question) => Some(RepairReport::of(
+                    RepairOutcome::Officer,
+                    question.to_string(),
+                )),
                 Plan::Wait { unknown } => {
                     let names: Vec<&str> = unknown.iter().map(ReplicaId::as_str).collect();
                     let names = names.join(", ");
                     let what = format!("{names} cannot be read group by group now");
-                    Some(Done::of(RepairOutcome::Waiting, what))
+                    Some(RepairReport::of(RepairOutcome::Waiting, what))
                 }
                 Plan::Lost { ranges } => {
-                    self.lost(&case, ranges, (&known, before.as_ref()), mandate)
+                    self.lost(&case, ranges, (&known, before.as_ref()), repair_order)
                         .await?
                 }
-                Plan::Copy { .. } => Some(self.bring_back(&case, &plan, mandate).await?),
+                Plan::Copy { .. } => Some(self.bring_back(&case, &plan, repair_order).await?),
                 Plan::FetchGroups { .. } | Plan::Salvage { .. } if case.place.is_none() => {
-                    Some(self.bring_back(&case, &plan, mandate).await?)
+                    Some(self.bring_back(&case, &plan, repair_order).await?)
                 }
                 Plan::FetchGroups { .. } | Plan::Salvage { .. } => {
-                    self.fetch(&case, &plan, &copies, mandate, told).await?
+                    self.fetch(&case, &plan, &copies, repair_order, told)
+                        .await?
                 }
             };
             match done {
                 Some(done) => return Ok(done),
                 None if left == 0 => {
                     let what = "donors turned out to be damaged again and again; check them";
-                    return Ok(Done::of(RepairOutcome::Failed, what));
+                    return Ok(RepairReport::of(RepairOutcome::Failed, what));
                 }
                 None => {}
             }
@@ -182,11 +189,11 @@ impl Preserver {
     async fn look_again(
         &self,
         row: &AnomalyRow,
-        mandate: &Mandate,
+        repair_order: &RepairOrder,
         read: Option<Copy>,
         told: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Again, CallError> {
-        let done = |outcome, what: &str| Ok(Again::Done(Done::of(outcome, what)));
+    ) -> Result<SecondLook, CallError> {
+        let done = |outcome, what: &str| Ok(SecondLook::Done(RepairReport::of(outcome, what)));
         let Some(content) = self
             .record(&row.file)
             .await?
@@ -209,7 +216,7 @@ impl Preserver {
             kind,
         };
         let case = |kind, place| {
-            Ok(Again::Case(Box::new(Case {
+            Ok(SecondLook::Case(Box::new(RepairCase {
                 patient: patient(kind),
                 wanted: wanted.clone(),
                 place,
@@ -222,24 +229,26 @@ impl Preserver {
             | AnomalyKind::Unreadable(_)
             | AnomalyKind::Lost(_) => {}
             AnomalyKind::Unexpected => {
-                let admitted = self.give_admission(row, &content, mandate).await?;
-                return Ok(Again::Done(admitted));
+                let admitted = self.give_admission(row, &content, repair_order).await?;
+                return Ok(SecondLook::Done(admitted));
             }
             AnomalyKind::Duplicate(_) => {
-                let tidying = Box::pin(self.put_surplus_aside(row, &content, mandate));
-                return Ok(Again::Done(tidying.await?));
+                let tidying = Box::pin(self.put_surplus_aside(row, &content, repair_order));
+                return Ok(SecondLook::Done(tidying.await?));
             }
             other @ (AnomalyKind::Conflicting(_)
             | AnomalyKind::Disputed(_)
             | AnomalyKind::Unverified { .. }
             | AnomalyKind::Transient) => return case(other.clone(), None),
         }
-        let errand = Errand {
-            who: Arc::clone(&mandate.who),
+        let look_context = LookContext {
+            who: Arc::clone(&repair_order.who),
             finder: row.filed.found_by,
             is_second: false,
         };
-        let (seen, _) = self.look_and_file(&row.replica, &row.file, &errand).await?;
+        let (seen, _) = self
+            .look_and_file(&row.replica, &row.file, &look_context)
+            .await?;
         let is_right = |copy: &&Copy| copy.is_readable() && copy.root == Some(content.root);
         let copies: Vec<_> = seen.located.copies.iter().filter(is_right).collect();
         if copies.is_empty() {
@@ -279,7 +288,7 @@ impl Preserver {
                     return done(RepairOutcome::Waiting, &what);
                 }
             };
-            self.file_verified(&row.replica, &row.file, &copy, &errand)
+            self.file_verified(&row.replica, &row.file, &copy, &look_context)
                 .await?;
             copy
         };

@@ -268,9 +268,9 @@ impl People {
 }
 
 /// The worker that expires requests which were not approved in time.
-pub(crate) struct Expire(pub(crate) Arc<People>);
+pub(crate) struct ExpiryWorker(pub(crate) Arc<People>);
 
-impl Worker for Expire {
+impl Worker for ExpiryWorker {
     const NAME: &'static str = "requests";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {

@@ -64,14 +64,14 @@ pub(crate) struct Preserver {
     /// The name under which the repository acts by itself: `repository/<archive>`.
     pub(crate) who: Arc<str>,
     /// The files that are being repaired.
-    pub(crate) repairing: Names,
+    pub(crate) repairing: NameClaims,
     /// The files of which a copy is read again because it showed damage.
-    pub(crate) suspected: Names,
+    pub(crate) suspected: NameClaims,
 }
 
 /// The person or part that looks, and the reason.
 #[derive(Clone, Debug)]
-pub(crate) struct Errand {
+pub(crate) struct LookContext {
     /// The person or part, as `role/name`.
     pub(crate) who: Arc<str>,
     pub(crate) finder: Finder,
@@ -115,7 +115,7 @@ impl Preserver {
         replica: &ReplicaId,
         name: &FileName,
         copy: &Copy,
-        errand: &Errand,
+        look_context: &LookContext,
     ) -> Result<LookResult, CallError> {
         let record = self.record(name).await?;
         let content = record.as_ref().and_then(|record| record.content.as_ref());
@@ -126,32 +126,34 @@ impl Preserver {
         let is_withdrawn = of.is_some_and(|copy| copy.state.is_withdrawn());
         if !is_admitted || is_withdrawn || !copy.is_readable() {
             // Other content, no admission, withdrawn, or gone again: a listing tells which.
-            return Ok(Box::pin(self.look_and_file(replica, name, errand)).await?.1);
+            return Ok(Box::pin(self.look_and_file(replica, name, look_context))
+                .await?
+                .1);
         }
         let size = content.map_or(copy.size, |content| content.size);
         let look = Look {
             found: damage(copy, size),
             quality: LookQuality::Bytes,
-            by: errand.finder,
-            is_second: errand.is_second,
+            by: look_context.finder,
+            is_second: look_context.is_second,
             size,
             place: Some((copy.node.clone(), copy.volume.clone())),
         };
         let good = Groups::all(size).difference(&bad(copy, size));
-        let found = self.file(replica, name, look, errand).await?;
+        let found = self.file(replica, name, look, look_context).await?;
         let (anomalies, file, who) = (
             Arc::clone(&self.anomalies),
             name.clone(),
-            Arc::clone(&errand.who),
+            Arc::clone(&look_context.who),
         );
         with_tables(move || anomalies.found_again(&file, &good, &who)).await?;
         let elsewhere = self.filed_damage(replica, name).await?;
         let is_here = |filed: &Filed| filed.is_at(&copy.node, &copy.volume);
         if !elsewhere.iter().all(is_here) {
             // That copy may be gone: a listing tells.
-            drop(Box::pin(self.look_and_file(replica, name, errand)).await?);
+            drop(Box::pin(self.look_and_file(replica, name, look_context)).await?);
         }
-        self.with_losses(name, found, errand).await
+        self.with_losses(name, found, look_context).await
     }
 
     /// Returns the filed damage of the copies of a file in a replica.
@@ -174,10 +176,10 @@ impl Preserver {
         &self,
         name: &FileName,
         mut found: LookResult,
-        errand: &Errand,
+        look_context: &LookContext,
     ) -> Result<LookResult, CallError> {
         if found.open.iter().any(|row| needs_repair(&row.filed.kind)) {
-            let filing = Box::pin(self.file_losses(name, errand));
+            let filing = Box::pin(self.file_losses(name, look_context));
             found.open.extend(filing.await?);
         }
         Ok(found)
@@ -189,9 +191,9 @@ impl Preserver {
         replica: &ReplicaId,
         name: &FileName,
         look: Look,
-        errand: &Errand,
+        look_context: &LookContext,
     ) -> Result<LookResult, CallError> {
-        file_look(&self.anomalies, (replica, name), look, &errand.who).await
+        file_look(&self.anomalies, (replica, name), look, &look_context.who).await
     }
 
     /// Files a look, if `is_so` holds of the file's record and its anomalies at that moment. Returns `None` if it has changed:
@@ -200,10 +202,10 @@ impl Preserver {
         &self,
         (replica, name): (&ReplicaId, &FileName),
         look: Look,
-        errand: &Errand,
+        look_context: &LookContext,
         is_so: impl FnOnce(Option<&FileRecord>, &[AnomalyRow]) -> bool + Send + 'static,
     ) -> Result<Option<LookResult>, CallError> {
-        let (anomalies, who) = (Arc::clone(&self.anomalies), Arc::clone(&errand.who));
+        let (anomalies, who) = (Arc::clone(&self.anomalies), Arc::clone(&look_context.who));
         let (replica, name) = (replica.clone(), name.clone());
         with_tables(move || {
             let filing = Filing {
@@ -234,7 +236,7 @@ impl Preserver {
             return;
         };
         let (own, name, replica) = (self.clone(), name.clone(), replica.clone());
-        let errand = Errand {
+        let look_context = LookContext {
             who: Arc::clone(&self.who),
             finder: Finder::Read,
             is_second: false,
@@ -248,7 +250,7 @@ impl Preserver {
             let place = (&replica, &node, None);
             let verified = own.verify(place, &name, 0, |_| {}).await;
             let filed = match verified {
-                Ok(copy) => own.file_verified(&replica, &name, &copy, &errand).await,
+                Ok(copy) => own.file_verified(&replica, &name, &copy, &look_context).await,
                 Err(error) => Err(error),
             };
             if let Err(error) = filed {
@@ -258,16 +260,16 @@ impl Preserver {
     }
 }
 
-/// Names of files that are worked on; cheap to clone.
+/// NameClaims of files that are worked on; cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names(Arc<Mutex<BTreeSet<FileName>>>);
+pub(crate) struct NameClaims(Arc<Mutex<BTreeSet<FileName>>>);
 
-impl Names {
+impl NameClaims {
     /// Claims a file to work on it. Returns `None` while it is claimed, or `most` others are.
-    pub(crate) fn claim(&self, name: &FileName, most: usize) -> Option<Claimed> {
+    pub(crate) fn claim(&self, name: &FileName, most: usize) -> Option<NameClaim> {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = names.len() < most && names.insert(name.clone());
-        is_free.then(|| Claimed {
+        is_free.then(|| NameClaim {
             names: self.clone(),
             name: name.clone(),
         })
@@ -276,12 +278,12 @@ impl Names {
 
 /// The claim on one file, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Claimed {
-    names: Names,
+pub(crate) struct NameClaim {
+    names: NameClaims,
     name: FileName,
 }
 
-impl Drop for Claimed {
+impl Drop for NameClaim {
     fn drop(&mut self) {
         let mut names = self.names.0.lock().unwrap_or_else(PoisonError::into_inner);
         names.remove(&self.name);

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::checking::{CheckOrder, CheckSelection, CheckStep, ReplicaReport};
-use crate::preserver::{Errand, Preserver};
+use crate::preserver::{LookContext, Preserver};
 use crate::settings::CheckSettings;
 use crate::tables::with_tables;
 use archive_ledger::admin::Admin;
@@ -188,7 +188,7 @@ async fn run(
         challenges: false,
         selection: CheckSelection::default(),
         replica: Some(replica.clone()),
-        errand: Errand {
+        look_context: LookContext {
             who: Arc::clone(&own.who),
             finder: Finder::ScheduledCheck,
             is_second: false,

@@ -40,8 +40,8 @@ use crate::incidents::IncidentTable;
 use crate::membership::{self, Membership};
 use crate::metrics::Instruments;
 use crate::node_watch::NodeWatch;
-use crate::people::{Expire, People};
-use crate::preserver::{Names, Preserver};
+use crate::people::{ExpiryWorker, People};
+use crate::preserver::{NameClaims, Preserver};
 use crate::rpc::{Door, services};
 use crate::schedule::Schedule;
 use crate::settings::{BatchSettings, InvalidSettings, RepositorySettings, Settings};
@@ -217,8 +217,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         instruments: Instruments::new(&daemon.metrics)?,
         policy: Arc::new(settings.repair.policy()),
         who: format!("repository/{}", own.archive).into(),
-        repairing: Names::default(),
-        suspected: Names::default(),
+        repairing: NameClaims::default(),
+        suspected: NameClaims::default(),
     };
     let stores = transfers.stores.clone();
     let people = Arc::new(People {
@@ -233,7 +233,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         acting: tokio::sync::Mutex::default(),
     });
     people.begin().await?;
-    daemon.workers.spawn(Expire(Arc::clone(&people)))?;
+    daemon.workers.spawn(ExpiryWorker(Arc::clone(&people)))?;
     daemon.workers.spawn(Bring::new(Arc::clone(&people)))?;
     let drains = Board::new(preserver.instruments.clone());
     let rate = settings.drain.bytes_per_second.bytes();

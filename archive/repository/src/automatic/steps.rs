@@ -8,8 +8,8 @@ use archive_model::{AnomalyKind, RepairOutcome};
 use archive_rpc::CallError;
 
 use super::{Volumes, turn};
-use crate::mending::{Done, MOST_REPAIRS, Mandate};
-use crate::preserver::{Errand, Preserver};
+use crate::mending::{Done, MOST_REPAIRS, RepairOrder};
+use crate::preserver::{LookContext, Preserver};
 use crate::tables::with_tables;
 
 impl Preserver {
@@ -18,7 +18,7 @@ impl Preserver {
     pub(super) async fn confirm(
         &self,
         row: &AnomalyRow,
-        errand: &Errand,
+        look_context: &LookContext,
         volumes: Arc<Volumes>,
     ) -> Result<bool, CallError> {
         let place = row.filed.node.as_ref().zip(row.filed.volume.as_ref());
@@ -27,7 +27,8 @@ impl Preserver {
             AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_)
         );
         let (true, Some((node, volume))) = (is_damage, place) else {
-            self.look_and_file(&row.replica, &row.file, errand).await?;
+            self.look_and_file(&row.replica, &row.file, look_context)
+                .await?;
             let now = self.filed(&row.file).await?;
             return Ok(turn::has_told(row, &now));
         };
@@ -35,7 +36,7 @@ impl Preserver {
         let copy = self
             .verify(place, &row.file, row.filed.size, |_| {})
             .await?;
-        self.file_verified(&row.replica, &row.file, &copy, errand)
+        self.file_verified(&row.replica, &row.file, &copy, look_context)
             .await?;
         let claim = self.repairing.claim(&row.file, MOST_REPAIRS);
         // Asked under the claim: an earlier repair since the read has closed the anomaly, too.
@@ -50,22 +51,22 @@ impl Preserver {
         if decided != Decision::RepairNow || row.filed.accepted.is_some() {
             return Ok(true);
         }
-        let mandate = self.own_mandate(&row);
+        let repair_order = self.own_order(&row);
         let done = self
-            .repair_claimed(&row, &mandate, Some(copy), &|_| {})
+            .repair_claimed(&row, &repair_order, Some(copy), &|_| {})
             .await?;
         Ok(is_at_its_end(&row, &done))
     }
 
     /// Repairs an anomaly automatically. Returns `false` if the repair was not completed.
     pub(super) async fn repair_by_itself(&self, row: &AnomalyRow) -> Result<bool, CallError> {
-        let done = self.repair(row, &self.own_mandate(row), &|_| {}).await?;
+        let done = self.repair(row, &self.own_order(row), &|_| {}).await?;
         Ok(is_at_its_end(row, &done))
     }
 
     /// Returns the order for an automatic repair of an anomaly.
-    fn own_mandate(&self, row: &AnomalyRow) -> Mandate {
-        Mandate {
+    fn own_order(&self, row: &AnomalyRow) -> RepairOrder {
+        RepairOrder {
             who: Arc::clone(&self.who),
             why: format!("a{} was found by {}", row.filed.id, row.filed.found_by),
             is_dry: false,
@@ -113,7 +114,7 @@ mod tests {
         let copy = good("two", "volume-two", 7);
         fixture.scripted.lists("two", vec![copy]);
         let (own, file) = (&fixture.own, FileName::new("a").unwrap());
-        let errand = |is_second| Errand {
+        let look_context = |is_second| LookContext {
             who: "repository/kb".into(),
             finder: Finder::Scrub,
             is_second,
@@ -126,11 +127,14 @@ mod tests {
             size: 7,
             place: Some(("one-1".parse().unwrap(), "volume-one".parse().unwrap())),
         };
-        let (replica, first) = (id("one"), errand(false));
+        let (replica, first) = (id("one"), look_context(false));
         let found = own.file(&replica, &file, look, &first).await.unwrap();
         let volumes = Arc::new(Volumes::open(&own.admin).unwrap());
         let row = &found.open[0];
-        let ended = own.confirm(row, &errand(true), volumes).await.unwrap();
+        let ended = own
+            .confirm(row, &look_context(true), volumes)
+            .await
+            .unwrap();
         assert!(!ended, "its node mends nothing");
         assert_eq!(fixture.scripted.script().read, ["one"]);
         let now = own.filed(&file).await.unwrap();

@@ -81,26 +81,26 @@ mod tests {
         }
     }
 
-    struct World {
+    struct TurnFixture {
         _directory: tempfile::TempDir,
         anomalies: Anomalies,
         replica: ReplicaId,
     }
 
-    impl World {
+    impl TurnFixture {
         fn new(count: usize) -> Self {
             let directory = tempfile::tempdir().unwrap();
             let admin = Admin::init(directory.path()).unwrap();
             let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
-            let world = Self {
+            let fixture = Self {
                 _directory: directory,
                 anomalies,
                 replica: ReplicaId::new("one").unwrap(),
             };
             for number in 0..count {
-                world.look(&format!("f-{number}"), &look(LookQuality::Listing, false));
+                fixture.look(&format!("f-{number}"), &look(LookQuality::Listing, false));
             }
-            world
+            fixture
         }
 
         fn look(&self, file: &str, look: &Look) {
@@ -122,12 +122,12 @@ mod tests {
     /// Fails if rounds always begin with the first by name, or an anomaly is left out or gets two turns at the end of a round.
     #[test]
     fn every_anomaly_has_a_turn_first() {
-        let world = World::new(7);
+        let fixture = TurnFixture::new(7);
         let mut last = None;
         let mut turns = Vec::new();
         for free in [0, 2, 4, 3, 7, 100] {
             let confirm = |_: &AnomalyRow| Ok(Some(Step::Confirm));
-            let work = next(&world.anomalies, last.as_ref(), free, confirm).unwrap();
+            let work = next(&fixture.anomalies, last.as_ref(), free, confirm).unwrap();
             turns.push(
                 work.iter()
                     .map(|(row, _)| row.file.to_string())
@@ -139,30 +139,30 @@ mod tests {
         assert_eq!(turns, ["", "01", "2345", "601", "2345601", "2345601"]);
         let nothing = |_: &AnomalyRow| Ok(None);
         assert_eq!(
-            next(&world.anomalies, last.as_ref(), 4, nothing).unwrap(),
+            next(&fixture.anomalies, last.as_ref(), 4, nothing).unwrap(),
             []
         );
         let seventh = |row: &AnomalyRow| {
             let is_it = row.file.as_str() == "f-6";
             Ok(is_it.then_some(Step::Repair))
         };
-        let work = next(&world.anomalies, last.as_ref(), 4, seventh).unwrap();
+        let work = next(&fixture.anomalies, last.as_ref(), 4, seventh).unwrap();
         assert_eq!(work.len(), 1);
     }
 
     /// Fails if a look during which a part was silent counts as a confirmation.
     #[test]
     fn look_with_silent_part_confirms_nothing() {
-        let world = World::new(1);
-        let before = world.row("f-0").remove(0);
-        world.look("f-0", &look(LookQuality::Nothing, true));
-        assert!(!has_told(&before, &world.row("f-0")));
-        world.look("f-0", &look(LookQuality::Listing, true));
-        let confirmed = world.row("f-0").remove(0);
+        let fixture = TurnFixture::new(1);
+        let before = fixture.row("f-0").remove(0);
+        fixture.look("f-0", &look(LookQuality::Nothing, true));
+        assert!(!has_told(&before, &fixture.row("f-0")));
+        fixture.look("f-0", &look(LookQuality::Listing, true));
+        let confirmed = fixture.row("f-0").remove(0);
         assert!(has_told(&before, std::slice::from_ref(&confirmed)));
-        world.look("f-0", &look(LookQuality::Nothing, true));
-        assert!(!has_told(&confirmed, &world.row("f-0")));
-        world.look("f-0", &look(LookQuality::Glimpse, true));
-        assert!(has_told(&confirmed, &world.row("f-0")), "closed");
+        fixture.look("f-0", &look(LookQuality::Nothing, true));
+        assert!(!has_told(&confirmed, &fixture.row("f-0")));
+        fixture.look("f-0", &look(LookQuality::Glimpse, true));
+        assert!(has_told(&confirmed, &fixture.row("f-0")), "closed");
     }
 }

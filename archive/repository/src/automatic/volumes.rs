@@ -7,22 +7,22 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// Replica, node and volume. A volume without an id is stored under its path.
-type Key = (Text<ReplicaId>, Text<NodeId>, String);
+type VolumeRowKey = (Text<ReplicaId>, Text<NodeId>, String);
 
 /// The state of a volume, and since when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
+struct VolumeRow {
     state: String,
     since: Timestamp,
 }
 
-impl Value for Known {}
+impl Value for VolumeRow {}
 
 /// The table of the states of all volumes.
 #[derive(Debug)]
 pub(crate) struct Volumes {
     admin: Admin,
-    table: Table<Key, Known>,
+    table: Table<VolumeRowKey, VolumeRow>,
 }
 
 impl Volumes {
@@ -57,7 +57,7 @@ impl Volumes {
                 );
                 let known = self.table.get(&key)?;
                 if known.is_none_or(|known| known.state != state) {
-                    let known = Known { state, since: now };
+                    let known = VolumeRow { state, since: now };
                     changes.batch().put(&self.table, &key, &known)?;
                     is_changed = true;
                 }

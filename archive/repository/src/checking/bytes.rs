@@ -161,10 +161,10 @@ impl Pass<'_> {
         };
         let rest = target.size.saturating_sub(before.load(Ordering::Relaxed));
         self.read.fetch_add(rest, Ordering::Relaxed);
-        let errand = &self.order.errand;
+        let look_context = &self.order.look_context;
         let filing = self
             .own
-            .file_verified(&self.replica, &target.name, &copy, errand);
+            .file_verified(&self.replica, &target.name, &copy, look_context);
         let found = filing.await?;
         if proves || !found.open.is_empty() {
             self.tell(found).await?;
@@ -177,12 +177,14 @@ impl Pass<'_> {
                 volume: Some(target.volume.clone()),
             }],
             quality: LookQuality::Nothing,
-            by: errand.finder,
+            by: look_context.finder,
             is_second: false,
             size: target.size,
             place: Some((target.node.clone(), target.volume.clone())),
         };
-        let filing = self.own.file(&self.replica, &target.name, look, errand);
+        let filing = self
+            .own
+            .file(&self.replica, &target.name, look, look_context);
         self.tell(filing.await?).await?;
         Ok(None)
     }

@@ -211,13 +211,15 @@ impl Pass<'_> {
         let place = volume.as_ref().map(|volume| (node.clone(), volume.clone()));
         let look = Look {
             quality: LookQuality::Nothing,
-            by: self.order.errand.finder,
+            by: self.order.look_context.finder,
             is_second: false,
             size: content.map_or(0, |content| content.size),
             place,
             found: vec![kind],
         };
-        let filing = self.own.file(&self.replica, name, look, &self.order.errand);
+        let filing = self
+            .own
+            .file(&self.replica, name, look, &self.order.look_context);
         let found: LookResult = filing.await?;
         self.tell(found).await
     }

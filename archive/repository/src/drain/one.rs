@@ -205,8 +205,8 @@ impl Hands {
         if !old.is_some_and(Copy::is_present) && located.silent.is_none() {
             // What is wrong with it is filed before anything is done about it.
             way.is_hurt = true;
-            let errand = self.errand();
-            let looking = self.own.look_and_file(&source.replica, name, &errand);
+            let look_context = self.look_context();
+            let looking = self.own.look_and_file(&source.replica, name, &look_context);
             Box::pin(looking).await?;
         }
         let own = located.copies.iter().filter(|copy| copy.is_readable());
@@ -290,10 +290,10 @@ impl Hands {
         let verified = self.own.verify(place, name, size, |_| {}).await;
         let filed = match verified {
             Ok(copy) => {
-                let errand = self.errand();
+                let look_context = self.look_context();
                 let filing = self
                     .own
-                    .file_verified(&source.replica, name, &copy, &errand);
+                    .file_verified(&source.replica, name, &copy, &look_context);
                 Box::pin(filing).await.map(drop)
             }
             Err(error) => Err(error),
@@ -322,10 +322,10 @@ impl Hands {
             way.proven = Some(place.clone());
             return Ok(());
         }
-        let errand = self.errand();
+        let look_context = self.look_context();
         let filing = self
             .own
-            .file_verified(&source.replica, name, &copy, &errand);
+            .file_verified(&source.replica, name, &copy, &look_context);
         Box::pin(filing).await?;
         Err(Kind::Damaged.error(format!("its copy on {place} is damaged")))
     }
@@ -383,15 +383,15 @@ impl Hands {
         let (_, size) = content(row)?;
         let at = (&source.replica, &place.node, Some(&place.volume));
         let copy = self.own.verify(at, name, size, |_| {}).await?;
-        let errand = self.errand();
+        let look_context = self.look_context();
         let filing = self
             .own
-            .file_verified(&source.replica, name, &copy, &errand);
+            .file_verified(&source.replica, name, &copy, &look_context);
         Box::pin(filing).await.map(drop)
     }
 
-    fn errand(&self) -> Errand {
-        Errand {
+    fn look_context(&self) -> LookContext {
+        LookContext {
             who: Arc::clone(&self.own.who),
             finder: Finder::Read,
             is_second: false,

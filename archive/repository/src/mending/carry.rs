@@ -10,12 +10,12 @@ use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Assembly, Donor, Part};
 use archive_stores::limits;
 
-use super::{Case, Done, Mandate, RepairOutcome};
-use crate::preserver::{Errand, Preserver};
+use super::{RepairCase, RepairOrder, RepairOutcome, RepairReport};
+use crate::preserver::{LookContext, Preserver};
 use crate::tables::note;
 
 /// The outcome of sending groups.
-enum Sent {
+enum SendOutcome {
     /// The node has read the mended copy back.
     Mended { copy: Copy, attic: String },
     /// No donor gives these bytes. The copy is as it was.
@@ -26,12 +26,12 @@ impl Preserver {
     /// Moves groups into the damaged copy. Returns `None` if donors were not as expected: plan again.
     pub(super) async fn fetch(
         &self,
-        case: &Case,
+        case: &RepairCase,
         plan: &Plan,
         copies: &[(KnownCopy, Option<NodeId>)],
-        mandate: &Mandate,
+        repair_order: &RepairOrder,
         told: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Option<Done>, CallError> {
+    ) -> Result<Option<RepairReport>, CallError> {
         let Some((node, volume)) = case.place.clone() else {
             return Ok(None);
         };
@@ -47,8 +47,8 @@ impl Preserver {
             name: case.patient.file.clone(),
             root: case.wanted.root,
             groups: groups.clone(),
-            who: mandate.who.to_string(),
-            why: mandate.why.clone(),
+            who: repair_order.who.to_string(),
+            why: repair_order.why.clone(),
         };
         let ranges: Vec<_> = groups.byte_ranges(size).collect();
         let donors = donors(plan, copies, size);
@@ -60,11 +60,11 @@ impl Preserver {
         }
         let is_damaged = !reading.damaged().is_empty();
         for (donor, node) in reading.damaged() {
-            self.look_at_donor(case, &donor, node.as_ref(), mandate)
+            self.look_at_donor(case, &donor, node.as_ref(), repair_order)
                 .await?;
         }
         let done = |outcome, what: String| {
-            Ok(Some(Done {
+            Ok(Some(RepairReport {
                 outcome,
                 what,
                 moved,
@@ -81,7 +81,7 @@ impl Preserver {
                 };
                 return done(outcome, what);
             }
-            Ok(Sent::Hole {
+            Ok(SendOutcome::Hole {
                 is_unknown: true,
                 said,
             }) => {
@@ -90,14 +90,14 @@ impl Preserver {
                     format!("no donor gives the needed groups: {said}"),
                 );
             }
-            Ok(Sent::Hole { .. }) if is_damaged => return Ok(None),
-            Ok(Sent::Hole { said, .. }) => {
+            Ok(SendOutcome::Hole { .. }) if is_damaged => return Ok(None),
+            Ok(SendOutcome::Hole { said, .. }) => {
                 return done(
                     RepairOutcome::Failed,
                     format!("no donor gives the needed groups: {said}"),
                 );
             }
-            Ok(Sent::Mended { copy, attic }) => (copy, attic),
+            Ok(SendOutcome::Mended { copy, attic }) => (copy, attic),
         };
         let given: Vec<String> = reading
             .sent()
@@ -112,18 +112,23 @@ impl Preserver {
                 .replacen("corrupt ", "", 1),
             case.patient.replica,
         );
-        self.note(&case.patient.file, mandate, format!("repaired {what}"))
+        self.note(&case.patient.file, repair_order, format!("repaired {what}"))
             .await?;
         self.instruments.repaired_groups.inc_by(groups.len());
-        let errand = self.errand(mandate);
-        self.file_verified(&case.patient.replica, &case.patient.file, &copy, &errand)
-            .await?;
+        let look_context = self.look_context(repair_order);
+        self.file_verified(
+            &case.patient.replica,
+            &case.patient.file,
+            &copy,
+            &look_context,
+        )
+        .await?;
         let outcome = if copy.is_present() {
             RepairOutcome::Repaired
         } else {
             RepairOutcome::Failed
         };
-        Ok(Some(Done {
+        Ok(Some(RepairReport {
             outcome,
             what,
             moved,
@@ -138,7 +143,7 @@ impl Preserver {
         reading: &mut Assembly,
         size: u64,
         told: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Sent, CallError> {
+    ) -> Result<SendOutcome, CallError> {
         let opening = self.calls.replicas.mend(order);
         let (mut mending, call) = self.calls.answered(opening).await?;
         let exchange = async {
@@ -160,7 +165,7 @@ impl Preserver {
             loop {
                 match self.calls.within(limit, mending.next()).await? {
                     Mended::Progress(bytes) => told(bytes),
-                    Mended::Done { copy, attic } => return Ok(Sent::Mended { copy, attic }),
+                    Mended::Done { copy, attic } => return Ok(SendOutcome::Mended { copy, attic }),
                 }
             }
         };
@@ -180,7 +185,7 @@ impl Preserver {
         &self,
         reading: &mut Assembly,
         mending: &Mending,
-    ) -> Result<Option<Sent>, CallError> {
+    ) -> Result<Option<SendOutcome>, CallError> {
         while let Some(part) = reading.next().await {
             match part {
                 Part::Proven(proven) => {
@@ -188,7 +193,7 @@ impl Preserver {
                     self.calls.taken(sending).await?;
                 }
                 Part::Hole(hole) => {
-                    return Ok(Some(Sent::Hole {
+                    return Ok(Some(SendOutcome::Hole {
                         is_unknown: !hole.unknown.is_empty(),
                         said: hole.said,
                     }));
@@ -201,10 +206,10 @@ impl Preserver {
     /// Has a donor that showed damage read whole, and files the result before the next plan.
     async fn look_at_donor(
         &self,
-        case: &Case,
+        case: &RepairCase,
         donor: &archive_model::ReplicaId,
         node: Option<&NodeId>,
-        mandate: &Mandate,
+        repair_order: &RepairOrder,
     ) -> Result<(), CallError> {
         let Some(node) = node else {
             return Ok(());
@@ -215,8 +220,8 @@ impl Preserver {
             .await;
         match verified {
             Ok(copy) => {
-                let errand = self.errand(mandate);
-                self.file_verified(donor, &case.wanted.name, &copy, &errand)
+                let look_context = self.look_context(repair_order);
+                self.file_verified(donor, &case.wanted.name, &copy, &look_context)
                     .await
                     .map(|_| ())
             }
@@ -228,10 +233,10 @@ impl Preserver {
         }
     }
 
-    pub(super) fn errand(&self, mandate: &Mandate) -> Errand {
-        let is_own = mandate.who == self.who;
-        Errand {
-            who: Arc::clone(&mandate.who),
+    pub(super) fn look_context(&self, repair_order: &RepairOrder) -> LookContext {
+        let is_own = repair_order.who == self.who;
+        LookContext {
+            who: Arc::clone(&repair_order.who),
             finder: if is_own {
                 Finder::ScheduledCheck
             } else {
@@ -245,14 +250,14 @@ impl Preserver {
     pub(super) async fn note(
         &self,
         file: &FileName,
-        mandate: &Mandate,
+        repair_order: &RepairOrder,
         what: String,
     ) -> Result<(), CallError> {
         let line = AuditLine {
             at: self.calls.clock.now(),
-            who: mandate.who.to_string(),
+            who: repair_order.who.to_string(),
             file: Some(file.clone()),
-            what: format!("{what}; {}", mandate.why),
+            what: format!("{what}; {}", repair_order.why),
         };
         note(&self.admin, line).await
     }

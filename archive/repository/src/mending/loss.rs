@@ -13,35 +13,35 @@ use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 use jiff::Timestamp;
 
-use super::{Case, Done, Mandate, RepairOutcome, is_absence};
-use crate::preserver::{Errand, Preserver};
+use super::{RepairCase, RepairOrder, RepairOutcome, RepairReport, is_absence};
+use crate::preserver::{LookContext, Preserver};
 
 impl Preserver {
     /// Files groups that a repair found good nowhere. Returns `None` if a copy was stored in the meantime: plan again.
     pub(super) async fn lost(
         &self,
-        case: &Case,
+        case: &RepairCase,
         ranges: &[(u64, u64)],
         (known, before): (&[KnownCopy], Option<&FileRecord>),
-        mandate: &Mandate,
-    ) -> Result<Option<Done>, CallError> {
+        repair_order: &RepairOrder,
+    ) -> Result<Option<RepairReport>, CallError> {
         let (replica, file) = (&case.patient.replica, &case.patient.file);
         let done = if before.is_some_and(|record| record.phase == Phase::Incomplete) {
-            Done::of(RepairOutcome::Nothing, Idle::Incomplete.to_string())
+            RepairReport::of(RepairOutcome::Nothing, Idle::Incomplete.to_string())
         } else {
-            let errand = Errand {
-                who: Arc::clone(&mandate.who),
+            let look_context = LookContext {
+                who: Arc::clone(&repair_order.who),
                 finder: Finder::Check,
                 is_second: false,
             };
-            let filing = self.file_lost(&case.patient, ranges, before, &errand);
+            let filing = self.file_lost(&case.patient, ranges, before, &look_context);
             let Some(rows) = filing.await? else {
                 return Ok(None);
             };
             let kind = rows.into_iter().map(|row| row.filed.kind.to_string());
             let kind = kind.collect::<Vec<_>>().join(", ");
             let what = format!("{kind}: good in no replica; nothing was touched");
-            Done::of(RepairOutcome::Lost, what)
+            RepairReport::of(RepairOutcome::Lost, what)
         };
         if is_absence(&case.patient.kind) {
             // They do not count any more: a depositor who still has the bytes can store them again.
@@ -62,7 +62,7 @@ impl Preserver {
     pub(crate) async fn file_losses(
         &self,
         name: &FileName,
-        errand: &Errand,
+        look_context: &LookContext,
     ) -> Result<Vec<AnomalyRow>, CallError> {
         let Some(before) = self.record(name).await? else {
             return Ok(Vec::new());
@@ -88,7 +88,7 @@ impl Preserver {
                 kind,
             };
             if let Plan::Lost { ranges } = plan(&patient, &known) {
-                let filing = self.file_lost(&patient, &ranges, Some(&before), errand);
+                let filing = self.file_lost(&patient, &ranges, Some(&before), look_context);
                 lost.extend(filing.await?.unwrap_or_default());
             }
         }
@@ -108,12 +108,12 @@ impl Preserver {
         patient: &Patient,
         ranges: &[(u64, u64)],
         before: Option<&FileRecord>,
-        errand: &Errand,
+        look_context: &LookContext,
     ) -> Result<Option<Vec<AnomalyRow>>, CallError> {
         let look = Look {
             found: vec![AnomalyKind::Lost(ranges.to_vec())],
             quality: LookQuality::Nothing,
-            by: errand.finder,
+            by: look_context.finder,
             is_second: false,
             size: patient.size,
             place: None,
@@ -125,7 +125,7 @@ impl Preserver {
             let is_bad = |now| !all_bad(now, &bytes, filed).is_empty();
             completions(now) == stored && now.is_none_or(is_bad)
         };
-        let filing = self.file_while((&patient.replica, &patient.file), look, errand, is_so);
+        let filing = self.file_while((&patient.replica, &patient.file), look, look_context, is_so);
         Ok(filing.await?.map(|found| found.open))
     }
 }

@@ -7,7 +7,7 @@ use archive_rpc::{CallError, Kind};
 use archive_stores::limits;
 use jiff::Timestamp;
 
-use super::{Case, Done, Mandate, RepairOutcome};
+use super::{RepairCase, RepairOrder, RepairOutcome, RepairReport};
 use crate::preserver::Preserver;
 
 /// The fate of a copy that the coordinator was asked to store.
@@ -16,17 +16,17 @@ enum CopyFate {
     /// The replica has it.
     There,
     /// It will not be stored now.
-    Ended(Done),
+    Ended(RepairReport),
 }
 
 impl Preserver {
     /// Has the coordinator store the file in the replica that lacks it, and waits until it is there.
     pub(super) async fn bring_back(
         &self,
-        case: &Case,
+        case: &RepairCase,
         plan: &Plan,
-        mandate: &Mandate,
-    ) -> Result<Done, CallError> {
+        repair_order: &RepairOrder,
+    ) -> Result<RepairReport, CallError> {
         let (file, replica) = (&case.patient.file, &case.patient.replica);
         let donors: Vec<String> = plan
             .to_verify(case.wanted.size)
@@ -36,7 +36,7 @@ impl Preserver {
         let donors = donors.join(", ");
         self.note(
             &case.patient.file,
-            mandate,
+            repair_order,
             format!("missing in {replica}: to be copied from {donors}"),
         )
         .await?;
@@ -45,7 +45,7 @@ impl Preserver {
             let what = format!(
                 "{replica} was added after the file; `replica bootstrap {replica}` fills it"
             );
-            return Ok(Done::of(RepairOutcome::Officer, what));
+            return Ok(RepairReport::of(RepairOutcome::Officer, what));
         };
         let stopping = || Kind::Unavailable.error("the repository is stopping");
         let changes = self.mail.follow(file.clone()).await;
@@ -77,23 +77,24 @@ impl Preserver {
             }
             Err(_late) => {
                 let what = "the file is still being stored; the archive continues";
-                return Ok(Done::of(RepairOutcome::Waiting, what));
+                return Ok(RepairReport::of(RepairOutcome::Waiting, what));
             }
         }
         let (_, found) = self
-            .look_and_file(replica, file, &self.errand(mandate))
+            .look_and_file(replica, file, &self.look_context(repair_order))
             .await?;
         let what = format!(
             "copied {} bytes into {replica}, from {donors}",
             case.wanted.size
         );
-        self.note(&case.patient.file, mandate, what.clone()).await?;
+        self.note(&case.patient.file, repair_order, what.clone())
+            .await?;
         let outcome = if found.open.is_empty() {
             RepairOutcome::Repaired
         } else {
             RepairOutcome::Failed
         };
-        Ok(Done {
+        Ok(RepairReport {
             outcome,
             what,
             moved: case.wanted.size,
@@ -112,11 +113,17 @@ fn fate(copy: Option<&ReplicaRecord>, before: Timestamp) -> Option<CopyFate> {
             if !matches!(reason, StoreFailure::Gone(_)) && copy.since != before =>
         {
             let what = format!("{reason}; the archive tries again");
-            Some(CopyFate::Ended(Done::of(RepairOutcome::Waiting, what)))
+            Some(CopyFate::Ended(RepairReport::of(
+                RepairOutcome::Waiting,
+                what,
+            )))
         }
         ReplicaState::Withdrawn(why) => {
             let what = format!("people have withdrawn the copy in the meantime: {why}");
-            Some(CopyFate::Ended(Done::of(RepairOutcome::Nothing, what)))
+            Some(CopyFate::Ended(RepairReport::of(
+                RepairOutcome::Nothing,
+                what,
+            )))
         }
         ReplicaState::UploadFailed(_)
         | ReplicaState::UploadStarted

@@ -15,7 +15,7 @@ use crate::tables::{feed_rows, with_tables};
 
 /// The files of an order.
 #[derive(Clone, Debug)]
-pub(crate) enum Which {
+pub(crate) enum RepairSelection {
     /// All files that can be repaired.
     All,
     /// These files, with all their anomalies.
@@ -24,14 +24,18 @@ pub(crate) enum Which {
 
 /// The amount of repairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Amount {
+struct RepairAmount {
     files: u64,
     by_replica: BTreeMap<ReplicaId, u64>,
 }
 
 impl Preserver {
     /// Refuses repairs that exceed the brake, unless the caller confirms their number, which must be right.
-    pub(crate) async fn allow(&self, which: &Which, confirm: u64) -> Result<(), CallError> {
+    pub(crate) async fn allow(
+        &self,
+        which: &RepairSelection,
+        confirm: u64,
+    ) -> Result<(), CallError> {
         let (own, which) = (self.clone(), which.clone());
         let of = which.clone();
         let amount = with_tables(move || own.amount(&of)).await?;
@@ -41,8 +45,8 @@ impl Preserver {
         });
         let files = amount.files;
         let command = match which {
-            Which::All => format!("holdfast repair --all --confirm {files}"),
-            Which::Names(_) => format!("holdfast repair NAME... --confirm {files}"),
+            RepairSelection::All => format!("holdfast repair --all --confirm {files}"),
+            RepairSelection::Names(_) => format!("holdfast repair NAME... --confirm {files}"),
         };
         match over {
             _ if confirm == files && files > 0 => Ok(()),
@@ -56,8 +60,8 @@ impl Preserver {
         }
     }
 
-    fn amount(&self, which: &Which) -> Result<Amount, DbError> {
-        let mut amount = Amount::default();
+    fn amount(&self, which: &RepairSelection) -> Result<RepairAmount, DbError> {
+        let mut amount = RepairAmount::default();
         let (mut last, mut of) = (None, BTreeSet::new());
         self.each_after(which, None, |row| {
             if row.filed.kind == AnomalyKind::Incomplete {
@@ -80,7 +84,7 @@ impl Preserver {
     /// Sends every selected row, sorted by file, as long as the receiver is there.
     pub(crate) async fn bring_rows(
         &self,
-        which: Which,
+        which: RepairSelection,
         rows: mpsc::Sender<AnomalyRow>,
     ) -> Result<(), CallError> {
         let (own, mut last) = (self.clone(), None);
@@ -109,13 +113,13 @@ impl Preserver {
     /// Passes every selected row after `last`, sorted by file, to `take` until that returns `false`.
     fn each_after(
         &self,
-        which: &Which,
+        which: &RepairSelection,
         last: Option<&AnomalyRow>,
         mut take: impl FnMut(AnomalyRow) -> bool,
     ) -> Result<(), DbError> {
         let anomalies = Arc::clone(&self.anomalies);
         match which {
-            Which::All => {
+            RepairSelection::All => {
                 for row in anomalies.rows_after(last)? {
                     let row = row?;
                     let kind = &row.filed.kind;
@@ -129,7 +133,7 @@ impl Preserver {
                     }
                 }
             }
-            Which::Names(names) => {
+            RepairSelection::Names(names) => {
                 let is_next = |name: &&FileName| last.is_none_or(|last| **name >= last.file);
                 for name in names.iter().filter(is_next) {
                     for row in anomalies.rows_of(name)? {
@@ -165,7 +169,7 @@ mod tests {
 
     /// Returns the ids for a reader who takes nothing before the walk has paused, which is after one row more than there is
     /// `room` for.
-    async fn read(own: &Preserver, which: Which, room: usize) -> Vec<u64> {
+    async fn read(own: &Preserver, which: RepairSelection, room: usize) -> Vec<u64> {
         let (rows, mut brought) = mpsc::channel::<AnomalyRow>(room);
         let reading = async {
             let mut ids = Vec::new();
@@ -228,8 +232,8 @@ mod tests {
             assert_eq!(rows.len(), 8, "{rows:?}");
             let named = BTreeSet::from([name("a"), name("c")]);
             for (which, is_wanted) in [
-                (Which::All, [true; 3]),
-                (Which::Names(named), [true, false, true]),
+                (RepairSelection::All, [true; 3]),
+                (RepairSelection::Names(named), [true, false, true]),
             ] {
                 let is_wanted = |row: &&AnomalyRow| {
                     let at = ["a", "b", "c"]

@@ -10,7 +10,7 @@ use archive_model::{AnomalyKind, FileName, ReplicaId};
 use archive_replicas::CopyCondition;
 use archive_rpc::{CallError, Kind};
 
-use super::{Done, Mandate, RepairOutcome};
+use super::{RepairOrder, RepairOutcome, RepairReport};
 use crate::preserver::Preserver;
 use crate::tables::with_tables;
 
@@ -30,20 +30,23 @@ impl Preserver {
         &self,
         row: &AnomalyRow,
         content: &Content,
-        mandate: &Mandate,
-    ) -> Result<Done, CallError> {
+        repair_order: &RepairOrder,
+    ) -> Result<RepairReport, CallError> {
         let (file, replica) = (&row.file, &row.replica);
         let (admin, name) = (self.admin.clone(), file.clone());
         let known = with_tables(move || admin.file(&name)).await?;
         let admission = known.and_then(|row| admission(&row, replica).map(str::to_owned));
         let Some(admission) = admission else {
             let what = "the archive expects no copy there; `adopt` or `remove` it";
-            return Ok(Done::of(RepairOutcome::Officer, what));
+            return Ok(RepairReport::of(RepairOutcome::Officer, what));
         };
-        let errand = self.errand(mandate);
-        let (seen, _) = self.look_and_file(replica, file, &errand).await?;
+        let look_context = self.look_context(repair_order);
+        let (seen, _) = self.look_and_file(replica, file, &look_context).await?;
         if !seen.found.contains(&AnomalyKind::Unexpected) {
-            return Ok(Done::of(RepairOutcome::Nothing, "it is not so any more"));
+            return Ok(RepairReport::of(
+                RepairOutcome::Nothing,
+                "it is not so any more",
+            ));
         }
         let copies = seen.located.copies;
         let is_copy =
@@ -57,13 +60,13 @@ impl Preserver {
             copies.iter().find(is_copy),
         ) else {
             let what = "the replica has several files under this name; `remove` the superfluous ones by their checksums";
-            return Ok(Done::of(RepairOutcome::Officer, what));
+            return Ok(RepairReport::of(RepairOutcome::Officer, what));
         };
-        if mandate.is_dry {
+        if repair_order.is_dry {
             let what = format!(
                 "{file}: {replica}: unexpected: would give it its admission, if it has the admitted root"
             );
-            return Ok(Done::of(RepairOutcome::Planned, what));
+            return Ok(RepairReport::of(RepairOutcome::Planned, what));
         }
         let place = (&stranger.node, &stranger.volume);
         let adopting = self.calls.replicas.adopt(replica, file, place, &admission);
@@ -71,18 +74,18 @@ impl Preserver {
             Ok(copy) => copy,
             Err(error) if error.kind == Kind::Mismatch => {
                 let what = "its bytes are not what was admitted; `remove` it by its own checksum, and the right ones will be stored";
-                return Ok(Done::of(RepairOutcome::Officer, what));
+                return Ok(RepairReport::of(RepairOutcome::Officer, what));
             }
             Err(error) => {
                 let what = format!("the node did not accept the admission: {}", error.reason);
-                return Ok(Done::of(RepairOutcome::Waiting, what));
+                return Ok(RepairReport::of(RepairOutcome::Waiting, what));
             }
         };
         let what = format!(
             "the sidecar in {replica}, volume {}, was rewritten from the admin data; the bytes are what was admitted",
             copy.volume
         );
-        self.note(file, mandate, what.clone()).await?;
+        self.note(file, repair_order, what.clone()).await?;
         let (root, at) = copy.admitted()?;
         let event = Event::Completed {
             replica: replica.clone(),
@@ -96,13 +99,13 @@ impl Preserver {
         if !self.mail.settled().await {
             return Err(Kind::Unavailable.error("the repository is stopping"));
         }
-        let (_, found) = self.look_and_file(replica, file, &errand).await?;
+        let (_, found) = self.look_and_file(replica, file, &look_context).await?;
         let outcome = if found.open.is_empty() {
             RepairOutcome::Repaired
         } else {
             RepairOutcome::Failed
         };
-        Ok(Done::of(outcome, what))
+        Ok(RepairReport::of(outcome, what))
     }
 }
 

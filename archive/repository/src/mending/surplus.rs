@@ -10,7 +10,7 @@ use archive_model::{CopyPlace, Root};
 use archive_replicas::{Cause, Copy};
 use archive_rpc::CallError;
 
-use super::{Done, Mandate, RepairOutcome};
+use super::{RepairOrder, RepairOutcome, RepairReport};
 use crate::preserver::Preserver;
 
 impl Preserver {
@@ -19,14 +19,14 @@ impl Preserver {
         &self,
         row: &AnomalyRow,
         content: &Content,
-        mandate: &Mandate,
-    ) -> Result<Done, CallError> {
+        repair_order: &RepairOrder,
+    ) -> Result<RepairReport, CallError> {
         let (file, replica) = (&row.file, &row.replica);
-        let errand = self.errand(mandate);
-        let (seen, _) = self.look_and_file(replica, file, &errand).await?;
+        let look_context = self.look_context(repair_order);
+        let (seen, _) = self.look_and_file(replica, file, &look_context).await?;
         if let Some(silent) = &seen.located.silent {
             let what = format!("the other copies are left alone while a part is silent: {silent}");
-            return Ok(Done::of(RepairOutcome::Waiting, what));
+            return Ok(RepairReport::of(RepairOutcome::Waiting, what));
         }
         let record = self.record(file).await?;
         let copy = record
@@ -35,40 +35,44 @@ impl Preserver {
         let copy = copy.filter(|copy| copy.state.is_completed());
         let place = copy.and_then(|copy| copy.node.clone().zip(copy.volume.clone()));
         let Some(kept) = place.map(|(node, volume)| CopyPlace { node, volume }) else {
-            return Ok(Done::of(
+            return Ok(RepairReport::of(
                 RepairOutcome::Waiting,
                 "it is on its way into the replica",
             ));
         };
         let surplus = match surplus(&seen.located.copies, content.root, &kept) {
             Ok(surplus) if surplus.is_empty() => {
-                return Ok(Done::of(RepairOutcome::Nothing, "the replica has one copy"));
+                return Ok(RepairReport::of(
+                    RepairOutcome::Nothing,
+                    "the replica has one copy",
+                ));
             }
             Ok(surplus) => surplus,
-            Err(why) => return Ok(Done::of(RepairOutcome::Officer, why)),
+            Err(why) => return Ok(RepairReport::of(RepairOutcome::Officer, why)),
         };
         let places: Vec<String> = surplus.iter().map(ToString::to_string).collect();
         let places = places.join(" and ");
-        if mandate.is_dry {
+        if repair_order.is_dry {
             let what = format!("would read {kept} whole, then put aside {places}");
-            return Ok(Done::of(RepairOutcome::Planned, what));
+            return Ok(RepairReport::of(RepairOutcome::Planned, what));
         }
         let at = (replica, &kept.node, Some(&kept.volume));
         let copy = self.verify(at, file, content.size, |_| {}).await?;
         if !copy.is_present() || copy.root != Some(content.root) {
-            self.file_verified(replica, file, &copy, &errand).await?;
+            self.file_verified(replica, file, &copy, &look_context)
+                .await?;
             let what = format!("{kept} is damaged; repair it first");
-            return Ok(Done::of(RepairOutcome::Failed, what));
+            return Ok(RepairReport::of(RepairOutcome::Failed, what));
         }
         let cause = Cause {
             approval: None,
-            who: mandate.who.to_string(),
-            why: format!("a good copy is on {kept}; {}", mandate.why),
+            who: repair_order.who.to_string(),
+            why: format!("a good copy is on {kept}; {}", repair_order.why),
         };
         let what =
             format!("{places} of replica {replica} to be put aside: a good copy is on {kept}");
         // Recorded before it is done: no act may be missing from the trail.
-        self.note(file, mandate, what).await?;
+        self.note(file, repair_order, what).await?;
         for place in &surplus {
             let place = (&place.node, &place.volume);
             let moving = self
@@ -77,12 +81,12 @@ impl Preserver {
                 .put_aside(replica, file, place, &content.root, &cause);
             if let Err(error) = self.calls.reading(content.size, moving).await {
                 let what = format!("the node did not move it into the attic: {}", error.reason);
-                return Ok(Done::of(RepairOutcome::Failed, what));
+                return Ok(RepairReport::of(RepairOutcome::Failed, what));
             }
         }
-        self.look_and_file(replica, file, &errand).await?;
+        self.look_and_file(replica, file, &look_context).await?;
         let what = format!("put aside {places}; the copy on {kept} was read, and is good");
-        Ok(Done::of(RepairOutcome::Repaired, what))
+        Ok(RepairReport::of(RepairOutcome::Repaired, what))
     }
 }
 

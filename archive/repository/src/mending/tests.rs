@@ -5,7 +5,7 @@ use archive_model::{FileName, Finder};
 use archive_stores::scripted::{good, id};
 
 use super::*;
-use crate::preserver::tests::{PreserverFixture, errand};
+use crate::preserver::tests::{PreserverFixture, look_context};
 
 /// Fails if a repair leaves a second good copy where it is, moves the recorded one, or leaves the anomaly open.
 #[tokio::test]
@@ -22,7 +22,10 @@ async fn repaired_duplicate_keeps_the_recorded_copy() {
         size: 7,
         place: None,
     };
-    let found = own.file(&id("one"), &file, look, &errand()).await.unwrap();
+    let found = own
+        .file(&id("one"), &file, look, &look_context())
+        .await
+        .unwrap();
     for (is_dry, outcome, acts) in [
         (true, RepairOutcome::Planned, &[][..]),
         (
@@ -31,12 +34,15 @@ async fn repaired_duplicate_keeps_the_recorded_copy() {
             &["one: put aside from volume-2"],
         ),
     ] {
-        let mandate = Mandate {
+        let repair_order = RepairOrder {
             who: "officer/olga".into(),
             why: "after a drain".to_owned(),
             is_dry,
         };
-        let done = own.repair(&found.open[0], &mandate, &|_| {}).await.unwrap();
+        let done = own
+            .repair(&found.open[0], &repair_order, &|_| {})
+            .await
+            .unwrap();
         assert_eq!(done.outcome, outcome, "{}", done.what);
         assert_eq!(fixture.scripted.script().acts, acts);
     }

@@ -13,14 +13,14 @@ use archive_rpc::CallError;
 use futures_util::future::join_all;
 
 use super::one_name::{compare, damage, expected, silent};
-use super::{Errand, Preserver};
+use super::{LookContext, Preserver};
 
 /// The most looks at a name whose record changes in the meantime.
 const LOOKS: usize = 3;
 
 /// The state of one file in one replica at one moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Observation {
     /// The anomalies.
     pub(crate) found: Vec<AnomalyKind>,
     pub(crate) quality: LookQuality,
@@ -34,7 +34,7 @@ pub(crate) struct Seen {
     entry: Option<AdminEntry>,
 }
 
-impl Seen {
+impl Observation {
     /// Returns the copies of the admitted content that the replica reports as damaged.
     fn damaged(&self) -> impl Iterator<Item = &Copy> {
         let root = match self.entry.as_ref().map(|entry| &entry.expected) {
@@ -48,7 +48,7 @@ impl Seen {
 
 impl Preserver {
     /// Looks where a file is in a replica now. Looks again if its record changes in the meantime.
-    async fn look(&self, replica: &ReplicaId, name: &FileName) -> Result<Seen, CallError> {
+    async fn look(&self, replica: &ReplicaId, name: &FileName) -> Result<Observation, CallError> {
         let mut row = self.record(name).await?;
         for _ in 0..LOOKS {
             let before = entry(row.as_ref(), replica);
@@ -70,11 +70,11 @@ impl Preserver {
         name: &FileName,
         row: Option<&FileRecord>,
         located: Located,
-    ) -> Seen {
+    ) -> Observation {
         let entry = self::entry(row, replica);
         if entry.is_none() && row.is_some() {
             // It is being stored for the first time: nothing is known of it yet.
-            return Seen {
+            return Observation {
                 found: Vec::new(),
                 quality: LookQuality::Nothing,
                 moved: None,
@@ -110,7 +110,7 @@ impl Preserver {
                 volume: copy.volume.clone(),
             })
             .or(place);
-        Seen {
+        Observation {
             found,
             quality,
             moved,
@@ -128,14 +128,14 @@ impl Preserver {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-        errand: &Errand,
-    ) -> Result<(Seen, LookResult), CallError> {
+        look_context: &LookContext,
+    ) -> Result<(Observation, LookResult), CallError> {
         let mut looks = 1;
         loop {
-            let (seen, found) = self.look_and_file_once(replica, name, errand).await?;
+            let (seen, found) = self.look_and_file_once(replica, name, look_context).await?;
             match found {
                 Some(found) => {
-                    let found = self.with_losses(name, found, errand).await?;
+                    let found = self.with_losses(name, found, look_context).await?;
                     return Ok((seen, found));
                 }
                 None if looks >= LOOKS => return Ok((seen, LookResult::default())),
@@ -149,8 +149,8 @@ impl Preserver {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-        errand: &Errand,
-    ) -> Result<(Seen, Option<LookResult>), CallError> {
+        look_context: &LookContext,
+    ) -> Result<(Observation, Option<LookResult>), CallError> {
         let mut seen = self.look(replica, name).await?;
         self.dispute(name, &mut seen).await?;
         if let Some(CopyPlace { node, volume }) = seen.moved.clone() {
@@ -165,8 +165,8 @@ impl Preserver {
         let mut look = Look {
             found: seen.found.clone(),
             quality: seen.quality,
-            by: errand.finder,
-            is_second: errand.is_second,
+            by: look_context.finder,
+            is_second: look_context.is_second,
             size: seen.size,
             place: seen
                 .place
@@ -180,7 +180,7 @@ impl Preserver {
         let is_so = move |record: Option<&FileRecord>, _: &[AnomalyRow]| {
             is_same(entry(record, &of).as_ref(), before.as_ref())
         };
-        let filing = self.file_while((replica, name), look, errand, is_so);
+        let filing = self.file_while((replica, name), look, look_context, is_so);
         let Some(mut found) = filing.await? else {
             return Ok((seen, None));
         };
@@ -188,17 +188,18 @@ impl Preserver {
             let look = Look {
                 found: damage(copy, seen.size),
                 quality: LookQuality::Nothing,
-                by: errand.finder,
+                by: look_context.finder,
                 // The memory of a catalog is no second read.
                 is_second: false,
                 size: seen.size,
                 place: Some((copy.node.clone(), copy.volume.clone())),
             };
-            let more = self.file(replica, name, look, errand).await?;
+            let more = self.file(replica, name, look, look_context).await?;
             found.open.extend(more.open);
             found.new += more.new;
         }
-        self.close_absent(replica, name, &seen, errand).await?;
+        self.close_absent(replica, name, &seen, look_context)
+            .await?;
         Ok((seen, Some(found)))
     }
 
@@ -207,8 +208,8 @@ impl Preserver {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-        seen: &Seen,
-        errand: &Errand,
+        seen: &Observation,
+        look_context: &LookContext,
     ) -> Result<(), CallError> {
         if seen.quality != LookQuality::Listing {
             return Ok(());
@@ -221,18 +222,18 @@ impl Preserver {
             let look = Look {
                 found: Vec::new(),
                 quality: LookQuality::Absent,
-                by: errand.finder,
+                by: look_context.finder,
                 is_second: false,
                 size: seen.size,
                 place: filed.node.zip(filed.volume),
             };
-            self.file(replica, name, look, errand).await?;
+            self.file(replica, name, look, look_context).await?;
         }
         Ok(())
     }
 
     /// Adds an anomaly for people if all reachable copies agree on another root than the admitted one.
-    async fn dispute(&self, name: &FileName, seen: &mut Seen) -> Result<(), CallError> {
+    async fn dispute(&self, name: &FileName, seen: &mut Observation) -> Result<(), CallError> {
         let is_conflict = |kind: &AnomalyKind| matches!(kind, AnomalyKind::Conflicting(_));
         if !seen.found.iter().any(is_conflict) {
             return Ok(());

@@ -11,7 +11,7 @@ use archive_rpc::RpcSettings;
 use archive_stores::assemble::{Assembler, DonorLoad};
 use archive_stores::coordinator::{Parts, undriven};
 
-use super::{Names, Preserver};
+use super::{NameClaims, Preserver};
 use crate::metrics::Instruments;
 use crate::node_watch::NodeWatch;
 use crate::settings::{ReplicaSettings, RepositorySettings, Settings};
@@ -46,8 +46,8 @@ pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
         instruments: Instruments::new(&Metrics::new()).unwrap(),
         policy: Arc::new(settings.repair.policy()),
         who: "repository/kb".into(),
-        repairing: Names::default(),
-        suspected: Names::default(),
+        repairing: NameClaims::default(),
+        suspected: NameClaims::default(),
     }
 }
 

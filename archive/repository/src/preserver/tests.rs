@@ -51,8 +51,8 @@ impl PreserverFixture {
             instruments: Instruments::new(&metrics).unwrap(),
             policy: Arc::new(RepairSettings::default().policy()),
             who: "repository/kb".into(),
-            repairing: Names::default(),
-            suspected: Names::default(),
+            repairing: NameClaims::default(),
+            suspected: NameClaims::default(),
         };
         Self {
             own,
@@ -70,8 +70,8 @@ impl PreserverFixture {
                 .lists(replica, vec![damaged(replica, &volume, 7)]);
         }
         let look = look(&[AnomalyKind::Corrupt(Groups::all(7))]);
-        let (replica, errand) = (id("one"), errand());
-        let filing = self.own.file(&replica, name, look, &errand);
+        let (replica, look_context) = (id("one"), look_context());
+        let filing = self.own.file(&replica, name, look, &look_context);
         filing.await.unwrap();
     }
 
@@ -79,16 +79,16 @@ impl PreserverFixture {
     async fn reads(&self, replica: &str, name: &FileName) {
         let node = format!("{replica}-1").parse().unwrap();
         let volume = format!("volume-{replica}").parse().unwrap();
-        let (replica, errand) = (id(replica), errand());
+        let (replica, look_context) = (id(replica), look_context());
         let place = (&replica, &node, Some(&volume));
         let copy = self.own.verify(place, name, 7, |_| {}).await.unwrap();
-        let filing = self.own.file_verified(&replica, name, &copy, &errand);
+        let filing = self.own.file_verified(&replica, name, &copy, &look_context);
         filing.await.unwrap();
     }
 
     async fn looks(&self, replica: &str, name: &FileName) {
-        let (replica, errand) = (id(replica), errand());
-        let looking = self.own.look_and_file(&replica, name, &errand);
+        let (replica, look_context) = (id(replica), look_context());
+        let looking = self.own.look_and_file(&replica, name, &look_context);
         looking.await.unwrap();
     }
 
@@ -128,8 +128,8 @@ fn name(text: &str) -> FileName {
     FileName::new(text).unwrap()
 }
 
-pub(crate) fn errand() -> Errand {
-    Errand {
+pub(crate) fn look_context() -> LookContext {
+    LookContext {
         who: "officer/olga".into(),
         finder: Finder::Check,
         is_second: false,

@@ -50,13 +50,15 @@ pub(super) async fn adopt(
     join(door, &row.record, &replica, &who).await?;
     people.restored(&name, &replica, &adopted, &who).await?;
     // The anomalies of this file, in any replica, are resolved.
-    let errand = Errand {
+    let look_context = LookContext {
         who: Arc::from(who),
         finder: Finder::Check,
         is_second: false,
     };
     for row in door.preserver.filed(&name).await? {
-        let looking = door.preserver.look_and_file(&row.replica, &name, &errand);
+        let looking = door
+            .preserver
+            .look_and_file(&row.replica, &name, &look_context);
         Box::pin(looking).await?;
     }
     Ok(wire::AdoptFileResponse {

@@ -40,7 +40,7 @@ pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<Check
             matching: fields::name_pattern("match", &request.r#match)?,
         },
         replica,
-        errand: Errand {
+        look_context: LookContext {
             who,
             finder: Finder::Check,
             is_second: false,

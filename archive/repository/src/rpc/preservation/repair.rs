@@ -17,15 +17,15 @@ use tonic::Status;
 use super::super::{admin_failed, send};
 use super::anomalies::state;
 use super::{Answers, Door};
-use crate::mending::{Mandate, Which};
+use crate::mending::{RepairOrder, RepairSelection};
 
 /// The time between two reports of progress.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// A request for repairs.
 pub(super) struct RepairJob {
-    which: Which,
-    mandate: Mandate,
+    which: RepairSelection,
+    repair_order: RepairOrder,
     confirm: u64,
 }
 
@@ -38,8 +38,8 @@ impl RepairJob {
             .map(|name| fields::file_name("names", name));
         let names = names.collect::<Result<BTreeSet<FileName>, _>>()?;
         let which = match (request.all, names.is_empty()) {
-            (true, true) => Which::All,
-            (false, false) => Which::Names(names),
+            (true, true) => RepairSelection::All,
+            (false, false) => RepairSelection::Names(names),
             (true, false) => {
                 let both = "must be empty if `all` is set";
                 return Err(InvalidMessage::invalid("names", both).into());
@@ -52,7 +52,7 @@ impl RepairJob {
         };
         Ok(Self {
             which,
-            mandate: Mandate {
+            repair_order: RepairOrder {
                 who,
                 why,
                 is_dry: request.dry_run,
@@ -63,7 +63,7 @@ impl RepairJob {
 
     /// Checks that the brake allows the repairs. A dry run is always allowed.
     pub(super) async fn allow(&self, door: &Door) -> Result<(), Status> {
-        if self.mandate.is_dry {
+        if self.repair_order.is_dry {
             return Ok(());
         }
         door.preserver.allow(&self.which, self.confirm).await?;
@@ -77,8 +77,8 @@ impl RepairJob {
         answers: &Answers<wire::RepairResponse>,
     ) -> Result<(), Status> {
         let mut unrepaired = match &self.which {
-            Which::All => BTreeSet::new(),
-            Which::Names(names) => names.clone(),
+            RepairSelection::All => BTreeSet::new(),
+            RepairSelection::Names(names) => names.clone(),
         };
         let (rows, mut next) = mpsc::channel(16);
         let bringing = door.preserver.bring_rows(self.which.clone(), rows);
@@ -131,7 +131,7 @@ impl RepairJob {
             verified.store(bytes, Ordering::Relaxed);
         };
         let state = |row: &AnomalyRow| state(door, row).map_err(|error| admin_failed(&error));
-        let mut work = Box::pin(door.preserver.repair(row, &self.mandate, &told));
+        let mut work = Box::pin(door.preserver.repair(row, &self.repair_order, &told));
         let done = loop {
             match door.clock.timeout(PROGRESS, &mut work).await {
                 Ok(done) => break done?,
