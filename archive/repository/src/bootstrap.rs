@@ -1,10 +1,10 @@
-//! Every file is told what has become of its copies: a replica that is filled, a disk, node or replica that was retired.
+//! Updates the row of every file after a decision about a part: a replica to be filled, a retired volume, node or replica.
 //!
-//! Owns the walk over the admin data, a bounded number of files at a time. What a file is told it remembers, and the
-//! store core brings it where it is wanted; so a restart begins the walk again and finds only what is still to be done.
-//! A walk ends when one whole pass has found nothing.
+//! Owns the walk over the admin data, a bounded number of files at a time. Each row remembers the decision, and the
+//! coordinator stores the file where it is needed; so a restart begins the walk again and finds only what is still to be
+//! done. A walk ends after one whole pass without a finding.
 //!
-//! Not promised: that a file which no replica can give is brought. It is waited for, as its record says why.
+//! Not promised: that a file which no replica has is stored. The walk waits for it; its record says why.
 
 #[cfg(test)]
 mod tests;
@@ -24,25 +24,25 @@ use archive_replicas::Copy;
 
 use crate::people::People;
 
-/// How many files are brought at once.
+/// The most files that are stored at once.
 const WINDOW: usize = 16;
 
-/// How many more may wait for another try.
+/// The most files beyond those that may wait for another try.
 const MOST_WAITING: usize = 1000;
 
-/// How many rows are looked at in one step.
+/// The number of rows that are read in one step.
 const PAGE: usize = 2000;
 
 /// The pause while nothing can be done.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The pause before what waits for another try is looked for again.
+/// The pause before files that wait for another try are looked at again.
 const REST: Duration = Duration::from_mins(5);
 
-/// In whose name the archive goes on with what people began.
+/// The name under which the archive continues the acts of people.
 const WHO: &str = "repository";
 
-/// The worker.
+/// The worker that walks.
 pub(crate) struct Bring {
     people: Arc<People>,
     passes: BTreeMap<Task, Pass>,
@@ -54,24 +54,24 @@ struct Pass {
     /// Whether it is not the first since the start.
     later: bool,
     cursor: Option<FileName>,
-    /// Files that were told and are not there yet.
+    /// Files that were requested and are not there yet.
     open: BTreeSet<FileName>,
-    /// Files that could not be told yet.
+    /// Files whose rows could not be updated yet.
     unbound: BTreeSet<FileName>,
-    /// What this pass has found to do, or could not look at.
+    /// The number of files that this pass has found, or could not look at.
     found: u64,
-    /// Until when the next pass waits for what is open.
+    /// The time until which the next pass waits for open files.
     rests: Option<Instant>,
 }
 
-/// What a file is to be told.
+/// An update for the row of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wanted {
     name: FileName,
     replica: ReplicaId,
-    /// Where it is recorded, if it is.
+    /// The recorded place of the copy.
     place: Option<(NodeId, VolumeId)>,
-    /// Whether that place is known to be given up: else it is asked first.
+    /// Whether that place is known to be given up: otherwise it is asked first.
     is_gone: bool,
 }
 
@@ -83,7 +83,7 @@ impl Bring {
         }
     }
 
-    /// Goes on with one task; how long it has nothing to do, or `None`.
+    /// Continues one task. Returns the pause until it has something to do, or `None` if it has now.
     async fn go_on(&mut self, task: &Task) -> Result<Option<Duration>, WorkerError> {
         if !self.can_be_asked(task).await {
             return Ok(Some(PAUSE));
@@ -112,7 +112,7 @@ impl Bring {
         if room == 0 || pass.open.len() >= WINDOW + MOST_WAITING {
             return Ok(Some(PAUSE));
         }
-        // What began before the walk is among the rows.
+        // Stores that began before the walk are among the rows.
         if pass.cursor.is_none() && !self.people.transfers.mail.settled().await {
             return Ok(Some(PAUSE));
         }
@@ -137,7 +137,7 @@ impl Bring {
             if pass.unbound.len() < MOST_WAITING {
                 pass.unbound.insert(name);
             } else {
-                // A later pass comes upon it again.
+                // A later pass finds it again.
                 pass.found += 1;
             }
         }
@@ -146,7 +146,7 @@ impl Bring {
         if !page.is_last {
             return Ok(None);
         }
-        // What was given up is so once every file knows; what is filled, once every file is there.
+        // A retirement ends once every row has it; a filling, once every file is there.
         let is_there = !matches!(task, Task::Fill(_)) || pass.open.is_empty();
         let is_done = pass.found == 0 && is_there && pass.unbound.is_empty();
         *pass = Pass {
@@ -163,13 +163,12 @@ impl Bring {
         Ok(Some(PAUSE))
     }
 
-    /// Whether the monitor answers, and so has been told what is out of service: before, every file would be told that
-    /// nobody knows whether its copy is there.
+    /// Returns whether the monitor answers, and so knows what is out of service: before, every copy would be unknown.
     async fn can_be_asked(&self, task: &Task) -> bool {
         let replica = match task {
             Task::Fill(replica) | Task::Node(replica, _) => replica,
             Task::Volume(volume) => &volume.replica,
-            // It is asked no more.
+            // It is not asked any more.
             Task::Replica(_) => return true,
         };
         let calls = &self.people.transfers.calls;
@@ -179,9 +178,11 @@ impl Bring {
     async fn end(&mut self, task: &Task) -> Result<(), WorkerError> {
         let what = match task {
             Task::Fill(replica) => format!("replica {replica} is filled: it has every file"),
-            Task::Volume(volume) => format!("every file has given up retired {volume}"),
-            Task::Node(_, node) => format!("every file has given up retired node {node}"),
-            Task::Replica(replica) => format!("every file has given up retired replica {replica}"),
+            Task::Volume(volume) => format!("no file counts on retired {volume} any more"),
+            Task::Node(_, node) => format!("no file counts on retired node {node} any more"),
+            Task::Replica(replica) => {
+                format!("no file counts on retired replica {replica} any more")
+            }
         };
         tracing::info!(what, "a walk over the archive has ended");
         let line = self.people.line(WHO.to_owned(), None, what);
@@ -213,13 +214,13 @@ impl Worker for Bring {
     }
 }
 
-/// What came of telling a file.
+/// The outcome of an update.
 enum Told {
     /// The copy is there after all.
     There,
-    /// Nobody can say whether it is.
+    /// It is unknown whether the copy is there.
     Unknown,
-    /// It knows now.
+    /// The row has the update now.
     Wanted,
 }
 
@@ -238,7 +239,7 @@ async fn tell(people: &People, task: &Task, wanted: Wanted) -> Result<Told, Work
         return Ok(Told::Wanted);
     }
     if place.is_some() && !is_gone {
-        // What is recorded there is asked for first: only what is not there is brought.
+        // The recorded copy is looked for first: only a missing one is stored again.
         match people.transfers.calls.locate(&replica, &name).await {
             Ok(located) if located.copies.iter().any(Copy::is_present) => {
                 return Ok(Told::There);
@@ -267,7 +268,7 @@ async fn tell(people: &People, task: &Task, wanted: Wanted) -> Result<Told, Work
     Ok(Told::Wanted)
 }
 
-/// Which of the files that were told are still not there, and how many of them are being worked on.
+/// The requested files that are not there yet, and how many of them are being worked on.
 struct Looked {
     open: BTreeSet<FileName>,
     active: usize,
@@ -295,7 +296,7 @@ fn look(admin: &Admin, task: &Task, open: BTreeSet<FileName>) -> Result<Looked, 
     Ok(looked)
 }
 
-/// Whether something is being done about it; one that failed waits for its next try.
+/// Returns whether the copy is being worked on; a failed one waits for its next try.
 const fn is_active(state: &ReplicaState) -> bool {
     match state {
         ReplicaState::UploadStarted
@@ -307,7 +308,7 @@ const fn is_active(state: &ReplicaState) -> bool {
     }
 }
 
-/// The next files that are to be told.
+/// The next updates.
 struct Page {
     wanted: Vec<Wanted>,
     cursor: Option<FileName>,
@@ -343,7 +344,8 @@ fn page(
     Ok(page)
 }
 
-/// What a file is to be told of a task; none: nothing any more. `first`: what is recorded is looked for as well.
+/// Returns the update of a file for a task, or `None` if it needs no update. If `first`, recorded copies are looked for as
+/// well.
 fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<Wanted> {
     if !record.phase.is_bound() {
         return None;
@@ -362,7 +364,7 @@ fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<Wanted> {
         Task::Fill(replica) => match record.replicas.get(replica) {
             Some(copy) if copy.state.is_withdrawn() => None,
             Some(copy) if copy.state.is_completed() => first.then(|| of(replica, false)),
-            // What is on its way is: only what failed, or was on its way before a start, is followed.
+            // A copy that is being stored is followed only if it failed, or was begun before a start.
             Some(copy) => {
                 let failed = matches!(copy.state, ReplicaState::UploadFailed(_));
                 (first || failed).then(|| of(replica, false))
@@ -386,7 +388,7 @@ fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<Wanted> {
     }
 }
 
-/// How many files, and bytes, a replica lacks as far as is recorded.
+/// Counts the files, and bytes, that a replica lacks according to the rows.
 pub(crate) fn lacking(
     admin: &Admin,
     now: &Now,

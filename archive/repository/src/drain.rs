@@ -1,14 +1,14 @@
-//! Volumes and nodes that are drained: every copy is brought to another place of the same replica, and then put aside.
+//! Drains of volumes and nodes: every copy is stored at another place of the same replica, and then moved into the attic.
 //!
-//! Owns the walk over what is recorded there, a bounded number of files at a time. What to do with one file is decided
-//! in [`archive_decisions::drain`] from the admin data and from what the nodes say just now, before each step anew: so a
-//! restart at any point goes on with whatever still lies there, and nothing needs to be remembered of the way. At the
-//! end the node is asked for all that it has there; what is left of cut moves goes then, and what nobody knows is told.
+//! Owns the walk over the recorded copies there, a bounded number of files at a time. The step for one file is decided in
+//! [`archive_decisions::drain`] from the admin data and the present answers of the nodes, before each step anew: so a restart
+//! at any point continues with what still lies there, and no progress has to be stored. At the end the node is asked for all
+//! that it has there; the rest of interrupted moves is moved then, and unknown files are reported.
 //!
-//! Bytes take the ordinary way into the replica, with the admission that they always had, and are proven while they pass:
-//! what is damaged where it lay comes from another replica, and is filed as the anomaly that it is.
+//! Bytes are stored in the replica in the ordinary way, with their old admission, and are proven while they pass: damaged
+//! parts come from another replica, and are filed as anomalies.
 //!
-//! Not promised: that a replica has other room. Where it has none, the drain says so and waits.
+//! Not promised: that a replica has other room. If it has no room, the drain reports it and waits.
 
 mod board;
 mod follow;
@@ -35,20 +35,20 @@ use pass::Passed;
 /// How often it is looked what the nodes say of their modes.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long what could not leave is left alone, where nothing leaves any more.
+/// The longest pause of a drain that does not progress.
 const REST: Duration = Duration::from_secs(10);
 
-/// How long what is drained is left alone: a file that was on its way when the drain began may still arrive there. And
-/// how long old copies are which their node does not let go of within this hour.
+/// The pause after a drained part is empty: a file that was being stored when the drain began may still arrive there. Also
+/// the pause for old copies that their node does not release within this hour.
 const LONG_REST: Duration = Duration::from_mins(10);
 
-/// The worker.
+/// The worker of all drains.
 pub(crate) struct Drain {
     hands: Arc<Hands>,
     runs: BTreeMap<Source, Run>,
 }
 
-/// What drains need.
+/// The state that drains share.
 pub(crate) struct Hands {
     pub(crate) people: Arc<People>,
     pub(crate) own: Preserver,
@@ -60,9 +60,9 @@ pub(crate) struct Hands {
 #[derive(Debug, Default)]
 struct Run {
     pass: Option<oneshot::Receiver<Passed>>,
-    /// Where the next pass begins.
+    /// The file behind which the next pass begins.
     passed: Passed,
-    /// How many passes in a row nothing has left.
+    /// The number of passes in a row without a file that left.
     fruitless: u32,
     rests: Option<Instant>,
 }
@@ -75,7 +75,7 @@ impl Drain {
         }
     }
 
-    /// Takes up the drains that nodes speak of, and ends those that they do not speak of any more.
+    /// Begins drains that nodes report, and ends those that they do not report any more.
     async fn follow(&self) -> Result<(), WorkerError> {
         let hands = &self.hands;
         for spec in hands.own.in_service() {
@@ -94,11 +94,12 @@ impl Drain {
                             since: hands.people.now(),
                             drained: None,
                         };
-                        let what = format!("{source} is drained: its copies are to go elsewhere");
+                        let what =
+                            format!("{source} is being drained: its copies are moved elsewhere");
                         hands.remember(&source, Some(row), what).await?;
                     }
                     Change::End(source) => {
-                        let what = format!("{source} is drained no more");
+                        let what = format!("{source} is not drained any more");
                         hands.remember(&source, None, what).await?;
                     }
                 }
@@ -107,7 +108,7 @@ impl Drain {
         Ok(())
     }
 
-    /// Sees to one drain.
+    /// Continues one drain.
     async fn go_on(&mut self, source: &Source, row: &DrainRow) -> Result<(), WorkerError> {
         let hands = &self.hands;
         let run = self.runs.entry(source.clone()).or_default();
@@ -203,7 +204,7 @@ impl Worker for Drain {
     }
 }
 
-/// The pause after a pass. What could not leave is tried again soon, and the later the more often nothing has left.
+/// Returns the pause after a pass. Files that could not leave are tried again soon, and later each time that no file left.
 fn rest(passed: &Passed, fruitless: u32) -> Duration {
     match (passed.is_empty, passed.waits) {
         (true, _) => LONG_REST,
@@ -211,7 +212,7 @@ fn rest(passed: &Passed, fruitless: u32) -> Duration {
         (false, 0) => Duration::ZERO,
         (false, _) => {
             let rest = PAUSE.saturating_mul(2_u32.saturating_pow(fruitless));
-            // To look at very many rows takes long: most of the time is for others.
+            // To look at very many rows takes long: leaves most of the time to others.
             rest.min(REST).max(passed.took.saturating_mul(10))
         }
     }
@@ -221,9 +222,9 @@ fn rest(passed: &Passed, fruitless: u32) -> Duration {
 mod tests {
     use super::*;
 
-    /// Fails if a drain that goes on is kept waiting, or one that does not asks all the time.
+    /// Fails if a drain that progresses has to wait, or one that does not asks all the time.
     #[test]
-    fn what_could_not_leave_rests_the_longer_the_less_leaves() {
+    fn drain_without_progress_rests_longer() {
         let waits = Passed {
             waits: 1,
             ..Passed::default()

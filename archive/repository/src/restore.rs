@@ -1,15 +1,15 @@
-//! Admin data out of the replicas: every node of every replica is asked for the admissions beside its files.
+//! Restore of the admin data from the replicas: every node of every replica is asked for the admissions beside its files.
 //!
-//! The nodes' answers are sorted by name and read side by side, so that memory holds one page of each. Which nodes there
-//! are is what the monitors have heard of; they are named, because nobody else remembers them.
+//! The nodes' answers are sorted by name and read in parallel, so that memory holds one page of each. The monitors say which
+//! nodes there are; the report names them, because no other part remembers them.
 //!
-//! What people had removed is asked for first, and kept in memory: as many entries as there were removals.
+//! Removals by people are read first, and kept in memory: as many entries as there were removals.
 //!
-//! Not promised: that a removal is found whose copy was destroyed in the attic, too, since. An export has it.
+//! Not promised: that a removal is found whose copy was also destroyed in the attic. An export has it.
 
 #![expect(
     clippy::result_large_err,
-    reason = "a restore fails once, and says all that is known"
+    reason = "a restore fails once, and reports all that is known"
 )]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -35,32 +35,35 @@ use tokio::task::spawn_blocking;
 
 use crate::settings::Settings;
 
-/// How long a monitor or node may be silent.
+/// The longest silence of a monitor or node.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What came of it.
+/// The report of a restore from the replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FromReplicas {
     /// Every node that was asked, with its replica.
     pub nodes: Vec<(ReplicaId, NodeId)>,
-    /// Files that are re-established.
+    /// The number of files that were restored.
     pub files: u64,
-    /// How many of them are not in every replica that shall have them.
+    /// The number of them that are not in every replica that shall have them.
     pub incomplete: u64,
-    /// Copies that two persons had removed, as their nodes say and nobody vouches for: they stay so.
+    /// Copies that two persons had removed, as their nodes report without proof: they stay withdrawn.
     pub removed: Findings,
     /// Names under which valid admissions contradict each other.
     pub contradicting: Findings,
     /// Names without any valid admission.
     pub unsigned: Findings,
-    /// Who did not answer, or not wholly.
+    /// Parts that did not answer, or not completely.
     pub silent: Findings,
     /// Whether admin data were written.
     pub written: bool,
 }
 
-/// Puts the admin data of a stopped repository together again. Where a node or volume did not answer, nothing is
-/// written, unless `partial` says that what did answer is better than nothing.
+/// Restores the admin data of a stopped repository from its replicas. If a node or volume did not answer, nothing is written
+/// unless `partial` is set.
+///
+/// # Errors
+/// [`RestoreError`] if the settings or credentials cannot be used, or the admin data cannot be written.
 pub async fn from_replicas(
     settings: &Settings,
     partial: bool,
@@ -70,8 +73,12 @@ pub async fn from_replicas(
     spawn_blocking(move || work.run(partial, None)).await?
 }
 
-/// From an export, and then what the replicas know beyond it. Of a file that the export has, the export decides.
-/// Either both is written or nothing.
+/// Restores the admin data from an export, and then what the replicas know beyond it. For a file that the export has, the
+/// export decides. Either both are written or nothing.
+///
+/// # Errors
+/// [`RestoreError`] if the export is not whole, the settings or credentials cannot be used, or the admin data cannot be
+/// written.
 pub async fn from_both(
     settings: &Settings,
     export: &Path,
@@ -131,7 +138,7 @@ impl Work {
         })
     }
 
-    /// Begins, if nothing was: after the log that is still there.
+    /// Begins a restore if it has not begun: behind the log that is still there.
     fn begin(&self) -> Result<PartialRestore, RestoreError> {
         let data = &self.settings.repository.data;
         let log = log_end(data)?;
@@ -206,7 +213,7 @@ impl Work {
     fn lanes(&self, report: &mut FromReplicas) -> Vec<Lane> {
         let mut lanes = Vec::new();
         for spec in &self.settings.replicas {
-            // Nobody knows any more whom to miss.
+            // No part knows any more which nodes to miss.
             self.replicas.set_members(&spec.id, Vec::new());
             let asked = self.replicas.nodes_in_service(&spec.id);
             let nodes = match self.wait(asked) {
@@ -234,7 +241,7 @@ impl Work {
         lanes
     }
 
-    /// Asks every node that answers what people had removed from it.
+    /// Asks every node that answers for the removals by people.
     fn removed(&self, lanes: &[Lane], report: &mut FromReplicas) -> Removed {
         let mut removed = Removed::new();
         for Lane { replica, node, .. } in lanes {
@@ -256,7 +263,7 @@ impl Work {
     ) -> Result<(), String> {
         let mut pages = self.wait(self.replicas.removals(replica, node))?;
         loop {
-            let page = self.wait(pages.next())?.ok_or("its answer was cut")?;
+            let page = self.wait(pages.next())?.ok_or("its answer was cut off")?;
             for found in page.found {
                 match found {
                     Ok(removal) => {
@@ -306,13 +313,13 @@ impl Work {
                     if root != Some(known.root) {
                         let root = root.map(|root| root.to_string()).unwrap_or_default();
                         let what = format!(
-                            "by the export its root is {}, by the replicas {root}; the export was believed",
+                            "its root is {} in the export and {root} in the replicas; the export was used",
                             known.root
                         );
                         report.contradicting.add(name.as_str(), what);
                     }
                 }
-                // What the replicas do not agree on, the export has decided.
+                // The export has decided where the replicas do not agree.
                 (Verdict::Contradicting(_) | Verdict::Unsigned(_), Some(_)) => {}
                 (Verdict::File(row), None) => {
                     report.files += 1;
@@ -336,7 +343,7 @@ impl Work {
         }
     }
 
-    /// Reads on until the next name of a node is known, or that there is none.
+    /// Reads on until the next name of a node is known, or its end.
     fn fill(&self, lane: &mut Lane, report: &mut FromReplicas) {
         while lane.waiting.is_empty() && !lane.is_done {
             if let Err(why) = self.read(lane, report) {
@@ -348,7 +355,7 @@ impl Work {
 
     fn read(&self, lane: &mut Lane, report: &mut FromReplicas) -> Result<(), String> {
         let page = self.wait(lane.stream.next())?;
-        let page = page.ok_or("its answer was cut")?;
+        let page = page.ok_or("its answer was cut off")?;
         for found in page.found {
             lane.count += 1;
             let (name, sighting) = match found {
@@ -385,7 +392,7 @@ impl Work {
     }
 }
 
-/// Where restored files go, each with its line of the trail.
+/// The target of restored files, each with its line of the audit trail.
 struct Trail<'a> {
     restoring: &'a mut Restoring,
     /// The number of the next line.
@@ -393,7 +400,7 @@ struct Trail<'a> {
 }
 
 impl Trail<'_> {
-    /// Takes a file, and says in the trail where its row came from.
+    /// Adds a file, with a line in the trail that names the source of its row.
     fn file(&mut self, row: &AdminRow, rule: Rule<'_>) -> Result<(), RestoreError> {
         let copies = row.record.replicas.iter().map(|(id, copy)| {
             let place = copy.node.as_ref().zip(copy.volume.as_ref());
@@ -417,7 +424,7 @@ impl Trail<'_> {
     }
 }
 
-/// What people had removed, by name.
+/// The removals by people, by name.
 type Removed = BTreeMap<FileName, Vec<Removal>>;
 
 /// The answer of one node.

@@ -1,4 +1,4 @@
-//! What each file is told of each task, in every state; and that a walk sees every row once, however it is cut.
+//! Tests of the updates for each task, in every state; and that a walk sees every row once, with pages of any size.
 
 use archive_decisions::store::{Content, Phase, ReplicaRecord};
 use archive_model::{Digests, ReplicaKind, Root, VolumeKey};
@@ -53,10 +53,10 @@ fn states() -> Vec<Option<ReplicaState>> {
     ]
 }
 
-/// Fails if a removed copy is brought back, a copy that counts is touched, such as one on another node's volume of the same
-/// id, one that does not count is forgotten, or a name is told that nobody has bound yet.
+/// Fails if a removed copy is stored again, a copy that counts is touched (as on another node's volume of the same id), one
+/// that does not count is forgotten, or an unbound name is updated.
 #[test]
-fn what_a_file_is_told() {
+fn each_task_updates_each_file_correctly() {
     let volume_of = |of: &str, name: &str, text: &str| {
         Task::Volume(VolumeKey {
             replica: id(of),
@@ -110,10 +110,9 @@ fn what_a_file_is_told() {
     }
 }
 
-/// Fails if a row is passed over or seen twice at the end of a page, or more files are taken at once than there is room
-/// for.
+/// Fails if a row is skipped or seen twice at the end of a page, or a page has more files than there is room for.
 #[test]
-fn a_walk_in_pages_sees_every_file_once() {
+fn walk_in_pages_sees_every_file_once() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     let mut changes = admin.change();

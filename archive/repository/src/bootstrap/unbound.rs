@@ -1,7 +1,7 @@
-//! Files that a walk comes upon too early: nobody has bound the name yet, or a copy is still on its way to what was
-//! given up. They are looked at again until they can be told, or need not be; before, the walk does not end.
+//! Files that a walk meets too early: their name is not bound yet, or a copy is still being stored at the part that was given
+//! up. They are looked at again until they can be updated, or need not be; before, the walk does not end.
 //!
-//! Only what began before can be such a file: what begins later knows which replicas and nodes are in service.
+//! Only stores that began before the walk can be such files: later ones know which replicas and nodes are in service.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::people::People;
 use archive_ledger::admin::Admin;
 use archive_ledger::standing::Task;
 
-/// Those of the files that can be told now, and those that cannot yet.
+/// The files that can be updated now, and those that cannot yet.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
     pub(super) wanted: Vec<Wanted>,
@@ -23,7 +23,7 @@ pub(super) struct Looked {
 }
 
 impl Pass {
-    /// Tells files, and remembers what came of it.
+    /// Updates files, and notes the outcomes.
     pub(super) async fn told(
         &mut self,
         people: &People,
@@ -55,7 +55,7 @@ pub(super) fn look(
 ) -> Result<Looked, DbError> {
     let mut looked = Looked::default();
     for name in unbound {
-        // A name that was given up is one that begins anew.
+        // A name that was given up begins anew.
         let Some(row) = admin.file(&name)? else {
             continue;
         };
@@ -70,7 +70,7 @@ pub(super) fn look(
     Ok(looked)
 }
 
-/// Whether a file, of which nothing is wanted now, may still become one that has to be told.
+/// Returns whether a file that needs no update now may still need one.
 pub(super) fn may_still(task: &Task, record: &FileRecord) -> bool {
     let is_begun = matches!(record.phase, Phase::Intent { .. });
     let is_coming = |replica: &ReplicaId, node: &NodeId| {
@@ -100,7 +100,7 @@ mod tests {
         ReplicaId::new(text).unwrap()
     }
 
-    /// A file in the replica `two`, on the node `n-1`.
+    /// Creates a file in the replica `two`, on the node `n-1`.
     fn record(phase: Phase, state: ReplicaState) -> FileRecord {
         let started = ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
         let copy = ReplicaRecord {
@@ -122,9 +122,9 @@ mod tests {
         expires: Timestamp::MAX,
     };
 
-    /// Fails if the walk ends before a file that began earlier is bound, or waits for ever for what began later.
+    /// Fails if the walk ends before a file that began earlier is bound, or waits without end for later ones.
     #[test]
-    fn what_began_before_is_waited_for_and_nothing_else() {
+    fn only_earlier_stores_are_waited_for() {
         let node = NodeId::new("n-1").unwrap();
         let volume = VolumeKey {
             replica: id("two"),
@@ -152,10 +152,9 @@ mod tests {
         }
     }
 
-    /// Fails if a file that is still on its way is forgotten or is told before it is bound, or if a free name is waited
-    /// for.
+    /// Fails if a file that is being stored is forgotten or is updated before it is bound, or a free name is waited for.
     #[test]
-    fn it_is_told_once_it_is_bound() {
+    fn file_is_updated_once_it_is_bound() {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
         let set = |record: Option<FileRecord>| {

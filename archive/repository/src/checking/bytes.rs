@@ -1,7 +1,7 @@
-//! The copies of a replica read again: whole, or random groups of them with their proofs.
+//! Second reads of the copies of a replica: whole, or random groups of them with their proofs.
 //!
-//! Each node goes through its own copies, two at a time, beside the others. A volume of which a copy cannot be asked is a
-//! gap of the report, and after a few such copies it is not asked again.
+//! Each node goes through its own copies, two at a time, in parallel with the others. A volume with a copy that cannot be
+//! read is a gap of the report, and after a few such copies it is not asked again.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +19,14 @@ use tokio::sync::{Mutex, mpsc};
 use super::{Boxed, Pass, WINDOW};
 use crate::tables::{feed_rows, with_tables};
 
-/// After so many copies of a volume that could not be read, the others are not asked for.
+/// The number of unreadable copies of a volume after which the others are not asked for.
 const PATIENCE: u32 = 3;
 
-/// Random groups that a copy is asked for: 1 % of damage is met with a chance of 4 % in each check, and by 459 copies
-/// of one disk with one of more than 99 %.
+/// The number of random groups that a copy is asked for: 1 % of damage is found with a probability of 4 % in each check, and
+/// in 459 copies of one disk with one of more than 99 %.
 const CHALLENGES: u32 = 4;
 
-/// One copy, as the admin data knows it.
+/// One copy, as the admin data have it.
 #[derive(Clone, Debug)]
 struct Target {
     name: FileName,
@@ -72,7 +72,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Every selected copy of a node.
+    /// Sends every selected copy of a node.
     async fn targets(&self, node: NodeId, targets: mpsc::Sender<Target>) -> Result<(), CallError> {
         let (admin, replica) = (self.own.admin.clone(), self.replica.clone());
         let selection = self.order.selection.clone();
@@ -120,7 +120,7 @@ impl Pass<'_> {
         .await
     }
 
-    /// Reads one copy again, as was asked for; where it has moved meanwhile, what is there now.
+    /// Reads one copy again, as ordered; if it has moved in the meantime, at its new place.
     async fn visit(&self, target: Target) -> Result<(), CallError> {
         let mut next = Some(target);
         while let Some(target) = next {
@@ -129,8 +129,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Reads one copy again; gives where it is, if it has moved. A node that cannot prove what it has reads the copy whole;
-    /// if it then says that all is well, it is not believed.
+    /// Reads one copy again; returns its new place, if it has moved. A node that cannot prove its groups has to read the copy
+    /// whole; if it then reports no damage, it is not believed.
     async fn read_copy(&self, target: &Target) -> Result<Option<Target>, CallError> {
         let silent = (target.node.clone(), target.volume.clone());
         let refusals = self.tally().refusals.get(&silent).copied();
@@ -170,7 +170,7 @@ impl Pass<'_> {
             self.tell(found).await?;
             return Ok(None);
         }
-        tracing::warn!(file = %target.name, node = %target.node, "a node cannot prove what it says it has");
+        tracing::warn!(file = %target.name, node = %target.node, "a node cannot prove the copy that it reports");
         let look = Look {
             found: vec![AnomalyKind::Unverified {
                 node: target.node.clone(),
@@ -189,7 +189,7 @@ impl Pass<'_> {
         Ok(None)
     }
 
-    /// A copy was not read. If it is not where it was, it may be elsewhere; else its volume is a gap from now on.
+    /// Handles a copy that was not read. If it is not where it was, it may be elsewhere; otherwise its volume is a gap.
     async fn refused(
         &self,
         target: &Target,
@@ -198,11 +198,11 @@ impl Pass<'_> {
         if error.kind == Kind::NotFound {
             let located = self.look(&target.name).await?;
             match elsewhere(target, &located) {
-                // It has moved since it was listed: what is there now is read.
+                // It has moved since it was listed: the copy at its new place is read.
                 Some(moved) if !target.is_moved => return Ok(Some(moved)),
                 Some(_) => self.unread(target, error),
                 None if is_listed(target, &located) => self.unread(target, error),
-                // It is missing, which was told, or was removed.
+                // It is missing, which was reported, or was removed.
                 None => {}
             }
             return Ok(None);
@@ -215,7 +215,7 @@ impl Pass<'_> {
         Ok(None)
     }
 
-    /// A copy that was listed and not read is not intact, and its volume is a gap.
+    /// Counts a copy that was listed and not read: it is not intact, and its volume is a gap.
     fn unread(&self, target: &Target, error: &CallError) {
         self.tally().not_intact.insert(target.name.clone());
         let reason = format!("{}: {}", target.name, error.reason);
@@ -223,7 +223,7 @@ impl Pass<'_> {
         self.gap(Some(node), Some(volume), reason);
     }
 
-    /// Whether the node proves some random groups.
+    /// Returns whether the node proves some random groups.
     async fn proves(&self, target: &Target) -> Result<bool, CallError> {
         let Some(count) = NonZeroU64::new(groups::count(target.size)) else {
             return Ok(true);
@@ -260,7 +260,7 @@ impl Pass<'_> {
     }
 }
 
-/// The same file at another place of the replica, as it was found just now.
+/// Returns the same file at another place of the replica, as it was just found.
 fn elsewhere(target: &Target, located: &Located) -> Option<Target> {
     let is_other = |copy: &&Copy| (&copy.node, &copy.volume) != (&target.node, &target.volume);
     let mut others = located.copies.iter().filter(is_other);
@@ -273,7 +273,7 @@ fn elsewhere(target: &Target, located: &Located) -> Option<Target> {
     })
 }
 
-/// Whether the monitor says that the copy is where its node did not find it.
+/// Returns whether the monitor lists the copy where its node did not find it.
 fn is_listed(target: &Target, located: &Located) -> bool {
     let is_there = |copy: &Copy| (&copy.node, &copy.volume) == (&target.node, &target.volume);
     let mut copies = located.copies.iter();

@@ -1,4 +1,4 @@
-//! How far each drain is, for those who ask. Counted anew after a start.
+//! The progress of each drain, for callers. It is counted again after a start.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,16 +7,16 @@ use archive_ledger::standing::Source;
 
 use crate::metrics::Instruments;
 
-/// How far one drain is.
+/// The progress of one drain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shown {
-    /// Files that are recorded there, and their bytes; none: they are being counted.
+    /// The recorded files there, and their bytes; `None` while they are being counted.
     pub(crate) left: Option<(u64, u64)>,
-    /// Why something does not go on, or stays behind; empty: nothing does.
+    /// Why something does not progress, or stays behind; else empty.
     pub(crate) held: String,
 }
 
-/// The board; cheap to clone.
+/// The board of all drains; cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Board {
     shown: Arc<Mutex<BTreeMap<Source, Shown>>>,
@@ -40,7 +40,7 @@ impl Board {
         self.instruments.show_drain(source, files);
     }
 
-    /// One file of so many bytes has left.
+    /// Counts one file of this size that has left.
     pub(super) fn left(&self, source: &Source, bytes: u64) {
         let mut shown = self.shown();
         let entry = shown.entry(source.clone()).or_default();
@@ -55,7 +55,7 @@ impl Board {
         self.shown().entry(source.clone()).or_default().held = why;
     }
 
-    /// Forgets the drains that are over.
+    /// Forgets drains that have ended.
     pub(super) fn retain(&self, is_there: impl Fn(&Source) -> bool) {
         self.shown().retain(|source, _| {
             let stays = is_there(source);

@@ -1,18 +1,18 @@
-//! What nodes say of their modes, against the drains that are known. Pure.
+//! Compares the modes of nodes with the known drains. Pure.
 //!
-//! A node that is silent says nothing: its drain goes on. What was retired is drained no more.
+//! The drain of a silent node continues. A retired part is not drained any more.
 
 use archive_ledger::standing::Source;
 use archive_model::{Mode, NodeState, ReplicaId, VolumeId, VolumeState};
 
-/// What follows.
+/// A change of the known drains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Begin(Source),
     End(Source),
 }
 
-/// What follows from what the nodes of one replica say.
+/// Returns the changes that follow from the modes of the nodes of one replica.
 pub(super) fn follow(known: &[Source], replica: &ReplicaId, nodes: &[NodeState]) -> Vec<Change> {
     let mut changes = Vec::new();
     for said in nodes {
@@ -58,7 +58,7 @@ pub(super) fn follow(known: &[Source], replica: &ReplicaId, nodes: &[NodeState])
     changes
 }
 
-/// The mode of a volume; one that is retired is in no other.
+/// Returns the mode of a volume; a retired one has no other mode.
 fn mode_in_force(volume: &VolumeState) -> Mode {
     if volume.retired {
         Mode::Retired
@@ -104,7 +104,7 @@ mod tests {
     ///
     /// Fails if a drain ends because its node is silent, the drain of a retired volume goes on, or one begins twice.
     #[test]
-    fn a_drain_begins_and_ends_by_what_a_living_node_says() {
+    fn drain_follows_modes_of_live_nodes() {
         let modes = [Mode::ReadOnly, Mode::Draining, Mode::Retired];
         let volumes = [None, Some(modes[0]), Some(modes[1]), Some(modes[2])];
         let all = [source(None), source(Some("v"))];

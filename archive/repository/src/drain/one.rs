@@ -1,4 +1,4 @@
-//! One file on its way off a volume or node that is drained: look, decide, do one step, and again.
+//! One file that leaves a drained volume or node: look, decide, do one step, and repeat.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,43 +18,43 @@ use tokio::sync::{mpsc, watch};
 use super::Hands;
 use crate::preserver::Errand;
 
-/// So many steps are done for one file, one after another.
+/// The most steps for one file in a row.
 const STEPS: usize = 8;
 
-/// The pause before a file that its node is at work on is looked at again.
+/// The pause before a file is looked at again that its node works on.
 const BUSY: Duration = Duration::from_millis(200);
 
-/// What came of it.
+/// The outcome for one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// Nothing of it is there any more.
+    /// No copy of it is there any more.
     Left,
-    /// Not now.
+    /// It cannot leave now.
     Waits(String),
-    /// It has moved, and its node does not let go of the old copy before the next hour.
+    /// It has moved, and its node does not release the old copy before the next hour.
     Braked(String),
-    /// Something of it stays there for good, on which the archive does not count.
+    /// A copy stays there permanently, on which the archive does not count.
     Stays(String),
 }
 
-/// What was found out on the way.
+/// The findings of a move.
 #[derive(Default)]
 struct Way {
-    /// The copy that was read whole just now.
+    /// The copy that was just read whole.
     proven: Option<CopyPlace>,
-    /// The old copy was damaged, or not there.
+    /// Whether the old copy was damaged, or missing.
     is_hurt: bool,
 }
 
 impl Hands {
-    /// Has one file leave.
+    /// Moves one file away.
     pub(super) async fn leave(&self, source: &Source, name: &FileName) -> Ended {
         let clock = &self.own.calls.clock;
         let until = clock.instant() + self.own.calls.stall;
         loop {
             match self.try_leave(source, name).await {
                 Ok(ended) => return ended,
-                // Its node has not yet seen the end of what went before: of a move that was cut, perhaps.
+                // Its node has not yet noticed the end of an earlier call, perhaps of an interrupted move.
                 Err(error) if error.kind == Kind::Busy && clock.instant() < until => {
                     clock.sleep(BUSY).await;
                 }
@@ -76,7 +76,7 @@ impl Hands {
                 return Ok(Ended::Waits("it is drained no more".to_owned()));
             }
             let located = self.own.calls.locate(&source.replica, name).await?;
-            // Asked after the replica: what was stored meanwhile is known here.
+            // Read after the replica was asked: a copy that was stored in the meantime is known here.
             let row = self.people.row(name).await?;
             let copies = self.seen(source, row.as_ref(), &located);
             let recorded = self.recorded(source, row.as_ref());
@@ -118,7 +118,7 @@ impl Hands {
                     let (_, size) = content(&row)?;
                     let Some(found) = self.judged(source, name, &old).await? else {
                         return Ok(Ended::Stays(format!(
-                            "it cannot be read whole there; a whole copy is on {kept}"
+                            "it cannot be read completely there; a complete copy is on {kept}"
                         )));
                     };
                     self.put_aside(source, name, (&old, found, size), &kept)
@@ -128,7 +128,7 @@ impl Hands {
             }
         }
         Ok(Ended::Waits(
-            "it changes all the time; it is looked at again".to_owned(),
+            "it keeps changing; it is looked at again".to_owned(),
         ))
     }
 
@@ -184,7 +184,7 @@ impl Hands {
         }
     }
 
-    /// Brings a copy to where it may stay, out of whichever copies have each part intact; the one that leaves first.
+    /// Stores a copy where it may stay, from any copies that have each part intact; the one that leaves is read first.
     async fn bring(
         &self,
         source: &Source,
@@ -196,14 +196,14 @@ impl Hands {
         let name = &record.name;
         let (root, size) = content(row)?;
         let (Some(upload), Some(admission)) = (&record.upload, &row.admission) else {
-            return Err(Kind::Storage.error("it has no admission"));
+            return Err(Kind::Storage.error("the file has no admission"));
         };
         let is_old = |copy: &&Copy| {
             self.side(source, &copy.node, &copy.volume) == Side::Source && copy.root == Some(root)
         };
         let old = located.copies.iter().find(is_old);
         if !old.is_some_and(Copy::is_present) && located.silent.is_none() {
-            // What is wrong with it is filed before anything is done about it.
+            // Its damage is filed before anything else is done.
             way.is_hurt = true;
             let look_context = self.look_context();
             let looking = self.own.look_and_file(&source.replica, name, &look_context);
@@ -246,7 +246,7 @@ impl Hands {
             let transfers = &self.people.transfers;
             let filled = transfers.upload(&source.replica, &item, &mut chunks, sealed, route);
             let filled = filled.await;
-            // Whoever still sends is told so.
+            // The sender is told so.
             drop(chunks);
             filled
         };
@@ -274,14 +274,14 @@ impl Hands {
         let copy = filled?.ok_or_else(ended)?.copy;
         let is_elsewhere = self.side(source, &copy.node, &copy.volume) == Side::Stays;
         if !is_elsewhere || !copy.is_present() || copy.root != Some(root) {
-            let said = "its node did not store it elsewhere; it is tried again";
+            let said = "its node did not store it elsewhere; trying again";
             return Err(Kind::Unavailable.error(said));
         }
         way.proven = Some(place_of(&copy));
         Ok(())
     }
 
-    /// The old copy showed damage: it is read whole, and what is found is filed.
+    /// Has the old copy read whole after it showed damage, and files the result.
     async fn read_again(&self, source: &Source, name: &FileName, old: Option<&Copy>, size: u64) {
         let Some(old) = old else {
             return;
@@ -299,11 +299,11 @@ impl Hands {
             Err(error) => Err(error),
         };
         if let Err(error) = filed {
-            tracing::warn!(file = %name, %source, %error, "a damaged copy cannot be looked at");
+            tracing::warn!(file = %name, %source, %error, "cannot look at a damaged copy");
         }
     }
 
-    /// Reads a copy on which a step relies, unless it was read just now.
+    /// Reads a copy on which a step relies, unless it was just read.
     async fn prove(
         &self,
         source: &Source,
@@ -330,7 +330,7 @@ impl Hands {
         Err(Kind::Damaged.error(format!("its copy on {place} is damaged")))
     }
 
-    /// The root of a damaged copy as it is read now; none: it cannot be read whole.
+    /// Returns the root of a damaged copy as it is read now, or `None` if it cannot be read completely.
     async fn judged(
         &self,
         source: &Source,
@@ -359,7 +359,7 @@ impl Hands {
             "moved in replica {} from {old} to {kept}; the old copy goes to the attic there",
             source.replica
         );
-        // Before it is done: an act that the trail does not name must not be.
+        // Recorded before it is done: no act may be missing from the trail.
         self.people
             .note(cause.who.clone(), Some(name.clone()), what)
             .await?;
@@ -369,7 +369,7 @@ impl Hands {
         self.own.calls.reading(size, moving).await.map(drop)
     }
 
-    /// What was filed of the old copy is closed: the replica has a whole one.
+    /// Closes the anomalies of the old copy: the replica has a whole one.
     async fn told(
         &self,
         source: &Source,

@@ -1,4 +1,4 @@
-//! One pass over what is recorded on a volume or node that is drained; when nothing is, over what its node lists there.
+//! One pass over the recorded copies on a drained volume or node; if there are none, over the listing of its node.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use super::Hands;
 use super::one::Ended;
 use crate::tables::with_tables;
 
-/// How many files of one drain move at once.
+/// The most files of one drain that move at once.
 const AT_ONCE: usize = 4;
 
-/// How many rows are looked at before the files among them move.
+/// The number of rows that are read before the files among them move.
 const PAGE: usize = 2000;
 
-/// So many files that cannot leave end a pass: the next goes on behind them.
+/// The number of files that cannot leave which ends a pass: the next one continues behind them.
 const MOST_WAITING: u64 = 32;
 
-/// What came of a pass.
+/// The outcome of a pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Passed {
-    /// Nothing is recorded there, and nothing lies there that has still to leave.
+    /// Whether no copy is recorded there, and no file there has still to leave.
     pub(super) is_empty: bool,
-    /// Files of which nothing is there any more.
+    /// The number of files that have left.
     pub(super) left: u64,
-    /// Files that could not leave.
+    /// The number of files that could not leave.
     pub(super) waits: u64,
-    /// The node lets go of no more old copies within this hour, and that is all that is left to do.
+    /// Whether the node releases no more old copies within this hour, and nothing else is left to do.
     pub(super) is_braked: bool,
-    /// Behind which file the next pass begins; none: at the first.
+    /// The file behind which the next pass begins; `None` for the first.
     pub(super) cursor: Option<FileName>,
-    /// How long it took to count.
+    /// The time that it took to count.
     pub(super) took: Duration,
 }
 
@@ -62,20 +62,20 @@ pub(super) fn start(
             passed = pass => passed,
         };
         let passed = passed.unwrap_or_else(|error| {
-            tracing::warn!(%source, %error, "a drain does not go on");
+            tracing::warn!(%source, %error, "a drain cannot continue");
             hands.board.hold(&source, error.reason);
             Passed {
                 waits: 1,
                 ..Passed::default()
             }
         });
-        // One that was ended meanwhile is not asked for.
+        // A drain that has ended in the meantime needs no outcome.
         drop(tell.send(passed));
     });
     told
 }
 
-/// Files that left, cannot leave, or stay behind, while a pass lasts.
+/// The files of a pass that left, cannot leave, or stay behind.
 struct Held<'a> {
     hands: &'a Hands,
     source: &'a Source,
@@ -102,7 +102,7 @@ impl Held<'_> {
                 if self.waits() > 0 {
                     return;
                 }
-                format!("{count} or more old copies are still to go to the attic: {why}")
+                format!("{count} or more old copies have still to be moved into the attic: {why}")
             }
             Ended::Stays(why) => {
                 let count = self.stays.fetch_add(1, Ordering::Relaxed) + 1;
@@ -173,7 +173,7 @@ impl Hands {
         })
     }
 
-    /// Every file that is recorded there.
+    /// Moves every file that is recorded there.
     async fn walk(
         &self,
         source: &Source,
@@ -208,11 +208,11 @@ impl Hands {
             .await;
     }
 
-    /// What its node lists there, though nothing is recorded there: what cut moves have left, and what nobody knows.
+    /// Handles files that the node lists there without a record: the rest of interrupted moves, and unknown files.
     async fn sweep(&self, source: &Source, held: &Held<'_>) -> Result<(), CallError> {
         if let Err(error) = self.try_sweep(source, held).await {
-            // Disk or node may be dead for ever; what the archive has is elsewhere.
-            let why = format!("nobody can look what else lies there: {}", error.reason);
+            // Disk or node may never come back; the archive has its copies elsewhere.
+            let why = format!("cannot list what else lies there: {}", error.reason);
             self.board.hold(source, why);
             held.stays.fetch_add(1, Ordering::Relaxed);
         }
@@ -231,7 +231,7 @@ impl Hands {
                     && copy.condition != CopyCondition::Missing
             });
             let names: Vec<FileName> = there.map(|found| found.name).collect();
-            // Each file is read before its old copy is asked to go: not all of them, only to hear of the brake again.
+            // Each file is read before its old copy is moved: not all of them, only to hit the brake again.
             for some in names.chunks(AT_ONCE) {
                 self.each(source, some.to_vec(), held).await;
                 if held.braked() > 0 {
@@ -256,7 +256,7 @@ impl Hands {
     }
 }
 
-/// Whether a file is recorded there, or is brought there.
+/// Returns whether a file is recorded there, or is being stored there.
 fn is_recorded(source: &Source, record: &FileRecord) -> bool {
     let copy = record.replicas.get(&source.replica);
     copy.filter(|copy| copy.state.is_completed())
@@ -264,7 +264,7 @@ fn is_recorded(source: &Source, record: &FileRecord) -> bool {
         .is_some_and(|(node, volume)| source.holds(&source.replica, node, volume))
 }
 
-/// How many files are recorded there, and their bytes.
+/// Counts the files that are recorded there, and their bytes.
 fn count(admin: &Admin, source: &Source) -> Result<(u64, u64), DbError> {
     let (mut files, mut bytes) = (0_u64, 0_u64);
     for row in admin.files(None)? {
