@@ -43,7 +43,7 @@ const REST: Duration = Duration::from_mins(5);
 const WHO: &str = "repository";
 
 /// The worker that walks.
-pub(crate) struct Bring {
+pub(crate) struct FillWorker {
     people: Arc<People>,
     passes: BTreeMap<Task, Pass>,
 }
@@ -66,7 +66,7 @@ struct Pass {
 
 /// An update for the row of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Wanted {
+struct FileUpdate {
     name: FileName,
     replica: ReplicaId,
     /// The recorded place of the copy.
@@ -75,7 +75,7 @@ struct Wanted {
     is_gone: bool,
 }
 
-impl Bring {
+impl FillWorker {
     pub(crate) fn new(people: Arc<People>) -> Self {
         Self {
             people,
@@ -193,7 +193,7 @@ impl Bring {
     }
 }
 
-impl Worker for Bring {
+impl Worker for FillWorker {
     const NAME: &'static str = "bring";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
@@ -215,17 +215,21 @@ impl Worker for Bring {
 }
 
 /// The outcome of an update.
-enum Told {
+enum UpdateOutcome {
     /// The copy is there after all.
     There,
     /// It is unknown whether the copy is there.
     Unknown,
     /// The row has the update now.
-    Wanted,
+    Updated,
 }
 
-async fn tell(people: &People, task: &Task, wanted: Wanted) -> Result<Told, WorkerError> {
-    let Wanted {
+async fn tell(
+    people: &People,
+    task: &Task,
+    wanted: FileUpdate,
+) -> Result<UpdateOutcome, WorkerError> {
+    let FileUpdate {
         name,
         replica,
         place,
@@ -236,21 +240,21 @@ async fn tell(people: &People, task: &Task, wanted: Wanted) -> Result<Told, Work
         people
             .order(&name, Event::Withdrawn { replica, why }, WHO)
             .await?;
-        return Ok(Told::Wanted);
+        return Ok(UpdateOutcome::Updated);
     }
     if place.is_some() && !is_gone {
         // The recorded copy is looked for first: only a missing one is stored again.
         match people.transfers.calls.locate(&replica, &name).await {
             Ok(located) if located.copies.iter().any(Copy::is_present) => {
-                return Ok(Told::There);
+                return Ok(UpdateOutcome::There);
             }
             Ok(located) if located.silent.is_none() => {}
-            Ok(_) | Err(_) => return Ok(Told::Unknown),
+            Ok(_) | Err(_) => return Ok(UpdateOutcome::Unknown),
         }
     }
     let spec = people.specs.iter().find(|spec| spec.id == replica);
     let Some(ReplicaSpec { kind, required, .. }) = spec.cloned() else {
-        return Ok(Told::There);
+        return Ok(UpdateOutcome::There);
     };
     let why = match task {
         Task::Fill(replica) => format!("replica {replica} lost it and is filled again"),
@@ -265,17 +269,17 @@ async fn tell(people: &People, task: &Task, wanted: Wanted) -> Result<Told, Work
         gone: place.map(|(node, volume)| (node, volume, why)),
     };
     people.order(&name, event, WHO).await?;
-    Ok(Told::Wanted)
+    Ok(UpdateOutcome::Updated)
 }
 
 /// The requested files that are not there yet, and how many of them are being worked on.
-struct Looked {
+struct OpenFiles {
     open: BTreeSet<FileName>,
     active: usize,
 }
 
-fn look(admin: &Admin, task: &Task, open: BTreeSet<FileName>) -> Result<Looked, DbError> {
-    let mut looked = Looked {
+fn look(admin: &Admin, task: &Task, open: BTreeSet<FileName>) -> Result<OpenFiles, DbError> {
+    let mut looked = OpenFiles {
         open: BTreeSet::new(),
         active: 0,
     };
@@ -310,7 +314,7 @@ const fn is_active(state: &ReplicaState) -> bool {
 
 /// The next updates.
 struct Page {
-    wanted: Vec<Wanted>,
+    wanted: Vec<FileUpdate>,
     cursor: Option<FileName>,
     is_last: bool,
 }
@@ -320,7 +324,7 @@ fn page(
     task: &Task,
     after: Option<&FileName>,
     room: usize,
-    judge: impl Fn(&FileRecord) -> Option<Wanted>,
+    judge: impl Fn(&FileRecord) -> Option<FileUpdate>,
 ) -> Result<Page, DbError> {
     let mut page = Page {
         wanted: Vec::new(),
@@ -346,14 +350,14 @@ fn page(
 
 /// Returns the update of a file for a task, or `None` if it needs no update. If `first`, recorded copies are looked for as
 /// well.
-fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<Wanted> {
+fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<FileUpdate> {
     if !record.phase.is_bound() {
         return None;
     }
     let of = |replica: &ReplicaId, is_gone: bool| {
         let copy = record.replicas.get(replica);
         let copy = copy.filter(|copy| copy.state.is_completed());
-        Wanted {
+        FileUpdate {
             name: record.name.clone(),
             replica: replica.clone(),
             place: copy.and_then(|copy| Some((copy.node.clone()?, copy.volume.clone()?))),

@@ -25,12 +25,12 @@ use archive_model::ReplicaKind;
 use archive_stores::transfer::Pace;
 use tokio::sync::oneshot;
 
-pub(crate) use board::Board;
+pub(crate) use board::DrainBoard;
 
 use crate::people::People;
 use crate::preserver::Preserver;
 use follow::Change;
-use pass::Passed;
+use pass::PassOutcome;
 
 /// How often it is looked what the nodes say of their modes.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -44,31 +44,31 @@ const LONG_REST: Duration = Duration::from_mins(10);
 
 /// The worker of all drains.
 pub(crate) struct Drain {
-    hands: Arc<Hands>,
-    runs: BTreeMap<Source, Run>,
+    hands: Arc<DrainContext>,
+    runs: BTreeMap<Source, DrainRun>,
 }
 
 /// The state that drains share.
-pub(crate) struct Hands {
+pub(crate) struct DrainContext {
     pub(crate) people: Arc<People>,
     pub(crate) own: Preserver,
-    pub(crate) board: Board,
+    pub(crate) board: DrainBoard,
     pub(crate) pace: Pace,
 }
 
 /// One drain.
 #[derive(Debug, Default)]
-struct Run {
-    pass: Option<oneshot::Receiver<Passed>>,
+struct DrainRun {
+    pass: Option<oneshot::Receiver<PassOutcome>>,
     /// The file behind which the next pass begins.
-    passed: Passed,
+    passed: PassOutcome,
     /// The number of passes in a row without a file that left.
     fruitless: u32,
     rests: Option<Instant>,
 }
 
 impl Drain {
-    pub(crate) fn new(hands: Hands) -> Self {
+    pub(crate) fn new(hands: DrainContext) -> Self {
         Self {
             hands: Arc::new(hands),
             runs: BTreeMap::new(),
@@ -116,7 +116,7 @@ impl Drain {
             match pass.try_recv() {
                 Err(oneshot::error::TryRecvError::Empty) => return Ok(()),
                 // It failed, and was logged.
-                Err(oneshot::error::TryRecvError::Closed) => run.passed = Passed::default(),
+                Err(oneshot::error::TryRecvError::Closed) => run.passed = PassOutcome::default(),
                 Ok(passed) => {
                     match (passed.is_empty, row.drained) {
                         (true, None) => {
@@ -162,7 +162,7 @@ impl Drain {
     }
 }
 
-impl Hands {
+impl DrainContext {
     fn now(&self) -> Arc<Now> {
         self.people.standing.now()
     }
@@ -205,7 +205,7 @@ impl Worker for Drain {
 }
 
 /// Returns the pause after a pass. Files that could not leave are tried again soon, and later each time that no file left.
-fn rest(passed: &Passed, fruitless: u32) -> Duration {
+fn rest(passed: &PassOutcome, fruitless: u32) -> Duration {
     match (passed.is_empty, passed.waits) {
         (true, _) => LONG_REST,
         (false, _) if passed.is_braked => LONG_REST,
@@ -225,24 +225,24 @@ mod tests {
     /// Fails if a drain that progresses has to wait, or one that does not asks all the time.
     #[test]
     fn drain_without_progress_rests_longer() {
-        let waits = Passed {
+        let waits = PassOutcome {
             waits: 1,
-            ..Passed::default()
+            ..PassOutcome::default()
         };
         let rests = [0, 1, 2, 3, 4, 5, u32::MAX].map(|fruitless| rest(&waits, fruitless).as_secs());
         assert_eq!(rests, [1, 2, 4, 8, 10, 10, 10]);
-        let slow = Passed {
+        let slow = PassOutcome {
             took: Duration::from_secs(7),
             ..waits
         };
         assert_eq!(rest(&slow, 0).as_secs(), 70);
-        assert_eq!(rest(&Passed::default(), 9), Duration::ZERO);
-        let braked = Passed {
+        assert_eq!(rest(&PassOutcome::default(), 9), Duration::ZERO);
+        let braked = PassOutcome {
             is_braked: true,
             ..slow.clone()
         };
         assert_eq!(rest(&braked, 0), LONG_REST);
-        let empty = Passed {
+        let empty = PassOutcome {
             is_empty: true,
             ..slow
         };

@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The report of a restore from the replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FromReplicas {
+pub struct RestoreReport {
     /// Every node that was asked, with its replica.
     pub nodes: Vec<(ReplicaId, NodeId)>,
     /// The number of files that were restored.
@@ -68,7 +68,7 @@ pub async fn from_replicas(
     settings: &Settings,
     partial: bool,
     clock: Clock,
-) -> Result<FromReplicas, RestoreError> {
+) -> Result<RestoreReport, RestoreError> {
     let work = Work::new(settings, clock)?;
     spawn_blocking(move || work.run(partial, None)).await?
 }
@@ -84,7 +84,7 @@ pub async fn from_both(
     export: &Path,
     (skip_damaged, partial): (bool, bool),
     clock: Clock,
-) -> Result<(FromExport, FromReplicas), RestoreError> {
+) -> Result<(FromExport, RestoreReport), RestoreError> {
     let now = clock.now();
     let work = Work::new(settings, clock)?;
     let export = export.to_owned();
@@ -96,7 +96,7 @@ pub async fn from_both(
             now,
         )?;
         let Some(begun) = begun else {
-            return Ok((report, FromReplicas::default()));
+            return Ok((report, RestoreReport::default()));
         };
         let found = work.run(partial, Some(begun))?;
         report.written = found.written;
@@ -156,14 +156,14 @@ impl Work {
         &self,
         partial: bool,
         begun: Option<PartialRestore>,
-    ) -> Result<FromReplicas, RestoreError> {
+    ) -> Result<RestoreReport, RestoreError> {
         let own = &self.settings.repository;
         let (mut restoring, mut next) = match begun {
             Some(begun) => begun,
             None => self.begin()?,
         };
         restoring.settle()?;
-        let mut report = FromReplicas::default();
+        let mut report = RestoreReport::default();
         let mut lanes = self.lanes(&mut report);
         let removed = self.removed(&lanes, &mut report);
         let specs = self.settings.specs();
@@ -210,7 +210,7 @@ impl Work {
     }
 
     /// Asks every node of every replica.
-    fn lanes(&self, report: &mut FromReplicas) -> Vec<Lane> {
+    fn lanes(&self, report: &mut RestoreReport) -> Vec<Lane> {
         let mut lanes = Vec::new();
         for spec in &self.settings.replicas {
             // No part knows any more which nodes to miss.
@@ -242,8 +242,8 @@ impl Work {
     }
 
     /// Asks every node that answers for the removals by people.
-    fn removed(&self, lanes: &[Lane], report: &mut FromReplicas) -> Removed {
-        let mut removed = Removed::new();
+    fn removed(&self, lanes: &[Lane], report: &mut RestoreReport) -> RemovalsByName {
+        let mut removed = RemovalsByName::new();
         for Lane { replica, node, .. } in lanes {
             let about = format!("attic of node {node} of replica {replica}");
             let mut tell = |why: String| report.silent.add(about.as_str(), why);
@@ -258,7 +258,7 @@ impl Work {
         &self,
         replica: &ReplicaId,
         node: &NodeId,
-        removed: &mut Removed,
+        removed: &mut RemovalsByName,
         tell: &mut dyn FnMut(String),
     ) -> Result<(), String> {
         let mut pages = self.wait(self.replicas.removals(replica, node))?;
@@ -283,9 +283,9 @@ impl Work {
     fn merge(
         &self,
         lanes: &mut [Lane],
-        mut removed: Removed,
+        mut removed: RemovalsByName,
         rule: Rule<'_>,
-        (trail, report): (&mut Trail<'_>, &mut FromReplicas),
+        (trail, report): (&mut Trail<'_>, &mut RestoreReport),
     ) -> Result<(), RestoreError> {
         loop {
             for lane in &mut *lanes {
@@ -344,7 +344,7 @@ impl Work {
     }
 
     /// Reads on until the next name of a node is known, or its end.
-    fn fill(&self, lane: &mut Lane, report: &mut FromReplicas) {
+    fn fill(&self, lane: &mut Lane, report: &mut RestoreReport) {
         while lane.waiting.is_empty() && !lane.is_done {
             if let Err(why) = self.read(lane, report) {
                 lane.is_done = true;
@@ -353,7 +353,7 @@ impl Work {
         }
     }
 
-    fn read(&self, lane: &mut Lane, report: &mut FromReplicas) -> Result<(), String> {
+    fn read(&self, lane: &mut Lane, report: &mut RestoreReport) -> Result<(), String> {
         let page = self.wait(lane.stream.next())?;
         let page = page.ok_or("its answer was cut off")?;
         for found in page.found {
@@ -425,7 +425,7 @@ impl Trail<'_> {
 }
 
 /// The removals by people, by name.
-type Removed = BTreeMap<FileName, Vec<Removal>>;
+type RemovalsByName = BTreeMap<FileName, Vec<Removal>>;
 
 /// The answer of one node.
 struct Lane {

@@ -36,7 +36,7 @@ use tonic::service::Routes;
 use tonic::{Response, Status};
 
 use crate::automatic::Volumes;
-use crate::drain::Board;
+use crate::drain::DrainBoard;
 use crate::people::People;
 use crate::preserver::Preserver;
 use crate::settings::{ReplicaSettings, RepositorySettings};
@@ -54,7 +54,7 @@ pub(crate) struct Door {
     pub(crate) assembler: Assembler,
     pub(crate) preserver: Preserver,
     pub(crate) volumes: Arc<Volumes>,
-    pub(crate) drains: Board,
+    pub(crate) drains: DrainBoard,
     pub(crate) batches: Batches,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) mail: Mail,

@@ -33,9 +33,9 @@ use tokio::task::{JoinError, spawn_blocking};
 use crate::alarm::Alarm;
 use crate::attention::Attention;
 use crate::automatic::{Automatic, Volumes};
-use crate::bootstrap::Bring;
+use crate::bootstrap::FillWorker;
 use crate::daily_export::DailyExport;
-use crate::drain::{Board, Drain as Draining, Hands};
+use crate::drain::{Drain as Draining, DrainBoard, DrainContext};
 use crate::incidents::IncidentTable;
 use crate::membership::{self, Membership};
 use crate::metrics::Instruments;
@@ -234,10 +234,10 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     });
     people.begin().await?;
     daemon.workers.spawn(ExpiryWorker(Arc::clone(&people)))?;
-    daemon.workers.spawn(Bring::new(Arc::clone(&people)))?;
-    let drains = Board::new(preserver.instruments.clone());
+    daemon.workers.spawn(FillWorker::new(Arc::clone(&people)))?;
+    let drains = DrainBoard::new(preserver.instruments.clone());
     let rate = settings.drain.bytes_per_second.bytes();
-    daemon.workers.spawn(Draining::new(Hands {
+    daemon.workers.spawn(Draining::new(DrainContext {
         people: Arc::clone(&people),
         own: preserver.clone(),
         board: drains.clone(),

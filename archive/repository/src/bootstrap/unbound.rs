@@ -10,15 +10,15 @@ use archive_db::DbError;
 use archive_decisions::store::{FileRecord, Phase};
 use archive_model::{FileName, NodeId, ReplicaId};
 
-use super::{Pass, Told, WINDOW, Wanted, tell, wanted};
+use super::{FileUpdate, Pass, UpdateOutcome, WINDOW, tell, wanted};
 use crate::people::People;
 use archive_ledger::admin::Admin;
 use archive_ledger::standing::Task;
 
 /// The files that can be updated now, and those that cannot yet.
 #[derive(Debug, Default)]
-pub(super) struct Looked {
-    pub(super) wanted: Vec<Wanted>,
+pub(super) struct UnboundFiles {
+    pub(super) wanted: Vec<FileUpdate>,
     pub(super) unbound: BTreeSet<FileName>,
 }
 
@@ -28,14 +28,14 @@ impl Pass {
         &mut self,
         people: &People,
         task: &Task,
-        all: Vec<Wanted>,
+        all: Vec<FileUpdate>,
     ) -> Result<(), WorkerError> {
         for wanted in all {
             let name = wanted.name.clone();
             match tell(people, task, wanted).await? {
-                Told::There => {}
-                Told::Unknown => self.found += 1,
-                Told::Wanted => {
+                UpdateOutcome::There => {}
+                UpdateOutcome::Unknown => self.found += 1,
+                UpdateOutcome::Updated => {
                     self.found += 1;
                     if !matches!(task, Task::Replica(_)) {
                         self.open.insert(name);
@@ -52,8 +52,8 @@ pub(super) fn look(
     admin: &Admin,
     task: &Task,
     unbound: BTreeSet<FileName>,
-) -> Result<Looked, DbError> {
-    let mut looked = Looked::default();
+) -> Result<UnboundFiles, DbError> {
+    let mut looked = UnboundFiles::default();
     for name in unbound {
         // A name that was given up begins anew.
         let Some(row) = admin.file(&name)? else {

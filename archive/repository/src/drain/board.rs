@@ -9,7 +9,7 @@ use crate::metrics::Instruments;
 
 /// The progress of one drain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub(crate) struct DrainProgress {
     /// The recorded files there, and their bytes; `None` while they are being counted.
     pub(crate) left: Option<(u64, u64)>,
     /// Why something does not progress, or stays behind; else empty.
@@ -18,12 +18,12 @@ pub(crate) struct Shown {
 
 /// The board of all drains; cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Board {
-    shown: Arc<Mutex<BTreeMap<Source, Shown>>>,
+pub(crate) struct DrainBoard {
+    shown: Arc<Mutex<BTreeMap<Source, DrainProgress>>>,
     instruments: Instruments,
 }
 
-impl Board {
+impl DrainBoard {
     pub(crate) fn new(instruments: Instruments) -> Self {
         Self {
             shown: Arc::default(),
@@ -31,7 +31,7 @@ impl Board {
         }
     }
 
-    pub(crate) fn of(&self, source: &Source) -> Shown {
+    pub(crate) fn of(&self, source: &Source) -> DrainProgress {
         self.shown().get(source).cloned().unwrap_or_default()
     }
 
@@ -66,7 +66,7 @@ impl Board {
         });
     }
 
-    fn shown(&self) -> MutexGuard<'_, BTreeMap<Source, Shown>> {
+    fn shown(&self) -> MutexGuard<'_, BTreeMap<Source, DrainProgress>> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

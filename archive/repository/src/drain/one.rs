@@ -15,7 +15,7 @@ use archive_stores::heal::send_all;
 use archive_stores::transfer::{Item, Route, UploadVerdict};
 use tokio::sync::{mpsc, watch};
 
-use super::Hands;
+use super::DrainContext;
 use crate::preserver::Errand;
 
 /// The most steps for one file in a row.
@@ -26,7 +26,7 @@ const BUSY: Duration = Duration::from_millis(200);
 
 /// The outcome for one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum LeaveOutcome {
     /// No copy of it is there any more.
     Left,
     /// It cannot leave now.
@@ -39,16 +39,16 @@ pub(super) enum Ended {
 
 /// The findings of a move.
 #[derive(Default)]
-struct Way {
+struct MoveProgress {
     /// The copy that was just read whole.
     proven: Option<CopyPlace>,
     /// Whether the old copy was damaged, or missing.
     is_hurt: bool,
 }
 
-impl Hands {
+impl DrainContext {
     /// Moves one file away.
-    pub(super) async fn leave(&self, source: &Source, name: &FileName) -> Ended {
+    pub(super) async fn leave(&self, source: &Source, name: &FileName) -> LeaveOutcome {
         let clock = &self.own.calls.clock;
         let until = clock.instant() + self.own.calls.stall;
         loop {
@@ -59,21 +59,21 @@ impl Hands {
                     clock.sleep(BUSY).await;
                 }
                 Err(error) if error.kind == Kind::Refused => {
-                    return Ended::Braked(error.reason);
+                    return LeaveOutcome::Braked(error.reason);
                 }
-                Err(error) => return Ended::Waits(error.reason),
+                Err(error) => return LeaveOutcome::Waits(error.reason),
             }
         }
     }
 
-    async fn try_leave(&self, source: &Source, name: &FileName) -> Result<Ended, CallError> {
+    async fn try_leave(&self, source: &Source, name: &FileName) -> Result<LeaveOutcome, CallError> {
         let Some(_claim) = self.own.repairing.claim(name, usize::MAX) else {
-            return Ok(Ended::Waits("it is being repaired".to_owned()));
+            return Ok(LeaveOutcome::Waits("it is being repaired".to_owned()));
         };
-        let mut way = Way::default();
+        let mut way = MoveProgress::default();
         for _ in 0..STEPS {
             if !self.is_drained_still(source) {
-                return Ok(Ended::Waits("it is drained no more".to_owned()));
+                return Ok(LeaveOutcome::Waits("it is drained no more".to_owned()));
             }
             let located = self.own.calls.locate(&source.replica, name).await?;
             // Read after the replica was asked: a copy that was stored in the meantime is known here.
@@ -84,11 +84,11 @@ impl Hands {
             let row = match (step, row) {
                 (Step::Nothing, row) => {
                     self.told(source, name, row.as_ref(), &way).await?;
-                    return Ok(Ended::Left);
+                    return Ok(LeaveOutcome::Left);
                 }
-                (Step::Wait(why), _) => return Ok(Ended::Waits(why.to_string())),
-                (Step::Leave(why), _) => return Ok(Ended::Stays(why.to_string())),
-                (_, None) => return Ok(Ended::Waits("it is not in the archive".to_owned())),
+                (Step::Wait(why), _) => return Ok(LeaveOutcome::Waits(why.to_string())),
+                (Step::Leave(why), _) => return Ok(LeaveOutcome::Stays(why.to_string())),
+                (_, None) => return Ok(LeaveOutcome::Waits("it is not in the archive".to_owned())),
                 (step, Some(row)) => (step, row),
             };
             match row {
@@ -117,7 +117,7 @@ impl Hands {
                     self.prove(source, &row, &kept, &mut way).await?;
                     let (_, size) = content(&row)?;
                     let Some(found) = self.judged(source, name, &old).await? else {
-                        return Ok(Ended::Stays(format!(
+                        return Ok(LeaveOutcome::Stays(format!(
                             "it cannot be read completely there; a complete copy is on {kept}"
                         )));
                     };
@@ -127,7 +127,7 @@ impl Hands {
                 (Step::Nothing | Step::Wait(_) | Step::Leave(_), _) => {}
             }
         }
-        Ok(Ended::Waits(
+        Ok(LeaveOutcome::Waits(
             "it keeps changing; it is looked at again".to_owned(),
         ))
     }
@@ -190,7 +190,7 @@ impl Hands {
         source: &Source,
         row: &AdminRow,
         located: &Located,
-        way: &mut Way,
+        way: &mut MoveProgress,
     ) -> Result<(), CallError> {
         let record = &row.record;
         let name = &record.name;
@@ -309,7 +309,7 @@ impl Hands {
         source: &Source,
         row: &AdminRow,
         place: &CopyPlace,
-        way: &mut Way,
+        way: &mut MoveProgress,
     ) -> Result<(), CallError> {
         if way.proven.as_ref() == Some(place) {
             return Ok(());
@@ -375,7 +375,7 @@ impl Hands {
         source: &Source,
         name: &FileName,
         row: Option<&AdminRow>,
-        way: &Way,
+        way: &MoveProgress,
     ) -> Result<(), CallError> {
         let (Some(place), Some(row), true) = (&way.proven, row, way.is_hurt) else {
             return Ok(());

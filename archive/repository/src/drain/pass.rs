@@ -15,7 +15,7 @@ use archive_rpc::{CallError, Kind};
 use futures_util::{StreamExt, stream};
 use tokio::sync::oneshot;
 
-use super::Hands;
+use super::DrainContext;
 use super::one::Ended;
 use crate::tables::with_tables;
 
@@ -30,7 +30,7 @@ const MOST_WAITING: u64 = 32;
 
 /// The outcome of a pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Passed {
+pub(super) struct PassOutcome {
     /// Whether no copy is recorded there, and no file there has still to leave.
     pub(super) is_empty: bool,
     /// The number of files that have left.
@@ -47,10 +47,10 @@ pub(super) struct Passed {
 
 /// Starts a pass in a task of its own.
 pub(super) fn start(
-    hands: &Arc<Hands>,
+    hands: &Arc<DrainContext>,
     source: &Source,
     cursor: Option<FileName>,
-) -> oneshot::Receiver<Passed> {
+) -> oneshot::Receiver<PassOutcome> {
     let (tell, told) = oneshot::channel();
     let (hands, source) = (Arc::clone(hands), source.clone());
     let stop = hands.own.tasks.stop();
@@ -64,9 +64,9 @@ pub(super) fn start(
         let passed = passed.unwrap_or_else(|error| {
             tracing::warn!(%source, %error, "a drain cannot continue");
             hands.board.hold(&source, error.reason);
-            Passed {
+            PassOutcome {
                 waits: 1,
-                ..Passed::default()
+                ..PassOutcome::default()
             }
         });
         // A drain that has ended in the meantime needs no outcome.
@@ -76,8 +76,8 @@ pub(super) fn start(
 }
 
 /// The files of a pass that left, cannot leave, or stay behind.
-struct Held<'a> {
-    hands: &'a Hands,
+struct PassTally<'a> {
+    hands: &'a DrainContext,
     source: &'a Source,
     left: AtomicU64,
     waits: AtomicU64,
@@ -85,26 +85,26 @@ struct Held<'a> {
     stays: AtomicU64,
 }
 
-impl Held<'_> {
-    fn add(&self, name: &FileName, ended: Ended) {
+impl PassTally<'_> {
+    fn add(&self, name: &FileName, ended: LeaveOutcome) {
         let text = match ended {
-            Ended::Left => {
+            LeaveOutcome::Left => {
                 self.left.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            Ended::Waits(why) => {
+            LeaveOutcome::Waits(why) => {
                 let count = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
                 tracing::debug!(file = %name, source = %self.source, why, "a file cannot leave yet");
                 format!("{count} file(s) cannot leave yet; {name}: {why}")
             }
-            Ended::Braked(why) => {
+            LeaveOutcome::Braked(why) => {
                 let count = self.braked.fetch_add(1, Ordering::Relaxed) + 1;
                 if self.waits() > 0 {
                     return;
                 }
                 format!("{count} or more old copies have still to be moved into the attic: {why}")
             }
-            Ended::Stays(why) => {
+            LeaveOutcome::Stays(why) => {
                 let count = self.stays.fetch_add(1, Ordering::Relaxed) + 1;
                 if self.waits() + self.braked() > 0 {
                     return;
@@ -124,8 +124,12 @@ impl Held<'_> {
     }
 }
 
-impl Hands {
-    async fn pass(&self, source: &Source, cursor: Option<FileName>) -> Result<Passed, CallError> {
+impl DrainContext {
+    async fn pass(
+        &self,
+        source: &Source,
+        cursor: Option<FileName>,
+    ) -> Result<PassOutcome, CallError> {
         let begin = self.own.calls.clock.instant();
         let (admin, of) = (self.own.admin.clone(), source.clone());
         let (files, bytes) = with_tables(move || count(&admin, &of)).await?;
@@ -136,7 +140,7 @@ impl Hands {
             .instant()
             .saturating_duration_since(begin);
         self.board.counted(source, files, bytes);
-        let held = Held {
+        let held = PassTally {
             hands: self,
             source,
             left: AtomicU64::new(0),
@@ -150,7 +154,7 @@ impl Hands {
             if waits + held.stays.load(Ordering::Relaxed) == 0 {
                 self.board.hold(source, String::new());
             }
-            return Ok(Passed {
+            return Ok(PassOutcome {
                 is_empty: waits == 0,
                 left: held.left.load(Ordering::Relaxed),
                 waits,
@@ -163,7 +167,7 @@ impl Hands {
         if held.waits() + held.braked() == 0 {
             self.board.hold(source, String::new());
         }
-        Ok(Passed {
+        Ok(PassOutcome {
             is_empty: false,
             left: held.left.load(Ordering::Relaxed),
             waits: held.waits(),
@@ -177,7 +181,7 @@ impl Hands {
     async fn walk(
         &self,
         source: &Source,
-        held: &Held<'_>,
+        held: &PassTally<'_>,
         mut cursor: Option<FileName>,
     ) -> Result<Option<FileName>, CallError> {
         loop {
@@ -194,7 +198,7 @@ impl Hands {
         }
     }
 
-    async fn each(&self, source: &Source, names: Vec<FileName>, held: &Held<'_>) {
+    async fn each(&self, source: &Source, names: Vec<FileName>, held: &PassTally<'_>) {
         let move_one = |name: FileName| -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
             Box::pin(async move {
                 let ended = self.leave(source, &name).await;
@@ -209,7 +213,7 @@ impl Hands {
     }
 
     /// Handles files that the node lists there without a record: the rest of interrupted moves, and unknown files.
-    async fn sweep(&self, source: &Source, held: &Held<'_>) -> Result<(), CallError> {
+    async fn sweep(&self, source: &Source, held: &PassTally<'_>) -> Result<(), CallError> {
         if let Err(error) = self.try_sweep(source, held).await {
             // Disk or node may never come back; the archive has its copies elsewhere.
             let why = format!("cannot list what else lies there: {}", error.reason);
@@ -219,7 +223,7 @@ impl Hands {
         Ok(())
     }
 
-    async fn try_sweep(&self, source: &Source, held: &Held<'_>) -> Result<(), CallError> {
+    async fn try_sweep(&self, source: &Source, held: &PassTally<'_>) -> Result<(), CallError> {
         let calls = &self.own.calls;
         let opening = calls.replicas.copies_of(&source.replica, &source.node);
         let mut pages = calls.answered(opening).await?;

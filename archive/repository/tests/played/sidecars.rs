@@ -5,7 +5,7 @@ mod fixture;
 use archive_ledger::admin::Admin;
 use archive_ledger::restore::RestoreError;
 use archive_model::FileName;
-use archive_repository::restore::FromReplicas;
+use archive_repository::restore::RestoreReport;
 
 use fixture::{SidecarFixture, SidecarPages, end, foreign, gap, signed};
 
@@ -28,7 +28,7 @@ fn is_there(fixture: &SidecarFixture) -> bool {
     fixture.data().join("admin/CURRENT").try_exists().unwrap()
 }
 
-async fn restore(fixture: &SidecarFixture, partial: bool) -> Result<FromReplicas, RestoreError> {
+async fn restore(fixture: &SidecarFixture, partial: bool) -> Result<RestoreReport, RestoreError> {
     let clock = archive_daemon::Clock::system();
     archive_repository::restore::from_replicas(&fixture.settings(), partial, clock).await
 }

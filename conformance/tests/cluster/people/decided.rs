@@ -96,7 +96,7 @@ fn file_bound_after_replica_retired_is_told() {
             let lines = trail(cluster, "").await;
             let is_given_up = lines
                 .iter()
-                .any(|line| line.what.contains("given up retired replica two"));
+                .any(|line| line.what.contains("no file counts on retired replica two"));
             is_given_up.then_some(()).ok_or(lines)
         })
         .await;

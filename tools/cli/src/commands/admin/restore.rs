@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use archive_daemon::Clock;
 use archive_ledger::restore::{Findings, FromExport, RestoreError, from_export};
-use archive_repository::restore::{FromReplicas, from_both, from_replicas};
+use archive_repository::restore::{RestoreReport, from_both, from_replicas};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -139,8 +139,8 @@ fn export_document(report: &FromExport) -> Value {
 }
 
 /// Returns the result of restoring from the replicas, for programs.
-fn replicas_document(report: &FromReplicas) -> Value {
-    let FromReplicas {
+fn replicas_document(report: &RestoreReport) -> Value {
+    let RestoreReport {
         nodes,
         files,
         incomplete,
@@ -165,7 +165,7 @@ fn replicas_document(report: &FromReplicas) -> Value {
 fn show_both(
     context: &Context,
     exported: &FromExport,
-    found: &FromReplicas,
+    found: &RestoreReport,
 ) -> Result<Exit, Failure> {
     if context.output.is_json() {
         context.output.document(&json!({
@@ -229,8 +229,8 @@ fn show_export(context: &Context, report: &FromExport) -> Result<Exit, Failure> 
     Ok(exit)
 }
 
-fn show_replicas(context: &Context, report: &FromReplicas) -> Result<Exit, Failure> {
-    let FromReplicas {
+fn show_replicas(context: &Context, report: &RestoreReport) -> Result<Exit, Failure> {
+    let RestoreReport {
         nodes,
         files,
         incomplete,
