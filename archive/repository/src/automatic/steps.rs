@@ -8,7 +8,7 @@ use archive_model::{AnomalyKind, RepairOutcome};
 use archive_rpc::CallError;
 
 use super::{Volumes, turn};
-use crate::mending::{Done, MOST_REPAIRS, RepairOrder};
+use crate::mending::{MOST_REPAIRS, RepairOrder, RepairReport};
 use crate::preserver::{LookContext, Preserver};
 use crate::tables::with_tables;
 
@@ -75,7 +75,7 @@ impl Preserver {
 }
 
 /// Returns whether a repair was completed; logs its outcome.
-fn is_at_its_end(row: &AnomalyRow, done: &Done) -> bool {
+fn is_at_its_end(row: &AnomalyRow, done: &RepairReport) -> bool {
     let (file, replica, what) = (&row.file, &row.replica, &done.what);
     tracing::info!(%file, %replica, outcome = %done.outcome, what, "automatic repair");
     match done.outcome {

@@ -16,7 +16,7 @@ use archive_stores::transfer::{Item, Route, UploadVerdict};
 use tokio::sync::{mpsc, watch};
 
 use super::DrainContext;
-use crate::preserver::Errand;
+use crate::preserver::LookContext;
 
 /// The most steps for one file in a row.
 const STEPS: usize = 8;

@@ -16,7 +16,7 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::oneshot;
 
 use super::DrainContext;
-use super::one::Ended;
+use super::one::LeaveOutcome;
 use crate::tables::with_tables;
 
 /// The most files of one drain that move at once.

@@ -11,7 +11,7 @@ use tonic::{Request, Status};
 
 use super::super::Door;
 use super::people::{OFFICER, join, who};
-use crate::preserver::Errand;
+use crate::preserver::LookContext;
 
 pub(super) async fn adopt(
     door: &Door,

@@ -15,7 +15,7 @@ use super::super::{admin_failed, send};
 use super::anomalies::state;
 use super::{Answers, Door};
 use crate::checking::{CheckOrder, CheckProgress, CheckSelection, CheckStep, ReplicaReport};
-use crate::preserver::Errand;
+use crate::preserver::LookContext;
 
 /// Reads the request.
 pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<CheckOrder, Status> {
