@@ -33,7 +33,7 @@ fn scope(replica: &ReplicaId) -> String {
     format!("replica/{replica}")
 }
 
-/// What is known of a replica, from what was seen of its nodes; nothing, if its monitor was not asked yet.
+/// Returns the incidents of a replica, from the last states of its nodes; no incidents if its monitor was not asked yet.
 fn known(
     replica: &ReplicaId,
     seen: Option<Result<Vec<NodeState>, Silence>>,

@@ -32,7 +32,7 @@ use crate::preserver::Preserver;
 use follow::Change;
 use pass::PassOutcome;
 
-/// How often it is looked what the nodes say of their modes.
+/// The time between two looks at the modes of the nodes.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest pause of a drain that does not progress.

@@ -19,7 +19,7 @@ use archive_replicas::{Replicas, unreported, volumes_in_service};
 use crate::node_watch::NodeView;
 use crate::settings::ReplicaSettings;
 
-/// How often what the monitors say is looked at.
+/// The time between two looks at the answers of the monitors.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The time between two searches for copies on a volume that its node does not report: they read all rows.

@@ -260,7 +260,7 @@ impl Preserver {
     }
 }
 
-/// NameClaims of files that are worked on; cheap to clone.
+/// Names of files that are worked on; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NameClaims(Arc<Mutex<BTreeSet<FileName>>>);
 

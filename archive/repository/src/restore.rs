@@ -1,11 +1,11 @@
 //! Restore of the admin data from the replicas: every node of every replica is asked for the admissions beside its files.
 //!
 //! The nodes' answers are sorted by name and read in parallel, so that memory holds one page of each. The monitors say which
-//! nodes there are; the report names them, because no other part remembers them.
+//! nodes there are; the report names them, because no other part remembers them. Removals by people are read first, and kept
+//! in memory. Not promised: that a removal is found whose copy was also destroyed in the attic. An export has it.
 //!
-//! Removals by people are read first, and kept in memory: as many entries as there were removals.
-//!
-//! Not promised: that a removal is found whose copy was also destroyed in the attic. An export has it.
+//! # Errors
+//! A [`RestoreError`]: the export is damaged, a setting or certificate cannot be used, or the admin data cannot be written.
 
 #![expect(
     clippy::result_large_err,
@@ -61,9 +61,6 @@ pub struct RestoreReport {
 
 /// Restores the admin data of a stopped repository from its replicas. If a node or volume did not answer, nothing is written
 /// unless `partial` is set.
-///
-/// # Errors
-/// [`RestoreError`] if the settings or credentials cannot be used, or the admin data cannot be written.
 pub async fn from_replicas(
     settings: &Settings,
     partial: bool,
@@ -75,10 +72,6 @@ pub async fn from_replicas(
 
 /// Restores the admin data from an export, and then what the replicas know beyond it. For a file that the export has, the
 /// export decides. Either both are written or nothing.
-///
-/// # Errors
-/// [`RestoreError`] if the export is not whole, the settings or credentials cannot be used, or the admin data cannot be
-/// written.
 pub async fn from_both(
     settings: &Settings,
     export: &Path,

@@ -12,7 +12,7 @@ use crate::metrics::Instruments;
 pub(crate) struct DrainProgress {
     /// The recorded files there, and their bytes; `None` while they are being counted.
     pub(crate) left: Option<(u64, u64)>,
-    /// Why something does not progress, or stays behind; else empty.
+    /// The reason why something does not progress, or stays behind; else empty.
     pub(crate) held: String,
 }
 

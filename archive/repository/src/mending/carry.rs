@@ -1,4 +1,4 @@
-//! What a plan moves into a damaged copy: groups out of other replicas.
+//! The moves of a plan into a damaged copy: groups from other replicas.
 
 use std::sync::Arc;
 
