@@ -7,7 +7,7 @@ use conformance::tree::{self, File};
 use crate::assert_none;
 
 /// Where the rules hold: a folder (ends with `/`) or a file. A folder may not exist yet.
-const COVERED: [&str; 41] = [
+const COVERED: [&str; 42] = [
     "archive/batch/",
     "archive/bitarchive/src/batch/unclean.rs",
     "archive/bitarchive/src/catalog/stamp.rs",
@@ -38,13 +38,14 @@ const COVERED: [&str; 41] = [
     "archive/model/",
     "archive/monitor/",
     "archive/proof/",
-    "archive/replicas/src/members.rs",
+    "archive/replicas/",
     "archive/repository/",
     "archive/rpc/",
     "archive/stores/",
     "conformance/",
     "harvest/",
     "index/",
+    "proto/archive/",
     "proto/index/",
     "testing/",
     "tools/cli/",

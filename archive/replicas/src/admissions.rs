@@ -1,4 +1,7 @@
-//! What lies in the sidecars of a node: the admissions beside its files.
+//! The admissions in the sidecars of a node, beside its files.
+//!
+//! # Errors
+//! All functions fail with a [`CallError`] if the node cannot be reached or its answer is invalid.
 
 use archive_ledger::restore::combine::Sighting;
 use archive_model::{FileName, NodeId, ReplicaId};
@@ -9,19 +12,19 @@ use tonic::Streaming;
 
 use super::{Replicas, describe};
 
-/// A node's answer, page by page.
+/// The admissions of a node, page by page.
 #[derive(Debug)]
 pub struct Admissions {
     replica: ReplicaId,
     stream: Streaming<wire::AdmissionsResponse>,
 }
 
-/// One page.
+/// One page of admissions.
 #[derive(Debug)]
 pub struct Page {
-    /// What was found, or what is wrong with an entry.
+    /// The admissions that were found, or the error of an entry.
     pub found: Vec<Result<(FileName, Sighting), String>>,
-    /// In the last page: how many there were, and what could not be looked at.
+    /// In the last page: the number of admissions, and the parts that could not be read.
     pub end: Option<(u64, Vec<String>)>,
 }
 
@@ -35,7 +38,7 @@ impl Replicas {
         self.admissions_after(replica, node, String::new()).await
     }
 
-    /// The same from shortly before a name on.
+    /// Asks a node for its admissions from shortly before a name on.
     pub async fn admissions_near(
         &self,
         replica: &ReplicaId,
@@ -64,7 +67,7 @@ impl Replicas {
     }
 }
 
-/// The longest name that `name` begins with; empty: there is none. Few names lie between the two.
+/// Returns the longest name that is a prefix of `name`, or an empty text. Few names lie between the two.
 fn before(name: &FileName) -> String {
     let text = name.as_str();
     let shorter = text
@@ -76,7 +79,7 @@ fn before(name: &FileName) -> String {
 }
 
 impl Admissions {
-    /// The next page; none: the stream has ended.
+    /// Returns the next page, or `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Page>, CallError> {
         let Some(message) = self.stream.message().await? else {
             return Ok(None);
@@ -111,8 +114,9 @@ impl Admissions {
 mod tests {
     use super::*;
 
+    /// Fails if a listing begins behind the name, or far before it, or with a text that is no name.
     #[test]
-    fn a_listing_begins_before_the_name_with_a_name() {
+    fn listing_begins_shortly_before_the_name() {
         for (name, expected) in [
             ("a", ""),
             ("ab", "a"),

@@ -1,4 +1,8 @@
-//! One copy at a time: where a file is, its proven bytes, and how its bytes are when they are read again.
+//! Calls about one copy: where a file is, its bytes with their proofs, and the state of its bytes when they are read again.
+//!
+//! # Errors
+//! All functions fail with a [`CallError`] if the monitor or node cannot be reached, refuses the call, or sends an invalid
+//! answer.
 
 use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::{CallError, InvalidMessage, Kind};
@@ -18,51 +22,51 @@ pub struct Copy {
     pub volume: VolumeId,
     /// Its size in bytes.
     pub size: u64,
-    /// As admitted; none where the node has no admission.
+    /// Its admitted root; `None` if the node has no admission.
     pub root: Option<Root>,
-    /// When it was stored there.
+    /// The time when it was stored there.
     pub stored: Timestamp,
-    /// When it was last read whole and found good; none: not since the catalog of its node was built.
+    /// The time when it was last read whole and found good; `None` if not since the catalog of its node was built.
     pub verified: Option<Timestamp>,
-    /// What is known to be wrong with it.
+    /// Its known damage.
     pub condition: CopyCondition,
 }
 
-/// How a copy is, as far as its node has looked.
+/// The state of a copy, as far as its node has looked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopyCondition {
-    /// There; its bytes were good when they were last read.
+    /// It is there; its bytes were good when they were last read.
     Present,
-    /// Known to the node, and not there.
+    /// The node knows it, and it is missing.
     Missing,
-    /// There, and these groups are not what was admitted, or cannot be read.
+    /// It is there, and these groups are not what was admitted, or cannot be read.
     Damaged {
         /// Groups that are not what was admitted.
         corrupt: Groups,
         /// Groups that cannot be read.
         unreadable: Groups,
     },
-    /// There, without a readable sidecar.
+    /// It is there, without a readable sidecar.
     Unexpected,
 }
 
 impl Copy {
-    /// Whether it is there and nothing is known to be wrong with it.
+    /// Returns whether it is there without known damage.
     pub fn is_present(&self) -> bool {
         self.condition == CopyCondition::Present
     }
 
-    /// Whether its node knows it, and its file is gone.
+    /// Returns whether its node knows it, and its file is gone.
     pub fn is_missing(&self) -> bool {
         self.condition == CopyCondition::Missing
     }
 
-    /// Whether it is there without a readable sidecar.
+    /// Returns whether it is there without a readable sidecar.
     pub fn is_unexpected(&self) -> bool {
         self.condition == CopyCondition::Unexpected
     }
 
-    /// The root that its sidecar admits, and when it was stored.
+    /// Returns its admitted root, and the time when it was stored.
     pub fn admitted(&self) -> Result<(Root, Timestamp), CallError> {
         let root = self.root.ok_or_else(|| InvalidMessage::missing("root"))?;
         Ok((root, self.stored))
@@ -104,7 +108,7 @@ impl Copy {
         }
     }
 
-    /// Whether any of its bytes can be asked for.
+    /// Returns whether any of its bytes can be asked for.
     pub const fn is_readable(&self) -> bool {
         matches!(
             self.condition,
@@ -112,7 +116,7 @@ impl Copy {
         )
     }
 
-    /// The groups that are known to be bad.
+    /// Returns the groups that are known to be bad.
     pub fn bad(&self) -> Groups {
         match &self.condition {
             CopyCondition::Damaged {
@@ -126,61 +130,61 @@ impl Copy {
     }
 }
 
-/// Where a replica has a file, and whether everybody was asked.
+/// The places of a file in a replica, and the parts that did not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
-    /// The copies, in whichever condition.
+    /// The copies, in any condition.
     pub copies: Vec<Copy>,
-    /// Who did not answer, and why; none: nobody is missing.
+    /// The parts that did not answer, with reasons; `None` if all answered.
     pub silent: Option<String>,
-    /// The nodes, and volumes of them, that did not answer, where they can be named.
+    /// The nodes, and volumes of them, that did not answer, as far as they can be named.
     pub gaps: Vec<(NodeId, Option<VolumeId>)>,
 }
 
-/// A part of a file with its proof, as a node sent it. Nobody has checked it yet.
+/// A part of a file with its proof, as a node sent it. It is not checked yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Its first byte in the file.
     pub offset: u64,
-    /// Bytes of file data in it.
+    /// The number of bytes of the file in it.
     pub length: u64,
     /// These bytes with their proof.
     pub encoded: Bytes,
 }
 
-/// Segments on their way from a node.
+/// The segments of a read from a node.
 #[derive(Debug)]
 pub struct ReadSegments(Streaming<wire::Segment>);
 
-/// A copy that is being read again, whole.
+/// A second read of a whole copy.
 #[derive(Debug)]
 pub struct Verifying(Streaming<wire::VerifyResponse>);
 
-/// What a node says while it reads a copy again.
+/// A message of a node that reads a copy again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verified {
-    /// So many bytes were read.
+    /// The number of bytes that were read.
     Progress(u64),
-    /// The copy as it was found just now.
+    /// The copy as it was just found.
     Done(VerifiedCopy),
 }
 
-/// A copy as it was read just now.
+/// A copy as it was just read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedCopy {
-    /// The copy, and what is known to be wrong with it now.
+    /// The copy, with its present damage.
     pub copy: Copy,
-    /// The root of its bytes; none where they could not all be read.
+    /// The root of its bytes; `None` if they could not all be read.
     pub root: Option<Root>,
 }
 
 impl Replicas {
-    /// Where the replica has the file, as its nodes know it.
+    /// Asks where the replica has the file, according to the catalogs of its nodes.
     pub async fn locate(&self, replica: &ReplicaId, name: &FileName) -> Result<Located, CallError> {
         self.find(replica, name, false).await
     }
 
-    /// Where the replica has the file, as its disks bear it out: what is nowhere by this is missing.
+    /// Asks where the replica has the file, according to its disks: a file that is on no disk is missing.
     pub async fn locate_on_disk(
         &self,
         replica: &ReplicaId,
@@ -189,10 +193,10 @@ impl Replicas {
         self.find(replica, name, true).await
     }
 
-    /// The copies that are there, in whichever condition, as the disks of the replica bear them out.
+    /// Returns the existing copies, in any condition, according to the disks of the replica.
     ///
     /// # Errors
-    /// A volume did not answer: a copy may be there.
+    /// [`CallError`], also if a volume did not answer: a copy may be there.
     pub async fn existing_copies(
         &self,
         replica: &ReplicaId,
@@ -218,7 +222,7 @@ impl Replicas {
             on_disk,
         };
         let found = self.monitor(replica)?.locate(request).await?.into_inner();
-        // What a volume holds that nobody can look at now is no copy, whatever its node remembers of it.
+        // A copy on a volume that cannot be read now does not count, even if its node remembers it.
         let now = self.standing.now();
         let is_seen = |entry: &&wire::FileEntry| {
             let is_silent = |gap: &wire::Gap| gap.node == entry.node && gap.volume == entry.volume;
@@ -242,7 +246,7 @@ impl Replicas {
         })
     }
 
-    /// The bytes of a file, in segments that prove themselves.
+    /// Reads bytes of a file, in segments with their proofs.
     pub async fn read(
         &self,
         replica: &ReplicaId,
@@ -264,7 +268,7 @@ impl Replicas {
             .map_err(|error| self.failed(replica, node, error))
     }
 
-    /// Has a copy read again, past the page cache; the only one of the name where no volume is given.
+    /// Has a copy read again, past the page cache; if no volume is given, the only one of the name.
     pub async fn verify(
         &self,
         replica: &ReplicaId,
@@ -285,7 +289,7 @@ impl Replicas {
 }
 
 impl ReadSegments {
-    /// The next segment; none at the end.
+    /// Returns the next segment, or `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Segment>, CallError> {
         Ok(self.0.message().await?.map(|segment| Segment {
             offset: segment.offset,
@@ -296,7 +300,7 @@ impl ReadSegments {
 }
 
 impl Verifying {
-    /// What the node says next. After [`Verified::Done`] there is no more.
+    /// Returns the next message. The last one is `Done`.
     pub async fn next(&mut self) -> Result<Verified, CallError> {
         let ended = || Kind::Unavailable.error("the node ended the verification without a result");
         let message = self.0.message().await?.ok_or_else(ended)?;
@@ -336,9 +340,9 @@ pub(super) fn copy(entry: &wire::FileEntry) -> Result<Copy, CallError> {
     })
 }
 
-/// Who did not answer, where the gap names a node.
+/// Returns the part that did not answer, if the gap names a node.
 pub(super) fn named(gap: &wire::Gap) -> Option<(NodeId, Option<VolumeId>)> {
     let node = gap.node.parse().ok()?;
-    // A volume that bears no id yet is a path: then the node is named.
+    // A volume without an id is given by its path: then the node is named.
     Some((node, gap.volume.parse().ok()))
 }

@@ -1,16 +1,20 @@
 //! Calls to the replicas of the archive: to their monitors, and to the nodes that these name.
 //!
-//! Owns who is asked: a node is dialled under its own name, so that nobody else answers for it, and what is out of service
-//! is not asked, nor heard. A door: what comes over the wire is read here, once, and is a noun of the archive afterwards.
+//! Owns who is asked: a node is dialled under its own name, so that no other one answers for it, and parts out of service
+//! are neither asked nor heard. A door: wire messages are read here, once, and become nouns of the archive.
 //!
-//! Not promised: that an answer is true. A node may lie about a copy; proofs are held against roots by who asked.
+//! Not promised: that an answer is true. A node may lie about a copy; callers check proofs against roots.
 //!
 //! The rooms in reading order:
 //!
-//! - `members` (which nodes and volumes belong to which replica), `nodes` (how they are);
-//! - `copies` (where a file is, its bytes, and how they are when they are read again), `listing` (all that a replica has);
-//! - `upload` (bytes into a node), `mend` (groups replaced in place), `people` (copies put aside, taken back, adopted);
-//! - `admissions` and `removals` (what the sidecars and attics of a node say, for a restore).
+//! - `members` (which nodes and volumes belong to which replica), `nodes` (their states);
+//! - `copies` (where a file is, its bytes, and a second read of them), `listing` (all that a replica has);
+//! - `upload` (bytes into a node), `mend` (groups replaced in place), `people` (copies moved into attics, restored, adopted);
+//! - `admissions` and `removals` (the contents of sidecars and attics of a node, for a restore).
+//!
+//! # Errors
+//! All functions fail with a [`CallError`] if the monitor or node cannot be reached, refuses the call, or sends an invalid
+//! answer.
 
 mod admissions;
 mod copies;
@@ -45,14 +49,14 @@ pub use copies::{Copy, CopyCondition, Located, ReadSegments, Segment, Verified, 
 pub use listing::ListedCopies;
 use members::Members;
 pub use mend::{MendOrder, Mended, Mending};
-pub use people::{Aside, Cause, unreported, volumes_in_service};
+pub use people::{AtticCopy, Cause, unreported, volumes_in_service};
 pub use settings::ReplicaSettings;
 pub use upload::{ChosenNode, Opened, Upload};
 
-/// How long a monitor may take to say how its nodes are: it knows that without asking them.
+/// The time in which a monitor must report the states of its nodes: it knows them without asking.
 const STATE: Duration = Duration::from_secs(5);
 
-/// Where a node was dialled, and the channel to it.
+/// The address where a node was dialled, and the channel to it.
 type Dialled = (String, NodeClient<Channel>);
 
 /// The replicas of the archive, as the repository calls them.
@@ -61,27 +65,29 @@ pub struct Replicas {
     monitors: BTreeMap<ReplicaId, ReplicaClient<Channel>>,
     credentials: Credentials,
     limits: Limits,
-    /// By replica and id: two replicas may each have a node of one name, and each is asked for its own copies only.
+    /// The connections by replica and id: two replicas may each have a node of one name, and each is asked for its own copies.
     nodes: Mutex<BTreeMap<(ReplicaId, NodeId), Dialled>>,
     /// Nodes that were silent when their monitor was last asked.
     silent: Mutex<BTreeMap<ReplicaId, BTreeSet<NodeId>>>,
-    /// Which nodes, and which volumes with copies, belong to which replica: each monitor is told with every question about
-    /// its state.
+    /// The nodes, and the volumes with copies, of each replica: each monitor is told with every question about its state.
     members: Mutex<Members>,
     reinstating: Mutex<Option<VolumeKey>>,
-    /// What is out of service is not asked, and what it says is not heard.
+    /// The parts out of service, which are neither asked nor heard.
     standing: View,
 }
 
 impl Replicas {
-    /// Dials each monitor at the first call.
+    /// Creates clients that dial each monitor at the first call.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if the address of a monitor is invalid.
     pub fn new(
         replicas: &[ReplicaSettings],
         credentials: Credentials,
         limits: Limits,
         standing: View,
     ) -> Result<Self, ConnectError> {
-        // What one caller does not read must not keep anybody else's answers waiting.
+        // A caller that does not read must not delay the answers of others.
         let limits = limits.with_independent_streams();
         let mut monitors = BTreeMap::new();
         for replica in replicas {
@@ -107,7 +113,7 @@ impl Replicas {
         })
     }
 
-    /// What is out of service now.
+    /// Returns the parts that are out of service now.
     pub fn now(&self) -> Arc<Now> {
         self.standing.now()
     }
@@ -120,11 +126,11 @@ impl Replicas {
         self.monitors.get(replica).cloned().ok_or_else(unknown)
     }
 
-    /// A client for a node where it says that it lives, over a connection of its own: what a batch job leaves unread there
-    /// keeps nobody else's answers waiting.
+    /// Returns a client for a node at its reported address, over a connection of its own: a batch job that does not read delays
+    /// no other answers.
     ///
     /// # Errors
-    /// `Unavailable` where what it says is no address.
+    /// `Unavailable` if the reported address is invalid.
     pub fn batch_client(&self, state: &NodeState) -> Result<NodeClient<Channel>, CallError> {
         let limits = self.limits.with_small_messages();
         self.dial(&state.node, &state.endpoint, &limits)
@@ -159,7 +165,7 @@ impl Replicas {
         Ok(client)
     }
 
-    /// A client for a node of the replica, wherever it lives now. What fails with it goes through [`Replicas::failed`].
+    /// Returns a client for a node of the replica at its present address. Errors of its calls go through [`Replicas::failed`].
     pub async fn node_client(
         &self,
         replica: &ReplicaId,
@@ -182,7 +188,7 @@ impl Replicas {
         self.node(replica, node, &found.ok_or_else(silent)?.endpoint)
     }
 
-    /// A call to a node failed. It may have moved: its endpoint is asked for again next time.
+    /// Notes that a call to a node failed. It may have moved: its address is asked for again next time.
     pub fn failed(
         &self,
         replica: &ReplicaId,
@@ -202,7 +208,7 @@ impl Replicas {
         error
     }
 
-    /// Which node is to take the file.
+    /// Asks for the node that is to store the file.
     pub async fn place(
         &self,
         replica: &ReplicaId,
@@ -224,7 +230,7 @@ impl Replicas {
         };
         let placed = self.monitor(replica)?.place(request).await?.into_inner();
         let node = fields::node_id(&placed.node)?;
-        // What it takes is missed if it is silent: from now on, and after a restart by the row that names it.
+        // Its files are missed if it is silent: from now on, and after a restart by the rows that name it.
         self.add_members(replica, [&node]);
         Ok(ChosenNode {
             client: self.node(replica, &node, &placed.endpoint)?,
@@ -232,14 +238,14 @@ impl Replicas {
         })
     }
 
-    /// Sets which nodes belong to a replica.
+    /// Sets the nodes of a replica.
     pub fn set_members(&self, replica: &ReplicaId, nodes: Vec<NodeId>) {
         self.lock_members()
             .nodes
             .insert(replica.clone(), nodes.into_iter().collect());
     }
 
-    /// Adds nodes of a replica, once its nodes were set. Those that were retired do not count.
+    /// Adds nodes to a replica, once its nodes were set. Retired ones do not count.
     pub fn add_members<'a>(
         &self,
         replica: &ReplicaId,
@@ -250,7 +256,7 @@ impl Replicas {
         }
     }
 
-    /// Sets which volumes have copies, in every replica.
+    /// Sets the volumes with copies, of all replicas.
     pub fn set_volumes(&self, volumes: BTreeSet<VolumeKey>) {
         self.lock_members().volumes = volumes;
     }
@@ -259,7 +265,7 @@ impl Replicas {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The nodes of a replica, as its monitor sees them; it is told which ones to miss.
+    /// Returns the nodes of a replica, as its monitor sees them; it is told which ones to miss.
     pub async fn state(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
         Ok(self.marked(replica, self.heard(replica).await?))
     }
@@ -303,7 +309,7 @@ impl Replicas {
         Ok(nodes)
     }
 
-    /// Whether a node was silent when its monitor was last asked, which is about every second.
+    /// Returns whether a node was silent when its monitor was last asked, which is about every second.
     pub fn is_silent(&self, replica: &ReplicaId, node: &NodeId) -> bool {
         let silent = self.lock_silent();
         silent
@@ -316,7 +322,7 @@ impl Replicas {
     }
 }
 
-/// Volumes by their nodes; both ascend.
+/// Groups volumes by their nodes; both ascend.
 fn known_volumes<'a>(volumes: impl Iterator<Item = &'a VolumeKey>) -> Vec<wire::KnownVolumes> {
     let mut known: Vec<wire::KnownVolumes> = Vec::new();
     for VolumeKey { node, volume, .. } in volumes {
@@ -332,14 +338,14 @@ fn known_volumes<'a>(volumes: impl Iterator<Item = &'a VolumeKey>) -> Vec<wire::
     known
 }
 
-/// Who must answer. Never just anybody of that role: a name that no certificate can bear is refused.
+/// Returns the identity that must answer. A name that no certificate can have is refused, so that no other one answers.
 fn expected(role: Role, name: &str) -> Result<Expected, ConnectError> {
     Grant::new(role, name)
         .map(|grant| Expected::named(&grant))
         .map_err(|error| ConnectError::Address(error.to_string()))
 }
 
-/// Whether a volume of the replica that was named is out of service: nothing on it counts, and nobody misses it.
+/// Returns whether a named volume of the replica is out of service: its copies do not count, and are not missed.
 pub fn is_given_up(now: &Now, replica: &ReplicaId, node: &str, volume: &str) -> bool {
     let (Ok(node), Ok(volume)) = (NodeId::new(node), VolumeId::new(volume)) else {
         return false;
@@ -360,7 +366,7 @@ fn describe(gap: &wire::Gap) -> String {
     }
 }
 
-/// Why a replica does not have the file, from what the call said.
+/// Returns why a replica does not have the file, from the error of a call.
 pub fn failure(error: &CallError, doing: &str) -> StoreFailure {
     let said = error.reason.clone();
     match error.kind {
@@ -394,7 +400,7 @@ mod tests {
             not_before: now - Duration::from_mins(1),
             not_after: now + Duration::from_hours(1),
         };
-        // A certificate ends before its authority does, which counts whole seconds.
+        // A certificate ends before its authority, which counts whole seconds.
         let longer = Validity {
             not_after: now + Duration::from_hours(2),
             ..validity
@@ -411,7 +417,7 @@ mod tests {
         Credentials::from_pem(&pem, now).unwrap()
     }
 
-    /// Fails if what is meant for a node of one replica goes to the namesake in another, because that was dialled first.
+    /// Fails if a call to a node of one replica goes to the node of the same name in another, because that was dialled first.
     #[tokio::test]
     async fn namesake_in_another_replica_is_not_asked() {
         let (one, two) = (

@@ -1,4 +1,7 @@
-//! What a replica, or one node of it, lists: message by message, each with a limit of time by the caller.
+//! The listing of a replica, or of one node: message by message, each with a time limit of the caller.
+//!
+//! # Errors
+//! All functions fail with a [`CallError`] if the monitor or node cannot be reached, or the listing is cut off or invalid.
 
 use std::sync::Arc;
 
@@ -11,7 +14,7 @@ use tonic::Streaming;
 use super::copies::{copy, named};
 use super::{Copy, Replicas, describe, is_given_up};
 
-/// Everything that a replica has, without what is out of service.
+/// The files of a replica, without parts out of service.
 #[derive(Debug)]
 pub struct Listing {
     replica: ReplicaId,
@@ -34,7 +37,7 @@ impl Listing {
         }
     }
 
-    /// The next message; the last has its `end`.
+    /// Returns the next message; the last has its `end`.
     pub async fn message(&mut self) -> Result<Option<wire::FilesResponse>, CallError> {
         let Some(mut message) = self.messages.message().await? else {
             return Ok(None);
@@ -66,24 +69,24 @@ pub struct ListedCopy {
     pub copy: Copy,
 }
 
-/// A part of a listing.
+/// A page of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     pub copies: Vec<ListedCopy>,
     pub end: Option<End>,
 }
 
-/// How a listing ended.
+/// The end of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     /// The nodes, and volumes of them, that could not be asked.
     pub gaps: Vec<(NodeId, Option<VolumeId>, String)>,
-    /// What else the listing lacks: nobody can be named for it.
+    /// Other gaps of the listing, whose part cannot be named.
     pub unnamed: Vec<String>,
 }
 
 impl Replicas {
-    /// Everything that one node has, sorted by name.
+    /// Lists the files of one node, sorted by name.
     pub async fn copies_of(
         &self,
         replica: &ReplicaId,
@@ -99,7 +102,7 @@ impl Replicas {
             .map_err(|error| self.failed(replica, node, error))
     }
 
-    /// Everything that the replica has, sorted by name, as it comes over the wire.
+    /// Lists the files of the replica, sorted by name, in wire messages.
     pub async fn listing(&self, replica: &ReplicaId, after: &str) -> Result<Listing, CallError> {
         self.list(replica, after, false).await
     }
@@ -120,12 +123,12 @@ impl Replicas {
         Ok(Listing::new(replica, messages, self.standing.now()))
     }
 
-    /// Everything that the replica has, sorted by name, as its disks bear it out.
+    /// Lists the files of the replica, sorted by name, according to its disks.
     pub async fn copies(&self, replica: &ReplicaId) -> Result<ListedCopies, CallError> {
         self.list(replica, "", true).await.map(ListedCopies)
     }
 
-    /// The copies of one node that are not as they should be.
+    /// Lists the copies of one node with findings.
     pub async fn findings(
         &self,
         replica: &ReplicaId,
@@ -147,9 +150,9 @@ impl Replicas {
 }
 
 impl ListedCopies {
-    /// The next part. A listing that ends without its last part was cut, which is an error.
+    /// Returns the next page. A listing that ends without its last page was cut off, which is an error.
     pub async fn next(&mut self) -> Result<Page, CallError> {
-        let cut = || Kind::Unavailable.error("the listing ended before its end");
+        let cut = || Kind::Unavailable.error("the listing is incomplete: it ended early");
         let message = self.0.message().await?.ok_or_else(cut)?;
         let copies = message.entries.iter().map(|entry| {
             Ok(ListedCopy {

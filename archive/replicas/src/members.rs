@@ -74,14 +74,14 @@ impl Members {
                         "replica {other} has a node {id}: this one is not used; give it an id, and a certificate, of its own"
                     )
                 } else {
-                    format!("replica {other} has a node {id} too; say which with --replica")
+                    format!("replica {other} has a node {id} too; name one with --replica")
                 });
             }
             for key in online(replica, node).filter(|_| has_volumes) {
                 let is_other = |other: &&VolumeKey| other.volume == key.volume && **other != key;
                 if let Some(other) = self.online.iter().find(is_other) {
                     problems.push(format!(
-                        "its volume {} has the id of {other}; say which with --node and --replica",
+                        "its volume {} has the id of {other}; name one with --node and --replica",
                         key.volume
                     ));
                 }

@@ -1,4 +1,7 @@
-//! Mending one copy: the groups that it lacks, each with its proof, and what became of it.
+//! Mending of one copy: sends the groups that it lacks, each with its proof, and receives the outcome.
+//!
+//! # Errors
+//! All functions fail with a [`CallError`] if the node cannot be reached, or has ended the repair.
 
 use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::{CallError, Kind};
@@ -11,10 +14,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::copies::copy;
 use super::{Copy, Replicas};
 
-/// Messages on their way, either way.
+/// The most messages on their way in either direction.
 const WINDOW: usize = 16;
 
-/// What is to be mended.
+/// The order to mend a copy.
 #[derive(Clone, Debug)]
 pub struct MendOrder {
     /// The replica of the copy.
@@ -25,33 +28,33 @@ pub struct MendOrder {
     pub volume: VolumeId,
     /// The file.
     pub name: FileName,
-    /// What the copy shall be.
+    /// The root that the copy shall have.
     pub root: Root,
-    /// The groups that are brought.
+    /// The groups that are sent.
     pub groups: Groups,
-    /// Who asked for it, as `role/name`.
+    /// The person or part that asked for it, as `role/name`.
     pub who: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// One end of a mending: bytes go in, answers come out, in parallel.
+/// The caller's end of a mending call: bytes are sent and answers received in parallel.
 #[derive(Debug)]
 pub struct Mending {
     steps: Option<mpsc::Sender<wire::MendRequest>>,
     answers: mpsc::Receiver<Result<Mended, CallError>>,
 }
 
-/// What a node says while it mends.
+/// A message of a node that mends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mended {
-    /// So many bytes were read back.
+    /// The number of bytes that were read back.
     Progress(u64),
-    /// It is mended.
+    /// The copy is mended.
     Done {
-        /// The copy as it is now.
+        /// The copy in its new state.
         copy: Copy,
-        /// Where the replaced groups lie in the attic of its volume.
+        /// The item with the replaced groups in the attic of its volume.
         attic: String,
     },
 }
@@ -99,7 +102,7 @@ impl Replicas {
             };
             let ended: Result<(), CallError> = ended.await;
             if let Err(error) = ended {
-                // Whoever has its result does not listen any more.
+                // A caller that has the result does not listen any more.
                 drop(told.send(Err(error)).await);
             }
         };
@@ -124,14 +127,14 @@ impl Mending {
         self.step(Step::Segment(segment)).await
     }
 
-    /// Says that all groups were sent: only this lets the node change anything.
+    /// Ends the groups: only this lets the node change anything.
     pub async fn close(&mut self) -> Result<(), CallError> {
         self.step(Step::Close(Close {})).await?;
         self.steps = None;
         Ok(())
     }
 
-    /// What the node says next.
+    /// Returns the next message of the node.
     pub async fn next(&mut self) -> Result<Mended, CallError> {
         let ended = || Kind::Unavailable.error("the node ended the repair without a result");
         self.answers.recv().await.ok_or_else(ended)?

@@ -1,4 +1,7 @@
-//! The nodes of a replica, and what their scrubs do.
+//! The nodes of a replica, and their scrubs.
+//!
+//! # Errors
+//! All functions fail with a [`CallError`] if the monitor or node cannot be reached or refuses the call.
 
 use archive_model::{NodeId, NodeState, ReplicaId};
 use archive_rpc::CallError;
@@ -27,14 +30,14 @@ impl Replicas {
         own.cloned().collect()
     }
 
-    /// The nodes of a replica that are in service. One that was retired may be switched off, and nobody misses it.
+    /// Returns the nodes of a replica that are in service. A retired one may be switched off, and is not missed.
     pub async fn nodes_in_service(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
         let mut nodes = self.state(replica).await?;
         nodes.retain(|node| !node.is_retired());
         Ok(nodes)
     }
 
-    /// What the scrub of a node does, after an order to it.
+    /// Sends an order to the scrub of a node, and returns its state.
     pub async fn scrub(
         &self,
         replica: &ReplicaId,

@@ -1,6 +1,9 @@
-//! What people have nodes do: put a copy aside, bring it back, destroy it, adopt it, verify it; disks and modes.
+//! Acts of people on nodes: move a copy into the attic, restore it, destroy it, adopt it; volumes and modes.
 //!
-//! A door: wire types end here, but for the answers that are handed on as they are.
+//! A door: wire types end here, except for answers that are passed on unchanged.
+//!
+//! # Errors
+//! All functions fail with a [`CallError`] if the node or its monitor cannot be reached or refuses the act.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -19,22 +22,22 @@ use tonic::transport::Channel;
 use super::copies::copy;
 use super::{Copy, Replicas, describe, is_given_up};
 
-/// What was put aside.
+/// The item of a copy that was moved into the attic.
 #[derive(Clone, Debug)]
-pub struct Aside(pub wire::AtticItem);
+pub struct AtticCopy(pub wire::AtticItem);
 
-/// In whose name something is done, and why.
+/// The person who orders an act, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// Who asked for it, as `role/name`.
+    /// The person who asked for it, as `role/name`.
     pub who: String,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// Where two persons decided it.
+    /// The approval, if two persons decided it.
     pub approval: Option<Approval>,
 }
 
-/// Shows what is out of service as that.
+/// Marks the parts of a node that are out of service.
 pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut NodeState) {
     if now.is_retired_node(replica, &node.node) {
         node.mode = Some(Mode::Retired);
@@ -45,8 +48,8 @@ pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut NodeState)
 }
 
 impl Replicas {
-    /// A client of a node that is alive, at the address that it last gave: its monitor is asked. For what changes something;
-    /// what only reads takes [`Replicas::node_client`], which may be of a node that is gone.
+    /// Returns a client of a node that is alive, at the address that its monitor reports. It is for calls that change
+    /// something; reads use [`Replicas::node_client`], which may be of a node that is gone.
     pub async fn live_node_client(
         &self,
         replica: &ReplicaId,
@@ -71,7 +74,7 @@ impl Replicas {
         (node, volume): (&NodeId, &VolumeId),
         checksum: &Root,
         cause: &Cause,
-    ) -> Result<Aside, CallError> {
+    ) -> Result<AtticCopy, CallError> {
         let request = wire::PutAsideRequest {
             name: name.to_string(),
             volume: volume.to_string(),
@@ -82,10 +85,10 @@ impl Replicas {
         };
         let mut client = self.live_node_client(replica, node).await?;
         let item = client.put_aside(request).await?.into_inner();
-        Ok(Aside(item))
+        Ok(AtticCopy(item))
     }
 
-    /// Brings a file back from an attic.
+    /// Restores a file from an attic.
     pub async fn take_back(
         &self,
         replica: &ReplicaId,
@@ -99,7 +102,7 @@ impl Replicas {
         Ok((fields::file_name("name", &entry.name)?, copy(&entry)?))
     }
 
-    /// Destroys what lies in an attic; how many bytes it had.
+    /// Destroys an item of an attic; returns its size in bytes.
     pub async fn purge(
         &self,
         place: &AtticPlace,
@@ -115,7 +118,7 @@ impl Replicas {
         Ok(purged.into_inner().bytes)
     }
 
-    /// Asks for the item at a place of an attic; none: there is no such item.
+    /// Returns the item at a place of an attic, or `None` if there is no such item.
     pub async fn attic_item(&self, place: &AtticPlace) -> Result<Option<AtticItem>, CallError> {
         let mut messages = self.attic(&place.replica, &place.node, "").await?;
         while let Some(message) = messages.message().await? {
@@ -157,7 +160,7 @@ impl Replicas {
         copy(&client.adopt(request).await?.into_inner())
     }
 
-    /// What lies in the attics of a node, message by message.
+    /// Lists the attics of a node, message by message.
     pub async fn attic(
         &self,
         replica: &ReplicaId,
@@ -174,13 +177,15 @@ impl Replicas {
     /// Tells a node that a volume is out of service.
     pub async fn tell_retired(&self, volume: &VolumeKey) -> Result<(), CallError> {
         if self.reinstating().as_ref() == Some(volume) {
-            return Err(Kind::Busy.error(format!("{volume} comes back into service just now")));
+            return Err(
+                Kind::Busy.error(format!("{volume} is being reinstated now; try again later"))
+            );
         }
         self.tell(volume, wire::set_volume_request::Order::Retire)
             .await
     }
 
-    /// Sets which retired volume comes back into service: until that is remembered, nobody tells its node otherwise.
+    /// Sets the retired volume that is being reinstated: until that is stored, its node is not told that it is retired.
     pub fn set_reinstating(&self, volume: Option<&VolumeKey>) {
         *self.reinstating() = volume.cloned();
     }
@@ -231,7 +236,7 @@ pub fn volumes_in_service(replica: &ReplicaId, heard: &[NodeState]) -> Vec<Volum
     keys.collect()
 }
 
-/// The keys of volumes of one node, but for paths that hold none.
+/// Returns the keys of the volumes of one node, without paths that have no volume.
 fn keys<'a>(
     replica: &ReplicaId,
     node: &NodeId,

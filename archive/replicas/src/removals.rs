@@ -1,7 +1,10 @@
-//! The copies that two persons have had removed from a replica, as its nodes say: whole files in their attics, rows
+//! The copies that two persons have had removed from a replica, as its nodes report: whole files in their attics, rows
 //! that a checksum replica does not have any more.
 //!
-//! Not promised: that two persons did. Nobody has signed what lies in an attic.
+//! Not promised: that two persons did. Items of an attic are not signed.
+//!
+//! # Errors
+//! All functions fail with a [`CallError`] if the node cannot be reached.
 
 use archive_ledger::restore::combine::Removal;
 use archive_model::{AtticKind, NodeId, ReplicaId};
@@ -11,24 +14,24 @@ use tonic::Streaming;
 
 use super::{Replicas, describe};
 
-/// A node's answer, page by page.
+/// The removals of a node, page by page.
 #[derive(Debug)]
 pub struct Removals {
     replica: ReplicaId,
     stream: Streaming<wire::AtticResponse>,
 }
 
-/// One page.
+/// One page of removals.
 #[derive(Debug)]
 pub struct Page {
-    /// What was removed, or what is wrong with an item that may tell of it.
+    /// The removals, or the error of an item that may be one.
     pub found: Vec<Result<Removal, String>>,
-    /// In the last page: what could not be looked at.
+    /// In the last page: the parts that could not be read.
     pub end: Option<Vec<String>>,
 }
 
 impl Replicas {
-    /// Asks a node for everything that people had removed from it.
+    /// Asks a node for the copies that people had removed from it.
     pub async fn removals(
         &self,
         replica: &ReplicaId,
@@ -42,7 +45,7 @@ impl Replicas {
 }
 
 impl Removals {
-    /// The next page; none: the stream has ended.
+    /// Returns the next page, or `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Page>, CallError> {
         let Some(message) = self.stream.message().await? else {
             return Ok(None);
@@ -56,14 +59,12 @@ impl Removals {
     }
 }
 
-/// Reads an item; none: it does not say that two persons had it removed. One without a name cannot be read, and may be
+/// Reads an item. Returns `None` if two persons have not had it removed. An item without a name is an error: it may be
 /// anything.
 fn read(replica: &ReplicaId, item: wire::AtticItem) -> Option<Result<Removal, String>> {
     if item.name.is_empty() {
         let (id, why) = (&item.id, &item.why);
-        return Some(Err(format!(
-            "it is not known what was put aside {id}: {why}"
-        )));
+        return Some(Err(format!("cannot read attic item {id}: {why}")));
     }
     let is_whole = match fields::attic_kind("kind", item.kind) {
         Ok(AtticKind::File | AtticKind::Row) => true,
@@ -121,10 +122,10 @@ mod tests {
         }
     }
 
-    /// Fails if what one person replaced, or a crash left behind, is taken for a removal, or if what cannot be read is
-    /// passed over.
+    /// Fails if an item that one person replaced, or a crash left behind, counts as a removal, or one that cannot be read is
+    /// skipped.
     #[test]
-    fn only_two_persons_remove_and_what_cannot_be_read_is_said() {
+    fn only_two_persons_remove_and_errors_show() {
         let replica = ReplicaId::new("one").unwrap();
         let read = |item| read(&replica, item);
         let two: &[&str] = &["custodian/anna", "custodian/bert"];

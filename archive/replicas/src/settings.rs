@@ -14,12 +14,12 @@ pub struct ReplicaSettings {
     /// Whether a store is acknowledged only when this replica has the file.
     #[serde(default = "required")]
     pub required: bool,
-    /// Where its monitor listens, `host:port`; a checksum replica is its own.
+    /// The address of its monitor, `host:port`; a checksum replica is its own monitor.
     pub monitor: String,
-    /// Where it stands. Nothing is decided by it, but `status` warns when all required copies stand in one place.
+    /// The place where it stands. Nothing is decided by it, but `status` warns if all required copies stand in one place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
-    /// On what it is kept: a note for people, by which nothing is decided.
+    /// The medium on which it is kept: a note for people, by which nothing is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<String>,
 }

@@ -1,4 +1,7 @@
 //! Uploads into one node: open, bytes, the admission.
+//!
+//! # Errors
+//! All functions fail with a [`CallError`] if the node cannot be reached or refuses the upload.
 
 use archive_model::{FileName, NodeId, Root, UploadId};
 use archive_rpc::{CallError, Kind};
@@ -23,19 +26,19 @@ pub struct ChosenNode {
     pub(super) client: NodeClient<Channel>,
 }
 
-/// An open upload into one node.
+/// The answer of a node to an opened upload.
 #[derive(Debug)]
 pub enum Opened {
-    /// It takes bytes, and has some perhaps.
+    /// It accepts bytes, and may have some already.
     Ready(Offer),
     /// It has the file already.
     Stored(Copy),
 }
 
-/// What a node has of an upload already.
+/// The bytes of an upload that a node has already.
 #[derive(Debug)]
 pub struct Offer {
-    /// How many bytes.
+    /// The number of bytes.
     pub offset: u64,
     /// Their root.
     pub root: Root,
@@ -43,7 +46,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Goes on after the first `offset` bytes; what the node has beyond them is forgotten.
+    /// Continues after the first `offset` bytes; the node forgets those beyond.
     pub async fn start(self, offset: u64) -> Result<Upload, CallError> {
         send(&self.upload.steps, Step::Start(Start { offset })).await?;
         Ok(self.upload)
@@ -58,7 +61,7 @@ pub struct Upload {
 }
 
 impl ChosenNode {
-    /// Opens the upload, for a sender that can go on at each of `points`; without any, what an earlier stream left is
+    /// Opens the upload, for a sender that can continue at each of `points`; without any, the bytes of an earlier stream are
     /// forgotten.
     pub async fn open(
         &self,
@@ -92,22 +95,22 @@ impl ChosenNode {
 }
 
 impl Upload {
-    /// Sends bytes, as fast as the node takes them. What the node said when it does not: why.
+    /// Sends bytes, as fast as the node accepts them.
     pub async fn data(&mut self, bytes: Bytes) -> Result<(), CallError> {
         match send(&self.steps, Step::Data(bytes)).await {
             Ok(()) => Ok(()),
-            // The stream broke; the reason waits on the other side.
+            // The stream broke; the answer of the node has the reason.
             Err(broken) => Err(self.why().await.unwrap_or(broken)),
         }
     }
 
     /// Tells the node that the upload will not be continued, and waits for its answer, which is a refusal.
     pub async fn forget(self) -> Result<(), CallError> {
-        // On the wire, an empty admission says so.
+        // On the wire, an empty admission means that.
         self.close("").await.map(drop)
     }
 
-    /// Gives the admission and waits until the node has committed.
+    /// Sends the admission and waits until the node has committed.
     pub async fn close(mut self, admission: &str) -> Result<Copy, CallError> {
         let close = Close {
             admission: admission.to_owned(),
@@ -121,7 +124,7 @@ impl Upload {
         }
     }
 
-    /// What the node said before its stream broke.
+    /// Returns the error that the node sent before its stream broke.
     async fn why(&mut self) -> Option<CallError> {
         self.answers.message().await.err().map(CallError::from)
     }

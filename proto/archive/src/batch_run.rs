@@ -1,4 +1,4 @@
-//! A batch job as the repository tells it to a node, and what a node says of each file: both directions.
+//! The messages of a batch job between repository and nodes: orders, and outcomes of files, in both directions.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const LONGEST_ARGUMENTS: usize = 64 * 1024;
 /// The largest component, in bytes.
 const LARGEST_COMPONENT: u64 = 64 << 20;
 
-/// The longest that a job is given at once; what asks for more is given this.
+/// The longest time that a job is given at once; a job that asks for more is given this.
 const LONGEST_TIME: Duration = Duration::from_hours(366 * 24);
 
 /// A run of a batch job on one node, or its reduce step there.
@@ -28,13 +28,13 @@ const LONGEST_TIME: Duration = Duration::from_hours(366 * 24);
 pub struct JobRun {
     /// The job.
     pub id: JobId,
-    /// What is to be done.
+    /// The program, its files and its limits.
     pub spec: JobSpec,
-    /// The size of its component in bytes; 0 of a built-in job.
+    /// The size of its component in bytes; 0 for a built-in job.
     pub component_size: u64,
     /// Only files after this name are read.
     pub after: Option<FileName>,
-    /// How long it may still take.
+    /// The time that it may still take.
     pub left: Duration,
     /// The lane in which it has its place.
     pub lane: JobLane,
@@ -44,7 +44,7 @@ impl JobRun {
     /// Reads the message that begins a run.
     ///
     /// # Errors
-    /// The first field that is missing, or is not what it must be.
+    /// The first field that is missing or invalid.
     pub fn read(open: wire::batch_run_request::Open) -> Result<Self, InvalidMessage> {
         let lane = if open.of_index {
             JobLane::Index
@@ -62,7 +62,7 @@ impl JobRun {
     /// Reads the message that begins a reduce step.
     ///
     /// # Errors
-    /// As of [`JobRun::read`].
+    /// The first field that is missing or invalid, as of [`JobRun::read`].
     pub fn read_reduce(open: wire::batch_reduce_request::Open) -> Result<Self, InvalidMessage> {
         Self::of(&open.id, open.spec, open.left_ms)
     }
@@ -111,7 +111,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Writes what is to be done. `component_size` is in bytes; 0 of a built-in job.
+/// Writes the specification of a job. `component_size` is in bytes; 0 for a built-in job.
 pub fn write_spec(spec: &JobSpec, component_size: u64) -> wire::BatchSpec {
     let (job, component) = match &spec.program {
         Program::BuiltIn(name) => (name.clone(), Bytes::new()),
@@ -209,7 +209,7 @@ fn read_arguments(
     Ok(arguments.into_iter().map(pair).collect())
 }
 
-/// Writes what became of a file.
+/// Writes the outcome of a file.
 pub fn write_done(done: FileOutcome) -> wire::batch_run_response::Done {
     let failure = |failure: archive_model::FileFailure| wire::BatchFailure {
         kind: failure.kind.word().to_owned(),
@@ -229,10 +229,10 @@ pub fn write_done(done: FileOutcome) -> wire::batch_run_response::Done {
     }
 }
 
-/// Reads what became of a file, down to the last field.
+/// Reads the outcome of a file.
 ///
 /// # Errors
-/// The first field that is missing, or is not what it must be.
+/// The first field that is missing or invalid.
 pub fn read_done(done: wire::batch_run_response::Done) -> Result<FileOutcome, InvalidMessage> {
     use archive_model::batch::{FailureKind, MOST_FAILURES};
     if done.failures.len() > MOST_FAILURES {
@@ -251,7 +251,8 @@ pub fn read_done(done: wire::batch_run_response::Done) -> Result<FileOutcome, In
             return Err(InvalidMessage::invalid("reason", why));
         }
         Ok(archive_model::FileFailure {
-            kind: kind.ok_or_else(|| InvalidMessage::invalid("kind", "is none of a failure"))?,
+            kind: kind
+                .ok_or_else(|| InvalidMessage::invalid("kind", "is not the kind of a failure"))?,
             offset: failure.offset,
             reason: failure.reason,
         })

@@ -1,6 +1,9 @@
-//! Between the wire and the model.
+//! Conversions between the wire and the model.
 //!
-//! From the wire a value must pass the model's own rules; the error names the field. To the wire nothing can fail.
+//! From the wire a value must pass the model's own rules. To the wire nothing can fail.
+//!
+//! # Errors
+//! Functions that read fail with an [`InvalidMessage`] that names the field, if it is missing or invalid.
 
 mod act;
 mod closed_sets;
@@ -41,7 +44,7 @@ fn text<T: std::str::FromStr<Err: std::fmt::Display>>(
         .map_err(|error: T::Err| InvalidMessage::invalid(field, error.to_string()))
 }
 
-/// Reads a field that is absent when it is empty.
+/// Reads a field that is absent if it is empty.
 fn optional<T: std::str::FromStr<Err: std::fmt::Display>>(
     field: &'static str,
     value: &str,
@@ -63,10 +66,10 @@ pub fn name_pattern(field: &'static str, value: &str) -> Result<NamePattern, Inv
     NamePattern::parse(value).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
 }
 
-/// Reads names of files that are sorted, each once; absent if there are none.
+/// Reads names of files that are sorted, each once; `None` if the list is empty.
 ///
 /// # Errors
-/// A name is not one, or they are too many, too long together, or not in order.
+/// A name is invalid, or the names are too many, too long together, or not in order.
 pub fn name_list(
     field: &'static str,
     values: &[String],
@@ -75,7 +78,7 @@ pub fn name_list(
         return Ok(None);
     }
     let invalid = |reason: String| InvalidMessage::invalid(field, reason);
-    // Too many are not even read.
+    // Too many names are not even read.
     if values.len() > NameList::MOST {
         return Err(invalid(InvalidNameList::Many(values.len()).to_string()));
     }
@@ -84,13 +87,13 @@ pub fn name_list(
     list.map(Some).map_err(|error| invalid(error.to_string()))
 }
 
-/// Writes names of files; none if the list is absent.
+/// Writes names of files; no names if the list is absent.
 pub fn names(list: Option<&NameList>) -> Vec<String> {
     let names = list.map(NameList::as_slice).unwrap_or_default();
     names.iter().map(ToString::to_string).collect()
 }
 
-/// Reads the name to list after; none if it is empty.
+/// Reads the name to list after; `None` if it is empty.
 pub fn after(value: &str) -> Result<Option<FileName>, InvalidMessage> {
     optional("after", value)
 }
@@ -142,7 +145,7 @@ pub fn optional_root(field: &'static str, value: &[u8]) -> Result<Option<Root>, 
     }
 }
 
-/// Reads who decided an act of two persons; none where it was none.
+/// Reads the approval of an act; `None` if it was not decided by two persons.
 pub fn approval(value: Option<wire::Approval>) -> Result<Option<Approval>, InvalidMessage> {
     let field = |name, text: String| match text.len() {
         0 => Err(InvalidMessage::missing(name)),
@@ -163,7 +166,7 @@ pub fn approval(value: Option<wire::Approval>) -> Result<Option<Approval>, Inval
         .transpose()
 }
 
-/// Writes who decided an act.
+/// Writes the approval of an act.
 pub fn approval_message(approval: Approval) -> wire::Approval {
     wire::Approval {
         request: approval.request,

@@ -1,4 +1,4 @@
-//! The feed between the wire and the model.
+//! Conversions of the feed between the wire and the model.
 
 use archive_model::{ChangeKind, FeedChange, FeedFile, FeedPosition};
 use archive_rpc::InvalidMessage;
@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    /// Fails if a change that lacks something, or is of a later release, passes for another one.
+    /// Fails if a change that lacks a field, or is of a later release, passes for another one.
     #[test]
     fn broken_change_names_its_field() {
         type Break = fn(&mut wire::FeedChange);

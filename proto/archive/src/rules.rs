@@ -1,6 +1,7 @@
-//! Who may call what: one table for every server of the archive. `archive/README.md` says which roles there are.
+//! The rules of which role may make which call: one table for every server of the archive. `archive/README.md` lists the
+//! roles.
 //!
-//! An RPC that is not here is refused to everyone, and a server that offers it does not start.
+//! An RPC that is not listed here is refused to everyone, and a server that offers it does not start.
 
 use archive_rpc::{Role, Rules};
 
@@ -159,8 +160,9 @@ pub fn rules() -> Rules {
 mod tests {
     use super::*;
 
+    /// Fails if an RPC has no rule, or a rule no RPC.
     #[test]
-    fn every_rpc_of_every_service_has_a_rule_and_every_rule_an_rpc() {
+    fn rules_and_rpcs_match_each_other() {
         let paths = archive_rpc::rpc_paths(crate::DESCRIPTORS).unwrap();
         assert_eq!(rules().missing(&paths), Vec::<String>::new());
         let unknown: Vec<String> = rules()

@@ -15,7 +15,7 @@ use archive_decisions::store::Event;
 use archive_durable::{DiskError, Space, Stage};
 use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::{FileName, Finder, ReplicaId, Root};
-use archive_replicas::{Aside, Cause, Copy};
+use archive_replicas::{AtticCopy, Cause, Copy};
 use archive_rpc::answers::{Outlet, Progress, feed};
 use archive_rpc::{CallError, Kind};
 use archive_stores::transfer::{Item, UploadVerdict};
@@ -45,7 +45,7 @@ pub(crate) struct Replacement {
 /// The old copy in the attic, and the new one.
 #[derive(Debug)]
 pub(crate) struct ReplacementOutcome {
-    pub(crate) aside: Aside,
+    pub(crate) aside: AtticCopy,
     pub(crate) copy: Copy,
 }
 

@@ -31,7 +31,7 @@ pub fn item_id(id: String) -> Result<String, InvalidMessage> {
 /// Reads a place in an attic.
 ///
 /// # Errors
-/// A part is missing, or no id.
+/// A part is missing, or is not an id.
 pub fn attic_place(reference: wire::AtticsRef) -> Result<AtticPlace, InvalidMessage> {
     Ok(AtticPlace {
         replica: replica_id(&reference.replica)?,
@@ -41,7 +41,7 @@ pub fn attic_place(reference: wire::AtticsRef) -> Result<AtticPlace, InvalidMess
     })
 }
 
-/// Writes a place in an attic, and why something is done with what lies there.
+/// Writes a place in an attic, with the reason of an act on the item there.
 pub fn attics_ref(place: &AtticPlace, reason: &str) -> wire::AtticsRef {
     wire::AtticsRef {
         replica: place.replica.to_string(),
@@ -56,7 +56,7 @@ pub fn attics_ref(place: &AtticPlace, reason: &str) -> wire::AtticsRef {
 /// Reads a volume as a person names it.
 ///
 /// # Errors
-/// A part is no id, or the volume is missing.
+/// A part is not an id, or the volume is missing.
 pub fn volume_selector(
     volume: &str,
     node: &str,
@@ -72,7 +72,7 @@ pub fn volume_selector(
 /// Reads a node as a person names it.
 ///
 /// # Errors
-/// A part is no id, or the node is missing.
+/// A part is not an id, or the node is missing.
 pub fn node_selector(node: &str, replica: &str) -> Result<NodeSelector, InvalidMessage> {
     Ok(NodeSelector {
         replica: optional("replica", replica)?,
@@ -80,10 +80,10 @@ pub fn node_selector(node: &str, replica: &str) -> Result<NodeSelector, InvalidM
     })
 }
 
-/// Reads an act as it is asked for.
+/// Reads a requested act.
 ///
 /// # Errors
-/// The act is missing, or a field of it is not what it should be.
+/// The act is missing, or a field of it is invalid.
 pub fn act(asked: Option<Wire>) -> Result<Act, InvalidMessage> {
     Ok(match asked.ok_or_else(|| InvalidMessage::missing("act"))? {
         Wire::Remove(remove) => Act::Remove {
@@ -190,7 +190,7 @@ pub fn ask_request(act: &Act, reason: &str) -> wire::AskRequest {
     }
 }
 
-/// Writes an id that may be left out.
+/// Writes an id that may be absent.
 pub fn or_empty(id: Option<&impl ToString>) -> String {
     id.map(ToString::to_string).unwrap_or_default()
 }
@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// Fails if an act loses what it names on its way, or is taken for another one.
+    /// Fails if an act loses a field on its way, or becomes another one.
     #[test]
     fn act_is_read_as_written() {
         let root = Root::from_bytes([7; 32]);

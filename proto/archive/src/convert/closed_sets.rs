@@ -11,7 +11,7 @@ use archive_rpc::InvalidMessage;
 
 use crate::wire;
 
-/// Makes both directions of one set: a function that reads the number in a field, and `From` for the way to the wire.
+/// Creates both directions of one set: a function that reads the number in a field, and `From` for the way to the wire.
 macro_rules! closed_set {
     ($(#[$doc:meta])* $read:ident: $model:ident = $wire:path { $($value:ident),+ $(,)? }) => {
         $(#[$doc])*
@@ -37,7 +37,7 @@ macro_rules! closed_set {
     };
 }
 
-/// A number that no value of a closed set has: that of a newer archive.
+/// Returns the error for a number that no value of a closed set has, as from a newer archive.
 pub fn unknown(field: &'static str, value: i32) -> InvalidMessage {
     InvalidMessage::invalid(field, format!("is {value}, which this build does not know"))
 }
@@ -55,7 +55,7 @@ closed_set! {
 }
 
 closed_set! {
-    /// Reads what found an anomaly.
+    /// Reads the finder of an anomaly.
     finder: Finder = wire::anomaly_state::Finder { Scrub, ScheduledCheck, Check, Read }
 }
 
@@ -91,11 +91,11 @@ closed_set! {
 }
 
 closed_set! {
-    /// Reads the kind of what lies in an attic.
+    /// Reads the kind of an attic item.
     attic_kind: AtticKind = wire::attic_item::Kind { File, Groups, Leftover, Row }
 }
 
-/// Reads why a copy does not count, if so.
+/// Reads why a copy does not count; `None` if it counts.
 ///
 /// # Errors
 /// A number that no kind of anomaly has, or two reasons.
@@ -105,7 +105,7 @@ pub fn copy_doubt(status: &wire::ReplicaStatus) -> Result<Option<CopyDoubt>, Inv
         (class, false) => Ok(Some(CopyDoubt::Filed(anomaly_class("doubt", class)?))),
         (_, true) => Err(InvalidMessage::invalid(
             "doubt",
-            "is there beside `retired`",
+            "is set together with `retired`",
         )),
     }
 }
@@ -124,10 +124,10 @@ pub fn with_doubt(doubt: CopyDoubt, status: wire::ReplicaStatus) -> wire::Replic
     }
 }
 
-/// Reads how many anomalies there are of each kind.
+/// Reads the number of anomalies of each kind.
 ///
 /// # Errors
-/// A kind that is none, or is there twice.
+/// A kind is unknown, or is counted twice.
 pub fn anomaly_counts(
     field: &'static str,
     counts: &[wire::AnomalyCount],
@@ -145,7 +145,7 @@ pub fn anomaly_counts(
     Ok(read)
 }
 
-/// Writes how many anomalies there are of each kind.
+/// Writes the number of anomalies of each kind.
 pub fn anomaly_count_messages(counts: &BTreeMap<AnomalyClass, u64>) -> Vec<wire::AnomalyCount> {
     let message = |(class, count): (&AnomalyClass, &u64)| wire::AnomalyCount {
         kind: wire::AnomalyKind::from(*class).into(),
@@ -196,7 +196,7 @@ mod tests {
         check!(attic_kind, wire::attic_item::Kind, AtticKind);
     }
 
-    /// Fails if a copy that does not count says another reason at the other end, or two at once are believed.
+    /// Fails if a copy that does not count has another reason after the way, or two reasons at once are accepted.
     #[test]
     fn doubt_is_read_as_written() {
         let lost = CopyDoubt::Filed(AnomalyClass::Lost);
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(copy_doubt(&wire::ReplicaStatus::default()), Ok(None));
     }
 
-    /// Fails if a count is lost, or a kind that is counted twice is believed.
+    /// Fails if a count is lost, or a kind that is counted twice is accepted.
     #[test]
     fn counts_are_read_as_written() {
         let counts = [(AnomalyClass::Missing, 3), (AnomalyClass::Lost, 0)].into();

@@ -1,4 +1,4 @@
-//! A node and its volumes, in both directions.
+//! Conversions of a node and its volumes, in both directions.
 
 use archive_model::{Mode, NodeState, VolumeState};
 use archive_rpc::InvalidMessage;
@@ -36,7 +36,7 @@ pub const fn wire_mode(mode: Mode) -> wire::Mode {
 /// Reads a node.
 ///
 /// # Errors
-/// An id, a time or a mode that is not one, and a volume that says neither which it is nor what is wrong with it.
+/// An id, a time or a mode is invalid, or a volume has neither an id nor a problem.
 pub fn node_state(status: wire::NodeStatus) -> Result<NodeState, InvalidMessage> {
     let volumes = status.volumes.iter().map(volume_state);
     Ok(NodeState {
@@ -64,7 +64,7 @@ fn volume_state(status: &wire::VolumeStatus) -> Result<VolumeState, InvalidMessa
     }
     let mode = match mode("mode", status.mode)? {
         Some(mode) => mode,
-        // A path that holds no volume has no mode; it takes nothing.
+        // A path without a volume has no mode; it stores no files.
         None if problem.is_some() => Mode::ReadOnly,
         None => return Err(InvalidMessage::missing("mode")),
     };
@@ -114,7 +114,7 @@ fn volume_status(state: VolumeState) -> wire::VolumeStatus {
     }
 }
 
-/// Reads a text that is absent when it is empty.
+/// Reads a text that is absent if it is empty.
 fn text(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| plain(value))
 }
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(node_state(node_status(bare.clone())), Ok(bare));
     }
 
-    /// Fails if a mode of a newer archive is guessed, or what a node says reaches a terminal as it is.
+    /// Fails if a mode of a newer archive is guessed, or control characters of a node reach a terminal.
     #[test]
     fn unknown_modes_and_unnamed_volumes_are_invalid() {
         let wrong = |change: fn(&mut wire::NodeStatus)| {
