@@ -32,7 +32,7 @@ impl Members {
         others.find(|(id, nodes)| has(id, nodes)).map(|(id, _)| id)
     }
 
-    /// Whether a node that the monitor of the replica has heard of does not belong to it: another replica has that id.
+    /// Returns whether a node that the monitor of the replica has heard of does not belong to it: another replica has that id.
     pub(super) fn is_foreign(&self, now: &Now, replica: &ReplicaId, node: &NodeId) -> bool {
         let own = self.nodes.get(replica);
         !own.is_some_and(|own| own.contains(node)) && self.namesake(now, replica, node).is_some()
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(both.foreign(&now, &two).count(), 0);
     }
 
-    /// Fails if nobody is told that two disks bear one id, or the tables of checksum replicas are taken for disks.
+    /// Fails if two disks with one id are not reported, or the tables of checksum replicas are taken for disks.
     #[test]
     fn volume_id_on_two_nodes_is_said() {
         let now = Now::default();
