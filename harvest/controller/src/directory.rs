@@ -35,8 +35,6 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::report::JobStatus;
-
 /// The ending of an archive file that is damaged.
 pub(crate) const INVALID: &str = ".invalid";
 
@@ -50,6 +48,9 @@ const MAX_JOB: u64 = 256 << 20;
 
 /// The longest description of a file.
 const MAX_ENTRY: u64 = 64 << 10;
+
+/// The longest request to a job that is running.
+pub(crate) const MAX_REQUEST: u64 = 64 << 20;
 
 /// The bytes that are copied at a time.
 const PIECE: usize = 256 << 10;
@@ -279,10 +280,7 @@ impl JobDirectory {
     /// # Errors
     ///
     /// [`DiskError`].
-    pub(crate) fn remove_frontier(&self, status: JobStatus) -> Result<(), DiskError> {
-        if status != JobStatus::Done {
-            return Ok(());
-        }
+    pub(crate) fn remove_frontier(&self) -> Result<(), DiskError> {
         let state = self.path("state");
         match directory::kind(&state)? {
             Some(_) => remove_tree(&state),

@@ -17,7 +17,8 @@ use harvest_crawler::archive_files::ClosedFile;
 use tokio::sync::{mpsc, watch};
 
 use crate::directory::JobDirectory;
-use crate::job::{JobEnvironment, JobNotice, NoticeHandler};
+use crate::environment::JobEnvironment;
+use crate::notice::{JobNotice, NoticeHandler};
 
 /// The first pause before an archive that cannot take a file is asked again; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
