@@ -3,16 +3,23 @@
 //! Owns that an archive file is indexed before it is handed on to be stored, that a damaged one is set aside, and that people are
 //! told at once of one that cannot be handed on.
 
+use std::io::BufReader;
+
+use archive_durable::HashedFile;
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::crawl::CrawlOutcome;
 use harvest_reports::warcinfo::Warcinfo;
 use tokio::sync::mpsc;
 
-use crate::directory::JobDirectory;
+use crate::directory::{IndexedFile, JobDirectory, JobDirectoryError, open};
 use crate::document::document;
 use crate::environment::JobEnvironment;
 use crate::error::JobError;
 use crate::notice::{JobNotice, NoticeHandler};
+use crate::upload::{FileDigest, WholeFile};
+
+/// The bytes that are read at a time.
+const READ_SIZE: usize = 1 << 20;
 
 /// A job that runs.
 #[derive(Clone, Copy)]
@@ -21,7 +28,7 @@ pub(crate) struct JobRun<'a> {
     pub(crate) environment: &'a JobEnvironment,
     pub(crate) warcinfo: &'a Warcinfo,
     /// The way to the uploader, for each file that is whole.
-    pub(crate) files: &'a mpsc::UnboundedSender<ClosedFile>,
+    pub(crate) files: &'a mpsc::UnboundedSender<WholeFile>,
     pub(crate) notify: NoticeHandler<'a>,
 }
 
@@ -53,22 +60,26 @@ impl JobRun<'_> {
 
     /// Indexes an archive file that was closed, and hands it on to be stored. A damaged one stays, as `NAME.invalid`.
     async fn close(&self, file: ClosedFile) -> Result<(), JobError> {
-        let (directory, indexed) = (self.directory.clone(), file.clone());
-        let damage = run_blocking("index an archive file", move || {
-            directory.index_file(&indexed)
+        let (directory, closed) = (self.directory.clone(), file.clone());
+        let is_stored = self.environment.archive.is_some();
+        let indexed = run_blocking("index an archive file", move || {
+            index_and_hash(&directory, &closed, is_stored)
         });
-        if let Some(damage) = damage.await? {
-            self.directory.set_aside(&file.name)?;
-            (self.notify)(JobNotice::NotStored {
-                name: &file.name,
-                why: &format!(
-                    "it is damaged, and lies in `warcs` as {}.invalid: {damage}",
-                    file.name
-                ),
-            });
-        } else {
-            // Uploads that were ended take nothing more.
-            drop(self.files.send(file));
+        match indexed.await? {
+            Ok(digest) => {
+                // Uploads that were ended take nothing more.
+                drop(self.files.send(WholeFile { file, digest }));
+            }
+            Err(damage) => {
+                self.directory.set_aside(&file.name)?;
+                (self.notify)(JobNotice::NotStored {
+                    name: &file.name,
+                    why: &format!(
+                        "it is damaged, and lies in `warcs` as {}.invalid: {damage}",
+                        file.name
+                    ),
+                });
+            }
         }
         Ok(())
     }
@@ -83,11 +94,36 @@ impl JobRun<'_> {
         let written = run_blocking("write the metadata file", move || {
             document(&directory, &environment, &warcinfo, &outcome)
         });
-        if let Some(metadata) = written.await? {
-            drop(self.files.send(metadata));
+        if let Some(file) = written.await? {
+            drop(self.files.send(WholeFile { file, digest: None }));
         }
         Ok(())
     }
+}
+
+/// Indexes an archive file. Returns its digest if it is to be stored and was read for its index: both come of one reading, past the
+/// page cache. Returns the first damage of one that is damaged.
+fn index_and_hash(
+    directory: &JobDirectory,
+    closed: &ClosedFile,
+    is_stored: bool,
+) -> Result<Result<Option<FileDigest>, String>, JobDirectoryError> {
+    if !is_stored {
+        return Ok(match directory.index_file(closed, open(&closed.path)?)? {
+            IndexedFile::Known | IndexedFile::New => Ok(None),
+            IndexedFile::Damaged(damage) => Err(damage),
+        });
+    }
+    let mut archive = HashedFile::open(&closed.path)?;
+    let buffered = BufReader::with_capacity(READ_SIZE, &mut archive);
+    Ok(match directory.index_file(closed, buffered)? {
+        IndexedFile::Known => Ok(None),
+        IndexedFile::New => {
+            let (size, root) = archive.finish()?;
+            Ok(Some(FileDigest { size, root }))
+        }
+        IndexedFile::Damaged(damage) => Err(damage),
+    })
 }
 
 /// Does work that blocks on a thread that may.
