@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use tokio::task::spawn_blocking;
 
-use super::folder::{Folder, FolderError, Name};
+use super::folder::{FolderError, JobFile, JobFolder};
 
 /// The longest piece, in bytes.
 const PIECE: usize = 1 << 20;
@@ -18,9 +18,9 @@ const PIECE: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct JobBytes {
     /// The folder of the job.
-    pub folder: Arc<Folder>,
+    pub folder: Arc<JobFolder>,
     /// Which of its files.
-    pub name: Name,
+    pub name: JobFile,
     /// The first byte that is wanted.
     pub offset: u64,
     /// One past the last.
@@ -29,7 +29,7 @@ pub struct JobBytes {
 
 impl JobBytes {
     /// The bytes, at most 1 MiB at once. An error is the last item.
-    pub fn pieces(self) -> BoxStream<'static, Result<Bytes, Unread>> {
+    pub fn pieces(self) -> BoxStream<'static, Result<Bytes, ReadError>> {
         let pieces = stream::try_unfold(None, move |reader| {
             let own = self.clone();
             let read = spawn_blocking(move || own.next(reader));
@@ -51,7 +51,7 @@ impl JobBytes {
             .boxed()
     }
 
-    fn next(&self, reader: Option<Take<File>>) -> Result<Option<Next>, Unread> {
+    fn next(&self, reader: Option<Take<File>>) -> Result<Option<Next>, ReadError> {
         let mut reader = match reader {
             Some(reader) => reader,
             None if self.offset >= self.length => return Ok(None),
@@ -72,7 +72,7 @@ type Next = (Bytes, Option<Take<File>>);
 
 /// Why the rest cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Unread {
+pub enum ReadError {
     /// The folder of the job is damaged, or its disk fails.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -88,13 +88,13 @@ pub enum Unread {
 }
 
 /// The next bytes; none at the end. A file that has become shorter is an error.
-fn piece(reader: &mut Take<File>) -> Result<Bytes, Unread> {
+fn piece(reader: &mut Take<File>) -> Result<Bytes, ReadError> {
     let left = reader.limit();
     let mut piece = Vec::with_capacity(PIECE.min(usize::try_from(left).unwrap_or(PIECE)));
     let most = u64::try_from(PIECE).unwrap_or(u64::MAX);
     let read = reader.by_ref().take(most).read_to_end(&mut piece)?;
     if read == 0 && left > 0 {
-        return Err(Unread::Short(left));
+        return Err(ReadError::Short(left));
     }
     Ok(piece.into())
 }

@@ -10,11 +10,11 @@ use archive_durable::directory::{self, EntryKind};
 use archive_durable::{AppendFile, DiskError, Severity};
 use archive_model::JobId;
 
-use super::table::Mark;
+use super::table::Checkpoint;
 
 /// One file of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Name {
+pub enum JobFile {
     /// What is run, where it is a component.
     Component,
     /// The output of all files, by name.
@@ -27,7 +27,7 @@ pub enum Name {
     Result,
 }
 
-impl Name {
+impl JobFile {
     const ALL: [Self; 5] = [
         Self::Component,
         Self::Output,
@@ -49,7 +49,7 @@ impl Name {
 
 /// The directory of one job.
 #[derive(Clone, Debug)]
-pub struct Folder(PathBuf);
+pub struct JobFolder(PathBuf);
 
 /// Why the files of a job cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +87,7 @@ pub struct Files {
     pub manifest: AppendFile,
 }
 
-impl Folder {
+impl JobFolder {
     /// That of a job, whether or not it is there. `batch` is the directory of all.
     pub fn of(batch: &Path, id: &JobId) -> Self {
         Self(batch.join(id.as_str()))
@@ -113,7 +113,7 @@ impl Folder {
     }
 
     /// Takes a file away; one that is gone already is fine.
-    pub fn drop_file(&self, name: Name) -> Result<(), DiskError> {
+    pub fn drop_file(&self, name: JobFile) -> Result<(), DiskError> {
         directory::remove_name(&self.path(name))
     }
 
@@ -128,7 +128,7 @@ impl Folder {
     }
 
     /// Opens a file at its end, made empty if `anew`.
-    pub fn append(&self, name: Name, length: u64) -> Result<AppendFile, FolderError> {
+    pub fn append(&self, name: JobFile, length: u64) -> Result<AppendFile, FolderError> {
         let path = self.path(name);
         let found = self.size(name)?;
         if found < length {
@@ -146,18 +146,18 @@ impl Folder {
     }
 
     /// Opens the three files of a run as they were at the mark: what came after it is cut off.
-    pub fn open(&self, mark: &Mark) -> Result<Files, FolderError> {
+    pub fn open(&self, checkpoint: &Checkpoint) -> Result<Files, FolderError> {
         let files = Files {
-            output: self.append(Name::Output, mark.output)?,
-            errors: self.append(Name::Errors, mark.errors)?,
-            manifest: self.append(Name::Manifest, mark.manifest)?,
+            output: self.append(JobFile::Output, checkpoint.output)?,
+            errors: self.append(JobFile::Errors, checkpoint.errors)?,
+            manifest: self.append(JobFile::Manifest, checkpoint.manifest)?,
         };
         self.sync()?;
         Ok(files)
     }
 
     /// Opens a file to read its first `length` bytes; all of them are there.
-    pub fn read(&self, name: Name, length: u64) -> Result<Take<File>, FolderError> {
+    pub fn read(&self, name: JobFile, length: u64) -> Result<Take<File>, FolderError> {
         let path = self.path(name);
         let found = self.size(name)?;
         if found < length {
@@ -171,7 +171,7 @@ impl Folder {
     }
 
     /// How long a file is; 0 where there is none.
-    fn size(&self, name: Name) -> Result<u64, DiskError> {
+    fn size(&self, name: JobFile) -> Result<u64, DiskError> {
         Ok(match directory::kind(&self.path(name))? {
             Some(EntryKind::File { size, .. }) => size,
             Some(EntryKind::Directory | EntryKind::Other) | None => 0,
@@ -180,12 +180,12 @@ impl Folder {
 
     /// How many bytes its files have together.
     pub fn bytes(&self) -> Result<u64, DiskError> {
-        Name::ALL
+        JobFile::ALL
             .iter()
             .try_fold(0_u64, |sum, name| Ok(sum.saturating_add(self.size(*name)?)))
     }
 
-    fn path(&self, name: Name) -> PathBuf {
+    fn path(&self, name: JobFile) -> PathBuf {
         self.0.join(name.as_str())
     }
 }
@@ -218,29 +218,29 @@ pub(super) fn remove_tree(path: &Path) -> Result<(), DiskError> {
 mod tests {
     use super::*;
 
-    fn mark(output: u64, errors: u64, manifest: u64) -> Mark {
-        Mark {
+    fn checkpoint(output: u64, errors: u64, manifest: u64) -> Checkpoint {
+        Checkpoint {
             output,
             errors,
             manifest,
-            ..Mark::default()
+            ..Checkpoint::default()
         }
     }
 
     #[test]
     fn files_are_cut_to_the_mark_and_loss_is_never_filled() {
         let directory = tempfile::tempdir().unwrap();
-        let folder = Folder::of(directory.path(), &JobId::new("j").unwrap());
+        let folder = JobFolder::of(directory.path(), &JobId::new("j").unwrap());
         folder.make().unwrap();
-        let mut files = folder.open(&Mark::default()).unwrap();
+        let mut files = folder.open(&Checkpoint::default()).unwrap();
         files.output.append(b"0123456789").unwrap();
         files.errors.append(b"e\n").unwrap();
         files.manifest.append(b"{}\n").unwrap();
         files.sync().unwrap();
         assert_eq!(folder.bytes().unwrap(), 15);
-        drop(folder.open(&mark(4, 0, 3)).unwrap());
+        drop(folder.open(&checkpoint(4, 0, 3)).unwrap());
         assert_eq!(folder.bytes().unwrap(), 7);
-        let error = folder.open(&mark(5, 0, 3)).unwrap_err();
+        let error = folder.open(&checkpoint(5, 0, 3)).unwrap_err();
         assert!(
             matches!(
                 error,
@@ -254,13 +254,13 @@ mod tests {
         );
         let mut text = String::new();
         folder
-            .read(Name::Output, 3)
+            .read(JobFile::Output, 3)
             .unwrap()
             .read_to_string(&mut text)
             .unwrap();
         assert_eq!(text, "012");
-        assert!(folder.read(Name::Result, 1).is_err());
-        assert!(folder.read(Name::Output, 5).is_err());
+        assert!(folder.read(JobFile::Result, 1).is_err());
+        assert!(folder.read(JobFile::Output, 5).is_err());
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
         std::fs::write(&other, b"kept").unwrap();
         let batch = directory.path().join("batch");
         std::fs::create_dir(&batch).unwrap();
-        let folder = Folder::of(&batch, &JobId::new("j").unwrap());
+        let folder = JobFolder::of(&batch, &JobId::new("j").unwrap());
         folder.make().unwrap();
         let scratch = folder.scratch().unwrap();
         std::fs::create_dir(scratch.join("deep")).unwrap();

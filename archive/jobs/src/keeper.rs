@@ -12,11 +12,11 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::folder::{Files, Folder};
+use super::folder::{Files, JobFolder};
 use super::life::{Event, Gap, Step};
 use super::lines;
 use super::meters::Meters;
-use super::table::{Jobs, Mark, Row};
+use super::table::{Checkpoint, JobRow, JobTable};
 
 /// So many bytes of output, or so long, between two checkpoints at most, where files come to their ends.
 const BYTES: u64 = 64 << 20;
@@ -24,7 +24,7 @@ const TIME: Duration = Duration::from_secs(5);
 
 /// What a run brings, as far as it is written.
 #[derive(Debug)]
-pub(crate) enum Piece {
+pub(crate) enum RunPiece {
     /// The next bytes about the next file.
     Output(Bytes),
     /// A file is done.
@@ -35,7 +35,7 @@ pub(crate) enum Piece {
 
 /// How a run ended, as far as what is written knows.
 #[derive(Debug)]
-pub(crate) enum Kept {
+pub(crate) enum RunEnd {
     /// In order. All is on disk.
     Whole(Vec<Gap>),
     /// Nothing more came. What had come to the end of a file is on disk.
@@ -49,7 +49,7 @@ pub(crate) enum Kept {
 /// Writes one run.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    jobs: Jobs,
+    jobs: JobTable,
     clock: Clock,
     meters: Meters,
     space: super::space::Space,
@@ -60,7 +60,7 @@ pub(crate) struct Keeper {
     /// Bytes of output, with those of the file that is not done.
     output: u64,
     /// At the end of the last file that is done.
-    mark: Mark,
+    checkpoint: Checkpoint,
     /// Files up to there that no node has read.
     unread: u64,
     /// Whether the row knows the mark.
@@ -70,46 +70,46 @@ pub(crate) struct Keeper {
 }
 
 /// Why no more can be written.
-enum Stopped {
+enum WriteError {
     Wrong(String),
     Over,
     Db(DbError),
 }
 
-impl From<DbError> for Stopped {
+impl From<DbError> for WriteError {
     fn from(error: DbError) -> Self {
         Self::Db(error)
     }
 }
 
-fn wrong(error: impl std::fmt::Display) -> Stopped {
-    Stopped::Wrong(error.to_string())
+fn wrong(error: impl std::fmt::Display) -> WriteError {
+    WriteError::Wrong(error.to_string())
 }
 
 impl Keeper {
     /// Opens the files of a job as they were at its last checkpoint.
     pub(crate) fn open(
-        jobs: &Jobs,
-        folder: &Folder,
-        row: &Row,
+        jobs: &JobTable,
+        folder: &JobFolder,
+        row: &JobRow,
         (clock, meters, space): (Clock, Meters, super::space::Space),
     ) -> Result<Self, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
-        let mut files = folder.open(&row.mark).map_err(|error| text(&error))?;
-        let mut mark = row.mark.clone();
-        if mark.manifest == 0 {
+        let mut files = folder.open(&row.checkpoint).map_err(|error| text(&error))?;
+        let mut checkpoint = row.checkpoint.clone();
+        if checkpoint.manifest == 0 {
             let line = lines::job(row).map_err(|error| text(&error))?;
             files.manifest.append(&line).map_err(|error| text(&error))?;
-            mark.manifest = length(&line);
+            checkpoint.manifest = length(&line);
         }
         Ok(Self {
             jobs: jobs.clone(),
             id: row.id.clone(),
             files,
             most: row.spec.limits.output,
-            output: mark.output,
-            is_noted: mark == row.mark,
-            mark,
+            output: checkpoint.output,
+            is_noted: checkpoint == row.checkpoint,
+            checkpoint,
             unread: row.life.unread,
             noted: clock.instant(),
             unnoted: 0,
@@ -122,47 +122,47 @@ impl Keeper {
     /// Writes until nothing more comes. An error is one of the admin data.
     pub(crate) fn run(
         mut self,
-        pieces: mpsc::Receiver<Piece>,
+        pieces: mpsc::Receiver<RunPiece>,
         runtime: &Handle,
-    ) -> Result<Kept, DbError> {
+    ) -> Result<RunEnd, DbError> {
         let kept = match self.write(pieces, runtime) {
             Ok(kept) => kept,
-            Err(Stopped::Over) => return Ok(Kept::Over),
-            Err(Stopped::Db(error)) => return Err(error),
-            Err(Stopped::Wrong(why)) => Kept::Wrong(why),
+            Err(WriteError::Over) => return Ok(RunEnd::Over),
+            Err(WriteError::Db(error)) => return Err(error),
+            Err(WriteError::Wrong(why)) => RunEnd::Wrong(why),
         };
         match self.note() {
             Ok(()) => Ok(kept),
-            Err(Stopped::Over) => Ok(Kept::Over),
-            Err(Stopped::Db(error)) => Err(error),
+            Err(WriteError::Over) => Ok(RunEnd::Over),
+            Err(WriteError::Db(error)) => Err(error),
             // The first reason is the better one.
-            Err(Stopped::Wrong(why)) => Ok(match kept {
-                Kept::Wrong(first) => Kept::Wrong(first),
-                Kept::Whole(_) | Kept::Cut | Kept::Over => Kept::Wrong(why),
+            Err(WriteError::Wrong(why)) => Ok(match kept {
+                RunEnd::Wrong(first) => RunEnd::Wrong(first),
+                RunEnd::Whole(_) | RunEnd::Cut | RunEnd::Over => RunEnd::Wrong(why),
             }),
         }
     }
 
     fn write(
         &mut self,
-        mut pieces: mpsc::Receiver<Piece>,
+        mut pieces: mpsc::Receiver<RunPiece>,
         runtime: &Handle,
-    ) -> Result<Kept, Stopped> {
+    ) -> Result<RunEnd, WriteError> {
         let mut whole = None;
         loop {
             let waited = runtime.block_on(self.clock.timeout(TIME, pieces.recv()));
             match waited {
                 // Nothing comes: what is there is noted meanwhile.
                 Err(_late) => self.note()?,
-                Ok(None) => return Ok(whole.map_or(Kept::Cut, Kept::Whole)),
-                Ok(Some(Piece::Output(bytes))) => self.output(&bytes)?,
-                Ok(Some(Piece::Done(outcome))) => self.done(&outcome)?,
-                Ok(Some(Piece::End(gaps))) => whole = Some(gaps),
+                Ok(None) => return Ok(whole.map_or(RunEnd::Cut, RunEnd::Whole)),
+                Ok(Some(RunPiece::Output(bytes))) => self.output(&bytes)?,
+                Ok(Some(RunPiece::Done(outcome))) => self.done(&outcome)?,
+                Ok(Some(RunPiece::End(gaps))) => whole = Some(gaps),
             }
         }
     }
 
-    fn output(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
+    fn output(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         self.output = self.output.saturating_add(length(bytes));
         if self.output > self.most {
             let said = format_args!(
@@ -176,14 +176,17 @@ impl Keeper {
         self.files.output.append(bytes).map_err(wrong)
     }
 
-    fn done(&mut self, outcome: &FileOutcome) -> Result<(), Stopped> {
+    fn done(&mut self, outcome: &FileOutcome) -> Result<(), WriteError> {
         let (mut manifest, errors) = lines::file(outcome).map_err(wrong)?;
         let is_unread = is_unread(outcome);
         if is_unread {
             // It leaves the reason, and nothing else.
             manifest.clear();
             if outcome.output > 0 {
-                self.files.output.cut(self.mark.output).map_err(wrong)?;
+                self.files
+                    .output
+                    .cut(self.checkpoint.output)
+                    .map_err(wrong)?;
             }
         }
         self.space
@@ -193,23 +196,25 @@ impl Keeper {
             self.files.errors.append(&errors).map_err(wrong)?;
         }
         self.files.manifest.append(&manifest).map_err(wrong)?;
-        let mark = &mut self.mark;
-        mark.after = Some(outcome.name.clone());
-        mark.errors = mark.errors.saturating_add(length(&errors));
+        let checkpoint = &mut self.checkpoint;
+        checkpoint.after = Some(outcome.name.clone());
+        checkpoint.errors = checkpoint.errors.saturating_add(length(&errors));
         if is_unread {
             self.unread = self.unread.saturating_add(1);
         } else {
-            mark.output = mark.output.saturating_add(outcome.output);
-            mark.manifest = mark.manifest.saturating_add(length(&manifest));
-            mark.files = mark.files.saturating_add(1);
-            mark.failed = mark.failed.saturating_add(u64::from(!errors.is_empty()));
-            mark.records = mark.records.saturating_add(outcome.records);
-            mark.bytes = mark.bytes.saturating_add(outcome.size);
+            checkpoint.output = checkpoint.output.saturating_add(outcome.output);
+            checkpoint.manifest = checkpoint.manifest.saturating_add(length(&manifest));
+            checkpoint.files = checkpoint.files.saturating_add(1);
+            checkpoint.failed = checkpoint
+                .failed
+                .saturating_add(u64::from(!errors.is_empty()));
+            checkpoint.records = checkpoint.records.saturating_add(outcome.records);
+            checkpoint.bytes = checkpoint.bytes.saturating_add(outcome.size);
             self.meters.files.inc();
             self.meters.bytes.inc_by(outcome.size);
         }
         // What came of a file that nobody has read takes nothing of what may be written.
-        self.output = mark.output;
+        self.output = checkpoint.output;
         self.is_noted = false;
         let age = self.clock.instant().saturating_duration_since(self.noted);
         if self.unnoted >= BYTES || age >= TIME {
@@ -219,27 +224,27 @@ impl Keeper {
     }
 
     /// A checkpoint.
-    fn note(&mut self) -> Result<(), Stopped> {
+    fn note(&mut self) -> Result<(), WriteError> {
         self.noted = self.clock.instant();
         self.unnoted = 0;
         if self.is_noted {
             return Ok(());
         }
         self.files.sync().map_err(wrong)?;
-        let (mark, unread) = (self.mark.clone(), self.unread);
-        let event = if mark.after.is_none() {
+        let (checkpoint, unread) = (self.checkpoint.clone(), self.unread);
+        let event = if checkpoint.after.is_none() {
             // Only the first line of the manifest.
             Event::Woke
         } else {
             Event::Progress
         };
         let noted = self.jobs.happen(&self.id, event, move |row| {
-            row.mark = mark;
+            row.checkpoint = checkpoint;
             row.life.unread = unread;
         })?;
         self.is_noted = true;
         match noted {
-            None | Some((_, Step::Stop | Step::Close)) => Err(Stopped::Over),
+            None | Some((_, Step::Stop | Step::Close)) => Err(WriteError::Over),
             Some((
                 _,
                 Step::Wait | Step::Look | Step::Run | Step::Pause(_) | Step::Compare | Step::Reduce,

@@ -49,16 +49,16 @@ use tokio::sync::Notify;
 use life::{Event, Phase};
 use queue::{LaneKey, Queue};
 
-pub use chunks::{JobBytes, Unread};
-pub use folder::{FolderError, Name};
-pub use keep::{Keeping, OpenError};
-pub use life::{Ending, Gap as BatchGap, Look as BatchLook, Phase as BatchPhase};
+pub use chunks::{JobBytes, ReadError};
+pub use folder::{FolderError, JobFile};
+pub use keep::{OpenError, RetentionWorker};
+pub use life::{Ending, Gap as BatchGap, NodeLiveness, Phase as BatchPhase};
 pub use meters::Meters;
 pub use rpc::run::NodeProgress;
-pub use runner::{Runner, Stuck};
+pub use runner::{BatchError, Runner};
 pub use settings::BatchSettings;
-pub use submit::{Asked, Incoming, SubmitError};
-pub use table::{Jobs, Row};
+pub use submit::{PendingSubmission, Submission, SubmitError};
+pub use table::{JobRow, JobTable};
 
 /// How long a job that could not be written down is left alone.
 const AGAIN: Duration = Duration::from_secs(15);
@@ -71,14 +71,14 @@ pub struct Batches {
     queue: Arc<Mutex<Queue>>,
     /// Told when a job came or ended.
     wake: Arc<Notify>,
-    submitting: submit::Submitting,
+    submitting: submit::SubmissionClaims,
 }
 
 /// What jobs are made of.
 #[derive(Debug)]
-pub struct Parts {
+pub struct BatchParts {
     /// The table of jobs.
-    pub jobs: Jobs,
+    pub jobs: JobTable,
     /// The admin data.
     pub admin: archive_ledger::admin::Admin,
     /// What is out of service.
@@ -137,7 +137,7 @@ impl Batches {
     }
 
     /// One job.
-    pub async fn find(&self, id: &JobId) -> Result<Option<Row>, Stuck> {
+    pub async fn find(&self, id: &JobId) -> Result<Option<JobRow>, BatchError> {
         let (jobs, id) = (self.runner.jobs.clone(), id.clone());
         Ok(tokio::task::spawn_blocking(move || jobs.get(&id)).await??)
     }
@@ -145,8 +145,8 @@ impl Batches {
     /// The ids of the jobs that `wanted` takes, newest first.
     pub async fn list(
         &self,
-        wanted: impl Fn(&Row) -> bool + Send + 'static,
-    ) -> Result<Vec<JobId>, Stuck> {
+        wanted: impl Fn(&JobRow) -> bool + Send + 'static,
+    ) -> Result<Vec<JobId>, BatchError> {
         let jobs = self.runner.jobs.clone();
         let listed = tokio::task::spawn_blocking(move || {
             let mut found = Vec::new();
@@ -165,7 +165,7 @@ impl Batches {
 
     /// Ends a job, in the name of `who`, or begins to; one that ends or has ended stays as it is. None: there is no such
     /// job.
-    pub async fn cancel(&self, id: &JobId, who: String) -> Result<Option<Row>, Stuck> {
+    pub async fn cancel(&self, id: &JobId, who: String) -> Result<Option<JobRow>, BatchError> {
         let (jobs, of) = (self.runner.jobs.clone(), id.clone());
         let happened =
             tokio::task::spawn_blocking(move || jobs.happen(&of, Event::Cancelled(who), |_row| {}));
@@ -182,8 +182,8 @@ impl Batches {
     }
 
     /// Removes what a job left that never ran.
-    fn tidy(&self, row: Row) {
-        let folder = folder::Folder::of(&self.runner.batch, &row.id);
+    fn tidy(&self, row: JobRow) {
+        let folder = folder::JobFolder::of(&self.runner.batch, &row.id);
         drop(tokio::task::spawn_blocking(move || {
             if let Err(error) = runner::tidy(&row, &folder) {
                 tracing::warn!(%error, "what a batch job left cannot be tidied up");
@@ -197,9 +197,9 @@ impl Batches {
     }
 
     /// What a job left, from an offset to a length.
-    pub fn bytes(&self, row: &Row, name: Name, (offset, length): (u64, u64)) -> JobBytes {
+    pub fn bytes(&self, row: &JobRow, name: JobFile, (offset, length): (u64, u64)) -> JobBytes {
         JobBytes {
-            folder: Arc::new(folder::Folder::of(&self.runner.batch, &row.id)),
+            folder: Arc::new(folder::JobFolder::of(&self.runner.batch, &row.id)),
             name,
             offset,
             length,
@@ -212,7 +212,7 @@ impl Batches {
     }
 
     /// Puts a job into the queue that the table has.
-    fn enqueue(&self, row: &Row) {
+    fn enqueue(&self, row: &JobRow) {
         let (lane, id) = (row.lane_key(), row.id.clone());
         if row.life.phase == Phase::Waiting {
             self.queue().push(&lane, &row.who, id);

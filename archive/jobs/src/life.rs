@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use gaps::Gap;
-pub use nodes::Look;
+pub use nodes::NodeLiveness;
 use nodes::{Blame, Nodes};
 
 /// So many runs in a row broke off and brought no file more, and no node can be left out for it: the job fails.
@@ -102,7 +102,7 @@ pub enum Event {
     /// The repository was started again.
     Restarted,
     /// The monitor says how the nodes are.
-    Looked(Look),
+    Looked(NodeLiveness),
     /// The monitor does not answer.
     Silent(String),
     /// A node has no room for the job now.
@@ -300,7 +300,7 @@ impl Life {
         }
     }
 
-    fn looked(&mut self, look: Look, context: Context<'_>) -> Step {
+    fn looked(&mut self, look: NodeLiveness, context: Context<'_>) -> Step {
         self.silent = false;
         let missed = self.nodes.look(look, context);
         if !missed.is_empty() {

@@ -7,8 +7,8 @@ use archive_model::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::table::Row;
-use super::unread::Missed;
+use super::table::JobRow;
+use super::unread::MissReason;
 
 /// The first line of a manifest: what was run, over what, for whom.
 #[derive(Debug, Serialize)]
@@ -55,7 +55,7 @@ struct FileLine<'a> {
 
 /// What is needed of a line of a manifest to compare it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Read {
+pub(crate) struct ManifestEntry {
     pub file: FileName,
     pub root: Root,
     pub size: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Read {
 
 /// The same of a line of the list of errors.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct ReportedFile {
     pub file: FileName,
 }
 
@@ -79,7 +79,7 @@ struct ErrorLine<'a> {
 }
 
 /// The first line of the manifest.
-pub(crate) fn job(row: &Row) -> Result<Vec<u8>, serde_json::Error> {
+pub(crate) fn job(row: &JobRow) -> Result<Vec<u8>, serde_json::Error> {
     let (built_in, component) = match &row.spec.program {
         Program::BuiltIn(name) => (Some(name.as_str()), None),
         Program::Component(root) => (None, Some(root.to_string())),
@@ -142,7 +142,7 @@ pub(crate) fn file(outcome: &FileOutcome) -> Result<(Vec<u8>, Vec<u8>), serde_js
 pub(crate) fn unread(
     file: &FileName,
     node: Option<&NodeId>,
-    missed: Missed,
+    missed: MissReason,
 ) -> Result<Vec<u8>, serde_json::Error> {
     line(&ErrorLine {
         file,
@@ -150,17 +150,17 @@ pub(crate) fn unread(
         offset: None,
         kind: FailureKind::Unread.word(),
         reason: match missed {
-            Missed::Here => "the replica is known to have it, and no node has read it",
-            Missed::Elsewhere => {
+            MissReason::Here => "the replica is known to have it, and no node has read it",
+            MissReason::Elsewhere => {
                 "the archive has it, and this replica is not known to have it; ask another replica"
             }
-            Missed::Unknown => "the archive knows no file of this name",
+            MissReason::Unknown => "the archive knows no file of this name",
         },
     })
 }
 
 /// A file of which a node read other bytes than the archive has.
-pub(crate) fn other(read: &Read, content: &Content) -> Result<Vec<u8>, serde_json::Error> {
+pub(crate) fn other(read: &ManifestEntry, content: &Content) -> Result<Vec<u8>, serde_json::Error> {
     let reason = format!(
         "the node read another file of this name, and what the job wrote of it is in the output: read was root {} of {} \
          bytes, the archive has root {} of {} bytes; have an officer settle it (`holdfast check`, `holdfast anomalies`), \

@@ -14,16 +14,16 @@ const MOST_NODES: usize = 1000;
 
 /// Jobs that run; clones are the same ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Live(Arc<Mutex<BTreeMap<JobId, Running>>>);
+pub(crate) struct RunningJobs(Arc<Mutex<BTreeMap<JobId, RunningJob>>>);
 
 #[derive(Debug, Default)]
-struct Running {
+struct RunningJob {
     cancel: CancellationToken,
     nodes: BTreeMap<NodeId, (NodeProgress, Timestamp)>,
 }
 
-impl Live {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<JobId, Running>> {
+impl RunningJobs {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<JobId, RunningJob>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

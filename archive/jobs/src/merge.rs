@@ -41,7 +41,7 @@ pub(crate) struct Merge<E> {
 #[derive(Debug)]
 struct Source<E> {
     node: NodeId,
-    state: State<E>,
+    state: SourceState<E>,
     /// The file that it began last.
     last: Option<FileName>,
     /// Bytes of output since it was begun.
@@ -51,30 +51,30 @@ struct Source<E> {
 }
 
 #[derive(Debug)]
-enum State<E> {
+enum SourceState<E> {
     /// Its next file is not known yet.
     Unknown,
     /// Its next file is known.
     Begun(FileName),
     /// This came of it, and waits.
-    Held(FileName, Held),
+    Held(FileName, PendingPiece),
     /// Another node has the file too, and is taken.
     Ignored,
     /// It broke off, in this file or before it was known.
-    Broken(Option<FileName>, Why<E>),
+    Broken(Option<FileName>, SourceError<E>),
     /// Nothing more comes.
     Over,
 }
 
 #[derive(Debug)]
-enum Held {
+enum PendingPiece {
     Output(Bytes),
     Done(Box<FileOutcome>),
 }
 
 /// Why a run of a node is not to be believed any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Why<E> {
+pub(crate) enum SourceError<E> {
     /// It broke off.
     Failed(E),
     /// It does not keep to the protocol, and half a file of it is out.
@@ -83,13 +83,13 @@ pub(crate) enum Why<E> {
 
 /// What comes out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Out<E> {
+pub(crate) enum MergeItem<E> {
     /// The next bytes about a file.
     Output(Bytes),
     /// Its end.
     Done(Box<FileOutcome>),
     /// The merge ends here: all that comes would come after what this node has not sent.
-    Broken(NodeId, Why<E>),
+    Broken(NodeId, SourceError<E>),
 }
 
 impl<E> Merge<E> {
@@ -101,7 +101,7 @@ impl<E> Merge<E> {
     ) -> Self {
         let source = |node| Source {
             node,
-            state: State::Unknown,
+            state: SourceState::Unknown,
             last: None,
             output: 0,
             files: 0,
@@ -117,9 +117,9 @@ impl<E> Merge<E> {
 
     /// The runs of which something may be fed now.
     pub(crate) fn hungry(&self) -> impl Iterator<Item = usize> + '_ {
-        let hungry = |state: &State<E>| match state {
-            State::Unknown | State::Begun(_) | State::Ignored => true,
-            State::Held(..) | State::Broken(..) | State::Over => false,
+        let hungry = |state: &SourceState<E>| match state {
+            SourceState::Unknown | SourceState::Begun(_) | SourceState::Ignored => true,
+            SourceState::Held(..) | SourceState::Broken(..) | SourceState::Over => false,
         };
         let sources = self.sources.iter().enumerate();
         sources
@@ -147,7 +147,7 @@ impl<E> Merge<E> {
         }
         if source.may_send() {
             source.last = Some(name.clone());
-            source.state = State::Begun(name);
+            source.state = SourceState::Begun(name);
         }
     }
 
@@ -162,11 +162,14 @@ impl<E> Merge<E> {
         }
         source.output = source.output.saturating_add(bytes.len() as u64);
         match &source.state {
-            State::Begun(name) => {
-                source.state = State::Held(name.clone(), Held::Output(bytes));
+            SourceState::Begun(name) => {
+                source.state = SourceState::Held(name.clone(), PendingPiece::Output(bytes));
             }
-            State::Ignored => {}
-            State::Unknown | State::Held(..) | State::Broken(..) | State::Over => {
+            SourceState::Ignored => {}
+            SourceState::Unknown
+            | SourceState::Held(..)
+            | SourceState::Broken(..)
+            | SourceState::Over => {
                 self.lied(
                     index,
                     "it sent output of a file that it did not begin".to_owned(),
@@ -196,9 +199,12 @@ impl<E> Merge<E> {
             return self.lied(index, wrong);
         }
         let next = match &source.state {
-            State::Begun(name) => State::Held(name.clone(), Held::Done(done)),
-            State::Ignored => State::Unknown,
-            State::Unknown | State::Held(..) | State::Broken(..) | State::Over => {
+            SourceState::Begun(name) => SourceState::Held(name.clone(), PendingPiece::Done(done)),
+            SourceState::Ignored => SourceState::Unknown,
+            SourceState::Unknown
+            | SourceState::Held(..)
+            | SourceState::Broken(..)
+            | SourceState::Over => {
                 return self.lied(index, format!("it ended {} twice", done.name));
             }
         };
@@ -225,25 +231,25 @@ impl<E> Merge<E> {
             return self.lied(index, wrong);
         }
         if source.may_send() {
-            source.state = State::Over;
+            source.state = SourceState::Over;
             self.gaps.extend(gaps);
         }
     }
 
     /// The run of a node broke off.
     pub(crate) fn fail(&mut self, index: usize, why: E) {
-        self.break_off(index, Why::Failed(why));
+        self.break_off(index, SourceError::Failed(why));
     }
 
     /// A node does not keep to the protocol: it is a gap from here on. When half a file of it is out, the merge ends.
     pub(crate) fn lied(&mut self, index: usize, reason: String) {
         if self.turn == Some(index) {
-            return self.break_off(index, Why::Lied(reason));
+            return self.break_off(index, SourceError::Lied(reason));
         }
         let Some(source) = self.sources.get_mut(index) else {
             return;
         };
-        source.state = State::Over;
+        source.state = SourceState::Over;
         let reason = format!("it does not keep to the protocol: {reason}");
         let gap = match &source.last {
             Some(last) => Gap::node(
@@ -255,41 +261,44 @@ impl<E> Merge<E> {
         self.gaps.push(gap);
     }
 
-    fn break_off(&mut self, index: usize, why: Why<E>) {
+    fn break_off(&mut self, index: usize, why: SourceError<E>) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
         };
-        let name = match std::mem::replace(&mut source.state, State::Over) {
-            State::Begun(name) | State::Held(name, _) => Some(name),
-            State::Unknown | State::Ignored => None,
-            over @ (State::Broken(..) | State::Over) => {
+        let name = match std::mem::replace(&mut source.state, SourceState::Over) {
+            SourceState::Begun(name) | SourceState::Held(name, _) => Some(name),
+            SourceState::Unknown | SourceState::Ignored => None,
+            over @ (SourceState::Broken(..) | SourceState::Over) => {
                 source.state = over;
                 return;
             }
         };
-        source.state = State::Broken(name, why);
+        source.state = SourceState::Broken(name, why);
     }
 
     /// What comes out next; nothing while a node is hungry that it depends on, and nothing at the end.
-    pub(crate) fn pull(&mut self) -> Option<Out<E>> {
+    pub(crate) fn pull(&mut self) -> Option<MergeItem<E>> {
         let turn = match self.turn {
             Some(turn) => turn,
             None => self.choose()?,
         };
         let source = self.sources.get_mut(turn)?;
-        match std::mem::replace(&mut source.state, State::Over) {
-            State::Held(name, Held::Output(bytes)) => {
-                source.state = State::Begun(name);
+        match std::mem::replace(&mut source.state, SourceState::Over) {
+            SourceState::Held(name, PendingPiece::Output(bytes)) => {
+                source.state = SourceState::Begun(name);
                 self.turn = Some(turn);
-                Some(Out::Output(bytes))
+                Some(MergeItem::Output(bytes))
             }
-            State::Held(_, Held::Done(done)) => {
-                source.state = State::Unknown;
+            SourceState::Held(_, PendingPiece::Done(done)) => {
+                source.state = SourceState::Unknown;
                 self.turn = None;
-                Some(Out::Done(done))
+                Some(MergeItem::Done(done))
             }
-            State::Broken(_, why) => Some(Out::Broken(source.node.clone(), why)),
-            other @ (State::Unknown | State::Begun(_) | State::Ignored | State::Over) => {
+            SourceState::Broken(_, why) => Some(MergeItem::Broken(source.node.clone(), why)),
+            other @ (SourceState::Unknown
+            | SourceState::Begun(_)
+            | SourceState::Ignored
+            | SourceState::Over) => {
                 source.state = other;
                 None
             }
@@ -298,12 +307,14 @@ impl<E> Merge<E> {
 
     /// Whose file comes next, as soon as that is certain. The same file of other nodes is ignored from then on.
     fn choose(&mut self) -> Option<usize> {
-        let is_broken = |source: &Source<E>| matches!(source.state, State::Broken(None, _));
+        let is_broken = |source: &Source<E>| matches!(source.state, SourceState::Broken(None, _));
         if let Some(broken) = self.sources.iter().position(is_broken) {
             return Some(broken);
         }
         // The next file of such a one may come before all others.
-        let is_open = |source: &Source<E>| matches!(source.state, State::Unknown | State::Ignored);
+        let is_open = |source: &Source<E>| {
+            matches!(source.state, SourceState::Unknown | SourceState::Ignored)
+        };
         if self.sources.iter().any(is_open) {
             return None;
         }
@@ -315,13 +326,13 @@ impl<E> Merge<E> {
                 continue;
             }
             match &source.state {
-                State::Broken(..) => return Some(index),
-                State::Held(_, Held::Done(done)) if !is_whole(done) => {
+                SourceState::Broken(..) => return Some(index),
+                SourceState::Held(_, PendingPiece::Done(done)) if !is_whole(done) => {
                     only_failures.get_or_insert(index);
                 }
-                State::Held(..) => chosen = Some(index),
-                State::Begun(_) => return None,
-                State::Unknown | State::Ignored | State::Over => {}
+                SourceState::Held(..) => chosen = Some(index),
+                SourceState::Begun(_) => return None,
+                SourceState::Unknown | SourceState::Ignored | SourceState::Over => {}
             }
         }
         let chosen = chosen.or(only_failures)?;
@@ -330,9 +341,14 @@ impl<E> Merge<E> {
                 continue;
             }
             match &source.state {
-                State::Held(_, Held::Done(_)) => source.state = State::Unknown,
-                State::Begun(_) | State::Held(_, Held::Output(_)) => source.state = State::Ignored,
-                State::Unknown | State::Ignored | State::Broken(..) | State::Over => {}
+                SourceState::Held(_, PendingPiece::Done(_)) => source.state = SourceState::Unknown,
+                SourceState::Begun(_) | SourceState::Held(_, PendingPiece::Output(_)) => {
+                    source.state = SourceState::Ignored
+                }
+                SourceState::Unknown
+                | SourceState::Ignored
+                | SourceState::Broken(..)
+                | SourceState::Over => {}
             }
         }
         Some(chosen)
@@ -342,7 +358,7 @@ impl<E> Merge<E> {
     pub(crate) fn is_finished(&self) -> bool {
         self.sources
             .iter()
-            .all(|source| matches!(source.state, State::Over))
+            .all(|source| matches!(source.state, SourceState::Over))
     }
 
     /// What the output lacks, as far as is known by now.
@@ -355,16 +371,16 @@ impl<E> Source<E> {
     /// The file that it began.
     fn next(&self) -> Option<&FileName> {
         match &self.state {
-            State::Begun(name) | State::Held(name, _) => Some(name),
-            State::Broken(name, _) => name.as_ref(),
-            State::Unknown | State::Ignored | State::Over => None,
+            SourceState::Begun(name) | SourceState::Held(name, _) => Some(name),
+            SourceState::Broken(name, _) => name.as_ref(),
+            SourceState::Unknown | SourceState::Ignored | SourceState::Over => None,
         }
     }
 
     fn may_send(&self) -> bool {
         match self.state {
-            State::Unknown | State::Begun(_) | State::Ignored => true,
-            State::Held(..) | State::Broken(..) | State::Over => false,
+            SourceState::Unknown | SourceState::Begun(_) | SourceState::Ignored => true,
+            SourceState::Held(..) | SourceState::Broken(..) | SourceState::Over => false,
         }
     }
 }
@@ -374,7 +390,7 @@ fn is_whole(done: &FileOutcome) -> bool {
     done.failures.is_empty() && done.more_failures == 0
 }
 
-impl<E: fmt::Display> fmt::Display for Why<E> {
+impl<E: fmt::Display> fmt::Display for SourceError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(why) => why.fmt(f),

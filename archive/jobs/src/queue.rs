@@ -43,7 +43,7 @@ struct Lane {
 
 /// Why one job more may not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Crowded {
+pub(crate) enum QueueFull {
     /// So many wait in its lane.
     Lane(usize),
     /// So many of this person wait.
@@ -57,7 +57,7 @@ pub(crate) fn admit(
     lane: JobLane,
     most: usize,
     waiting: impl IntoIterator<Item = (JobLane, bool)>,
-) -> Result<(), Crowded> {
+) -> Result<(), QueueFull> {
     let (mut all, mut own) = (0_usize, 0_usize);
     for (_, is_own) in waiting.into_iter().filter(|(other, _)| *other == lane) {
         all = all.saturating_add(1);
@@ -68,9 +68,9 @@ pub(crate) fn admit(
         JobLane::Index => (MOST_OF_INDEX_WAIT, MOST_OF_INDEX_WAIT),
     };
     if all >= most {
-        Err(Crowded::Lane(all))
+        Err(QueueFull::Lane(all))
     } else if own >= most_own {
-        Err(Crowded::Own(own))
+        Err(QueueFull::Own(own))
     } else {
         Ok(())
     }

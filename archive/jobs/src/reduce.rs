@@ -5,9 +5,9 @@ use std::io;
 use archive_batch::{Control, JobError, Reduce, Sink, Stop};
 use archive_durable::AppendFile;
 
-use super::folder::{Folder, Name};
+use super::folder::{JobFile, JobFolder};
 use super::space::Space;
-use super::table::Row;
+use super::table::JobRow;
 
 #[cfg(test)]
 mod tests;
@@ -16,8 +16,8 @@ mod tests;
 /// is none.
 pub(crate) fn reduce(
     kind: Reduce,
-    row: &Row,
-    folder: &Folder,
+    row: &JobRow,
+    folder: &JobFolder,
     space: &Space,
     control: &Control,
 ) -> Result<Option<u64>, String> {
@@ -27,7 +27,7 @@ pub(crate) fn reduce(
         Reduce::Sort | Reduce::Unique | Reduce::Sum => {}
     }
     let mut input = folder
-        .read(Name::Output, row.mark.output)
+        .read(JobFile::Output, row.checkpoint.output)
         .map_err(|error| error.to_string())?;
     let mut out = ResultFile::open(row, folder, space)?;
     let scratch = folder.scratch().map_err(|error| error.to_string())?;
@@ -54,9 +54,9 @@ pub(crate) struct ResultFile {
 
 impl ResultFile {
     /// Begins it anew.
-    pub(crate) fn open(row: &Row, folder: &Folder, space: &Space) -> Result<Self, String> {
+    pub(crate) fn open(row: &JobRow, folder: &JobFolder, space: &Space) -> Result<Self, String> {
         let file = folder
-            .append(Name::Result, 0)
+            .append(JobFile::Result, 0)
             .map_err(|error| error.to_string())?;
         folder.sync().map_err(|error| error.to_string())?;
         Ok(Self {

@@ -17,12 +17,12 @@ use jiff::Timestamp;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
-use super::folder::{Folder, Name};
+use super::folder::{JobFile, JobFolder};
 use super::life::{Ending, Event, Phase, Step};
-use super::live::Live;
+use super::live::RunningJobs;
 use super::meters::Meters;
 use super::space::Space;
-use super::table::{Jobs, Row};
+use super::table::{JobRow, JobTable};
 
 /// How long a monitor may take to say which nodes are alive.
 const LOOK: Duration = Duration::from_secs(10);
@@ -30,21 +30,21 @@ const LOOK: Duration = Duration::from_secs(10);
 /// What a job needs to live; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Runner {
-    pub(crate) jobs: Jobs,
+    pub(crate) jobs: JobTable,
     pub(crate) admin: Admin,
     pub(crate) standing: View,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) clock: Clock,
     pub(crate) meters: Meters,
     pub(crate) space: Space,
-    pub(crate) live: Live,
+    pub(crate) live: RunningJobs,
     /// The directory of all jobs.
     pub(crate) batch: PathBuf,
 }
 
 /// Why a job cannot be taken on now. It stays as it is written.
 #[derive(Debug, thiserror::Error)]
-pub enum Stuck {
+pub enum BatchError {
     /// The admin data.
     #[error(transparent)]
     Db(#[from] DbError),
@@ -60,7 +60,7 @@ impl Runner {
         id: &'a JobId,
         cancel: &'a CancellationToken,
         stop: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<(), Stuck>> {
+    ) -> BoxFuture<'a, Result<(), BatchError>> {
         self.steps(id, cancel, stop).boxed()
     }
 
@@ -69,7 +69,7 @@ impl Runner {
         id: &JobId,
         cancel: &CancellationToken,
         stop: &CancellationToken,
-    ) -> Result<(), Stuck> {
+    ) -> Result<(), BatchError> {
         let mut next = self.happen(id, Event::Turn).await?;
         while let Some((row, step)) = next {
             if step == Step::Stop || step == Step::Wait {
@@ -108,7 +108,7 @@ impl Runner {
     }
 
     /// Says what happened; gives the row, and what is to be done.
-    async fn happen(&self, id: &JobId, event: Event) -> Result<Option<(Row, Step)>, Stuck> {
+    async fn happen(&self, id: &JobId, event: Event) -> Result<Option<(JobRow, Step)>, BatchError> {
         let (jobs, id) = (self.jobs.clone(), id.clone());
         let happened = spawn_blocking(move || {
             if matches!(event, Event::Woke | Event::Restarted) {
@@ -122,22 +122,22 @@ impl Runner {
     }
 
     /// How long the job may still take.
-    pub(super) fn left(&self, row: &Row) -> Duration {
+    pub(super) fn left(&self, row: &JobRow) -> Duration {
         let end = row.deadline().unwrap_or(Timestamp::MAX);
         let left = end.duration_since(self.clock.now());
         Duration::try_from(left).unwrap_or_default()
     }
 
-    pub(super) fn folder(&self, row: &Row) -> Folder {
-        Folder::of(&self.batch, &row.id)
+    pub(super) fn folder(&self, row: &JobRow) -> JobFolder {
+        JobFolder::of(&self.batch, &row.id)
     }
 
     async fn perform(
         &self,
-        row: &Row,
+        row: &JobRow,
         step: Step,
         halt: &CancellationToken,
-    ) -> Result<Event, Stuck> {
+    ) -> Result<Event, BatchError> {
         match step {
             Step::Look => Ok(tokio::select! {
                 () = halt.cancelled() => Event::Woke,
@@ -165,7 +165,7 @@ impl Runner {
         }
     }
 
-    async fn look(&self, row: &Row) -> Event {
+    async fn look(&self, row: &JobRow) -> Event {
         match self.nodes(row).await {
             Ok(nodes) => Event::Looked(nodes.into_iter().collect()),
             Err(event) => event,
@@ -176,7 +176,7 @@ impl Runner {
     ///
     /// # Errors
     /// What the job is told where there is no such replica, or where the monitor is silent.
-    pub(super) async fn nodes(&self, row: &Row) -> Result<Vec<NodeState>, Event> {
+    pub(super) async fn nodes(&self, row: &JobRow) -> Result<Vec<NodeState>, Event> {
         let asked = self.replicas.nodes_in_service(&row.spec.replica);
         match self.clock.timeout(LOOK, asked).await {
             Err(late) => Err(Event::Silent(silent(row, &late.to_string()))),
@@ -187,7 +187,7 @@ impl Runner {
     }
 
     /// Leaves of an ended job what is kept, and nothing else.
-    async fn tidy(&self, row: Row) -> Result<(), Stuck> {
+    async fn tidy(&self, row: JobRow) -> Result<(), BatchError> {
         if row.is_open() {
             return Ok(());
         }
@@ -201,31 +201,31 @@ impl Runner {
 }
 
 /// Cuts the files of an ended job to what its row says, and removes what nobody can ask for.
-pub(super) fn tidy(row: &Row, folder: &Folder) -> Result<(), super::folder::FolderError> {
+pub(super) fn tidy(row: &JobRow, folder: &JobFolder) -> Result<(), super::folder::FolderError> {
     if let Some(Ending::Failed | Ending::Cancelled) = row.life.ending() {
-        folder.drop_file(Name::Result)?;
+        folder.drop_file(JobFile::Result)?;
     }
     if row.started.is_some() {
-        drop(folder.open(&row.mark)?);
+        drop(folder.open(&row.checkpoint)?);
     }
     if row.result.is_some() {
-        folder.drop_file(Name::Output)?;
+        folder.drop_file(JobFile::Output)?;
     }
     folder.drop_scratch()?;
     // Last: as long as it is there, there may be more to tidy up.
-    folder.drop_file(Name::Component)?;
+    folder.drop_file(JobFile::Component)?;
     Ok(())
 }
 
 /// A monitor does not answer.
-fn silent(row: &Row, why: &str) -> String {
+fn silent(row: &JobRow, why: &str) -> String {
     format!(
         "the monitor of replica {} is silent: {why}",
         row.spec.replica
     )
 }
 
-impl Row {
+impl JobRow {
     /// Whether it runs a component.
     pub(super) const fn is_component(&self) -> bool {
         matches!(self.spec.program, Program::Component(_))

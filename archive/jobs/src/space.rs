@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use archive_durable::{DiskError, directory};
 use archive_model::JobId;
 
-use super::folder::Folder;
+use super::folder::JobFolder;
 
 /// So much is left free, in bytes: a disk that is full stops the whole repository.
 const RESERVE: u64 = 256 << 20;
@@ -24,7 +24,7 @@ const ASK: u64 = 4 << 20;
 pub(crate) struct Space {
     batch: PathBuf,
     most: Option<u64>,
-    used: Arc<Mutex<Used>>,
+    used: Arc<Mutex<UsedSpace>>,
     reserve: u64,
     /// Bytes since the disk was asked.
     unasked: Arc<AtomicU64>,
@@ -32,7 +32,7 @@ pub(crate) struct Space {
 
 /// What is used, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Used {
+struct UsedSpace {
     /// By the files of the jobs.
     files: u64,
     /// By what is being sorted: nameless, so that nobody can measure it.
@@ -48,7 +48,7 @@ pub(crate) struct Scratch {
 
 /// There is no room.
 #[derive(Debug, thiserror::Error)]
-pub enum Full {
+pub enum SpaceError {
     /// By the settings.
     #[error(
         "all batch jobs together may keep {0} bytes, and that much is there; an operator can raise batch.space, or \
@@ -79,7 +79,7 @@ impl Space {
         Ok(space)
     }
 
-    fn used(&self) -> MutexGuard<'_, Used> {
+    fn used(&self) -> MutexGuard<'_, UsedSpace> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,14 +90,14 @@ impl Space {
         }
         let mut files = 0_u64;
         for id in directory::names(&self.batch)?.iter().filter_map(job) {
-            files = files.saturating_add(Folder::of(&self.batch, &id).bytes()?);
+            files = files.saturating_add(JobFolder::of(&self.batch, &id).bytes()?);
         }
         self.used().files = files;
         Ok(())
     }
 
     /// Takes room for a file, or says that there is none.
-    pub(crate) fn take(&self, bytes: u64) -> Result<(), Full> {
+    pub(crate) fn take(&self, bytes: u64) -> Result<(), SpaceError> {
         self.take_for(bytes, |used| &mut used.files)
     }
 
@@ -109,21 +109,25 @@ impl Space {
         }
     }
 
-    fn take_for(&self, bytes: u64, whose: impl Fn(&mut Used) -> &mut u64) -> Result<(), Full> {
+    fn take_for(
+        &self,
+        bytes: u64,
+        whose: impl Fn(&mut UsedSpace) -> &mut u64,
+    ) -> Result<(), SpaceError> {
         let unasked = self.unasked.fetch_add(bytes, Ordering::Relaxed);
         if unasked.saturating_add(bytes) >= ASK {
             let free = archive_durable::Space::of(&self.batch)?.free;
             if free.saturating_sub(bytes) < self.reserve {
                 // Asked again by the next one.
                 self.unasked.store(ASK, Ordering::Relaxed);
-                return Err(Full::Disk(free));
+                return Err(SpaceError::Disk(free));
             }
             self.unasked.store(0, Ordering::Relaxed);
         }
         let mut used = self.used();
         let all = used.files.saturating_add(used.scratch);
         match self.most {
-            Some(most) if all.saturating_add(bytes) > most => return Err(Full::Bound(most)),
+            Some(most) if all.saturating_add(bytes) > most => return Err(SpaceError::Bound(most)),
             Some(_) | None => {}
         }
         let own = whose(&mut used);
@@ -134,7 +138,7 @@ impl Space {
 
 impl Scratch {
     /// Makes it so many bytes in all, or says that there is no room.
-    pub(crate) fn hold(&self, bytes: u64) -> Result<(), Full> {
+    pub(crate) fn hold(&self, bytes: u64) -> Result<(), SpaceError> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if bytes > *held {
             let more = bytes.saturating_sub(*held);
@@ -169,12 +173,12 @@ mod tests {
     fn room_is_what_is_left_of_the_bound() {
         let directory = tempfile::tempdir().unwrap();
         let id = JobId::new("j").unwrap();
-        let folder = Folder::of(directory.path(), &id);
+        let folder = JobFolder::of(directory.path(), &id);
         folder.make().unwrap();
         std::fs::write(directory.path().join("j/output"), [0; 60]).unwrap();
         let space = Space::new(directory.path(), Some(100)).unwrap();
         space.take(40).unwrap();
-        assert!(matches!(space.take(1), Err(Full::Bound(100))));
+        assert!(matches!(space.take(1), Err(SpaceError::Bound(100))));
         folder.remove().unwrap();
         assert!(space.take(1).is_err());
         space.measure().unwrap();
@@ -190,7 +194,7 @@ mod tests {
         let (one, other) = (space.scratch(), space.scratch());
         one.hold(60).unwrap();
         other.hold(30).unwrap();
-        assert!(matches!(one.hold(71), Err(Full::Bound(100))));
+        assert!(matches!(one.hold(71), Err(SpaceError::Bound(100))));
         // It cannot be measured, and is not forgotten for that.
         space.measure().unwrap();
         assert!(space.take(11).is_err());
@@ -212,13 +216,13 @@ mod tests {
         let mut space = Space::new(directory.path(), None).unwrap();
         space.reserve = u64::MAX;
         for _ in 0..2 {
-            assert!(matches!(space.take(1), Err(Full::Disk(_))));
+            assert!(matches!(space.take(1), Err(SpaceError::Disk(_))));
         }
         space.reserve = 0;
         space.take(1).unwrap();
         // For a while it is not asked.
         space.reserve = u64::MAX;
         space.take(ASK - 1).unwrap();
-        assert!(matches!(space.take(1), Err(Full::Disk(_))));
+        assert!(matches!(space.take(1), Err(SpaceError::Disk(_))));
     }
 }

@@ -9,11 +9,11 @@ use archive_model::{JobId, JobLane, JobSpec, Program};
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 
-use super::folder::{Folder, FolderError, Name};
+use super::folder::{FolderError, JobFile, JobFolder};
 use super::life::Life;
-use super::space::Full;
-use super::table::{Mark, Row, Submitted, lane_of};
-use super::{Batches, Stuck};
+use super::space::SpaceError;
+use super::table::{Checkpoint, JobRow, SubmitOutcome, lane_of};
+use super::{BatchError, Batches};
 
 /// The most arguments, and the most bytes of all together.
 const ARGUMENTS: usize = 100;
@@ -24,7 +24,7 @@ const AT_ONCE: usize = 16;
 
 /// What somebody wants to be done, all of it said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct Submission {
     /// The id that the caller chose.
     pub id: JobId,
     /// The job.
@@ -49,25 +49,25 @@ pub enum SubmitError {
     Taken(JobId, String),
     /// It comes in already.
     #[error("batch job {0} is being submitted on another stream; ask again")]
-    Twice(JobId),
+    BeingSubmitted(JobId),
     /// Too many come in.
     #[error("{AT_ONCE} batch jobs are being submitted; ask again")]
-    Many,
+    TooManyUploads,
     /// Too many wait.
     #[error("{0} batch jobs wait already; cancel one, or come again when some have run")]
-    Full(usize),
+    TooManyWaiting(usize),
     /// A component of the index.
     #[error("the index runs built-in jobs only; submit a component as a researcher")]
-    Foreign,
+    IndexComponent,
     /// Too many of one person wait.
     #[error(
         "{0} of your batch jobs wait already, and one person may have half of the places; cancel one, or come again when \
          some have run"
     )]
-    Own(usize),
+    TooManyOfOnePerson(usize),
     /// No room.
     #[error(transparent)]
-    Space(#[from] Full),
+    Space(#[from] SpaceError),
     /// The bytes are not the announced ones.
     #[error("the component is not the announced one: {0}")]
     Component(String),
@@ -76,7 +76,7 @@ pub enum SubmitError {
     Folder(#[from] FolderError),
     /// The admin data.
     #[error(transparent)]
-    Stuck(#[from] Stuck),
+    Batch(#[from] BatchError),
 }
 
 impl From<archive_durable::DiskError> for SubmitError {
@@ -93,24 +93,24 @@ impl From<tokio::task::JoinError> for SubmitError {
 
 /// Ids that are coming in.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Submitting(Arc<Mutex<BTreeSet<JobId>>>);
+pub(super) struct SubmissionClaims(Arc<Mutex<BTreeSet<JobId>>>);
 
 /// An id that comes in, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Claim {
-    all: Submitting,
+    all: SubmissionClaims,
     id: JobId,
 }
 
-impl Submitting {
+impl SubmissionClaims {
     /// Claims an id. Those of the index bring no component, hold theirs for a moment only, and are not counted.
     pub(super) fn claim(&self, id: &JobId, lane: JobLane) -> Result<Claim, SubmitError> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.contains(id) {
-            return Err(SubmitError::Twice(id.clone()));
+            return Err(SubmitError::BeingSubmitted(id.clone()));
         }
         if lane == JobLane::Research && all.len() >= AT_ONCE {
-            return Err(SubmitError::Many);
+            return Err(SubmitError::TooManyUploads);
         }
         all.insert(id.clone());
         Ok(Claim {
@@ -127,7 +127,7 @@ impl Drop for Claim {
     }
 }
 
-impl Asked {
+impl Submission {
     /// Whether it can be run, as far as can be said without its component.
     fn check(&self) -> Result<(), SubmitError> {
         let field = |name, why: &str| Err(SubmitError::Field(name, why.to_owned()));
@@ -155,7 +155,7 @@ impl Asked {
             }
             // A component may compute for minutes at each file, and those of all jobs share the memory of a node.
             Program::Component(_) if lane_of(&self.who) == JobLane::Index => {
-                return Err(SubmitError::Foreign);
+                return Err(SubmitError::IndexComponent);
             }
             Program::Component(_) => {
                 let most = archive_model::limits::LARGEST_COMPONENT;
@@ -168,16 +168,16 @@ impl Asked {
     }
 
     /// Whether a job that is known is this one.
-    fn is(&self, row: &Row) -> bool {
+    fn is(&self, row: &JobRow) -> bool {
         (&row.spec, row.component_size, &row.who) == (&self.spec, self.component_size, &self.who)
     }
 }
 
 /// A job whose component comes in. Dropped before its end, nothing of it stays but what the next start removes.
 #[derive(Debug)]
-pub struct Incoming {
-    asked: Asked,
-    folder: Folder,
+pub struct PendingSubmission {
+    submission: Submission,
+    folder: JobFolder,
     /// None of a built-in job.
     component: Option<(AppendFile, blake3::Hasher)>,
     came: u64,
@@ -186,25 +186,30 @@ pub struct Incoming {
 
 impl Batches {
     /// Checks a job and makes room for it; or gives the one that is known.
-    pub async fn submit(&self, asked: Asked) -> Result<Result<Incoming, Row>, SubmitError> {
-        if let Some(known) = self.find(&asked.id).await? {
-            return known_or_taken(&asked, known).map(Err);
+    pub async fn submit(
+        &self,
+        submission: Submission,
+    ) -> Result<Result<PendingSubmission, JobRow>, SubmitError> {
+        if let Some(known) = self.find(&submission.id).await? {
+            return known_or_taken(&submission, known).map(Err);
         }
-        asked.check()?;
-        let claim = self.submitting.claim(&asked.id, lane_of(&asked.who))?;
+        submission.check()?;
+        let claim = self
+            .submitting
+            .claim(&submission.id, lane_of(&submission.who))?;
         let space = &self.runner.space;
-        space.take(asked.component_size)?;
-        let folder = Folder::of(&self.runner.batch, &asked.id);
-        let is_component = matches!(asked.spec.program, Program::Component(_));
-        let (jobs, id) = (self.runner.jobs.clone(), asked.id.clone());
+        space.take(submission.component_size)?;
+        let folder = JobFolder::of(&self.runner.batch, &submission.id);
+        let is_component = matches!(submission.spec.program, Program::Component(_));
+        let (jobs, id) = (self.runner.jobs.clone(), submission.id.clone());
         let made = spawn_blocking(move || {
             // Looked at again: the id is ours only now.
-            if let Some(known) = jobs.get(&id).map_err(Stuck::from)? {
+            if let Some(known) = jobs.get(&id).map_err(BatchError::from)? {
                 return Ok(Err(known));
             }
             folder.make()?;
             let component = if is_component {
-                Some((folder.append(Name::Component, 0)?, blake3::Hasher::new()))
+                Some((folder.append(JobFile::Component, 0)?, blake3::Hasher::new()))
             } else {
                 None
             };
@@ -212,10 +217,10 @@ impl Batches {
         });
         let (folder, component) = match made.await?? {
             Ok(made) => made,
-            Err(known) => return known_or_taken(&asked, known).map(Err),
+            Err(known) => return known_or_taken(&submission, known).map(Err),
         };
-        Ok(Ok(Incoming {
-            asked,
+        Ok(Ok(PendingSubmission {
+            submission,
             folder,
             component,
             came: 0,
@@ -224,15 +229,15 @@ impl Batches {
     }
 
     /// All has come: the job is written down, and waits for its turn.
-    pub async fn take(&self, incoming: Incoming) -> Result<Row, SubmitError> {
+    pub async fn take(&self, pending: PendingSubmission) -> Result<JobRow, SubmitError> {
         let (jobs, most) = (self.runner.jobs.clone(), self.settings.waiting);
         let now = self.runner.clock.now();
         let taken = spawn_blocking(move || {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
-            let taken = take(&jobs, &incoming, most, now);
+            let taken = take(&jobs, &pending, most, now);
             if taken.is_err() {
                 // As long as the id is ours.
-                incoming.folder.remove()?;
+                pending.folder.remove()?;
             }
             taken
         });
@@ -242,13 +247,13 @@ impl Batches {
     }
 
     /// It came to nothing: what has come is removed.
-    pub async fn drop_incoming(&self, incoming: Incoming) -> Result<(), SubmitError> {
-        Ok(spawn_blocking(move || incoming.folder.remove()).await??)
+    pub async fn abandon(&self, pending: PendingSubmission) -> Result<(), SubmitError> {
+        Ok(spawn_blocking(move || pending.folder.remove()).await??)
     }
 }
 
-fn known_or_taken(asked: &Asked, known: Row) -> Result<Row, SubmitError> {
-    if asked.is(&known) {
+fn known_or_taken(submission: &Submission, known: JobRow) -> Result<JobRow, SubmitError> {
+    if submission.is(&known) {
         Ok(known)
     } else {
         Err(SubmitError::Taken(known.id, known.who))
@@ -256,20 +261,20 @@ fn known_or_taken(asked: &Asked, known: Row) -> Result<Row, SubmitError> {
 }
 
 fn take(
-    jobs: &super::Jobs,
-    incoming: &Incoming,
+    jobs: &super::JobTable,
+    pending: &PendingSubmission,
     most: usize,
     now: jiff::Timestamp,
-) -> Result<Row, SubmitError> {
-    let Asked {
+) -> Result<JobRow, SubmitError> {
+    let Submission {
         id,
         spec,
         component_size,
         who,
-    } = incoming.asked.clone();
-    if let (Some((file, hasher)), Program::Component(root)) = (&incoming.component, &spec.program) {
-        if incoming.came != component_size {
-            let said = format!("{} bytes came of {component_size}", incoming.came);
+    } = pending.submission.clone();
+    if let (Some((file, hasher)), Program::Component(root)) = (&pending.component, &spec.program) {
+        if pending.came != component_size {
+            let said = format!("{} bytes came of {component_size}", pending.came);
             return Err(SubmitError::Component(said));
         }
         if hasher.finalize().as_bytes() != root.as_bytes() {
@@ -277,8 +282,8 @@ fn take(
         }
         file.sync()?;
     }
-    incoming.folder.sync()?;
-    let row = Row {
+    pending.folder.sync()?;
+    let row = JobRow {
         id,
         spec,
         component_size,
@@ -288,21 +293,21 @@ fn take(
         ended: None,
         expires: None,
         life: Life::default(),
-        mark: Mark::default(),
+        checkpoint: Checkpoint::default(),
         result: None,
     };
-    match jobs.submit(row, most).map_err(Stuck::from)? {
-        Submitted::Taken(row) => Ok(*row),
-        Submitted::Known(known) => Err(SubmitError::Taken(known.id, known.who)),
-        Submitted::Full(waiting) => Err(SubmitError::Full(waiting)),
-        Submitted::Own(waiting) => Err(SubmitError::Own(waiting)),
+    match jobs.submit(row, most).map_err(BatchError::from)? {
+        SubmitOutcome::Taken(row) => Ok(*row),
+        SubmitOutcome::Known(known) => Err(SubmitError::Taken(known.id, known.who)),
+        SubmitOutcome::Full(waiting) => Err(SubmitError::TooManyWaiting(waiting)),
+        SubmitOutcome::Own(waiting) => Err(SubmitError::TooManyOfOnePerson(waiting)),
     }
 }
 
-impl Incoming {
+impl PendingSubmission {
     /// How many bytes of the component are still to come.
     pub const fn missing(&self) -> u64 {
-        self.asked.component_size.saturating_sub(self.came)
+        self.submission.component_size.saturating_sub(self.came)
     }
 
     /// The next bytes of the component. After an error nothing of it is left.

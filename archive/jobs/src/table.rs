@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::life::{Context, Ending, Event, Life, Phase, Step};
-use super::queue::{Crowded, LaneKey, admit};
+use super::queue::{LaneKey, QueueFull, admit};
 use archive_ledger::admin::{Admin, AuditLine};
 
 mod version2;
@@ -23,7 +23,7 @@ const INDEX_PATIENCE: Duration = Duration::from_secs(3);
 
 /// One job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct JobRow {
     /// Its id.
     pub id: JobId,
     /// What is to be done.
@@ -43,12 +43,12 @@ pub struct Row {
     /// How it stands.
     pub life: Life,
     /// How far what it left is synced.
-    pub mark: Mark,
+    pub checkpoint: Checkpoint,
     /// How long the file `result` is; none: the output is the result.
     pub result: Option<u64>,
 }
 
-impl Value for Row {
+impl Value for JobRow {
     const VERSION: u8 = 3;
 
     fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
@@ -64,7 +64,7 @@ impl Value for Row {
 
 /// How far a job has come: all of it was synced before it was written here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct Checkpoint {
     /// The last file whose output is on disk.
     pub after: Option<FileName>,
     /// How long the three files are.
@@ -78,7 +78,7 @@ pub struct Mark {
     pub bytes: u64,
 }
 
-impl Row {
+impl JobRow {
     /// When its time is over; none: it has not begun.
     pub fn deadline(&self) -> Option<Timestamp> {
         let started = self.started?;
@@ -132,9 +132,9 @@ pub(crate) fn lane_of(who: &str) -> JobLane {
 
 /// The jobs of the archive.
 #[derive(Clone, Debug)]
-pub struct Jobs {
+pub struct JobTable {
     admin: Admin,
-    table: Table<String, Row>,
+    table: Table<String, JobRow>,
     clock: Clock,
     /// How long what a job left is kept.
     keep: Duration,
@@ -146,18 +146,18 @@ pub struct Jobs {
 
 /// What became of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Submitted {
+pub enum SubmitOutcome {
     /// It is new, and remembered.
-    Taken(Box<Row>),
+    Taken(Box<JobRow>),
     /// There is a job of this id.
-    Known(Box<Row>),
+    Known(Box<JobRow>),
     /// So many wait already.
     Full(usize),
     /// So many of this person wait already.
     Own(usize),
 }
 
-impl Jobs {
+impl JobTable {
     /// The table of that name.
     pub fn new(
         admin: Admin,
@@ -176,20 +176,20 @@ impl Jobs {
     }
 
     /// One job.
-    pub fn get(&self, id: &JobId) -> Result<Option<Row>, DbError> {
+    pub fn get(&self, id: &JobId) -> Result<Option<JobRow>, DbError> {
         self.table.get(&id.as_str().to_owned())
     }
 
     /// Every job, by its id.
-    pub fn all(&self) -> Result<impl Iterator<Item = Result<Row, DbError>> + '_, DbError> {
+    pub fn all(&self) -> Result<impl Iterator<Item = Result<JobRow, DbError>> + '_, DbError> {
         Ok(self.table.scan()?.map(|row| row.map(|(_, row)| row)))
     }
 
     /// Remembers a job, unless too many wait in its lane: `most` of people in all.
-    pub fn submit(&self, row: Row, most: usize) -> Result<Submitted, DbError> {
+    pub fn submit(&self, row: JobRow, most: usize) -> Result<SubmitOutcome, DbError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = self.get(&row.id)? {
-            return Ok(Submitted::Known(Box::new(known)));
+            return Ok(SubmitOutcome::Known(Box::new(known)));
         }
         let mut waiting = Vec::new();
         for other in self.all()? {
@@ -200,8 +200,8 @@ impl Jobs {
         }
         match admit(row.lane(), most, waiting) {
             Ok(()) => {}
-            Err(Crowded::Lane(waiting)) => return Ok(Submitted::Full(waiting)),
-            Err(Crowded::Own(waiting)) => return Ok(Submitted::Own(waiting)),
+            Err(QueueFull::Lane(waiting)) => return Ok(SubmitOutcome::Full(waiting)),
+            Err(QueueFull::Own(waiting)) => return Ok(SubmitOutcome::Own(waiting)),
         }
         let what = format!(
             "batch job {} submitted: {} over replica {}",
@@ -211,7 +211,7 @@ impl Jobs {
         );
         let line = row.is_audited().then(|| (row.who.clone(), what));
         self.write(&row, line)?;
-        Ok(Submitted::Taken(Box::new(row)))
+        Ok(SubmitOutcome::Taken(Box::new(row)))
     }
 
     /// Lets something happen to a job that has not ended, after `change` to its row; gives the row and what is to be done.
@@ -220,8 +220,8 @@ impl Jobs {
         &self,
         id: &JobId,
         event: Event,
-        change: impl FnOnce(&mut Row),
-    ) -> Result<Option<(Row, Step)>, DbError> {
+        change: impl FnOnce(&mut JobRow),
+    ) -> Result<Option<(JobRow, Step)>, DbError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(before) = self.get(id)? else {
             return Ok(None);
@@ -256,7 +256,7 @@ impl Jobs {
                 JobLane::Research => self.patience,
                 JobLane::Index => self.patience.min(INDEX_PATIENCE),
             },
-            after: row.mark.after.as_ref(),
+            after: row.checkpoint.after.as_ref(),
             is_by_name: row.spec.names.is_some(),
         };
         let step = row.life.apply(event, context);
@@ -277,7 +277,7 @@ impl Jobs {
     }
 
     /// Forgets a job that has ended.
-    pub fn forget(&self, row: &Row) -> Result<(), DbError> {
+    pub fn forget(&self, row: &JobRow) -> Result<(), DbError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changes = self.admin.change();
         let key = row.id.as_str().to_owned();
@@ -293,7 +293,7 @@ impl Jobs {
         self.admin.commit(changes)
     }
 
-    fn write(&self, row: &Row, line: Option<(String, String)>) -> Result<(), DbError> {
+    fn write(&self, row: &JobRow, line: Option<(String, String)>) -> Result<(), DbError> {
         let mut changes = self.admin.change();
         let key = row.id.as_str().to_owned();
         changes.batch().put(&self.table, &key, row)?;
@@ -310,7 +310,7 @@ impl Jobs {
 }
 
 /// The end of a job, as it stands in the trail.
-fn ended(row: &Row, ending: Ending) -> String {
+fn ended(row: &JobRow, ending: Ending) -> String {
     let id = &row.id;
     let (unread, gaps) = (row.life.unread, row.life.gaps.len());
     let lacks = if row.started.is_some() {

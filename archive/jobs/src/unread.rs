@@ -18,7 +18,7 @@ use archive_model::{FileName, FileSelection, NodeId, ReplicaId};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
-use super::lines::{Read, Told};
+use super::lines::{ManifestEntry, ReportedFile};
 use archive_ledger::admin::{Admin, AdminRow};
 use archive_ledger::standing::Now;
 
@@ -27,7 +27,7 @@ const LONGEST_LINE: u64 = 1 << 20;
 
 /// Which files a job is about.
 #[derive(Clone, Debug)]
-pub(crate) struct About {
+pub(crate) struct CompareScope {
     pub replica: ReplicaId,
     pub selection: FileSelection,
     /// When it began.
@@ -36,7 +36,7 @@ pub(crate) struct About {
 
 /// Why it cannot be said.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unsaid {
+pub(crate) enum CompareError {
     #[error(transparent)]
     Db(#[from] DbError),
     #[error("the {0} cannot be read: {1}")]
@@ -51,7 +51,7 @@ pub(crate) enum Unsaid {
 
 /// A file that the job may be about.
 #[derive(Clone, Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct CandidateFile {
     pub name: FileName,
     /// Absent: the archive knows no such file.
     row: Option<AdminRow>,
@@ -59,7 +59,7 @@ pub(crate) struct Candidate {
 
 /// Why a file was missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missed {
+pub(crate) enum MissReason {
     /// The replica is known to have it.
     Here,
     /// The archive has it, and the replica is not known to.
@@ -68,7 +68,7 @@ pub(crate) enum Missed {
     Unknown,
 }
 
-impl Candidate {
+impl CandidateFile {
     /// The node of a replica that should have it.
     pub(crate) fn node(&self, replica: &ReplicaId) -> Option<&NodeId> {
         let copy = self.row.as_ref()?.record.replicas.get(replica)?;
@@ -76,7 +76,7 @@ impl Candidate {
     }
 }
 
-impl From<AdminRow> for Candidate {
+impl From<AdminRow> for CandidateFile {
     fn from(row: AdminRow) -> Self {
         Self {
             name: row.record.name.clone(),
@@ -85,17 +85,17 @@ impl From<AdminRow> for Candidate {
     }
 }
 
-impl About {
+impl CompareScope {
     /// The files that the job may be about, by name: those that it names, each looked up, or every file of the archive.
     pub(crate) fn candidates<'a>(
         &'a self,
         admin: &'a Admin,
-    ) -> Result<Box<dyn Iterator<Item = Result<Candidate, DbError>> + 'a>, DbError> {
+    ) -> Result<Box<dyn Iterator<Item = Result<CandidateFile, DbError>> + 'a>, DbError> {
         let FileSelection::Names(names) = &self.selection else {
             return Ok(Box::new(admin.files(None)?.map(|row| Ok(row?.into()))));
         };
         let looked_up = names.as_slice().iter().map(|name| {
-            Ok(Candidate {
+            Ok(CandidateFile {
                 name: name.clone(),
                 row: admin.file(name)?,
             })
@@ -104,18 +104,18 @@ impl About {
     }
 
     /// Why the job should have read this file; absent: it need not.
-    fn misses(&self, file: &Candidate, standing: &Now) -> Option<Missed> {
+    fn misses(&self, file: &CandidateFile, standing: &Now) -> Option<MissReason> {
         let FileSelection::Names(_) = &self.selection else {
             let row = file.row.as_ref()?;
-            return self.has(row, standing).then_some(Missed::Here);
+            return self.has(row, standing).then_some(MissReason::Here);
         };
         let Some(row) = file.row.as_ref().filter(|row| row.record.content.is_some()) else {
-            return Some(Missed::Unknown);
+            return Some(MissReason::Unknown);
         };
         let copy = row.record.replicas.get(&self.replica);
         Some(match copy {
-            Some(copy) if standing.counts(&self.replica, copy) => Missed::Here,
-            Some(_) | None => Missed::Elsewhere,
+            Some(copy) if standing.counts(&self.replica, copy) => MissReason::Here,
+            Some(_) | None => MissReason::Elsewhere,
         })
     }
 
@@ -148,14 +148,14 @@ pub(crate) struct Lists<M, E> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Finding<'a> {
     /// Nobody has read it, and nothing was told of it.
-    Unread(&'a Candidate, Missed),
+    Unread(&'a CandidateFile, MissReason),
     /// What was read is not what the archive has.
-    Other(&'a Read, &'a Content),
+    Other(&'a ManifestEntry, &'a Content),
 }
 
 /// How many files were told of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Count {
+pub(crate) struct UnreadCount {
     /// Those that nobody has read.
     pub unread: u64,
     /// Those of which other bytes were read, and that had no failures before.
@@ -164,18 +164,18 @@ pub(crate) struct Count {
 
 /// Tells of each file that nobody has read, or of which other bytes were read, by name; gives how many they are.
 pub(crate) fn unread(
-    about: &About,
+    about: &CompareScope,
     standing: &Now,
     lists: Lists<impl BufRead, impl BufRead>,
-    files: impl Iterator<Item = Result<Candidate, DbError>>,
+    files: impl Iterator<Item = Result<CandidateFile, DbError>>,
     control: &Control,
-    mut tell: impl FnMut(Finding<'_>) -> Result<(), Unsaid>,
-) -> Result<Count, Unsaid> {
-    let mut read: List<_, Read> = List::new(lists.manifest)?;
-    let mut told: List<_, Told> = List::new(lists.errors)?;
-    let mut count = Count::default();
+    mut tell: impl FnMut(Finding<'_>) -> Result<(), CompareError>,
+) -> Result<UnreadCount, CompareError> {
+    let mut read: List<_, ManifestEntry> = List::new(lists.manifest)?;
+    let mut told: List<_, ReportedFile> = List::new(lists.errors)?;
+    let mut count = UnreadCount::default();
     for file in files {
-        control.check().map_err(Unsaid::Stop)?;
+        control.check().map_err(CompareError::Stop)?;
         let file = file?;
         let name = &file.name;
         if let Some(read) = read.at(name)? {
@@ -211,7 +211,7 @@ trait Line: DeserializeOwned {
     fn file(&self) -> &FileName;
 }
 
-impl Line for Read {
+impl Line for ManifestEntry {
     const LIST: &'static str = "manifest";
     const HEAD: usize = 1;
     const ONCE: bool = true;
@@ -221,7 +221,7 @@ impl Line for Read {
     }
 }
 
-impl Line for Told {
+impl Line for ReportedFile {
     const LIST: &'static str = "list of errors";
     const HEAD: usize = 0;
     const ONCE: bool = false;
@@ -241,7 +241,7 @@ struct List<R, L> {
 
 impl<R: BufRead, L: Line> List<R, L> {
     /// At the first line about a file.
-    fn new(lines: R) -> Result<Self, Unsaid> {
+    fn new(lines: R) -> Result<Self, CompareError> {
         let mut list = Self {
             lines,
             line: Vec::new(),
@@ -256,19 +256,19 @@ impl<R: BufRead, L: Line> List<R, L> {
     }
 
     /// The line about a file; none: it has none. Names come in order.
-    fn at(&mut self, name: &FileName) -> Result<Option<&L>, Unsaid> {
+    fn at(&mut self, name: &FileName) -> Result<Option<&L>, CompareError> {
         while self.current.as_ref().is_some_and(|line| line.file() < name) {
             self.advance()?;
         }
         Ok(self.current.as_ref().filter(|line| line.file() == name))
     }
 
-    fn read_line(&mut self) -> Result<bool, Unsaid> {
+    fn read_line(&mut self) -> Result<bool, CompareError> {
         self.line.clear();
         self.number = self.number.saturating_add(1);
         let mut lines = (&mut self.lines).take(LONGEST_LINE);
         let read = lines.read_until(b'\n', &mut self.line);
-        if read.map_err(|error| Unsaid::List(L::LIST, error))? == 0 {
+        if read.map_err(|error| CompareError::List(L::LIST, error))? == 0 {
             return Ok(false);
         }
         if self.line.last() == Some(&b'\n') {
@@ -278,7 +278,7 @@ impl<R: BufRead, L: Line> List<R, L> {
         }
     }
 
-    fn advance(&mut self) -> Result<(), Unsaid> {
+    fn advance(&mut self) -> Result<(), CompareError> {
         let next: Option<L> = if self.read_line()? {
             let line = serde_json::from_slice(&self.line);
             Some(line.map_err(|error| self.wrong(&error.to_string()))?)
@@ -299,7 +299,7 @@ impl<R: BufRead, L: Line> List<R, L> {
         Ok(())
     }
 
-    fn wrong(&self, why: &str) -> Unsaid {
-        Unsaid::Line(L::LIST, self.number, why.to_owned())
+    fn wrong(&self, why: &str) -> CompareError {
+        CompareError::Line(L::LIST, self.number, why.to_owned())
     }
 }

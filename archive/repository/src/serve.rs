@@ -9,7 +9,7 @@ use archive_daemon::notify::NotifyError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, Notifier, ReloadWorker};
 use archive_durable::{DiskError, read_state};
-use archive_jobs::{Batches, Keeping};
+use archive_jobs::{Batches, RetentionWorker};
 use archive_ledger::admin::stamp::Stamping;
 use archive_ledger::admin::{Admin, AdminError};
 use archive_ledger::anomalies::Anomalies;
@@ -314,8 +314,8 @@ async fn start_batches(
     (settings, data): (BatchSettings, PathBuf),
 ) -> Result<Batches, StartError> {
     let (keep, patience) = (settings.keep.duration(), settings.patience.duration());
-    let jobs = archive_jobs::Jobs::new(admin.clone(), daemon.clock.clone(), keep, patience);
-    let parts = archive_jobs::Parts {
+    let jobs = archive_jobs::JobTable::new(admin.clone(), daemon.clock.clone(), keep, patience);
+    let parts = archive_jobs::BatchParts {
         jobs: jobs.map_err(AdminError::from)?,
         admin: admin.clone(),
         standing: standing.view(),
@@ -330,7 +330,7 @@ async fn start_batches(
         archive_jobs::OpenError::Db(error) => AdminError::from(error).into(),
         archive_jobs::OpenError::Disk(error) => StartError::Disk(error),
     })?;
-    daemon.workers.spawn(Keeping(batches.clone()))?;
+    daemon.workers.spawn(RetentionWorker(batches.clone()))?;
     let (own, tasks) = (batches.clone(), daemon.tasks.clone());
     daemon.tasks.spawn("batch", async move {
         own.dispatch(tasks).await;

@@ -18,7 +18,7 @@ pub(super) const MOST_BREAKS: u32 = 5;
 
 /// How the nodes of a replica are; each is in one of the sets. Those out of service are in none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct NodeLiveness {
     /// Those that answer.
     pub alive: BTreeSet<NodeId>,
     /// Those that do not answer any more.
@@ -27,7 +27,7 @@ pub struct Look {
     pub unheard: BTreeSet<NodeId>,
 }
 
-impl FromIterator<NodeState> for Look {
+impl FromIterator<NodeState> for NodeLiveness {
     fn from_iter<T: IntoIterator<Item = NodeState>>(nodes: T) -> Self {
         let mut look = Self::default();
         for state in nodes {
@@ -54,13 +54,13 @@ pub(super) struct Nodes {
     /// Those that were not heard of, and were waited for in vain: not a second time, until they are alive.
     waived: BTreeSet<NodeId>,
     /// Those that ended runs since the last file.
-    breaks: BTreeMap<NodeId, Breaks>,
+    breaks: BTreeMap<NodeId, BreakCount>,
     /// Those that are not asked any more.
     left_out: BTreeSet<NodeId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Breaks {
+struct BreakCount {
     since: Timestamp,
     count: u32,
 }
@@ -86,7 +86,7 @@ impl Nodes {
     }
 
     /// Whom to wait for; nobody: a run may begin with who is alive.
-    pub(super) fn look(&mut self, mut look: Look, context: Context<'_>) -> Vec<String> {
+    pub(super) fn look(&mut self, mut look: NodeLiveness, context: Context<'_>) -> Vec<String> {
         for side in [&mut look.alive, &mut look.silent, &mut look.unheard] {
             side.retain(|node| !self.left_out.contains(node));
         }
@@ -118,7 +118,7 @@ impl Nodes {
         if is_alone || !self.present.contains(node) {
             return Blame::Job;
         }
-        let breaks = self.breaks.entry(node.clone()).or_insert(Breaks {
+        let breaks = self.breaks.entry(node.clone()).or_insert(BreakCount {
             since: context.now,
             count: 0,
         });

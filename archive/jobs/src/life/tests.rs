@@ -25,7 +25,7 @@ fn looked(alive: &[&str], silent: &[&str]) -> Event {
 
 /// The same, with those that were never heard of.
 fn looked_also(alive: &[&str], silent: &[&str], unheard: &[&str]) -> Event {
-    Event::Looked(Look {
+    Event::Looked(NodeLiveness {
         alive: nodes(alive),
         silent: nodes(silent),
         unheard: nodes(unheard),
@@ -66,13 +66,13 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A job and its time.
 #[derive(Clone)]
-struct World {
+struct JobHistory {
     life: Life,
     seconds: i64,
     is_by_name: bool,
 }
 
-impl World {
+impl JobHistory {
     fn new() -> Self {
         Self {
             life: Life::default(),
@@ -82,21 +82,21 @@ impl World {
     }
 
     fn running() -> Self {
-        let mut world = Self::new();
-        assert_eq!(world.say(Event::Turn), Step::Look);
-        world
+        let mut history = Self::new();
+        assert_eq!(history.say(Event::Turn), Step::Look);
+        history
     }
 
     /// A job over `a`, `b` and `c`, of which `b` has ended all runs but one that it may.
     fn at_the_brink() -> Self {
-        let mut world = Self::running();
+        let mut history = Self::running();
         for _ in 1..MOST_BREAKS {
-            world.say(looked(&["a", "b", "c"], &[]));
-            world.seconds += 61;
-            assert!(matches!(world.say(broke("b")), Step::Pause(_)));
+            history.say(looked(&["a", "b", "c"], &[]));
+            history.seconds += 61;
+            assert!(matches!(history.say(broke("b")), Step::Pause(_)));
         }
-        world.say(looked(&["a", "b", "c"], &[]));
-        world
+        history.say(looked(&["a", "b", "c"], &[]));
+        history
     }
 
     fn say(&mut self, event: Event) -> Step {
@@ -239,12 +239,12 @@ fn check_left_out(before: &Life, event: &Event, after: &Life, step: Step) {
 
 #[test]
 fn every_sequence_of_five_events_is_a_life() {
-    fn go(world: &World, events: &[Event], depth: usize, count: &mut u64) {
+    fn go(history: &JobHistory, events: &[Event], depth: usize, count: &mut u64) {
         for event in events {
-            let mut next = world.clone();
+            let mut next = history.clone();
             next.seconds += 61;
             let step = next.say(event.clone());
-            check(&world.life, event, &next.life, step);
+            check(&history.life, event, &next.life, step);
             *count += 1;
             if depth > 1 && next.life.ending().is_none() {
                 go(&next, events, depth - 1, count);
@@ -252,169 +252,184 @@ fn every_sequence_of_five_events_is_a_life() {
         }
     }
     let mut count = 0;
-    go(&World::new(), &events(), 5, &mut count);
-    go(&World::running(), &events(), 5, &mut count);
-    go(&World::at_the_brink(), &events(), 5, &mut count);
+    go(&JobHistory::new(), &events(), 5, &mut count);
+    go(&JobHistory::running(), &events(), 5, &mut count);
+    go(&JobHistory::at_the_brink(), &events(), 5, &mut count);
     assert!(count > 500_000, "{count}");
 }
 
 #[test]
 fn an_undisturbed_job_is_done() {
-    let mut world = World::running();
-    assert_eq!(world.say(looked(&["a", "b"], &[])), Step::Run);
-    assert_eq!(world.say(Event::Progress), Step::Run);
-    assert_eq!(world.say(Event::Finished(Vec::new())), Step::Compare);
-    assert_eq!(world.say(compared(0)), Step::Reduce);
-    assert_eq!(world.say(Event::Reduced), Step::Stop);
-    assert_eq!(world.life.ending(), Some(Ending::Done));
-    assert_eq!((world.life.reason.as_str(), world.life.restarts), ("", 0));
+    let mut history = JobHistory::running();
+    assert_eq!(history.say(looked(&["a", "b"], &[])), Step::Run);
+    assert_eq!(history.say(Event::Progress), Step::Run);
+    assert_eq!(history.say(Event::Finished(Vec::new())), Step::Compare);
+    assert_eq!(history.say(compared(0)), Step::Reduce);
+    assert_eq!(history.say(Event::Reduced), Step::Stop);
+    assert_eq!(history.life.ending(), Some(Ending::Done));
+    assert_eq!(
+        (history.life.reason.as_str(), history.life.restarts),
+        ("", 0)
+    );
 }
 
 #[test]
 fn pauses_grow_and_progress_makes_them_short_again() {
-    let mut world = World::running();
-    world.say(looked(&["a"], &[]));
+    let mut history = JobHistory::running();
+    history.say(looked(&["a"], &[]));
     let mut pauses = Vec::new();
     for _ in 0..6 {
-        let Step::Pause(pause) = world.say(Event::Broke("cut".to_owned())) else {
+        let Step::Pause(pause) = history.say(Event::Broke("cut".to_owned())) else {
             panic!("no pause")
         };
         pauses.push(pause.as_secs());
-        assert_eq!(world.say(Event::Woke), Step::Look);
-        assert_eq!(world.say(looked(&["a"], &[])), Step::Run);
+        assert_eq!(history.say(Event::Woke), Step::Look);
+        assert_eq!(history.say(looked(&["a"], &[])), Step::Run);
     }
     assert_eq!(pauses, [1, 2, 4, 8, 15, 15]);
-    world.say(Event::Progress);
-    let again = world.say(Event::Broke("cut".to_owned()));
+    history.say(Event::Progress);
+    let again = history.say(Event::Broke("cut".to_owned()));
     assert_eq!(again, Step::Pause(Duration::from_secs(1)));
-    assert_eq!(world.life.restarts, 7);
+    assert_eq!(history.life.restarts, 7);
 }
 
 #[test]
 fn a_node_that_goes_away_is_waited_for_and_then_the_job_goes_on_without_it() {
-    let mut world = World::running();
-    world.say(looked(&["a", "b"], &["c"]));
-    world.say(Event::Progress);
-    world.say(Event::Broke("cut".to_owned()));
-    world.seconds = 1000;
+    let mut history = JobHistory::running();
+    history.say(looked(&["a", "b"], &["c"]));
+    history.say(Event::Progress);
+    history.say(Event::Broke("cut".to_owned()));
+    history.seconds = 1000;
     assert!(matches!(
-        world.say(looked(&["a"], &["b", "c"])),
+        history.say(looked(&["a"], &["b", "c"])),
         Step::Pause(_)
     ));
     assert!(
-        world.life.reason.contains("waits for b"),
+        history.life.reason.contains("waits for b"),
         "{}",
-        world.life.reason
+        history.life.reason
     );
-    world.seconds = 1119;
+    history.seconds = 1119;
     assert!(matches!(
-        world.say(looked(&["a"], &["b", "c"])),
+        history.say(looked(&["a"], &["b", "c"])),
         Step::Pause(_)
     ));
-    world.seconds = 1120;
-    assert_eq!(world.say(looked(&["a"], &["b", "c"])), Step::Run);
-    world.say(Event::Progress);
-    world.say(Event::Broke("cut".to_owned()));
+    history.seconds = 1120;
+    assert_eq!(history.say(looked(&["a"], &["b", "c"])), Step::Run);
+    history.say(Event::Progress);
+    history.say(Event::Broke("cut".to_owned()));
     // It comes back, and its files from here on are read; those before are a gap that stays.
-    assert_eq!(world.say(looked(&["a", "b"], &["c"])), Step::Run);
-    world.say(Event::Progress);
-    world.say(Event::Finished(vec![gap("c")]));
-    let names: Vec<_> = world
+    assert_eq!(history.say(looked(&["a", "b"], &["c"])), Step::Run);
+    history.say(Event::Progress);
+    history.say(Event::Finished(vec![gap("c")]));
+    let names: Vec<_> = history
         .life
         .gaps
         .iter()
         .map(|gap| gap.node.as_str())
         .collect();
     assert_eq!(names, ["c", "b"]);
-    world.say(compared(0));
-    world.say(Event::Reduced);
-    assert_eq!(world.life.ending(), Some(Ending::Partial));
+    history.say(compared(0));
+    history.say(Event::Reduced);
+    assert_eq!(history.life.ending(), Some(Ending::Partial));
 }
 
 #[test]
 fn a_node_that_comes_back_in_time_leaves_no_gap() {
-    let mut world = World::running();
-    world.say(looked(&["a", "b"], &[]));
-    world.say(Event::Progress);
-    world.say(Event::Broke("cut".to_owned()));
+    let mut history = JobHistory::running();
+    history.say(looked(&["a", "b"], &[]));
+    history.say(Event::Progress);
+    history.say(Event::Broke("cut".to_owned()));
     for _ in 0..10 {
-        world.seconds += 11;
-        assert!(matches!(world.say(looked(&["a"], &["b"])), Step::Pause(_)));
-        world.say(Event::Woke);
+        history.seconds += 11;
+        assert!(matches!(
+            history.say(looked(&["a"], &["b"])),
+            Step::Pause(_)
+        ));
+        history.say(Event::Woke);
     }
-    assert_eq!(world.say(looked(&["a", "b"], &[])), Step::Run);
-    world.say(Event::Progress);
+    assert_eq!(history.say(looked(&["a", "b"], &[])), Step::Run);
+    history.say(Event::Progress);
     // A second time, its patience begins anew.
-    world.say(Event::Broke("cut".to_owned()));
-    world.seconds += 100;
-    assert!(matches!(world.say(looked(&["a"], &["b"])), Step::Pause(_)));
-    world.say(looked(&["a", "b"], &[]));
-    world.say(Event::Finished(Vec::new()));
-    assert!(world.life.gaps.is_empty());
+    history.say(Event::Broke("cut".to_owned()));
+    history.seconds += 100;
+    assert!(matches!(
+        history.say(looked(&["a"], &["b"])),
+        Step::Pause(_)
+    ));
+    history.say(looked(&["a", "b"], &[]));
+    history.say(Event::Finished(Vec::new()));
+    assert!(history.life.gaps.is_empty());
 }
 
 #[test]
 fn a_node_that_was_silent_at_first_is_not_waited_for_and_only_a_file_makes_it_a_gap() {
-    let mut world = World::running();
-    assert_eq!(world.say(looked(&["a"], &["b"])), Step::Run);
-    world.say(Event::Broke("cut".to_owned()));
-    assert_eq!(world.say(looked(&["a", "b"], &[])), Step::Run);
-    world.say(Event::Progress);
-    world.say(Event::Restarted);
-    assert!(world.life.gaps.is_empty());
+    let mut history = JobHistory::running();
+    assert_eq!(history.say(looked(&["a"], &["b"])), Step::Run);
+    history.say(Event::Broke("cut".to_owned()));
+    assert_eq!(history.say(looked(&["a", "b"], &[])), Step::Run);
+    history.say(Event::Progress);
+    history.say(Event::Restarted);
+    assert!(history.life.gaps.is_empty());
     // The last run says itself what it lacks: the look was too early.
-    assert_eq!(world.say(looked(&["a", "b"], &["c"])), Step::Run);
-    world.say(Event::Progress);
-    world.say(Event::Finished(Vec::new()));
-    assert!(world.life.gaps.is_empty());
+    assert_eq!(history.say(looked(&["a", "b"], &["c"])), Step::Run);
+    history.say(Event::Progress);
+    history.say(Event::Finished(Vec::new()));
+    assert!(history.life.gaps.is_empty());
 }
 
 #[test]
 fn a_silent_monitor_is_waited_for_until_the_time_is_over_and_costs_no_node_its_patience() {
-    let mut world = World::running();
-    world.say(looked(&["a", "b"], &[]));
-    world.say(Event::Progress);
-    world.say(Event::Broke("cut".to_owned()));
-    assert!(matches!(world.say(looked(&["a"], &["b"])), Step::Pause(_)));
+    let mut history = JobHistory::running();
+    history.say(looked(&["a", "b"], &[]));
+    history.say(Event::Progress);
+    history.say(Event::Broke("cut".to_owned()));
+    assert!(matches!(
+        history.say(looked(&["a"], &["b"])),
+        Step::Pause(_)
+    ));
     for _ in 0..1000 {
-        world.seconds += 15;
+        history.seconds += 15;
         assert!(matches!(
-            world.say(Event::Silent("no monitor".to_owned())),
+            history.say(Event::Silent("no monitor".to_owned())),
             Step::Pause(_)
         ));
-        assert!(world.life.silent);
-        assert_eq!(world.say(Event::Woke), Step::Look);
+        assert!(history.life.silent);
+        assert_eq!(history.say(Event::Woke), Step::Look);
     }
     // It is back, and has not heard of b yet.
-    assert!(matches!(world.say(looked(&["a"], &["b"])), Step::Pause(_)));
-    assert!(!world.life.silent);
-    world.say(Event::Silent("no monitor".to_owned()));
-    assert_eq!(world.say(Event::TimeOver), Step::Close);
-    assert_eq!(world.say(compared(2)), Step::Stop);
-    assert_eq!(world.life.ending(), Some(Ending::Failed));
+    assert!(matches!(
+        history.say(looked(&["a"], &["b"])),
+        Step::Pause(_)
+    ));
+    assert!(!history.life.silent);
+    history.say(Event::Silent("no monitor".to_owned()));
+    assert_eq!(history.say(Event::TimeOver), Step::Close);
+    assert_eq!(history.say(compared(2)), Step::Stop);
+    assert_eq!(history.life.ending(), Some(Ending::Failed));
     assert!(
-        world.life.reason.contains("no monitor"),
+        history.life.reason.contains("no monitor"),
         "{}",
-        world.life.reason
+        history.life.reason
     );
 }
 
 #[test]
 fn a_restart_goes_on_in_every_phase() {
-    let mut world = World::new();
+    let mut history = JobHistory::new();
     for (event, step) in [
         (Event::Woke, Step::Wait),
         (Event::Turn, Step::Look),
         (Event::Finished(Vec::new()), Step::Compare),
         (compared(1), Step::Reduce),
     ] {
-        assert_eq!(world.say(event), step);
-        let restarts = world.life.restarts;
-        assert_eq!(world.say(Event::Restarted), step);
+        assert_eq!(history.say(event), step);
+        let restarts = history.life.restarts;
+        assert_eq!(history.say(Event::Restarted), step);
         let expected = restarts + u64::from(step != Step::Wait);
-        assert_eq!(world.life.restarts, expected);
+        assert_eq!(history.life.restarts, expected);
         if step != Step::Wait {
-            assert_eq!(world.say(Event::Turn), step);
+            assert_eq!(history.say(Event::Turn), step);
         }
     }
 }

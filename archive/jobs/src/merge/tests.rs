@@ -42,7 +42,7 @@ fn done(index: usize, file: &str, output: u64, failures: usize) -> Box<FileOutco
 
 /// One thing that a node says.
 #[derive(Clone, Debug)]
-enum Say {
+enum NodeMessage {
     Begin(&'static str),
     Output(Vec<u8>),
     Done(&'static str, u64, usize),
@@ -50,15 +50,15 @@ enum Say {
     Fail,
 }
 
-fn feed(merge: &mut Merge<&'static str>, index: usize, say: Say) {
+fn feed(merge: &mut Merge<&'static str>, index: usize, say: NodeMessage) {
     match say {
-        Say::Begin(file) => merge.begin(index, name(file)),
-        Say::Output(bytes) => merge.output(index, bytes.into()),
-        Say::Done(file, output, failures) => {
+        NodeMessage::Begin(file) => merge.begin(index, name(file)),
+        NodeMessage::Output(bytes) => merge.output(index, bytes.into()),
+        NodeMessage::Done(file, output, failures) => {
             merge.done(index, done(index, file, output, failures));
         }
-        Say::End(files) => merge.end(index, files, Vec::new()),
-        Say::Fail => merge.fail(index, "cut"),
+        NodeMessage::End(files) => merge.end(index, files, Vec::new()),
+        NodeMessage::Fail => merge.fail(index, "cut"),
     }
 }
 
@@ -79,34 +79,34 @@ const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 /// What one node has of one file.
 #[derive(Clone, Debug)]
-struct Has {
+struct FileScript {
     pieces: Vec<Vec<u8>>,
     failures: usize,
     is_gone: bool,
 }
 
 /// What a node says that has these files.
-fn script(files: &[(usize, Has)]) -> Vec<Say> {
+fn script(files: &[(usize, FileScript)]) -> Vec<NodeMessage> {
     let (mut says, mut count) = (Vec::new(), 0);
     for (file, has) in files {
-        says.push(Say::Begin(NAMES[*file]));
+        says.push(NodeMessage::Begin(NAMES[*file]));
         if has.is_gone {
             continue;
         }
         count += 1;
         let bytes: usize = has.pieces.iter().map(Vec::len).sum();
-        says.extend(has.pieces.iter().cloned().map(Say::Output));
-        says.push(Say::Done(
+        says.extend(has.pieces.iter().cloned().map(NodeMessage::Output));
+        says.push(NodeMessage::Done(
             NAMES[*file],
             u64::try_from(bytes).unwrap(),
             has.failures,
         ));
     }
-    says.push(Say::End(count));
+    says.push(NodeMessage::End(count));
     says
 }
 
-fn world(dice: &mut Dice) -> Vec<Vec<(usize, Has)>> {
+fn world(dice: &mut Dice) -> Vec<Vec<(usize, FileScript)>> {
     let nodes = 1 + dice.below(3);
     let mut world = vec![Vec::new(); nodes];
     for (index, files) in world.iter_mut().enumerate() {
@@ -119,7 +119,7 @@ fn world(dice: &mut Dice) -> Vec<Vec<(usize, Has)>> {
                 .collect();
             files.push((
                 file,
-                Has {
+                FileScript {
                     pieces,
                     failures: usize::from(dice.below(3) == 0),
                     is_gone: dice.below(6) == 0,
@@ -131,10 +131,10 @@ fn world(dice: &mut Dice) -> Vec<Vec<(usize, Has)>> {
 }
 
 /// Which node each file is taken from, and what comes of it.
-fn expected(world: &[Vec<(usize, Has)>]) -> Vec<(&'static str, usize, Vec<u8>)> {
+fn expected(world: &[Vec<(usize, FileScript)>]) -> Vec<(&'static str, usize, Vec<u8>)> {
     let mut all = Vec::new();
     for (file, name) in NAMES.iter().enumerate() {
-        let having: Vec<(usize, &Has)> = world
+        let having: Vec<(usize, &FileScript)> = world
             .iter()
             .enumerate()
             .filter_map(|(index, files)| {
@@ -155,25 +155,25 @@ fn expected(world: &[Vec<(usize, Has)>]) -> Vec<(&'static str, usize, Vec<u8>)> 
 
 /// What has come out: the files, and what is out of the one that is not ended.
 #[derive(Default)]
-struct Taken {
+struct MergeOutput {
     files: Vec<(String, NodeId, Vec<u8>)>,
     half: Vec<u8>,
-    broken: Option<(NodeId, Why<&'static str>)>,
+    broken: Option<(NodeId, SourceError<&'static str>)>,
 }
 
-impl Taken {
+impl MergeOutput {
     fn take(&mut self, merge: &mut Merge<&'static str>) {
         while self.broken.is_none()
             && let Some(out) = merge.pull()
         {
             match out {
-                Out::Output(bytes) => self.half.extend_from_slice(&bytes),
-                Out::Done(done) => {
+                MergeItem::Output(bytes) => self.half.extend_from_slice(&bytes),
+                MergeItem::Done(done) => {
                     let output = std::mem::take(&mut self.half);
                     assert_eq!(done.output, output.len() as u64);
                     self.files.push((done.name.to_string(), done.node, output));
                 }
-                Out::Broken(node, why) => self.broken = Some((node, why)),
+                MergeItem::Broken(node, why) => self.broken = Some((node, why)),
             }
         }
     }
@@ -188,10 +188,10 @@ fn files(expected: &[(&'static str, usize, Vec<u8>)]) -> Vec<(String, NodeId, Ve
 
 fn run(
     merge: &mut Merge<&'static str>,
-    mut scripts: Vec<std::collections::VecDeque<Say>>,
+    mut scripts: Vec<std::collections::VecDeque<NodeMessage>>,
     dice: &mut Dice,
-) -> Taken {
-    let mut taken = Taken::default();
+) -> MergeOutput {
+    let mut taken = MergeOutput::default();
     loop {
         taken.take(merge);
         let hungry: Vec<usize> = merge.hungry().collect();
@@ -227,13 +227,13 @@ fn a_node_that_breaks_off_ends_it_after_all_that_lies_before() {
     for seed in 0..20_000 {
         let mut dice = Dice(seed);
         let world = world(&mut dice);
-        let mut scripts: Vec<std::collections::VecDeque<Say>> =
+        let mut scripts: Vec<std::collections::VecDeque<NodeMessage>> =
             world.iter().map(|files| script(files).into()).collect();
         let broken = dice.below(world.len());
         let at = dice.below(scripts[broken].len());
-        let sent: Vec<Say> = scripts[broken].iter().take(at).cloned().collect();
+        let sent: Vec<NodeMessage> = scripts[broken].iter().take(at).cloned().collect();
         scripts[broken].truncate(at);
-        scripts[broken].push_back(Say::Fail);
+        scripts[broken].push_back(NodeMessage::Fail);
         let mut merge = Merge::new((0..world.len()).map(node), all_files(), Vec::new());
         let taken = run(&mut merge, scripts, &mut dice);
         let all = files(&expected(&world));
@@ -245,13 +245,21 @@ fn a_node_that_breaks_off_ends_it_after_all_that_lies_before() {
             assert_eq!(next.1, node(broken), "seed {seed}");
             assert!(next.2.starts_with(&taken.half), "seed {seed}");
         }
-        assert_eq!(taken.broken, Some((node(broken), Why::Failed("cut"))));
+        assert_eq!(
+            taken.broken,
+            Some((node(broken), SourceError::Failed("cut")))
+        );
         // What lies before the file that it had begun is out.
         let begun = sent.iter().rev().find_map(|say| match say {
-            Say::Begin(begun) => Some(*begun),
-            Say::Output(_) | Say::Done(..) | Say::End(_) | Say::Fail => None,
+            NodeMessage::Begin(begun) => Some(*begun),
+            NodeMessage::Output(_)
+            | NodeMessage::Done(..)
+            | NodeMessage::End(_)
+            | NodeMessage::Fail => None,
         });
-        if let (Some(begun), Some(Say::Begin(_) | Say::Output(_))) = (begun, sent.last()) {
+        if let (Some(begun), Some(NodeMessage::Begin(_) | NodeMessage::Output(_))) =
+            (begun, sent.last())
+        {
             let before = all.iter().filter(|(name, _, _)| **name < *begun).count();
             assert!(count >= before, "seed {seed}: {world:?}");
         }
@@ -260,12 +268,12 @@ fn a_node_that_breaks_off_ends_it_after_all_that_lies_before() {
 }
 
 /// One node, and another that is good.
-fn two(after: Option<&str>, says: Vec<Say>) -> (Merge<&'static str>, Taken) {
+fn two(after: Option<&str>, says: Vec<NodeMessage>) -> (Merge<&'static str>, MergeOutput) {
     let good = vec![
-        Say::Begin("c"),
-        Say::Output(b"c".to_vec()),
-        Say::Done("c", 1, 0),
-        Say::End(1),
+        NodeMessage::Begin("c"),
+        NodeMessage::Output(b"c".to_vec()),
+        NodeMessage::Done("c", 1, 0),
+        NodeMessage::End(1),
     ];
     let about = (after.map(name), FileSelection::default());
     let mut merge = Merge::new([node(0), node(1)], about, Vec::new());
@@ -277,15 +285,33 @@ fn two(after: Option<&str>, says: Vec<Say>) -> (Merge<&'static str>, Taken) {
 fn a_liar_is_a_gap_as_long_as_nothing_wrong_is_out() {
     let big = vec![0; LARGEST_OUTPUT + 1];
     for (says, reason) in [
-        (vec![Say::Output(b"x".to_vec())], "did not begin"),
-        (vec![Say::Done("a", 0, 0)], "did not begin"),
-        (vec![Say::Begin("a"), Say::Done("b", 0, 0)], "did not begin"),
-        (vec![Say::Begin("a"), Say::Done("a", 1, 0)], "says 1"),
-        (vec![Say::Begin("a"), Say::Output(Vec::new())], "0 bytes"),
-        (vec![Say::Begin("a"), Say::Output(big)], "1048577 bytes"),
-        (vec![Say::Begin("b"), Say::Begin("a")], "out of order at a"),
-        (vec![Say::Begin("b"), Say::Begin("b")], "out of order at b"),
-        (vec![Say::End(1)], "says 1"),
+        (vec![NodeMessage::Output(b"x".to_vec())], "did not begin"),
+        (vec![NodeMessage::Done("a", 0, 0)], "did not begin"),
+        (
+            vec![NodeMessage::Begin("a"), NodeMessage::Done("b", 0, 0)],
+            "did not begin",
+        ),
+        (
+            vec![NodeMessage::Begin("a"), NodeMessage::Done("a", 1, 0)],
+            "says 1",
+        ),
+        (
+            vec![NodeMessage::Begin("a"), NodeMessage::Output(Vec::new())],
+            "0 bytes",
+        ),
+        (
+            vec![NodeMessage::Begin("a"), NodeMessage::Output(big)],
+            "1048577 bytes",
+        ),
+        (
+            vec![NodeMessage::Begin("b"), NodeMessage::Begin("a")],
+            "out of order at a",
+        ),
+        (
+            vec![NodeMessage::Begin("b"), NodeMessage::Begin("b")],
+            "out of order at b",
+        ),
+        (vec![NodeMessage::End(1)], "says 1"),
     ] {
         let (merge, taken) = two(None, says.clone());
         assert!(taken.broken.is_none() && merge.is_finished(), "{says:?}");
@@ -296,10 +322,14 @@ fn a_liar_is_a_gap_as_long_as_nothing_wrong_is_out() {
         assert_eq!(gap.node, node(0).as_str());
         assert!(gap.reason.contains(reason), "{gap:?} {reason}");
     }
-    let (merge, taken) = two(Some("a"), vec![Say::Begin("a")]);
+    let (merge, taken) = two(Some("a"), vec![NodeMessage::Begin("a")]);
     assert!(taken.broken.is_none() && merge.gaps()[0].reason.contains("out of order"));
 
-    let ended = vec![Say::Begin("a"), Say::Done("a", 0, 0), Say::Begin("a")];
+    let ended = vec![
+        NodeMessage::Begin("a"),
+        NodeMessage::Done("a", 0, 0),
+        NodeMessage::Begin("a"),
+    ];
     let (merge, taken) = two(None, ended);
     assert_eq!(taken.files.len(), 2);
     assert!(merge.gaps()[0].reason.contains("before a were read"));
@@ -311,10 +341,10 @@ fn node_that_reads_other_files_is_a_gap() {
     let selection = FileSelection::Pattern(NamePattern::parse("[bc]").unwrap());
     let mut merge: Merge<&str> = Merge::new([node(0)], (None, selection), Vec::new());
     let says = vec![
-        Say::Begin("b"),
-        Say::Done("b", 0, 0),
-        Say::Begin("d"),
-        Say::Output(b"d".to_vec()),
+        NodeMessage::Begin("b"),
+        NodeMessage::Done("b", 0, 0),
+        NodeMessage::Begin("d"),
+        NodeMessage::Output(b"d".to_vec()),
     ];
     let taken = run(&mut merge, vec![says.into()], &mut Dice(7));
     assert_eq!(taken.files, files(&[("b", 0, Vec::new())]));
@@ -325,15 +355,15 @@ fn node_that_reads_other_files_is_a_gap() {
 
 #[test]
 fn a_liar_in_the_middle_of_a_file_ends_it() {
-    let half = || vec![Say::Begin("a"), Say::Output(b"xx".to_vec())];
+    let half = || vec![NodeMessage::Begin("a"), NodeMessage::Output(b"xx".to_vec())];
     for (say, reason) in [
-        (Say::Begin("b"), "before it ended"),
-        (Say::Done("a", 1, 0), "sent 2 bytes and says 1"),
-        (Say::End(0), "in the middle"),
-        (Say::Output(Vec::new()), "0 bytes"),
+        (NodeMessage::Begin("b"), "before it ended"),
+        (NodeMessage::Done("a", 1, 0), "sent 2 bytes and says 1"),
+        (NodeMessage::End(0), "in the middle"),
+        (NodeMessage::Output(Vec::new()), "0 bytes"),
     ] {
         let (_, taken) = two(None, half().into_iter().chain([say]).collect());
-        let Some((liar, Why::Lied(why))) = taken.broken else {
+        let Some((liar, SourceError::Lied(why))) = taken.broken else {
             panic!("{:?}", taken.broken)
         };
         assert_eq!(liar, node(0));
@@ -365,11 +395,14 @@ fn of_a_node_whose_turn_has_not_come_one_message_is_held() {
     assert_eq!(merge.hungry().collect::<Vec<_>>(), [0]);
     assert!(merge.pull().is_none());
     merge.done(0, done(0, "a", 0, 0));
-    assert!(matches!(merge.pull(), Some(Out::Done(_))));
+    assert!(matches!(merge.pull(), Some(MergeItem::Done(_))));
     assert!(merge.pull().is_none(), "its next may come before b");
     assert_eq!(merge.hungry().collect::<Vec<_>>(), [0]);
     merge.begin(0, name("c"));
-    assert_eq!(merge.pull(), Some(Out::Output(Bytes::from_static(b"x"))));
+    assert_eq!(
+        merge.pull(),
+        Some(MergeItem::Output(Bytes::from_static(b"x")))
+    );
     assert_eq!(merge.hungry().collect::<Vec<_>>(), [0, 1]);
 }
 

@@ -200,8 +200,8 @@ fn each_lane_has_its_own_waiting_places() {
             for index in [0, 1, most - 1, most, most + 1] {
                 let of_people = admit(JobLane::Research, 4, waiting(people, own, index));
                 let expected = match (people, own) {
-                    (4.., _) => Err(Crowded::Lane(people)),
-                    (_, 2..) => Err(Crowded::Own(own)),
+                    (4.., _) => Err(QueueFull::Lane(people)),
+                    (_, 2..) => Err(QueueFull::Own(own)),
                     _ => Ok(()),
                 };
                 assert_eq!(of_people, expected, "{people} {own} {index}");
@@ -209,7 +209,7 @@ fn each_lane_has_its_own_waiting_places() {
                 let expected = if index < most {
                     Ok(())
                 } else {
-                    Err(Crowded::Lane(index))
+                    Err(QueueFull::Lane(index))
                 };
                 assert_eq!(of_index, expected, "{people} {own} {index}");
             }
@@ -217,7 +217,7 @@ fn each_lane_has_its_own_waiting_places() {
     }
     assert_eq!(
         admit(JobLane::Research, 0, []),
-        Err(Crowded::Lane(0)),
+        Err(QueueFull::Lane(0)),
         "no place"
     );
 }

@@ -12,22 +12,22 @@ const LINE: usize = 1 << 20;
 #[test]
 fn what_is_sorted_on_disk_takes_of_the_room_too() {
     let directory = tempfile::tempdir().unwrap();
-    let folder = Folder::of(directory.path(), &JobId::new("j").unwrap());
+    let folder = JobFolder::of(directory.path(), &JobId::new("j").unwrap());
     folder.make().unwrap();
-    let mut output = folder.append(Name::Output, 0).unwrap();
+    let mut output = folder.append(JobFile::Output, 0).unwrap();
     let mut row = row("j", "researcher/anna");
     for at in 0..LINES {
         let mut line = format!("{:03}", LINES - at).into_bytes();
         line.resize(LINE - 1, b'x');
         line.push(b'\n');
         output.append(&line).unwrap();
-        row.mark.output += line.len() as u64;
+        row.checkpoint.output += line.len() as u64;
     }
-    let bytes = row.mark.output;
+    let bytes = row.checkpoint.output;
     let made = |times: u64| {
         let space = Space::new(directory.path(), Some(times * bytes)).unwrap();
         let made = reduce(Reduce::Sort, &row, &folder, &space, &Control::default());
-        folder.drop_file(Name::Result).unwrap();
+        folder.drop_file(JobFile::Result).unwrap();
         space.measure().unwrap();
         space.take((times - 1) * bytes).unwrap();
         made

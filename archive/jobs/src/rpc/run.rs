@@ -32,19 +32,19 @@ use tokio_util::sync::DropGuard;
 use tonic::Response;
 use tonic::transport::Channel;
 
-pub(crate) use broken::{Broken, event};
+pub(crate) use broken::{NodeFailure, event};
 
 use super::requests::Requests;
 use crate::chunks::JobBytes;
 use crate::life::{Event, Gap, shortened};
-use crate::merge::{Merge, Out};
+use crate::merge::{Merge, MergeItem};
 
 /// How long a node may say nothing while its messages are awaited, not even how far it is: it says that every second.
 const SILENCE: Duration = Duration::from_mins(1);
 
 /// A run that is asked for.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct RunOrder {
     /// What each node is told.
     pub run: JobRun,
     /// The same files, as the merge looks for them.
@@ -59,7 +59,7 @@ pub(crate) struct Order {
 
 /// What a run brings.
 #[derive(Debug)]
-pub(crate) enum Brought {
+pub(crate) enum RunMessage {
     /// The next bytes about the next file.
     Output(Bytes),
     /// A file is done.
@@ -85,7 +85,7 @@ pub struct NodeProgress {
 
 /// A run under way.
 pub(crate) struct ReplicaRun {
-    merge: Merge<Broken>,
+    merge: Merge<NodeFailure>,
     /// By the index that the merge knows them by.
     nodes: Vec<NodeRun>,
     /// The index of the node that was heard last.
@@ -107,7 +107,7 @@ struct NodeRun {
 /// What one node sends. When this is dropped, the node is told no more, and with that its run ends: a peer hears of nothing
 /// else.
 struct NodeMessages {
-    stream: BoxStream<'static, Result<BatchRunResponse, Broken>>,
+    stream: BoxStream<'static, Result<BatchRunResponse, NodeFailure>>,
     _open: DropGuard,
 }
 
@@ -118,7 +118,7 @@ impl ReplicaRun {
     /// What the job is told where a node is not alive any more without which no run begins.
     pub(crate) fn begin(
         replicas: &Replicas,
-        order: &Order,
+        order: &RunOrder,
         nodes: &[NodeState],
         clock: &Clock,
     ) -> Result<Self, Event> {
@@ -133,7 +133,7 @@ impl ReplicaRun {
             let messages = match replicas.batch_client(state) {
                 Ok(client) => Some(NodeMessages::open(client, order, &wanted, clock.clone())),
                 Err(error) => {
-                    merge.fail(index, Broken::Said(error.into()));
+                    merge.fail(index, NodeFailure::Said(error.into()));
                     None
                 }
             };
@@ -156,24 +156,24 @@ impl ReplicaRun {
     ///
     /// # Errors
     /// What the job is told where a node broke off, after all that lies before.
-    pub(crate) async fn next(&mut self) -> Result<Brought, Event> {
+    pub(crate) async fn next(&mut self) -> Result<RunMessage, Event> {
         loop {
             match self.merge.pull() {
-                Some(Out::Output(bytes)) => return Ok(Brought::Output(bytes)),
-                Some(Out::Done(done)) => return Ok(Brought::Done(done)),
-                Some(Out::Broken(node, why)) => return Err(event(&node, &why)),
-                None if self.merge.is_finished() => return Ok(Brought::End(self.gaps())),
+                Some(MergeItem::Output(bytes)) => return Ok(RunMessage::Output(bytes)),
+                Some(MergeItem::Done(done)) => return Ok(RunMessage::Done(done)),
+                Some(MergeItem::Broken(node, why)) => return Err(event(&node, &why)),
+                None if self.merge.is_finished() => return Ok(RunMessage::End(self.gaps())),
                 None => {}
             }
             let (index, message) = self.heard().await;
             if let Some(progress) = self.take(index, message) {
-                return Ok(Brought::Progress(progress));
+                return Ok(RunMessage::Progress(progress));
             }
         }
     }
 
     /// Waits for a message that the merge has use for; gives who sent it. Absent: the node sends no more.
-    async fn heard(&mut self) -> (usize, Option<Result<BatchRunResponse, Broken>>) {
+    async fn heard(&mut self) -> (usize, Option<Result<BatchRunResponse, NodeFailure>>) {
         let (nodes, merge, last) = (&mut self.nodes, &self.merge, &mut self.last);
         poll_fn(|cx| {
             // Each in its turn: one that always has something to say hides no other.
@@ -197,7 +197,7 @@ impl ReplicaRun {
     fn take(
         &mut self,
         index: usize,
-        message: Option<Result<BatchRunResponse, Broken>>,
+        message: Option<Result<BatchRunResponse, NodeFailure>>,
     ) -> Option<NodeProgress> {
         let run = self.nodes.get_mut(index)?;
         let step = match message {
@@ -209,7 +209,7 @@ impl ReplicaRun {
             }
             None => {
                 run.messages = None;
-                self.merge.fail(index, Broken::Cut);
+                self.merge.fail(index, NodeFailure::Cut);
                 return None;
             }
         };
@@ -277,7 +277,7 @@ impl NodeMessages {
     /// Begins the run on a node: nothing is dialled before its messages are awaited.
     fn open(
         mut client: NodeClient<Channel>,
-        order: &Order,
+        order: &RunOrder,
         wanted: &Arc<Notify>,
         clock: Clock,
     ) -> Self {
@@ -289,8 +289,8 @@ impl NodeMessages {
         let answers = stream::once(answers).try_flatten().boxed();
         let stream = stream::unfold((answers, clock), async |(mut answers, clock)| {
             let answer = match clock.timeout(SILENCE, answers.next()).await {
-                Ok(answer) => answer?.map_err(Broken::Said),
-                Err(_late) => Err(Broken::Silent(SILENCE)),
+                Ok(answer) => answer?.map_err(NodeFailure::Said),
+                Err(_late) => Err(NodeFailure::Silent(SILENCE)),
             };
             Some((answer, (answers, clock)))
         });
@@ -302,7 +302,7 @@ impl NodeMessages {
 }
 
 /// What a node is told: the order, and the component when it wants it. It stays open as long as the run shall.
-fn requests(order: &Order, wanted: &Arc<Notify>) -> BoxStream<'static, BatchRunRequest> {
+fn requests(order: &RunOrder, wanted: &Arc<Notify>) -> BoxStream<'static, BatchRunRequest> {
     let open = Some(Request::Open(order.run.write()));
     let component = stream::iter(order.component.clone());
     let wanted = Arc::clone(wanted);
@@ -322,7 +322,7 @@ fn requests(order: &Order, wanted: &Arc<Notify>) -> BoxStream<'static, BatchRunR
 
 /// The nodes that are asked, by their ids; and the nodes and volumes that are not, each with its reason.
 fn asked<'a>(
-    order: &Order,
+    order: &RunOrder,
     nodes: &'a [NodeState],
 ) -> Result<(Vec<&'a NodeState>, Vec<Gap>), Event> {
     let (mut asked, mut gaps) = (Vec::new(), Vec::new());

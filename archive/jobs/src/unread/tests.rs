@@ -49,8 +49,8 @@ fn whole(text: &str) -> AdminRow {
     file(text, &[("one", ReplicaState::UploadCompleted, 5)])
 }
 
-fn about(files: &str) -> About {
-    About {
+fn about(files: &str) -> CompareScope {
+    CompareScope {
         replica: replica("one"),
         selection: FileSelection::Pattern(NamePattern::parse(files).unwrap()),
         since: at(10),
@@ -81,21 +81,21 @@ fn errors(names: &[&str]) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-type Found = (Vec<String>, Vec<String>, u64);
+type CompareResult = (Vec<String>, Vec<String>, u64);
 
 /// Those that nobody has read; those of which other bytes were read; how many of these count anew.
 fn found(
-    about: &About,
+    about: &CompareScope,
     (manifest, errors): (&[u8], &[u8]),
     rows: Vec<AdminRow>,
-) -> Result<Found, Unsaid> {
+) -> Result<CompareResult, CompareError> {
     let (mut nobody, mut other) = (Vec::new(), Vec::new());
     let rows = rows.into_iter().map(|row| Ok(row.into()));
     let (now, control) = (Now::default(), Control::default());
     let lists = Lists { manifest, errors };
     let count = unread(about, &now, lists, rows, &control, |finding| {
         match finding {
-            Finding::Unread(file, Missed::Here) => nobody.push(file.name.to_string()),
+            Finding::Unread(file, MissReason::Here) => nobody.push(file.name.to_string()),
             Finding::Unread(file, missed) => panic!("{}: {missed:?}", file.name),
             Finding::Other(read, content) => {
                 other.push(format!("{}: {} {}", read.file, read.size, content.size));
@@ -107,7 +107,11 @@ fn found(
     Ok((nobody, other, count.failed))
 }
 
-fn run(about: &About, manifest: &[u8], rows: Vec<AdminRow>) -> Result<Vec<String>, Unsaid> {
+fn run(
+    about: &CompareScope,
+    manifest: &[u8],
+    rows: Vec<AdminRow>,
+) -> Result<Vec<String>, CompareError> {
     let (nobody, other, failed) = found(about, (manifest, b""), rows)?;
     assert_eq!((other.len(), failed), (0, 0));
     Ok(nobody)
@@ -229,7 +233,7 @@ fn each_named_file_is_read_or_missed() {
     }
     admin.commit(changes).unwrap();
     let named = ["a", "b", "c", "d", "e", "f", "g", "h", "z"].map(name);
-    let about = About {
+    let about = CompareScope {
         selection: FileSelection::Names(NameList::new(named.to_vec()).unwrap()),
         ..about("")
     };
@@ -262,13 +266,13 @@ fn each_named_file_is_read_or_missed() {
     };
     assert!(counts(&rows[0]) && !counts(&rows[6]) && !counts(&rows[7]));
     let expected = [
-        ("c", Missed::Here),
-        ("d", Missed::Here),
-        ("e", Missed::Elsewhere),
-        ("f", Missed::Unknown),
-        ("g", Missed::Elsewhere),
-        ("h", Missed::Elsewhere),
-        ("z", Missed::Unknown),
+        ("c", MissReason::Here),
+        ("d", MissReason::Here),
+        ("e", MissReason::Elsewhere),
+        ("f", MissReason::Unknown),
+        ("g", MissReason::Elsewhere),
+        ("h", MissReason::Elsewhere),
+        ("z", MissReason::Unknown),
     ];
     assert_eq!(missed, expected.map(|(name, why)| (name.to_owned(), why)));
 }
@@ -310,5 +314,5 @@ fn it_ends_when_it_is_told_to() {
         &control,
         |_finding| Ok(()),
     );
-    assert!(matches!(told, Err(Unsaid::Stop(Stop::Cancelled))));
+    assert!(matches!(told, Err(CompareError::Stop(Stop::Cancelled))));
 }

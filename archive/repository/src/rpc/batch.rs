@@ -6,7 +6,7 @@ mod replica;
 use std::collections::BTreeSet;
 
 use archive_batch::InvalidJob;
-use archive_jobs::{Asked, Incoming, Row, Stuck, SubmitError, Unread};
+use archive_jobs::{BatchError, JobRow, PendingSubmission, ReadError, Submission, SubmitError};
 use archive_model::JobId;
 use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
 use proto_archive::wire::batch_output_request::What;
@@ -59,11 +59,11 @@ impl Batch for Door {
         let Some(Step::Open(open)) = first.and_then(|first| first.step) else {
             return Err(InvalidMessage::missing("open").into());
         };
-        let asked = self.asked(&open, who).await?;
-        let submitted = self.batches.submit(asked).await;
+        let submission = self.submission(&open, who).await?;
+        let submitted = self.batches.submit(submission).await;
         let row = match submitted.map_err(|error| refused(&error))? {
             Err(known) => known,
-            Ok(incoming) => self.receive(incoming, steps).await?,
+            Ok(pending) => self.receive(pending, steps).await?,
         };
         Ok(Response::new(self.batch_status(&row)))
     }
@@ -148,7 +148,7 @@ impl Batch for Door {
 
 impl Door {
     /// What somebody wants, all of it said.
-    async fn asked(&self, open: &Open, who: String) -> Result<Asked, Status> {
+    async fn submission(&self, open: &Open, who: String) -> Result<Submission, Status> {
         let id = convert::id(&open.id)?;
         let spec = open.spec.as_ref();
         let spec = spec.ok_or_else(|| InvalidMessage::missing("spec"))?;
@@ -165,7 +165,7 @@ impl Door {
             (named, _) => self.named_replica(named)?,
         };
         let settings = self.batches.settings();
-        Ok(Asked {
+        Ok(Submission {
             id,
             spec: convert::spec(spec, replica, known.as_ref(), settings)?,
             component_size: spec.component_size,
@@ -176,33 +176,33 @@ impl Door {
     /// Takes the component, if there is one, and then the job.
     async fn receive(
         &self,
-        mut incoming: Incoming,
+        mut pending: PendingSubmission,
         mut steps: impl Stream<Item = Result<wire::BatchSubmitRequest, Status>> + Unpin + Send,
-    ) -> Result<Row, Status> {
-        while incoming.missing() > 0 {
+    ) -> Result<JobRow, Status> {
+        while pending.missing() > 0 {
             let bytes = match steps.next().await.transpose().map(component) {
                 Ok(Ok(bytes)) => bytes,
                 Ok(Err(status)) | Err(status) => {
-                    let dropped = self.batches.drop_incoming(incoming).await;
+                    let dropped = self.batches.abandon(pending).await;
                     dropped.map_err(|error| refused(&error))?;
                     return Err(status);
                 }
             };
-            let appended = incoming.append(bytes).await;
-            incoming = appended.map_err(|error| refused(&error))?;
+            let appended = pending.append(bytes).await;
+            pending = appended.map_err(|error| refused(&error))?;
         }
-        let taken = self.batches.take(incoming).await;
+        let taken = self.batches.take(pending).await;
         taken.map_err(|error| refused(&error))
     }
 
-    async fn job_row(&self, id: &str) -> Result<Row, Status> {
+    async fn job_row(&self, id: &str) -> Result<JobRow, Status> {
         let id = convert::id(id)?;
         let found = self.batches.find(&id).await;
         let found = found.map_err(|error| stuck(&error))?;
         found.ok_or_else(|| unknown(id.as_str()))
     }
 
-    fn batch_status(&self, row: &Row) -> wire::BatchStatus {
+    fn batch_status(&self, row: &JobRow) -> wire::BatchStatus {
         convert::status(row, self.batches.nodes(&row.id))
     }
 
@@ -234,7 +234,7 @@ fn component(message: Option<wire::BatchSubmitRequest>) -> Result<bytes::Bytes, 
 }
 
 async fn send_bytes(
-    mut pieces: impl Stream<Item = Result<bytes::Bytes, Unread>> + Unpin,
+    mut pieces: impl Stream<Item = Result<bytes::Bytes, ReadError>> + Unpin,
     size: u64,
     answers: &Answers<wire::BatchOutputResponse>,
 ) -> Result<(), Status> {
@@ -267,11 +267,11 @@ fn own_name(identity: &Identity) -> Result<String, Status> {
     grant.map(ToString::to_string).ok_or_else(refused)
 }
 
-fn not_own(row: &Row) -> Status {
+fn not_own(row: &JobRow) -> Status {
     Kind::Refused.status(format!("batch job {} is of {}, not yours", row.id, row.who))
 }
 
-fn is_own(identity: &Identity, row: &Row) -> bool {
+fn is_own(identity: &Identity, row: &JobRow) -> bool {
     let mut grants = identity.grants().iter();
     grants.any(|grant| grant.to_string() == row.who)
 }
@@ -292,9 +292,11 @@ fn refused(error: &SubmitError) -> Status {
             Kind::Invalid
         }
         SubmitError::Taken(..) => Kind::Exists,
-        SubmitError::Foreign => Kind::Refused,
-        SubmitError::Twice(_) | SubmitError::Many => Kind::Busy,
-        SubmitError::Full(_) | SubmitError::Own(_) | SubmitError::Space(_) => Kind::NoSpace,
+        SubmitError::IndexComponent => Kind::Refused,
+        SubmitError::BeingSubmitted(_) | SubmitError::TooManyUploads => Kind::Busy,
+        SubmitError::TooManyWaiting(_)
+        | SubmitError::TooManyOfOnePerson(_)
+        | SubmitError::Space(_) => Kind::NoSpace,
         SubmitError::Folder(error) => {
             tracing::error!(%error, "a batch job cannot be written");
             if error.is_full() {
@@ -303,14 +305,14 @@ fn refused(error: &SubmitError) -> Status {
                 Kind::Storage
             }
         }
-        SubmitError::Stuck(error) => return stuck(error),
+        SubmitError::Batch(error) => return stuck(error),
     };
     kind.status(error.to_string())
 }
 
-fn stuck(error: &Stuck) -> Status {
+fn stuck(error: &BatchError) -> Status {
     match error {
-        Stuck::Db(error) => super::admin_failed(error).into(),
-        Stuck::Join(error) => Kind::Internal.status(error.to_string()),
+        BatchError::Db(error) => super::admin_failed(error).into(),
+        BatchError::Join(error) => Kind::Internal.status(error.to_string()),
     }
 }

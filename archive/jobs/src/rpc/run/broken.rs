@@ -9,11 +9,11 @@ use archive_rpc::{ConnectError, Kind};
 use tonic::{Code, Status};
 
 use crate::life::Event;
-use crate::merge::Why;
+use crate::merge::SourceError;
 
 /// Why a node broke off.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum NodeFailure {
     /// It said so, or the connection did.
     Said(Status),
     /// It said nothing for so long.
@@ -23,9 +23,9 @@ pub(crate) enum Broken {
 }
 
 /// What the job is told of a node that broke off: whether it waits, fails, or goes on with the node later, or without it.
-pub(crate) fn event(node: &NodeId, why: &Why<Broken>) -> Event {
+pub(crate) fn event(node: &NodeId, why: &SourceError<NodeFailure>) -> Event {
     let said = format!("node {node}: {why}");
-    let Why::Failed(Broken::Said(status)) = why else {
+    let SourceError::Failed(NodeFailure::Said(status)) = why else {
         return Event::NodeBroke(node.clone(), said);
     };
     match kind(status) {
@@ -54,7 +54,7 @@ fn kind(status: &Status) -> Kind {
     }
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for NodeFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Said(status) => match ConnectError::within(status) {
@@ -72,12 +72,12 @@ impl fmt::Display for Broken {
 mod tests {
     use super::*;
 
-    fn told(why: &Why<Broken>) -> Event {
+    fn told(why: &SourceError<NodeFailure>) -> Event {
         event(&NodeId::new("a").unwrap(), why)
     }
 
     fn said(status: Status) -> Event {
-        told(&Why::Failed(Broken::Said(status)))
+        told(&SourceError::Failed(NodeFailure::Said(status)))
     }
 
     fn is_of_node(event: &Event) -> bool {
@@ -87,9 +87,9 @@ mod tests {
     #[test]
     fn only_what_a_node_refuses_fails_the_job() {
         for why in [
-            Why::Failed(Broken::Cut),
-            Why::Failed(Broken::Silent(Duration::from_mins(1))),
-            Why::Lied("it sent noise".to_owned()),
+            SourceError::Failed(NodeFailure::Cut),
+            SourceError::Failed(NodeFailure::Silent(Duration::from_mins(1))),
+            SourceError::Lied("it sent noise".to_owned()),
         ] {
             assert!(is_of_node(&told(&why)), "{why}");
         }

@@ -13,7 +13,7 @@ fn nodes(names: &[&str]) -> BTreeSet<NodeId> {
     names.iter().map(|name| node(name)).collect()
 }
 
-fn order(present: &[&str], left_out: &[&str]) -> Order {
+fn order(present: &[&str], left_out: &[&str]) -> RunOrder {
     let spec = JobSpec {
         program: Program::BuiltIn("file-list".to_owned()),
         arguments: Vec::new(),
@@ -28,7 +28,7 @@ fn order(present: &[&str], left_out: &[&str]) -> Order {
         },
         keep: None,
     };
-    Order {
+    RunOrder {
         run: JobRun {
             id: JobId::new("j").unwrap(),
             spec,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archive_jobs::{BatchPhase, Ending, Name, NodeProgress, Row};
+use archive_jobs::{BatchPhase, Ending, JobFile, JobRow, NodeProgress};
 use archive_model::{JobId, JobLimits, JobSpec, Program, ReplicaId, Root};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
@@ -42,7 +42,7 @@ pub(super) fn program(spec: &wire::BatchSpec) -> Result<Program, InvalidMessage>
 pub(super) fn spec(
     wire: &wire::BatchSpec,
     replica: ReplicaId,
-    known: Option<&Row>,
+    known: Option<&JobRow>,
     settings: &BatchSettings,
 ) -> Result<JobSpec, InvalidMessage> {
     let most = JobLimits {
@@ -112,9 +112,9 @@ fn bounded<T: PartialOrd + std::fmt::Debug + Copy>(
 }
 
 /// How a job stands.
-pub(super) fn status(row: &Row, nodes: Vec<(NodeProgress, Timestamp)>) -> wire::BatchStatus {
+pub(super) fn status(row: &JobRow, nodes: Vec<(NodeProgress, Timestamp)>) -> wire::BatchStatus {
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
-    let (life, mark) = (&row.life, &row.mark);
+    let (life, checkpoint) = (&row.life, &row.checkpoint);
     let gaps = life.gaps.iter().map(|gap| wire::Gap {
         replica: row.spec.replica.to_string(),
         node: gap.node.clone(),
@@ -138,19 +138,19 @@ pub(super) fn status(row: &Row, nodes: Vec<(NodeProgress, Timestamp)>) -> wire::
         started: time(row.started),
         ended: time(row.ended),
         expires: time(row.expires),
-        files: mark.files,
-        failed: mark.failed,
+        files: checkpoint.files,
+        failed: checkpoint.failed,
         unread: life.unread,
-        records: mark.records,
-        bytes: mark.bytes,
-        output_bytes: mark.output,
+        records: checkpoint.records,
+        bytes: checkpoint.bytes,
+        output_bytes: checkpoint.output,
         result_bytes: if has_result(row) {
             left(row, wire::batch_output_request::What::Result).1
         } else {
             0
         },
-        error_bytes: mark.errors,
-        manifest_bytes: mark.manifest,
+        error_bytes: checkpoint.errors,
+        manifest_bytes: checkpoint.manifest,
         gaps: gaps.collect(),
         nodes: nodes.collect(),
         restarts: life.restarts,
@@ -158,19 +158,19 @@ pub(super) fn status(row: &Row, nodes: Vec<(NodeProgress, Timestamp)>) -> wire::
 }
 
 /// The file that has what is asked for, and how long it is.
-pub(super) fn left(row: &Row, what: wire::batch_output_request::What) -> (Name, u64) {
+pub(super) fn left(row: &JobRow, what: wire::batch_output_request::What) -> (JobFile, u64) {
     use wire::batch_output_request::What;
     match (what, row.result) {
-        (What::Errors, _) => (Name::Errors, row.mark.errors),
-        (What::Manifest, _) => (Name::Manifest, row.mark.manifest),
+        (What::Errors, _) => (JobFile::Errors, row.checkpoint.errors),
+        (What::Manifest, _) => (JobFile::Manifest, row.checkpoint.manifest),
         (What::Result | What::Unspecified, Some(length)) if has_result(row) => {
-            (Name::Result, length)
+            (JobFile::Result, length)
         }
-        (What::Result | What::Unspecified, _) => (Name::Output, row.mark.output),
+        (What::Result | What::Unspecified, _) => (JobFile::Output, row.checkpoint.output),
     }
 }
 
-fn has_result(row: &Row) -> bool {
+fn has_result(row: &JobRow) -> bool {
     match row.life.phase {
         BatchPhase::Ended(Ending::Done | Ending::Partial) => true,
         BatchPhase::Ended(Ending::Failed | Ending::Cancelled)
@@ -182,7 +182,7 @@ fn has_result(row: &Row) -> bool {
     }
 }
 
-fn state(row: &Row) -> State {
+fn state(row: &JobRow) -> State {
     match row.life.phase {
         BatchPhase::Waiting => State::Queued,
         BatchPhase::Reading if row.life.silent => State::Queued,

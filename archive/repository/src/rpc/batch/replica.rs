@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use archive_jobs::choice::{Answer, Candidate, Choice, choose};
-use archive_jobs::{BatchLook, Stuck};
+use archive_jobs::choice::{Candidate, Choice, MonitorAnswer, choose};
+use archive_jobs::{BatchError, NodeLiveness};
 use archive_model::{NameList, NodeId, ReplicaId, ReplicaKind};
 use archive_rpc::Kind;
 use futures_util::StreamExt;
@@ -61,7 +61,7 @@ impl Door {
             .iter()
             .map(|replica| Candidate {
                 is_avoided: avoided.contains(replica),
-                answer: Answer::Awaited,
+                answer: MonitorAnswer::Awaited,
             })
             .collect();
         let files = match names {
@@ -105,14 +105,18 @@ impl Door {
     }
 
     /// Asks a monitor, and counts the files on the nodes that are alive: those that are named, if any are.
-    async fn answer_of(&self, replica: &ReplicaId, files: Option<(u64, &FilesByNode)>) -> Answer {
+    async fn answer_of(
+        &self,
+        replica: &ReplicaId,
+        files: Option<(u64, &FilesByNode)>,
+    ) -> MonitorAnswer {
         let state = self.replicas.nodes_in_service(replica);
         let Ok(Ok(nodes)) = self.clock.timeout(LOOK, state).await else {
-            return Answer::Failed;
+            return MonitorAnswer::Failed;
         };
-        let look: BatchLook = nodes.into_iter().collect();
+        let look: NodeLiveness = nodes.into_iter().collect();
         let Some((wanted, by_node)) = files else {
-            return Answer::Nodes {
+            return MonitorAnswer::Nodes {
                 found: u64::try_from(look.alive.len()).unwrap_or(u64::MAX),
                 is_whole: !look.alive.is_empty()
                     && look.silent.is_empty()
@@ -123,7 +127,7 @@ impl Door {
             .iter()
             .filter(|(node, _)| look.alive.contains(*node));
         let found = alive.map(|(_, files)| *files).sum();
-        Answer::Nodes {
+        MonitorAnswer::Nodes {
             found,
             is_whole: found >= wanted,
         }
@@ -156,8 +160,8 @@ impl Door {
             }
             Ok::<_, archive_db::DbError>(files)
         });
-        let counted = counted.await.map_err(Stuck::from);
-        let counted = counted.and_then(|counted| counted.map_err(Stuck::from));
+        let counted = counted.await.map_err(BatchError::from);
+        let counted = counted.and_then(|counted| counted.map_err(BatchError::from));
         counted.map_err(|error| super::stuck(&error))
     }
 }
