@@ -8,9 +8,9 @@ use std::cmp::Reverse;
 /// A replica that keeps bytes, as far as its monitor has answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Whether the caller asks for another one, if there is one.
+    /// Whether the caller prefers any other replica.
     pub is_avoided: bool,
-    /// What its monitor answered.
+    /// The answer of its monitor.
     pub answer: MonitorAnswer,
 }
 
@@ -23,10 +23,10 @@ pub enum MonitorAnswer {
     Failed,
     /// It has come.
     Nodes {
-        /// How many of the files that the job names are on nodes that are alive; of an expression, how many of these nodes
-        /// there are.
+        /// The number of files named by the job that are on nodes that are alive; for an expression, the number of these
+        /// nodes.
         found: u64,
-        /// Whether nothing is lacking: every file that is named is on such a node, or every node is alive.
+        /// Whether nothing is missing: every named file is on such a node, or every node is alive.
         is_whole: bool,
     },
 }
@@ -34,7 +34,7 @@ pub enum MonitorAnswer {
 /// The decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// This one, by its place in the list.
+    /// The replica at this index of the list.
     Taken(usize),
     /// Another answer may change it.
     Wait,
@@ -42,8 +42,8 @@ pub enum Choice {
     Nobody,
 }
 
-/// Chooses among replicas in the order of the settings. With `is_late`, those that have not answered are waited for no
-/// longer, if another one has.
+/// Chooses among replicas in the order of the settings. If `is_late`, no longer waits for those that have not answered,
+/// provided that another one has.
 pub fn choose(candidates: &[Candidate], is_late: bool) -> Choice {
     let mut may_change = false;
     for (place, candidate) in candidates.iter().enumerate() {

@@ -21,14 +21,14 @@ pub struct JobBytes {
     pub folder: Arc<JobFolder>,
     /// Which of its files.
     pub name: JobFile,
-    /// The first byte that is wanted.
+    /// The offset of the first byte to read.
     pub offset: u64,
-    /// One past the last.
+    /// The offset behind the last byte to read.
     pub length: u64,
 }
 
 impl JobBytes {
-    /// The bytes, at most 1 MiB at once. An error is the last item.
+    /// Returns the bytes in pieces of at most 1 MiB. An error ([`ReadError`]) is the last item.
     pub fn pieces(self) -> BoxStream<'static, Result<Bytes, ReadError>> {
         let pieces = stream::try_unfold(None, move |reader| {
             let own = self.clone();
@@ -38,13 +38,13 @@ impl JobBytes {
         pieces.boxed()
     }
 
-    /// The same for a peer. A `None` is the last item: the rest cannot be read, as the log says.
+    /// Returns the pieces for a peer. A `None` is the last item: the rest cannot be read, as the log says.
     pub fn chunks(self) -> BoxStream<'static, Option<Bytes>> {
         self.pieces()
             .map(|piece| match piece {
                 Ok(piece) => Some(piece),
                 Err(error) => {
-                    tracing::error!(%error, "the files of a batch job cannot be read");
+                    tracing::error!(%error, "cannot read a file of a batch job");
                     None
                 }
             })
@@ -70,7 +70,7 @@ impl JobBytes {
 /// A piece, and where the next one comes from.
 type Next = (Bytes, Option<Take<File>>);
 
-/// Why the rest cannot be read.
+/// The reason why the rest cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The folder of the job is damaged, or its disk fails.
@@ -80,14 +80,17 @@ pub enum ReadError {
     #[error(transparent)]
     Read(#[from] std::io::Error),
     /// The file became shorter while it was read.
-    #[error("it is {0} bytes shorter than it was")]
+    #[error("the file became {0} bytes shorter while it was read")]
     Short(u64),
     /// A bug: the reading panicked.
     #[error(transparent)]
     Join(#[from] tokio::task::JoinError),
 }
 
-/// The next bytes; none at the end. A file that has become shorter is an error.
+/// Reads the next bytes; they are empty at the end.
+///
+/// # Errors
+/// A read failed, or the file has become shorter.
 fn piece(reader: &mut Take<File>) -> Result<Bytes, ReadError> {
     let left = reader.limit();
     let mut piece = Vec::with_capacity(PIECE.min(usize::try_from(left).unwrap_or(PIECE)));

@@ -1,4 +1,4 @@
-//! What is kept of jobs, and how long: the start, where all is taken up, and the worker that removes what is over.
+//! Retention of jobs: resumes all open jobs at the start, and removes jobs that have expired.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -21,22 +21,25 @@ use super::submit::SubmissionClaims;
 use super::table::{JobRow, JobTable};
 use super::{BatchParts, Batches};
 
-/// How often what is over is looked for.
+/// The time between two searches for expired jobs.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Why batch jobs cannot be taken up.
+/// The reason why batch jobs cannot be resumed at the start.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The admin data.
+    /// The admin data failed.
     #[error(transparent)]
     Db(#[from] DbError),
-    /// The directory of the jobs.
+    /// The directory of the jobs cannot be used.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }
 
 impl Batches {
-    /// Takes up every job that has not ended, and removes what belongs to none.
+    /// Resumes every job that has not ended, and removes directories that belong to no job.
+    ///
+    /// # Errors
+    /// The table of jobs cannot be read or written, or their directory cannot be made or measured.
     pub fn open(parts: BatchParts) -> Result<Self, OpenError> {
         let batch = parts.data.join("batch");
         directory::make(&batch)?;
@@ -60,11 +63,11 @@ impl Batches {
                 batch,
             },
         };
-        batches.take_up()?;
+        batches.resume()?;
         Ok(batches)
     }
 
-    fn take_up(&self) -> Result<(), OpenError> {
+    fn resume(&self) -> Result<(), OpenError> {
         let jobs = &self.runner.jobs;
         let mut open = Vec::new();
         for row in jobs.all()? {
@@ -73,7 +76,7 @@ impl Batches {
             if row.is_open() {
                 open.push(row);
             } else if let Err(error) = finish(&row, &folder) {
-                tracing::warn!(%error, "what a batch job left cannot be tidied up");
+                tracing::warn!(%error, "cannot remove the superfluous files of a batch job");
             }
         }
         // In the order in which they came.
@@ -97,7 +100,7 @@ impl Batches {
     }
 }
 
-/// Goes on with tidying up after a job, where a crash came between.
+/// Removes what an ended job no longer needs, if a crash came before that.
 fn finish(row: &JobRow, folder: &JobFolder) -> Result<(), super::FolderError> {
     if folder.read(JobFile::Component, 1).is_ok() {
         tidy(row, folder)?;
@@ -105,10 +108,10 @@ fn finish(row: &JobRow, folder: &JobFolder) -> Result<(), super::FolderError> {
     Ok(())
 }
 
-/// Whether what an open job needs is there.
+/// Checks that the files of an open job exist.
 fn usable(row: &JobRow, folder: &JobFolder) -> Result<(), String> {
     let lost = |error: super::FolderError| {
-        format!("its files are not there any more ({error}); submit it again")
+        format!("the files of the job are lost or damaged ({error}); submit the job again")
     };
     if row.is_component() {
         folder
@@ -121,14 +124,14 @@ fn usable(row: &JobRow, folder: &JobFolder) -> Result<(), String> {
     Ok(())
 }
 
-/// Removes what lies beside the jobs and belongs to none: a submission that was never finished, a job whose row is gone.
+/// Removes directories without a job: a submission that was never finished, a job whose row is gone.
 fn sweep(jobs: &JobTable, batch: &Path, submitting: &SubmissionClaims) -> Result<(), OpenError> {
     for name in directory::names(batch)? {
         let Some(id) = job(&name) else {
-            tracing::warn!(name = %name.display(), "this is no batch job's, and is left alone");
+            tracing::warn!(name = %name.display(), "ignoring an entry in the directory of batch jobs that belongs to no job");
             continue;
         };
-        // Whoever submits it now holds it.
+        // It is being submitted now.
         let Ok(_claim) = submitting.claim(&id, JobLane::Research) else {
             continue;
         };
@@ -139,15 +142,14 @@ fn sweep(jobs: &JobTable, batch: &Path, submitting: &SubmissionClaims) -> Result
     Ok(())
 }
 
-/// Forgets a job that is kept no longer, and removes what it left. One whose id comes in just now is left to the next
-/// round.
+/// Forgets a job that has expired, and removes its files. A job whose id is being submitted now is left to the next round.
 fn expire(
     jobs: &JobTable,
     batch: &Path,
     submitting: &SubmissionClaims,
     row: &JobRow,
 ) -> Result<(), OpenError> {
-    // Until all is gone, nobody submits under its id.
+    // Until all is removed, nobody submits under its id.
     let Ok(_claim) = submitting.claim(&row.id, row.lane()) else {
         return Ok(());
     };
@@ -157,7 +159,7 @@ fn expire(
     Ok(())
 }
 
-/// The worker that removes what is over, and shows how many jobs there are.
+/// The worker that removes expired jobs, and shows the number of jobs.
 #[derive(Debug)]
 pub struct RetentionWorker(pub Batches);
 
@@ -198,8 +200,9 @@ mod tests {
     use super::*;
     use crate::table::tests::{TableFixture, row};
 
+    /// Fails if an expired job takes the files of a submission under the same id with it, or is never removed.
     #[test]
-    fn a_job_is_removed_only_while_nobody_submits_under_its_id() {
+    fn job_being_submitted_is_not_removed() {
         let fixture = TableFixture::new();
         let (_, jobs) = fixture.open();
         let batch = tempfile::tempdir().unwrap();

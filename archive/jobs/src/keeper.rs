@@ -1,7 +1,7 @@
-//! Writes what a run brings: on a thread of its own, synced now and then, and only then remembered.
+//! Writes what a run sends: on a thread of its own, synced at checkpoints, and only then remembered.
 //!
-//! A checkpoint is at a file boundary: output, errors and manifest are synced, then the row says how long they are. What
-//! lies behind it is cut off by whoever goes on.
+//! A checkpoint is at a file boundary: output, errors and manifest are synced, then their lengths are stored in the row.
+//! The next run cuts off what lies behind it.
 
 use std::time::{Duration, Instant};
 
@@ -18,31 +18,31 @@ use super::lines;
 use super::meters::Meters;
 use super::table::{Checkpoint, JobRow, JobTable};
 
-/// So many bytes of output, or so long, between two checkpoints at most, where files come to their ends.
+/// The most bytes of output, and the longest time, between two checkpoints, as far as files end in between.
 const BYTES: u64 = 64 << 20;
 const TIME: Duration = Duration::from_secs(5);
 
-/// What a run brings, as far as it is written.
+/// The part of a run that is written.
 #[derive(Debug)]
 pub(crate) enum RunPiece {
     /// The next bytes about the next file.
     Output(Bytes),
-    /// A file is done.
+    /// The end of a file.
     Done(Box<FileOutcome>),
-    /// That was all; the files of these nodes and volumes are not among it.
+    /// The end of the run; the files of these nodes and volumes are missing.
     End(Vec<Gap>),
 }
 
-/// How a run ended, as far as what is written knows.
+/// The way in which a run ended, as far as the keeper knows.
 #[derive(Debug)]
 pub(crate) enum RunEnd {
-    /// In order. All is on disk.
+    /// Completed: all is on disk.
     Whole(Vec<Gap>),
-    /// Nothing more came. What had come to the end of a file is on disk.
+    /// Cut off. What was received up to the end of a file is on disk.
     Cut,
-    /// It cannot go on, and why.
+    /// It cannot continue, for this reason.
     Wrong(String),
-    /// The job has ended meanwhile.
+    /// The job has ended in the meantime.
     Over,
 }
 
@@ -57,19 +57,19 @@ pub(crate) struct Keeper {
     files: Files,
     /// The most bytes of output that the job may write.
     most: u64,
-    /// Bytes of output, with those of the file that is not done.
+    /// Bytes of output, with those of the unfinished file.
     output: u64,
-    /// At the end of the last file that is done.
+    /// The checkpoint at the end of the last finished file.
     checkpoint: Checkpoint,
-    /// Files up to there that no node has read.
+    /// The number of files up to the checkpoint that no node has read.
     unread: u64,
-    /// Whether the row knows the mark.
+    /// Whether the row has the checkpoint.
     is_noted: bool,
     noted: Instant,
     unnoted: u64,
 }
 
-/// Why no more can be written.
+/// The reason why no more can be written.
 enum WriteError {
     Wrong(String),
     Over,
@@ -119,7 +119,10 @@ impl Keeper {
         })
     }
 
-    /// Writes until nothing more comes. An error is one of the admin data.
+    /// Writes pieces until the channel is closed.
+    ///
+    /// # Errors
+    /// The admin data cannot be written.
     pub(crate) fn run(
         mut self,
         pieces: mpsc::Receiver<RunPiece>,
@@ -135,7 +138,7 @@ impl Keeper {
             Ok(()) => Ok(kept),
             Err(WriteError::Over) => Ok(RunEnd::Over),
             Err(WriteError::Db(error)) => Err(error),
-            // The first reason is the better one.
+            // The first reason is the cause.
             Err(WriteError::Wrong(why)) => Ok(match kept {
                 RunEnd::Wrong(first) => RunEnd::Wrong(first),
                 RunEnd::Whole(_) | RunEnd::Cut | RunEnd::Over => RunEnd::Wrong(why),
@@ -152,7 +155,7 @@ impl Keeper {
         loop {
             let waited = runtime.block_on(self.clock.timeout(TIME, pieces.recv()));
             match waited {
-                // Nothing comes: what is there is noted meanwhile.
+                // Nothing is received: what is there gets its checkpoint in the meantime.
                 Err(_late) => self.note()?,
                 Ok(None) => return Ok(whole.map_or(RunEnd::Cut, RunEnd::Whole)),
                 Ok(Some(RunPiece::Output(bytes))) => self.output(&bytes)?,
@@ -166,7 +169,7 @@ impl Keeper {
         self.output = self.output.saturating_add(length(bytes));
         if self.output > self.most {
             let said = format_args!(
-                "it has written more than the {} bytes of output that it may",
+                "the output of the job is longer than its limit of {} bytes; submit the job again with a larger limit on its output",
                 self.most
             );
             return Err(wrong(said));
@@ -180,7 +183,7 @@ impl Keeper {
         let (mut manifest, errors) = lines::file(outcome).map_err(wrong)?;
         let is_unread = is_unread(outcome);
         if is_unread {
-            // It leaves the reason, and nothing else.
+            // Only the reason is kept.
             manifest.clear();
             if outcome.output > 0 {
                 self.files
@@ -213,7 +216,7 @@ impl Keeper {
             self.meters.files.inc();
             self.meters.bytes.inc_by(outcome.size);
         }
-        // What came of a file that nobody has read takes nothing of what may be written.
+        // Output of a file that nobody has read does not count towards the limit.
         self.output = checkpoint.output;
         self.is_noted = false;
         let age = self.clock.instant().saturating_duration_since(self.noted);
@@ -223,7 +226,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// A checkpoint.
+    /// Syncs the files and stores the checkpoint in the row.
     fn note(&mut self) -> Result<(), WriteError> {
         self.noted = self.clock.instant();
         self.unnoted = 0;
@@ -257,7 +260,7 @@ fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
-/// Whether no node has read the file, and that is all that is known of it.
+/// Returns whether no node has read the file, and nothing else is known of it.
 fn is_unread(outcome: &FileOutcome) -> bool {
     let mut kinds = outcome.failures.iter().map(|failure| failure.kind);
     !outcome.failures.is_empty() && kinds.all(|kind| kind == FailureKind::Unread)
@@ -269,6 +272,7 @@ mod tests {
 
     use super::*;
 
+    /// Fails if a file with another failure counts as unread, or one that nobody has read as read.
     #[test]
     fn file_is_unread_where_nothing_else_failed() {
         let is_so = |kinds: &[FailureKind]| {

@@ -1,18 +1,18 @@
-//! What one run of a job brings from many nodes, as if they were one. Pure: the shell feeds what nodes send, and takes what
-//! comes out.
+//! Merges the messages of many nodes in one run of a job into one sequence. Pure: the shell feeds messages of nodes, and
+//! pulls merged items.
 //!
-//! Each node says which file is next, sends what its job wrote about it, and ends it with `done`, in the order of the
-//! names. The merge lets a file out when every node that still runs has said which is its next, and this one is the
-//! first of them; so what comes out is in order. Of a node whose turn has not come one message is held, and it is asked
-//! for no more: memory does not grow with the output.
+//! Each node announces the next file, sends the output of the job for it, and ends it with `done`, in the order of the
+//! names. The merge emits a file once every node that still runs has announced its next file, and this one is the first of
+//! them, so that its output is in order. Of a node whose turn has not come one message is held, and no more is read from
+//! it: memory does not grow with the output.
 //!
-//! A file that two nodes have comes out once. The first node, by id, whose job has written something about it, or has
-//! ended it without a failure, is taken; where all of them ended it with nothing but failures, the first one. What comes
-//! after is not known without keeping all of it, so a failure in the middle does not make another node's output count.
+//! A file that two nodes have is emitted once. The first node, by id, whose job has written something about it, or has
+//! ended it without a failure, is chosen; if all of them ended it with nothing but failures, the first one. What follows
+//! is not known without keeping all of it, so that a failure in the middle does not make another node's output count.
 //!
-//! A node that breaks off ends the merge when its next file would come, after all that lies before. One that does not
-//! keep to the protocol, or brings a file that the job is not about, is a gap from there on; unless half a file of it is
-//! out already, which ends the merge too.
+//! A node that fails ends the merge where its next file would come, after all that lies before. A node that violates the
+//! protocol, or sends a file that the job has not selected, is a gap from there on; unless half a file of it was emitted
+//! already, which ends the merge too.
 
 use std::fmt;
 
@@ -25,15 +25,15 @@ use crate::life::Gap;
 /// The most bytes of output in one message.
 pub(crate) const LARGEST_OUTPUT: usize = 1 << 20;
 
-/// Many runs of one job on their way into one. `E` is why a run broke off.
+/// The runs of one job on many nodes, merged into one. `E` is the reason why a run failed.
 #[derive(Debug)]
 pub(crate) struct Merge<E> {
     sources: Vec<Source<E>>,
     /// All files come after this name.
     after: Option<FileName>,
-    /// What the job is about.
+    /// The files of the job.
     selection: FileSelection,
-    /// Whose file is coming out.
+    /// The source whose file is being emitted.
     turn: Option<usize>,
     gaps: Vec<Gap>,
 }
@@ -42,27 +42,27 @@ pub(crate) struct Merge<E> {
 struct Source<E> {
     node: NodeId,
     state: SourceState<E>,
-    /// The file that it began last.
+    /// The file that was announced last.
     last: Option<FileName>,
-    /// Bytes of output since it was begun.
+    /// Bytes of output since then.
     output: u64,
-    /// How many files it ended.
+    /// The number of files that were ended.
     files: u64,
 }
 
 #[derive(Debug)]
 enum SourceState<E> {
-    /// Its next file is not known yet.
+    /// The next file is not known yet.
     Unknown,
-    /// Its next file is known.
+    /// The next file is known.
     Begun(FileName),
-    /// This came of it, and waits.
+    /// A message about the file waits for its turn.
     Held(FileName, PendingPiece),
-    /// Another node has the file too, and is taken.
+    /// Another node has the file too, and was chosen.
     Ignored,
-    /// It broke off, in this file or before it was known.
+    /// The node failed, in this file or before it was known.
     Broken(Option<FileName>, SourceError<E>),
-    /// Nothing more comes.
+    /// No more messages follow.
     Over,
 }
 
@@ -72,28 +72,28 @@ enum PendingPiece {
     Done(Box<FileOutcome>),
 }
 
-/// Why a run of a node is not to be believed any more.
+/// The reason why the run of a node ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SourceError<E> {
-    /// It broke off.
+    /// The run failed.
     Failed(E),
-    /// It does not keep to the protocol, and half a file of it is out.
+    /// The node violated the protocol, and half a file of it was emitted.
     Lied(String),
 }
 
-/// What comes out.
+/// An item of the merged sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MergeItem<E> {
     /// The next bytes about a file.
     Output(Bytes),
-    /// Its end.
+    /// The end of a file.
     Done(Box<FileOutcome>),
-    /// The merge ends here: all that comes would come after what this node has not sent.
+    /// The end of the merge: all that follows would come after what this node has not sent.
     Broken(NodeId, SourceError<E>),
 }
 
 impl<E> Merge<E> {
-    /// Runs on `nodes`, sorted, of which nothing has come yet; they are called by their index. `gaps` are known already.
+    /// Creates a merge of runs on `nodes`, sorted, which are called by their index. `gaps` are known already.
     pub(crate) fn new(
         nodes: impl IntoIterator<Item = NodeId>,
         (after, selection): (Option<FileName>, FileSelection),
@@ -115,7 +115,7 @@ impl<E> Merge<E> {
         }
     }
 
-    /// The runs of which something may be fed now.
+    /// Returns the runs whose next message may be fed now.
     pub(crate) fn hungry(&self) -> impl Iterator<Item = usize> + '_ {
         let hungry = |state: &SourceState<E>| match state {
             SourceState::Unknown | SourceState::Begun(_) | SourceState::Ignored => true,
@@ -127,7 +127,7 @@ impl<E> Merge<E> {
             .map(|(index, _)| index)
     }
 
-    /// A node says which file is next.
+    /// Feeds the announcement of a node's next file.
     pub(crate) fn begin(&mut self, index: usize, name: FileName) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
@@ -138,7 +138,7 @@ impl<E> Merge<E> {
         } else if source.output > 0 {
             Some(format!("it begins {name} before it ended a file"))
         } else if !self.selection.matches(&name) {
-            Some(format!("it begins {name}, which the job is not about"))
+            Some(format!("it begins {name}, which the job has not selected"))
         } else {
             None
         };
@@ -151,7 +151,7 @@ impl<E> Merge<E> {
         }
     }
 
-    /// A node sent output of the file that it began.
+    /// Feeds output of the file that a node began.
     pub(crate) fn output(&mut self, index: usize, bytes: Bytes) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
@@ -178,7 +178,7 @@ impl<E> Merge<E> {
         }
     }
 
-    /// A node says that this was a file.
+    /// Feeds the end of a file of a node.
     pub(crate) fn done(&mut self, index: usize, done: Box<FileOutcome>) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
@@ -186,10 +186,10 @@ impl<E> Merge<E> {
         let wrong = if source.last.as_ref() != Some(&done.name) {
             Some(format!("it ended {}, which it did not begin", done.name))
         } else if done.node != source.node {
-            Some(format!("it speaks for node {}", done.node))
+            Some(format!("it reports for node {}", done.node))
         } else if done.output != source.output {
             Some(format!(
-                "of {} it sent {} bytes and says {}",
+                "for {} it sent {} bytes and reports {}",
                 done.name, source.output, done.output
             ))
         } else {
@@ -213,7 +213,7 @@ impl<E> Merge<E> {
         source.files += 1;
     }
 
-    /// A node says that it has ended so many files, and that these gaps are in it.
+    /// Feeds the end of a node's run, with the number of files that it reports, and its gaps.
     pub(crate) fn end(&mut self, index: usize, files: u64, gaps: Vec<Gap>) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
@@ -221,7 +221,10 @@ impl<E> Merge<E> {
         let wrong = if source.output > 0 {
             Some("it ended in the middle of a file".to_owned())
         } else if source.files != files {
-            Some(format!("it ended {} files and says {files}", source.files))
+            Some(format!(
+                "it ended {} files and reports {files}",
+                source.files
+            ))
         } else if gaps.len() > MOST_GAPS {
             Some(format!("it names {} gaps", gaps.len()))
         } else {
@@ -236,12 +239,12 @@ impl<E> Merge<E> {
         }
     }
 
-    /// The run of a node broke off.
+    /// Marks the run of a node as failed.
     pub(crate) fn fail(&mut self, index: usize, why: E) {
         self.break_off(index, SourceError::Failed(why));
     }
 
-    /// A node does not keep to the protocol: it is a gap from here on. When half a file of it is out, the merge ends.
+    /// Marks a node that violates the protocol: it is a gap from here on. If half a file of it was emitted, the merge ends.
     pub(crate) fn lied(&mut self, index: usize, reason: String) {
         if self.turn == Some(index) {
             return self.break_off(index, SourceError::Lied(reason));
@@ -250,7 +253,7 @@ impl<E> Merge<E> {
             return;
         };
         source.state = SourceState::Over;
-        let reason = format!("it does not keep to the protocol: {reason}");
+        let reason = format!("the node violates the protocol: {reason}");
         let gap = match &source.last {
             Some(last) => Gap::node(
                 &source.node,
@@ -276,7 +279,7 @@ impl<E> Merge<E> {
         source.state = SourceState::Broken(name, why);
     }
 
-    /// What comes out next; nothing while a node is hungry that it depends on, and nothing at the end.
+    /// Returns the next item, or `None` at the end and while a message is missing on which it depends.
     pub(crate) fn pull(&mut self) -> Option<MergeItem<E>> {
         let turn = match self.turn {
             Some(turn) => turn,
@@ -305,13 +308,13 @@ impl<E> Merge<E> {
         }
     }
 
-    /// Whose file comes next, as soon as that is certain. The same file of other nodes is ignored from then on.
+    /// Chooses the source of the next file, as soon as it is certain. The same file of other nodes is ignored from then on.
     fn choose(&mut self) -> Option<usize> {
         let is_broken = |source: &Source<E>| matches!(source.state, SourceState::Broken(None, _));
         if let Some(broken) = self.sources.iter().position(is_broken) {
             return Some(broken);
         }
-        // The next file of such a one may come before all others.
+        // The next file of such a source may come before all others.
         let is_open = |source: &Source<E>| {
             matches!(source.state, SourceState::Unknown | SourceState::Ignored)
         };
@@ -354,21 +357,21 @@ impl<E> Merge<E> {
         Some(chosen)
     }
 
-    /// Whether everything has come out.
+    /// Returns whether everything was emitted.
     pub(crate) fn is_finished(&self) -> bool {
         self.sources
             .iter()
             .all(|source| matches!(source.state, SourceState::Over))
     }
 
-    /// What the output lacks, as far as is known by now.
+    /// Returns the gaps of the output that are known by now.
     pub(crate) fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
 }
 
 impl<E> Source<E> {
-    /// The file that it began.
+    /// Returns the file that it began.
     fn next(&self) -> Option<&FileName> {
         match &self.state {
             SourceState::Begun(name) | SourceState::Held(name, _) => Some(name),
@@ -385,7 +388,7 @@ impl<E> Source<E> {
     }
 }
 
-/// Whether nothing of the file failed.
+/// Returns whether nothing of the file failed.
 fn is_whole(done: &FileOutcome) -> bool {
     done.failures.is_empty() && done.more_failures == 0
 }
@@ -394,7 +397,7 @@ impl<E: fmt::Display> fmt::Display for SourceError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(why) => why.fmt(f),
-            Self::Lied(reason) => write!(f, "it does not keep to the protocol: {reason}"),
+            Self::Lied(reason) => write!(f, "the node violates the protocol: {reason}"),
         }
     }
 }

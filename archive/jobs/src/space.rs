@@ -1,5 +1,5 @@
-//! How much all batch jobs together may keep on disk: as an operator has set it, and never the room that the admin data
-//! need beside them.
+//! The limit on what all batch jobs together keep on disk: the one that an operator has set, and never the room that the
+//! admin data need beside them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,62 +11,62 @@ use archive_model::JobId;
 
 use super::folder::JobFolder;
 
-/// So much is left free, in bytes: a disk that is full stops the whole repository.
+/// The bytes that are left free: a full disk stops the whole repository.
 const RESERVE: u64 = 256 << 20;
 
-/// After so many bytes the disk is asked again.
+/// The number of bytes after which the disk is asked again.
 const ASK: u64 = 4 << 20;
 
-/// The bound, and what is used of it; clones are the same one.
+/// The limit, and the bytes that are used of it; clones share it.
 ///
-/// What is removed of the files counts until it is measured again: the bound is never passed, and sometimes reached a little early.
+/// Removed files count until the next measurement: the limit is never passed, and sometimes reached a little early.
 #[derive(Clone, Debug)]
 pub(crate) struct Space {
     batch: PathBuf,
     most: Option<u64>,
     used: Arc<Mutex<UsedSpace>>,
     reserve: u64,
-    /// Bytes since the disk was asked.
+    /// The bytes that were taken since the disk was asked.
     unasked: Arc<AtomicU64>,
 }
 
-/// What is used, in bytes.
+/// The used space, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct UsedSpace {
-    /// By the files of the jobs.
+    /// The files of the jobs.
     files: u64,
-    /// By what is being sorted: nameless, so that nobody can measure it.
+    /// The data being sorted: in files without a name, which cannot be measured.
     scratch: u64,
 }
 
-/// What one job sorts on disk; dropped, it is given back.
+/// The space in which one job sorts on disk; dropping it returns the space.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     space: Space,
     held: Mutex<u64>,
 }
 
-/// There is no room.
+/// The reason why there is no room.
 #[derive(Debug, thiserror::Error)]
 pub enum SpaceError {
-    /// By the settings.
+    /// The limit of the settings is reached.
     #[error(
-        "all batch jobs together may keep {0} bytes, and that much is there; an operator can raise batch.space, or \
+        "no room for batch jobs: all together may keep {0} bytes, which are used; an operator can raise batch.space, or \
          lower batch.keep"
     )]
     Bound(u64),
-    /// On the disk.
+    /// The disk is nearly full.
     #[error(
-        "the disk of the repository is nearly full: {0} bytes are left, and batch jobs leave {RESERVE} free"
+        "no room for batch jobs: the disk of the repository has {0} bytes left, and {RESERVE} of them stay free"
     )]
     Disk(u64),
-    /// Nobody knows.
+    /// The disk cannot be asked.
     #[error(transparent)]
     Unknown(#[from] DiskError),
 }
 
 impl Space {
-    /// Measures what is there, where there is a bound.
+    /// Creates the limit, and measures the files of the jobs if there is one.
     pub(crate) fn new(batch: &Path, most: Option<u64>) -> Result<Self, DiskError> {
         let space = Self {
             batch: batch.to_owned(),
@@ -83,7 +83,7 @@ impl Space {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Measures again.
+    /// Measures the files of the jobs again.
     pub(crate) fn measure(&self) -> Result<(), DiskError> {
         if self.most.is_none() {
             return Ok(());
@@ -96,12 +96,12 @@ impl Space {
         Ok(())
     }
 
-    /// Takes room for a file, or says that there is none.
+    /// Takes room for bytes of a file, or fails if there is no such room.
     pub(crate) fn take(&self, bytes: u64) -> Result<(), SpaceError> {
         self.take_for(bytes, |used| &mut used.files)
     }
 
-    /// Room for sorting: none yet.
+    /// Creates an empty space for sorting.
     pub(crate) fn scratch(&self) -> Scratch {
         Scratch {
             space: self.clone(),
@@ -118,7 +118,7 @@ impl Space {
         if unasked.saturating_add(bytes) >= ASK {
             let free = archive_durable::Space::of(&self.batch)?.free;
             if free.saturating_sub(bytes) < self.reserve {
-                // Asked again by the next one.
+                // The next call asks again.
                 self.unasked.store(ASK, Ordering::Relaxed);
                 return Err(SpaceError::Disk(free));
             }
@@ -137,7 +137,7 @@ impl Space {
 }
 
 impl Scratch {
-    /// Makes it so many bytes in all, or says that there is no room.
+    /// Changes its size to this number of bytes, or fails if there is no room.
     pub(crate) fn hold(&self, bytes: u64) -> Result<(), SpaceError> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if bytes > *held {
@@ -154,12 +154,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Less always finds room.
+        // A smaller size always fits.
         let _less = self.hold(0);
     }
 }
 
-/// The job that a directory is of.
+/// Returns the job to which a directory belongs.
 pub(super) fn job(name: &OsString) -> Option<JobId> {
     name.to_str().and_then(|name| JobId::new(name).ok())
 }
@@ -169,8 +169,9 @@ pub(super) fn job(name: &OsString) -> Option<JobId> {
 mod tests {
     use super::*;
 
+    /// Fails if jobs together write more than the limit, or removed files count after a measurement.
     #[test]
-    fn room_is_what_is_left_of_the_bound() {
+    fn room_is_the_rest_of_the_limit() {
         let directory = tempfile::tempdir().unwrap();
         let id = JobId::new("j").unwrap();
         let folder = JobFolder::of(directory.path(), &id);
@@ -187,8 +188,9 @@ mod tests {
         endless.take(1 << 20).unwrap();
     }
 
+    /// Fails if data being sorted do not count, are lost in a measurement, or count after the sort.
     #[test]
-    fn what_is_sorted_counts_until_it_is_gone() {
+    fn scratch_counts_until_it_is_dropped() {
         let directory = tempfile::tempdir().unwrap();
         let space = Space::new(directory.path(), Some(100)).unwrap();
         let (one, other) = (space.scratch(), space.scratch());
@@ -210,8 +212,9 @@ mod tests {
         endless.scratch().hold(1 << 20).unwrap();
     }
 
+    /// Fails if jobs take the room that the admin data need, or a full disk is not asked again.
     #[test]
-    fn a_disk_is_never_filled_to_its_end() {
+    fn disk_keeps_its_reserve() {
         let directory = tempfile::tempdir().unwrap();
         let mut space = Space::new(directory.path(), None).unwrap();
         space.reserve = u64::MAX;

@@ -1,4 +1,4 @@
-//! The long steps of a job: to read files, to find what nobody has read, to make the result.
+//! The long steps of a job: reads files, finds those that nobody has read, makes the result.
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -25,7 +25,7 @@ use super::{lines, unread};
 use crate::rpc::reduction::{self, ReductionMessage};
 use crate::rpc::run::{self, ReplicaRun, RunMessage};
 
-/// How many messages of a run wait to be written, at most.
+/// The most messages of a run that wait to be written.
 const WAITING: usize = 8;
 
 impl Runner {
@@ -49,7 +49,7 @@ impl Runner {
         }
     }
 
-    /// Runs the job after its last file, and writes what comes.
+    /// Runs the job after its last file, and writes what it sends.
     pub(super) async fn read(
         &self,
         row: &JobRow,
@@ -93,7 +93,7 @@ impl Runner {
             () = halt.cancelled() => None,
             cut = self.forward(row, &mut run, pieces) => cut,
         };
-        // The nodes end the run when nobody listens.
+        // The nodes end the run when its connections are dropped.
         drop(run);
         let kept = keeping.await??;
         Ok(match (kept, cut) {
@@ -104,7 +104,7 @@ impl Runner {
         })
     }
 
-    /// Hands on what comes until the end, or until nobody takes it any more; or gives what the job is told of a break.
+    /// Forwards messages until the end, or until the keeper is gone. Returns the event of a failed run.
     async fn forward(
         &self,
         row: &JobRow,
@@ -121,7 +121,7 @@ impl Runner {
                 Ok(RunMessage::Output(bytes)) => RunPiece::Output(bytes),
                 Ok(RunMessage::Done(outcome)) => RunPiece::Done(outcome),
                 Ok(RunMessage::End(gaps)) => {
-                    // Where nobody takes it, the keeper says why.
+                    // If the keeper is gone, it says why.
                     drop(pieces.send(RunPiece::End(gaps)).await);
                     return None;
                 }
@@ -132,7 +132,7 @@ impl Runner {
         }
     }
 
-    /// Looks for files that nobody has read, or of which other bytes were read, and names them among the errors.
+    /// Searches for files that nobody has read, or of which other bytes were read, and adds them to the list of errors.
     pub(super) async fn compare(
         &self,
         row: &JobRow,
@@ -211,7 +211,7 @@ impl Runner {
             Ok(compared) => compared,
             Err(error) => return Ok(Err(error)),
         };
-        // Those that a node could not read are counted already.
+        // Files that a node could not read are counted already.
         let total = row.life.unread.saturating_add(count.unread);
         let unread = UnreadFiles { total, by_node };
         let noted = self.jobs.happen(&row.id, Event::Compared(unread), |row| {
@@ -264,8 +264,8 @@ impl Runner {
         Ok(Event::Woke)
     }
 
-    /// Has a node make it by the component's own reduce step. Absent: the component has none, and leaves the output as it
-    /// is.
+    /// Has a node make the result by the component's own reduce step. The result is `None` if the component has no such step:
+    /// the output is the result.
     async fn reduce_there(&self, row: &JobRow) -> Result<ReduceOutcome, BatchError> {
         let nodes = match self.nodes(row).await {
             Ok(nodes) => nodes,
@@ -312,10 +312,10 @@ impl Runner {
     }
 }
 
-/// The length of the result, where it is not the output itself; or why there is none.
+/// The length of the result, `None` if it is the output itself; or the event if there is no result.
 type ReduceOutcome = Result<Option<u64>, Event>;
 
-/// Waits for blocking work; a halt makes it end soon.
+/// Waits for blocking work; a halt makes it end early.
 async fn until<T>(
     halt: &CancellationToken,
     control: &Control,

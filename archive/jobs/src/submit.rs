@@ -1,4 +1,7 @@
-//! How a job comes in: it is checked, its component is on disk, and its row is written, before anybody is told.
+//! Submission of jobs: a job is checked, its component is on disk, and its row is written, before the caller is answered.
+//!
+//! # Errors
+//! All public functions fail with a [`SubmitError`] if the job is refused, or the disk or the admin data fail.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,62 +22,62 @@ use super::{BatchError, Batches};
 const ARGUMENTS: usize = 100;
 const ARGUMENT_BYTES: usize = 64 << 10;
 
-/// So many components come in at once, at most.
+/// The most components that are received at once.
 const AT_ONCE: usize = 16;
 
-/// What somebody wants to be done, all of it said.
+/// A job as a caller submits it, with all defaults filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submission {
     /// The id that the caller chose.
     pub id: JobId,
     /// The job.
     pub spec: JobSpec,
-    /// How many bytes its component has; 0 of a built-in job.
+    /// The size of its component in bytes; 0 for a built-in job.
     pub component_size: u64,
-    /// Who asks, as `role/name`.
+    /// The caller, as `role/name`.
     pub who: String,
 }
 
-/// Why a job is not taken.
+/// The reason why a job is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
-    /// A field is wrong.
+    /// A field is invalid.
     #[error("field `{0}`: {1}")]
     Field(&'static str, String),
-    /// The job is refused.
+    /// The program or its arguments are invalid.
     #[error(transparent)]
     Job(#[from] InvalidJob),
     /// Another job has the id.
-    #[error("batch job {0} is another one, of {1}; submit under a new id")]
+    #[error("batch job {0} is taken: another job of {1} has this id; submit under a new id")]
     Taken(JobId, String),
-    /// It comes in already.
-    #[error("batch job {0} is being submitted on another stream; ask again")]
+    /// The job is being submitted already.
+    #[error("batch job {0} is being submitted on another stream; try again later")]
     BeingSubmitted(JobId),
-    /// Too many come in.
-    #[error("{AT_ONCE} batch jobs are being submitted; ask again")]
+    /// Too many jobs are being submitted.
+    #[error("{AT_ONCE} batch jobs are being submitted; try again later")]
     TooManyUploads,
-    /// Too many wait.
-    #[error("{0} batch jobs wait already; cancel one, or come again when some have run")]
+    /// Too many jobs wait.
+    #[error("{0} batch jobs wait already; cancel one, or try again when some have run")]
     TooManyWaiting(usize),
-    /// A component of the index.
+    /// The index submitted a component.
     #[error("the index runs built-in jobs only; submit a component as a researcher")]
     IndexComponent,
-    /// Too many of one person wait.
+    /// Too many jobs of one person wait.
     #[error(
-        "{0} of your batch jobs wait already, and one person may have half of the places; cancel one, or come again when \
+        "{0} of your batch jobs wait already, and one person may have half of the places; cancel one, or try again when \
          some have run"
     )]
     TooManyOfOnePerson(usize),
-    /// No room.
+    /// There is no room for its component.
     #[error(transparent)]
     Space(#[from] SpaceError),
-    /// The bytes are not the announced ones.
+    /// The component is not the announced one.
     #[error("the component is not the announced one: {0}")]
     Component(String),
-    /// The disk.
+    /// The disk failed.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The admin data.
+    /// The admin data failed.
     #[error(transparent)]
     Batch(#[from] BatchError),
 }
@@ -91,11 +94,11 @@ impl From<tokio::task::JoinError> for SubmitError {
     }
 }
 
-/// Ids that are coming in.
+/// The ids of jobs that are being submitted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SubmissionClaims(Arc<Mutex<BTreeSet<JobId>>>);
 
-/// An id that comes in, until this is dropped.
+/// The claim on an id, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Claim {
     all: SubmissionClaims,
@@ -103,7 +106,7 @@ pub(super) struct Claim {
 }
 
 impl SubmissionClaims {
-    /// Claims an id. Those of the index bring no component, hold theirs for a moment only, and are not counted.
+    /// Claims an id. Jobs of the index have no component, hold their claim for a moment only, and are not counted.
     pub(super) fn claim(&self, id: &JobId, lane: JobLane) -> Result<Claim, SubmitError> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.contains(id) {
@@ -128,7 +131,7 @@ impl Drop for Claim {
 }
 
 impl Submission {
-    /// Whether it can be run, as far as can be said without its component.
+    /// Checks that the job can be run, as far as is known without its component.
     fn check(&self) -> Result<(), SubmitError> {
         let field = |name, why: &str| Err(SubmitError::Field(name, why.to_owned()));
         let arguments = &self.spec.arguments;
@@ -139,12 +142,12 @@ impl Submission {
         if arguments.len() > ARGUMENTS || bytes > ARGUMENT_BYTES {
             return field(
                 "arguments",
-                "at most 100, of at most 64 KiB together, may be given",
+                "a job takes at most 100 arguments, of at most 64 KiB together",
             );
         }
         let names: BTreeSet<&str> = arguments.iter().map(|(name, _)| name.as_str()).collect();
         if names.len() < arguments.len() || names.contains("") {
-            return field("arguments", "each has a name, and each name stands once");
+            return field("arguments", "each argument needs a name of its own");
         }
         self.spec
             .selection()
@@ -160,32 +163,35 @@ impl Submission {
             Program::Component(_) => {
                 let most = archive_model::limits::LARGEST_COMPONENT;
                 if self.component_size == 0 || self.component_size > most {
-                    return field("component_size", "is not between 1 byte and 64 MiB");
+                    return field(
+                        "component_size",
+                        "a component has between 1 byte and 64 MiB",
+                    );
                 }
             }
         }
         Ok(())
     }
 
-    /// Whether a job that is known is this one.
+    /// Returns whether a known job is this one.
     fn is(&self, row: &JobRow) -> bool {
         (&row.spec, row.component_size, &row.who) == (&self.spec, self.component_size, &self.who)
     }
 }
 
-/// A job whose component comes in. Dropped before its end, nothing of it stays but what the next start removes.
+/// A job whose component is being received. If it is dropped, the next start removes its files.
 #[derive(Debug)]
 pub struct PendingSubmission {
     submission: Submission,
     folder: JobFolder,
-    /// None of a built-in job.
+    /// `None` for a built-in job.
     component: Option<(AppendFile, blake3::Hasher)>,
     came: u64,
     _claim: Claim,
 }
 
 impl Batches {
-    /// Checks a job and makes room for it; or gives the one that is known.
+    /// Checks a job and makes room for its component. Returns the row instead if the same job was submitted before.
     pub async fn submit(
         &self,
         submission: Submission,
@@ -203,7 +209,7 @@ impl Batches {
         let is_component = matches!(submission.spec.program, Program::Component(_));
         let (jobs, id) = (self.runner.jobs.clone(), submission.id.clone());
         let made = spawn_blocking(move || {
-            // Looked at again: the id is ours only now.
+            // Checked again: the id is claimed only now.
             if let Some(known) = jobs.get(&id).map_err(BatchError::from)? {
                 return Ok(Err(known));
             }
@@ -228,7 +234,7 @@ impl Batches {
         }))
     }
 
-    /// All has come: the job is written down, and waits for its turn.
+    /// Accepts a job whose component is complete: its row is written, and it waits for its turn.
     pub async fn take(&self, pending: PendingSubmission) -> Result<JobRow, SubmitError> {
         let (jobs, most) = (self.runner.jobs.clone(), self.settings.waiting);
         let now = self.runner.clock.now();
@@ -236,7 +242,7 @@ impl Batches {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             let taken = take(&jobs, &pending, most, now);
             if taken.is_err() {
-                // As long as the id is ours.
+                // While the id is claimed.
                 pending.folder.remove()?;
             }
             taken
@@ -246,7 +252,7 @@ impl Batches {
         Ok(row)
     }
 
-    /// It came to nothing: what has come is removed.
+    /// Abandons a submission: what was received is removed.
     pub async fn abandon(&self, pending: PendingSubmission) -> Result<(), SubmitError> {
         Ok(spawn_blocking(move || pending.folder.remove()).await??)
     }
@@ -274,11 +280,11 @@ fn take(
     } = pending.submission.clone();
     if let (Some((file, hasher)), Program::Component(root)) = (&pending.component, &spec.program) {
         if pending.came != component_size {
-            let said = format!("{} bytes came of {component_size}", pending.came);
+            let said = format!("{} of {component_size} bytes were received", pending.came);
             return Err(SubmitError::Component(said));
         }
         if hasher.finalize().as_bytes() != root.as_bytes() {
-            return Err(SubmitError::Component("its BLAKE3 differs".to_owned()));
+            return Err(SubmitError::Component("its BLAKE3 hash differs".to_owned()));
         }
         file.sync()?;
     }
@@ -305,12 +311,12 @@ fn take(
 }
 
 impl PendingSubmission {
-    /// How many bytes of the component are still to come.
+    /// Returns the number of bytes of the component that are missing.
     pub const fn missing(&self) -> u64 {
         self.submission.component_size.saturating_sub(self.came)
     }
 
-    /// The next bytes of the component. After an error nothing of it is left.
+    /// Appends the next bytes of the component. After an error nothing of it is left.
     pub async fn append(mut self, bytes: Bytes) -> Result<Self, SubmitError> {
         let appended = spawn_blocking(move || match self.write(&bytes) {
             Ok(()) => Ok(self),
@@ -326,10 +332,10 @@ impl PendingSubmission {
         let wrong = |said: &str| Err(SubmitError::Component(said.to_owned()));
         let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if count > self.missing() {
-            return wrong("more came than was announced");
+            return wrong("more bytes were received than announced");
         }
         let Some((file, hasher)) = &mut self.component else {
-            return wrong("a built-in job has none");
+            return wrong("a built-in job has no component");
         };
         hasher.update(bytes);
         file.append(bytes)?;

@@ -1,5 +1,7 @@
-//! Batch jobs as they are remembered: each change in one synced batch, with its line in the audit trail where a person
-//! wants to know of it.
+//! The table of batch jobs: each change is one synced batch, with a line in the audit trail if people want to know of it.
+//!
+//! # Errors
+//! All public functions fail with a [`DbError`] if the admin data cannot be read or written.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,34 +19,34 @@ use archive_ledger::admin::{Admin, AuditLine};
 
 mod version2;
 
-/// How long a job of the index waits for a node, at most: until its monitor has heard of it after a start. Then the index
-/// asks another replica for what was not read.
+/// The longest time that a job of the index waits for a node: until its monitor has heard of it after a start. Then the
+/// index asks another replica for files that were not read.
 const INDEX_PATIENCE: Duration = Duration::from_secs(3);
 
-/// One job.
+/// The row of one job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRow {
     /// Its id.
     pub id: JobId,
-    /// What is to be done.
+    /// The program, its files and its limits.
     pub spec: JobSpec,
-    /// How many bytes its component has; 0 of a built-in job.
+    /// The size of its component in bytes; 0 for a built-in job.
     pub component_size: u64,
-    /// Who submitted it, as `role/name`.
+    /// The person or part that submitted it, as `role/name`.
     pub who: String,
-    /// When it was submitted.
+    /// The time when it was submitted.
     pub submitted: Timestamp,
-    /// When it began.
+    /// The time when it began.
     pub started: Option<Timestamp>,
-    /// When it ended.
+    /// The time when it ended.
     pub ended: Option<Timestamp>,
-    /// Until when what it left is kept.
+    /// The time until which its results are kept.
     pub expires: Option<Timestamp>,
-    /// How it stands.
+    /// Its state.
     pub life: Life,
-    /// How far what it left is synced.
+    /// The lengths up to which its files are synced.
     pub checkpoint: Checkpoint,
-    /// How long the file `result` is; none: the output is the result.
+    /// The length of the file `result`; `None` if the output is the result.
     pub result: Option<u64>,
 }
 
@@ -62,12 +64,12 @@ impl Value for JobRow {
     }
 }
 
-/// How far a job has come: all of it was synced before it was written here.
+/// The progress of a job: all of it was synced before it was written here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// The last file whose output is on disk.
     pub after: Option<FileName>,
-    /// How long the three files are.
+    /// The lengths of the three files.
     pub output: u64,
     pub errors: u64,
     pub manifest: u64,
@@ -79,7 +81,7 @@ pub struct Checkpoint {
 }
 
 impl JobRow {
-    /// When its time is over; none: it has not begun.
+    /// Returns the end of its time limit, or `None` if it has not begun.
     pub fn deadline(&self) -> Option<Timestamp> {
         let started = self.started?;
         Some(
@@ -89,12 +91,12 @@ impl JobRow {
         )
     }
 
-    /// Among which jobs it waits and runs: those of the index are told by the role of whoever submitted it.
+    /// Returns the lane in which it waits and runs: jobs of the index are known by the role of their submitter.
     pub fn lane(&self) -> JobLane {
         lane_of(&self.who)
     }
 
-    /// Where it waits and runs.
+    /// Returns the place where it waits and runs.
     pub fn lane_key(&self) -> LaneKey {
         LaneKey {
             replica: self.spec.replica.clone(),
@@ -102,18 +104,18 @@ impl JobRow {
         }
     }
 
-    /// Whether the audit trail tells of it. The index runs jobs all day, as parts read files: of these only such are told
-    /// as somebody cancelled.
+    /// Returns whether the audit trail records it. The index runs jobs all day, as parts read files: of these only the
+    /// cancelled ones are recorded.
     fn is_audited(&self) -> bool {
         self.lane() == JobLane::Research
     }
 
-    /// Whether it has not ended.
+    /// Returns whether it has not ended.
     pub const fn is_open(&self) -> bool {
         self.life.ending().is_none()
     }
 
-    /// What it runs, in a word.
+    /// Returns the name of its program.
     pub fn program(&self) -> String {
         match &self.spec.program {
             Program::BuiltIn(name) => name.clone(),
@@ -122,7 +124,7 @@ impl JobRow {
     }
 }
 
-/// The lane of the jobs that somebody submits, by `role/name`.
+/// Returns the lane of jobs that `who` (a `role/name`) submits.
 pub(crate) fn lane_of(who: &str) -> JobLane {
     match who.parse().map(|grant: Grant| grant.role()) {
         Ok(Role::Index) => JobLane::Index,
@@ -130,35 +132,35 @@ pub(crate) fn lane_of(who: &str) -> JobLane {
     }
 }
 
-/// The jobs of the archive.
+/// The table of the jobs of the archive; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct JobTable {
     admin: Admin,
     table: Table<String, JobRow>,
     clock: Clock,
-    /// How long what a job left is kept.
+    /// The time for which the results of a job are kept.
     keep: Duration,
-    /// How long a node is waited for.
+    /// The time to wait for a node.
     patience: Duration,
-    /// Held from when a row is read until it is written.
+    /// Locked from the moment when a row is read until it is written.
     changing: Arc<Mutex<()>>,
 }
 
-/// What became of a submission.
+/// The outcome of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmitOutcome {
-    /// It is new, and remembered.
+    /// The job is new, and was stored.
     Taken(Box<JobRow>),
-    /// There is a job of this id.
+    /// There is a job of this id already.
     Known(Box<JobRow>),
-    /// So many wait already.
+    /// This many jobs wait already.
     Full(usize),
-    /// So many of this person wait already.
+    /// This many jobs of the same person wait already.
     Own(usize),
 }
 
 impl JobTable {
-    /// The table of that name.
+    /// Opens the table.
     pub fn new(
         admin: Admin,
         clock: Clock,
@@ -175,17 +177,17 @@ impl JobTable {
         })
     }
 
-    /// One job.
+    /// Returns one job.
     pub fn get(&self, id: &JobId) -> Result<Option<JobRow>, DbError> {
         self.table.get(&id.as_str().to_owned())
     }
 
-    /// Every job, by its id.
+    /// Returns every job, by its id.
     pub fn all(&self) -> Result<impl Iterator<Item = Result<JobRow, DbError>> + '_, DbError> {
         Ok(self.table.scan()?.map(|row| row.map(|(_, row)| row)))
     }
 
-    /// Remembers a job, unless too many wait in its lane: `most` of people in all.
+    /// Stores a job, unless too many wait in its lane: at most `most` jobs of people.
     pub fn submit(&self, row: JobRow, most: usize) -> Result<SubmitOutcome, DbError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = self.get(&row.id)? {
@@ -214,8 +216,8 @@ impl JobTable {
         Ok(SubmitOutcome::Taken(Box::new(row)))
     }
 
-    /// Lets something happen to a job that has not ended, after `change` to its row; gives the row and what is to be done.
-    /// None: there is no such job.
+    /// Applies an event to a job that has not ended, after `change` to its row. Returns the row and the next step, or `None`
+    /// if there is no such job.
     pub fn happen(
         &self,
         id: &JobId,
@@ -276,7 +278,7 @@ impl JobTable {
         Ok(Some((row, step)))
     }
 
-    /// Forgets a job that has ended.
+    /// Removes the row of a job that has ended.
     pub fn forget(&self, row: &JobRow) -> Result<(), DbError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changes = self.admin.change();
@@ -309,7 +311,7 @@ impl JobTable {
     }
 }
 
-/// The end of a job, as it stands in the trail.
+/// Returns the line of the audit trail for the end of a job.
 fn ended(row: &JobRow, ending: Ending) -> String {
     let id = &row.id;
     let (unread, gaps) = (row.life.unread, row.life.gaps.len());

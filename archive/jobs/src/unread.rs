@@ -1,9 +1,9 @@
-//! Which files the replica is known to have, and nobody has read, and of which other bytes were read than the archive
-//! has: the manifest and the list of errors against the admin data, all by name.
+//! Finds files that the replica is known to have and nobody has read, and those of which other bytes were read than the
+//! archive has: compares the manifest and the list of errors with the admin data, all by name.
 //!
-//! A file counts when the admin data say, after the run, that it is in the replica, and said before the job began that it
-//! is in the archive. What was stored since, and was not read, is not missed. A file that a job names counts whatever the
-//! admin data say, because it was asked for. Memory holds one line of each.
+//! A file counts if it is in the replica according to the admin data after the run, and was in the archive before the job
+//! began. A file that was stored since, and was not read, is not missed. A file that a job names counts in any case,
+//! because it was requested. Memory holds one line of each list.
 
 #[cfg(test)]
 mod tests;
@@ -25,23 +25,23 @@ use archive_ledger::standing::Now;
 /// The longest line of a list, in bytes: a name, and a few numbers or a reason.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// Which files a job is about.
+/// The files that a job should have read.
 #[derive(Clone, Debug)]
 pub(crate) struct CompareScope {
     pub replica: ReplicaId,
     pub selection: FileSelection,
-    /// When it began.
+    /// The time when the job began.
     pub since: Timestamp,
 }
 
-/// Why it cannot be said.
+/// The reason why unread files cannot be found.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CompareError {
     #[error(transparent)]
     Db(#[from] DbError),
-    #[error("the {0} cannot be read: {1}")]
+    #[error("cannot read the {0} of the job: {1}")]
     List(&'static str, std::io::Error),
-    #[error("line {1} of the {0} is not what was written: {2}")]
+    #[error("line {1} of the {0} of the job is damaged: {2}")]
     Line(&'static str, u64, String),
     #[error(transparent)]
     Stop(Stop),
@@ -49,15 +49,15 @@ pub(crate) enum CompareError {
     Write(String),
 }
 
-/// A file that the job may be about.
+/// A file that the job may have selected.
 #[derive(Clone, Debug)]
 pub(crate) struct CandidateFile {
     pub name: FileName,
-    /// Absent: the archive knows no such file.
+    /// `None` if the archive knows no such file.
     row: Option<AdminRow>,
 }
 
-/// Why a file was missed.
+/// The reason why a file should have been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissReason {
     /// The replica is known to have it.
@@ -69,7 +69,7 @@ pub(crate) enum MissReason {
 }
 
 impl CandidateFile {
-    /// The node of a replica that should have it.
+    /// Returns the node of a replica that should have the file.
     pub(crate) fn node(&self, replica: &ReplicaId) -> Option<&NodeId> {
         let copy = self.row.as_ref()?.record.replicas.get(replica)?;
         copy.node.as_ref()
@@ -86,7 +86,8 @@ impl From<AdminRow> for CandidateFile {
 }
 
 impl CompareScope {
-    /// The files that the job may be about, by name: those that it names, each looked up, or every file of the archive.
+    /// Returns the files that the job may have selected, by name: those that it names, each looked up, or every file of the
+    /// archive.
     pub(crate) fn candidates<'a>(
         &'a self,
         admin: &'a Admin,
@@ -103,7 +104,7 @@ impl CompareScope {
         Ok(Box::new(looked_up))
     }
 
-    /// Why the job should have read this file; absent: it need not.
+    /// Returns why the job should have read this file, or `None` if it need not.
     fn misses(&self, file: &CandidateFile, standing: &Now) -> Option<MissReason> {
         let FileSelection::Names(_) = &self.selection else {
             let row = file.row.as_ref()?;
@@ -119,12 +120,12 @@ impl CompareScope {
         })
     }
 
-    /// Whether a job of an expression should have read this file.
+    /// Returns whether a job with an expression should have read this file.
     fn has(&self, row: &AdminRow, standing: &Now) -> bool {
         let Some(copy) = row.record.replicas.get(&self.replica) else {
             return false;
         };
-        // The earliest copy: one that was moved, or healed, is no newer file.
+        // The earliest copy: one that was moved or repaired is no newer file.
         let copies = row.record.replicas.values();
         let known = copies
             .filter(|copy| copy.state.is_completed())
@@ -137,32 +138,32 @@ impl CompareScope {
     }
 }
 
-/// What a job left of what it read, each list by the names of the files.
+/// The lists that a job left, each sorted by the names of the files.
 #[derive(Debug)]
 pub(crate) struct Lists<M, E> {
     pub manifest: M,
     pub errors: E,
 }
 
-/// What is told of a file.
+/// A finding about one file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Finding<'a> {
-    /// Nobody has read it, and nothing was told of it.
+    /// Nobody has read it, and nothing was reported of it.
     Unread(&'a CandidateFile, MissReason),
-    /// What was read is not what the archive has.
+    /// Other bytes were read than the archive has.
     Other(&'a ManifestEntry, &'a Content),
 }
 
-/// How many files were told of.
+/// The number of files with findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UnreadCount {
-    /// Those that nobody has read.
+    /// Files that nobody has read.
     pub unread: u64,
-    /// Those of which other bytes were read, and that had no failures before.
+    /// Files of which other bytes were read, and that had no failures before.
     pub failed: u64,
 }
 
-/// Tells of each file that nobody has read, or of which other bytes were read, by name; gives how many they are.
+/// Passes each file that nobody has read, or of which other bytes were read, to `tell`, by name. Returns their numbers.
 pub(crate) fn unread(
     about: &CompareScope,
     standing: &Now,
@@ -201,9 +202,9 @@ pub(crate) fn unread(
 
 /// A line about a file.
 trait Line: DeserializeOwned {
-    /// Of which list.
+    /// The list of this line, for messages.
     const LIST: &'static str;
-    /// How many lines of the list come before those about files.
+    /// The number of lines of the list before those about files.
     const HEAD: usize;
     /// Whether a file has one line at most.
     const ONCE: bool;
@@ -240,7 +241,7 @@ struct List<R, L> {
 }
 
 impl<R: BufRead, L: Line> List<R, L> {
-    /// At the first line about a file.
+    /// Opens a list at the first line about a file.
     fn new(lines: R) -> Result<Self, CompareError> {
         let mut list = Self {
             lines,
@@ -255,7 +256,7 @@ impl<R: BufRead, L: Line> List<R, L> {
         Ok(list)
     }
 
-    /// The line about a file; none: it has none. Names come in order.
+    /// Returns the line about a file, or `None` if it has no line. Names must be asked for in order.
     fn at(&mut self, name: &FileName) -> Result<Option<&L>, CompareError> {
         while self.current.as_ref().is_some_and(|line| line.file() < name) {
             self.advance()?;

@@ -1,4 +1,4 @@
-//! Every short life, and the long ones that matter.
+//! Tests of all short sequences of events, and of the long ones that matter.
 
 mod away;
 mod early;
@@ -23,7 +23,7 @@ fn looked(alive: &[&str], silent: &[&str]) -> Event {
     looked_also(alive, silent, &[])
 }
 
-/// The same, with those that were never heard of.
+/// Reports the state of the nodes, with those that were never heard of.
 fn looked_also(alive: &[&str], silent: &[&str], unheard: &[&str]) -> Event {
     Event::Looked(NodeLiveness {
         alive: nodes(alive),
@@ -47,7 +47,7 @@ fn out(life: &Life) -> Vec<&str> {
     life.left_out().map(NodeId::as_str).collect()
 }
 
-/// The reason of the gap that a node is as a whole.
+/// Returns the reason of the gap of a whole node.
 fn words<'a>(life: &'a Life, node: &str) -> &'a str {
     let mut gaps = life.gaps.iter();
     let gap = gaps.find(|gap| gap.node == node && gap.volume.is_empty());
@@ -87,7 +87,7 @@ impl JobHistory {
         history
     }
 
-    /// A job over `a`, `b` and `c`, of which `b` has ended all runs but one that it may.
+    /// Returns a job over `a`, `b` and `c`; one more failure of `b`, and it is left out.
     fn at_the_brink() -> Self {
         let mut history = Self::running();
         for _ in 1..MOST_BREAKS {
@@ -216,13 +216,17 @@ fn check(before: &Life, event: &Event, after: &Life, step: Step) {
     }
 }
 
-/// Who is left out has ended a run himself, just now, is named with his words, and is not asked for again; somebody is
-/// left to be read.
+/// Checks that a node that is left out has just ended a run itself, is named with its last error, and is not waited for
+/// again; and that a node is left to be read.
 fn check_left_out(before: &Life, event: &Event, after: &Life, step: Step) {
     let (were, are) = (out(before), out(after));
     assert!(were.iter().all(|node| are.contains(node)));
     for node in are.iter().filter(|node| !were.contains(node)) {
-        assert_eq!(*event, broke(node), "nobody is left out for another one");
+        assert_eq!(
+            *event,
+            broke(node),
+            "no node is left out because of another one"
+        );
         assert_eq!(step, Step::Look);
         let words = words(after, node);
         assert!(words.contains(&format!("node {node}: gone")), "{words}");
@@ -232,13 +236,14 @@ fn check_left_out(before: &Life, event: &Event, after: &Life, step: Step) {
         assert_ne!(after.ending(), Some(Ending::Done));
         assert!(
             are.iter()
-                .all(|node| !after.reason.contains(&format!("waits for {node}")))
+                .all(|node| !after.reason.contains(&format!("waiting for {node}")))
         );
     }
 }
 
+/// Fails if any sequence of five events skips a phase, forgets a gap, or leaves an ended job open.
 #[test]
-fn every_sequence_of_five_events_is_a_life() {
+fn every_sequence_of_five_events_is_valid() {
     fn go(history: &JobHistory, events: &[Event], depth: usize, count: &mut u64) {
         for event in events {
             let mut next = history.clone();
@@ -258,8 +263,9 @@ fn every_sequence_of_five_events_is_a_life() {
     assert!(count > 500_000, "{count}");
 }
 
+/// Fails if a job without failures is not done, or gets a reason.
 #[test]
-fn an_undisturbed_job_is_done() {
+fn undisturbed_job_is_done() {
     let mut history = JobHistory::running();
     assert_eq!(history.say(looked(&["a", "b"], &[])), Step::Run);
     assert_eq!(history.say(Event::Progress), Step::Run);
@@ -273,8 +279,9 @@ fn an_undisturbed_job_is_done() {
     );
 }
 
+/// Fails if a failing job is retried without growing pauses, or one that reads on keeps the long ones.
 #[test]
-fn pauses_grow_and_progress_makes_them_short_again() {
+fn pauses_grow_until_progress() {
     let mut history = JobHistory::running();
     history.say(looked(&["a"], &[]));
     let mut pauses = Vec::new();
@@ -293,8 +300,9 @@ fn pauses_grow_and_progress_makes_them_short_again() {
     assert_eq!(history.life.restarts, 7);
 }
 
+/// Fails if a job does not wait for a node that goes away, waits without limit, or hides the files it lacks.
 #[test]
-fn a_node_that_goes_away_is_waited_for_and_then_the_job_goes_on_without_it() {
+fn absent_node_is_waited_for_then_skipped() {
     let mut history = JobHistory::running();
     history.say(looked(&["a", "b"], &["c"]));
     history.say(Event::Progress);
@@ -305,7 +313,7 @@ fn a_node_that_goes_away_is_waited_for_and_then_the_job_goes_on_without_it() {
         Step::Pause(_)
     ));
     assert!(
-        history.life.reason.contains("waits for b"),
+        history.life.reason.contains("waiting for b"),
         "{}",
         history.life.reason
     );
@@ -318,7 +326,7 @@ fn a_node_that_goes_away_is_waited_for_and_then_the_job_goes_on_without_it() {
     assert_eq!(history.say(looked(&["a"], &["b", "c"])), Step::Run);
     history.say(Event::Progress);
     history.say(Event::Broke("cut".to_owned()));
-    // It comes back, and its files from here on are read; those before are a gap that stays.
+    // It comes back, and its files from here on are read; the gap of those before stays.
     assert_eq!(history.say(looked(&["a", "b"], &["c"])), Step::Run);
     history.say(Event::Progress);
     history.say(Event::Finished(vec![gap("c")]));
@@ -334,8 +342,9 @@ fn a_node_that_goes_away_is_waited_for_and_then_the_job_goes_on_without_it() {
     assert_eq!(history.life.ending(), Some(Ending::Partial));
 }
 
+/// Fails if a node that was away for less than the patience becomes a gap.
 #[test]
-fn a_node_that_comes_back_in_time_leaves_no_gap() {
+fn node_back_in_time_leaves_no_gap() {
     let mut history = JobHistory::running();
     history.say(looked(&["a", "b"], &[]));
     history.say(Event::Progress);
@@ -362,8 +371,10 @@ fn a_node_that_comes_back_in_time_leaves_no_gap() {
     assert!(history.life.gaps.is_empty());
 }
 
+/// Fails if a job waits for a node that was silent before it began, or names it a gap before a file was read without
+/// it.
 #[test]
-fn a_node_that_was_silent_at_first_is_not_waited_for_and_only_a_file_makes_it_a_gap() {
+fn silent_node_is_gap_only_after_file() {
     let mut history = JobHistory::running();
     assert_eq!(history.say(looked(&["a"], &["b"])), Step::Run);
     history.say(Event::Broke("cut".to_owned()));
@@ -371,15 +382,16 @@ fn a_node_that_was_silent_at_first_is_not_waited_for_and_only_a_file_makes_it_a_
     history.say(Event::Progress);
     history.say(Event::Restarted);
     assert!(history.life.gaps.is_empty());
-    // The last run says itself what it lacks: the look was too early.
+    // The last run reports its gaps itself: the report of the monitor was too early.
     assert_eq!(history.say(looked(&["a", "b"], &["c"])), Step::Run);
     history.say(Event::Progress);
     history.say(Event::Finished(Vec::new()));
     assert!(history.life.gaps.is_empty());
 }
 
+/// Fails if a silent monitor fails a job before its time limit, or its silence counts against the nodes.
 #[test]
-fn a_silent_monitor_is_waited_for_until_the_time_is_over_and_costs_no_node_its_patience() {
+fn silent_monitor_is_waited_for_to_the_limit() {
     let mut history = JobHistory::running();
     history.say(looked(&["a", "b"], &[]));
     history.say(Event::Progress);
@@ -414,8 +426,9 @@ fn a_silent_monitor_is_waited_for_until_the_time_is_over_and_costs_no_node_its_p
     );
 }
 
+/// Fails if a restart of the repository changes the phase of a job.
 #[test]
-fn a_restart_goes_on_in_every_phase() {
+fn restart_continues_in_every_phase() {
     let mut history = JobHistory::new();
     for (event, step) in [
         (Event::Woke, Step::Wait),

@@ -1,4 +1,4 @@
-//! The merge held against a model, and every way in which a node can lie.
+//! Tests of the merge against a model, and of every violation of the protocol.
 
 use archive_model::{FailureKind, FileFailure, NamePattern, Root, VolumeId};
 
@@ -40,7 +40,7 @@ fn done(index: usize, file: &str, output: u64, failures: usize) -> Box<FileOutco
     })
 }
 
-/// One thing that a node says.
+/// A message of a node.
 #[derive(Clone, Debug)]
 enum NodeMessage {
     Begin(&'static str),
@@ -62,7 +62,7 @@ fn feed(merge: &mut Merge<&'static str>, index: usize, say: NodeMessage) {
     }
 }
 
-/// A small source of numbers, the same for the same seed.
+/// A source of pseudorandom numbers, the same for the same seed.
 struct Dice(u64);
 
 impl Dice {
@@ -77,7 +77,7 @@ impl Dice {
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// What one node has of one file.
+/// The copy of one file on one node.
 #[derive(Clone, Debug)]
 struct FileScript {
     pieces: Vec<Vec<u8>>,
@@ -85,7 +85,7 @@ struct FileScript {
     is_gone: bool,
 }
 
-/// What a node says that has these files.
+/// Returns the messages of a node that has these files.
 fn script(files: &[(usize, FileScript)]) -> Vec<NodeMessage> {
     let (mut says, mut count) = (Vec::new(), 0);
     for (file, has) in files {
@@ -130,7 +130,7 @@ fn world(dice: &mut Dice) -> Vec<Vec<(usize, FileScript)>> {
     world
 }
 
-/// Which node each file is taken from, and what comes of it.
+/// Returns the node from which each file is taken, and its output.
 fn expected(world: &[Vec<(usize, FileScript)>]) -> Vec<(&'static str, usize, Vec<u8>)> {
     let mut all = Vec::new();
     for (file, name) in NAMES.iter().enumerate() {
@@ -153,7 +153,7 @@ fn expected(world: &[Vec<(usize, FileScript)>]) -> Vec<(&'static str, usize, Vec
     all
 }
 
-/// What has come out: the files, and what is out of the one that is not ended.
+/// The merged output: the files, and the output so far of the file that is not ended.
 #[derive(Default)]
 struct MergeOutput {
     files: Vec<(String, NodeId, Vec<u8>)>,
@@ -206,8 +206,9 @@ fn run(
     }
 }
 
+/// Fails if the order in which messages arrive changes the output.
 #[test]
-fn whatever_comes_first_the_files_come_in_order_and_once() {
+fn files_come_once_and_in_order() {
     for seed in 0..20_000 {
         let mut dice = Dice(seed);
         let world = world(&mut dice);
@@ -221,8 +222,9 @@ fn whatever_comes_first_the_files_come_in_order_and_once() {
     }
 }
 
+/// Fails if files before the failure are lost, or files after it come out without those of the failed node.
 #[test]
-fn a_node_that_breaks_off_ends_it_after_all_that_lies_before() {
+fn failed_node_ends_merge_at_its_file() {
     let mut halves = 0;
     for seed in 0..20_000 {
         let mut dice = Dice(seed);
@@ -249,7 +251,7 @@ fn a_node_that_breaks_off_ends_it_after_all_that_lies_before() {
             taken.broken,
             Some((node(broken), SourceError::Failed("cut")))
         );
-        // What lies before the file that it had begun is out.
+        // All files before the one that it had begun are out.
         let begun = sent.iter().rev().find_map(|say| match say {
             NodeMessage::Begin(begun) => Some(*begun),
             NodeMessage::Output(_)
@@ -267,7 +269,7 @@ fn a_node_that_breaks_off_ends_it_after_all_that_lies_before() {
     assert!(halves > 100, "{halves}");
 }
 
-/// One node, and another that is good.
+/// Runs a merge of one node with these messages, and of another that is correct.
 fn two(after: Option<&str>, says: Vec<NodeMessage>) -> (Merge<&'static str>, MergeOutput) {
     let good = vec![
         NodeMessage::Begin("c"),
@@ -281,8 +283,10 @@ fn two(after: Option<&str>, says: Vec<NodeMessage>) -> (Merge<&'static str>, Mer
     (merge, taken)
 }
 
+/// Fails if a message that violates the protocol gets into the output, or ends the job though nothing of it was
+/// emitted.
 #[test]
-fn a_liar_is_a_gap_as_long_as_nothing_wrong_is_out() {
+fn protocol_violation_is_a_gap() {
     let big = vec![0; LARGEST_OUTPUT + 1];
     for (says, reason) in [
         (vec![NodeMessage::Output(b"x".to_vec())], "did not begin"),
@@ -293,7 +297,7 @@ fn a_liar_is_a_gap_as_long_as_nothing_wrong_is_out() {
         ),
         (
             vec![NodeMessage::Begin("a"), NodeMessage::Done("a", 1, 0)],
-            "says 1",
+            "reports 1",
         ),
         (
             vec![NodeMessage::Begin("a"), NodeMessage::Output(Vec::new())],
@@ -311,7 +315,7 @@ fn a_liar_is_a_gap_as_long_as_nothing_wrong_is_out() {
             vec![NodeMessage::Begin("b"), NodeMessage::Begin("b")],
             "out of order at b",
         ),
-        (vec![NodeMessage::End(1)], "says 1"),
+        (vec![NodeMessage::End(1)], "reports 1"),
     ] {
         let (merge, taken) = two(None, says.clone());
         assert!(taken.broken.is_none() && merge.is_finished(), "{says:?}");
@@ -350,15 +354,16 @@ fn node_that_reads_other_files_is_a_gap() {
     assert_eq!(taken.files, files(&[("b", 0, Vec::new())]));
     assert!(taken.broken.is_none() && merge.is_finished());
     let said = &merge.gaps()[0].reason;
-    assert!(said.contains("d, which the job is not about"), "{said}");
+    assert!(said.contains("d, which the job has not selected"), "{said}");
 }
 
+/// Fails if half a file passes for a whole one.
 #[test]
-fn a_liar_in_the_middle_of_a_file_ends_it() {
+fn protocol_violation_within_file_ends_merge() {
     let half = || vec![NodeMessage::Begin("a"), NodeMessage::Output(b"xx".to_vec())];
     for (say, reason) in [
         (NodeMessage::Begin("b"), "before it ended"),
-        (NodeMessage::Done("a", 1, 0), "sent 2 bytes and says 1"),
+        (NodeMessage::Done("a", 1, 0), "sent 2 bytes and reports 1"),
         (NodeMessage::End(0), "in the middle"),
         (NodeMessage::Output(Vec::new()), "0 bytes"),
     ] {
@@ -372,13 +377,14 @@ fn a_liar_in_the_middle_of_a_file_ends_it() {
     }
 }
 
+/// Fails if a node reports for another one, or fills the memory with gaps.
 #[test]
-fn who_speaks_for_others_or_names_gaps_without_end_is_a_liar() {
+fn foreign_outcome_or_endless_gaps_are_violations() {
     let mut merge: Merge<&str> = Merge::new([node(0)], all_files(), Vec::new());
     merge.begin(0, name("a"));
     merge.done(0, done(1, "a", 0, 0));
     assert!(merge.pull().is_none() && merge.is_finished());
-    assert!(merge.gaps()[0].reason.contains("speaks for node n1"));
+    assert!(merge.gaps()[0].reason.contains("reports for node n1"));
 
     let mut merge: Merge<&str> = Merge::new([node(0)], all_files(), vec![silent()]);
     merge.end(0, 0, vec![Gap::node(&node(0), "x".to_owned()); 257]);
@@ -386,8 +392,9 @@ fn who_speaks_for_others_or_names_gaps_without_end_is_a_liar() {
     assert!(merge.gaps()[1].reason.contains("257 gaps"));
 }
 
+/// Fails if memory grows with the output of nodes that wait for their turn.
 #[test]
-fn of_a_node_whose_turn_has_not_come_one_message_is_held() {
+fn waiting_node_has_one_message_held() {
     let mut merge: Merge<&str> = Merge::new([node(0), node(1)], all_files(), Vec::new());
     merge.begin(0, name("a"));
     merge.begin(1, name("b"));
@@ -406,8 +413,9 @@ fn of_a_node_whose_turn_has_not_come_one_message_is_held() {
     assert_eq!(merge.hungry().collect::<Vec<_>>(), [0, 1]);
 }
 
+/// Fails if a job over a replica without nodes hangs, or forgets its gaps.
 #[test]
-fn without_nodes_it_is_finished() {
+fn merge_without_nodes_is_finished() {
     let merge: Merge<&str> = Merge::new([], all_files(), vec![silent()]);
     assert!(merge.is_finished() && merge.gaps().len() == 1);
 }

@@ -1,16 +1,17 @@
-//! The room that a result takes, beside itself.
+//! Tests of the room that a result takes on disk, beside itself.
 
 use archive_model::JobId;
 
 use super::*;
 use crate::table::tests::row;
 
-/// More than is sorted in memory.
+/// More lines than are sorted in memory.
 const LINES: u64 = 80;
 const LINE: usize = 1 << 20;
 
+/// Fails if a sort fills the disk beyond the limit of all jobs, or is refused although there is room.
 #[test]
-fn what_is_sorted_on_disk_takes_of_the_room_too() {
+fn sorting_on_disk_takes_room_too() {
     let directory = tempfile::tempdir().unwrap();
     let folder = JobFolder::of(directory.path(), &JobId::new("j").unwrap());
     folder.make().unwrap();

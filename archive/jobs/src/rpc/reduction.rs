@@ -1,7 +1,7 @@
-//! The reduce step of a component on a node: the output of all files goes there, the result comes back.
+//! The reduce step of a component on a node: sends the output of all files there, and receives the result.
 //!
-//! Owns which node makes it: those that are alive, one after another, until one has a place for it; another first after
-//! each break.
+//! Owns which node makes it: tries those that are alive, one after another, until one has a place for it; begins with
+//! another one after each failure.
 
 use std::time::Duration;
 
@@ -29,13 +29,13 @@ use crate::chunks::JobBytes;
 use crate::life::Event;
 use crate::merge::{LARGEST_OUTPUT, SourceError};
 
-/// How long a node may take to say whether it has the component.
+/// The time in which a node must say whether it has the component.
 const BEGIN: Duration = Duration::from_mins(1);
 
-/// What a reduce step is made of.
+/// The parts of a reduce step.
 #[derive(Debug)]
 pub(crate) struct ReductionOrder {
-    /// What the node is told.
+    /// The order for the node.
     pub run: JobRun,
     /// The bytes of the component.
     pub component: JobBytes,
@@ -48,33 +48,33 @@ pub(crate) struct ReductionOrder {
 pub(crate) struct Reduction {
     node: NodeId,
     answers: Streaming<BatchReduceResponse>,
-    /// What the node asks for.
+    /// The requests of the node.
     asked: mpsc::Sender<NodeRequest>,
-    /// Ends what is sent, and so the step, when this is dropped: a peer hears of nothing else.
+    /// Ends the requests, and so the step, when this is dropped: a peer notices nothing else.
     _open: DropGuard,
 }
 
-/// What a node asks for.
+/// A request of a node.
 #[derive(Clone, Copy, Debug)]
 enum NodeRequest {
     Component,
     Input,
 }
 
-/// What a reduce step brings.
+/// A message of a reduce step.
 #[derive(Debug)]
 pub(crate) enum ReductionMessage {
     /// The next bytes of the result.
     Data(Bytes),
-    /// That was all; or why there is no result.
+    /// The end of the result, or the reason why there is no result.
     End(Result<(), String>),
 }
 
-/// Begins the step on one of `nodes` that is alive and has a place for it, the one at `first` first. Absent: the component
-/// has no reduce step.
+/// Begins the step on one of `nodes` that is alive and has a place for it, the one at `first` first. Returns `None` if the
+/// component has no reduce step.
 ///
 /// # Errors
-/// What the job is told: a node refuses it, all have no place for it, or the last one that was asked broke off.
+/// The event for the job: a node refuses it, no node has a place for it, or the last node that was asked failed.
 pub(crate) async fn begin(
     replicas: &Replicas,
     order: &ReductionOrder,
@@ -86,13 +86,13 @@ pub(crate) async fn begin(
     let skipped = usize::try_from(first % count).unwrap_or_default();
     let in_turn = alive.iter().cycle().skip(skipped).take(alive.len());
     let mut last = Event::Silent(format!(
-        "no node of replica {} is alive to make the result",
+        "cannot make the result: no node of replica {} is alive",
         order.run.spec.replica
     ));
     for state in in_turn {
         match begin_on(replicas, order, state, clock).await {
             Err(next @ (Event::Busy(_) | Event::NodeBroke(..))) => {
-                // One that is busy will have a place again: that is worth more than a break.
+                // A busy node will have a place again: that counts more than a failure.
                 if !matches!(last, Event::Busy(_)) {
                     last = next;
                 }
@@ -121,7 +121,7 @@ async fn begin_on(
     let mut is_asked = false;
     loop {
         let answer = if is_asked {
-            // While it compiles, it says nothing.
+            // While it compiles, it sends nothing.
             reduction.answer().await
         } else {
             let answer = clock.timeout(BEGIN, reduction.answer()).await;
@@ -137,7 +137,7 @@ async fn begin_on(
                 return Ok(Some(reduction));
             }
             Ok(Answer::Want(_) | Answer::Data(_) | Answer::End(_)) => {
-                return Err(reduction.lied("it does not say that it is ready"));
+                return Err(reduction.lied("it did not say that it is ready"));
             }
             Err(NodeFailure::Said(status)) if Kind::of(&status) == Kind::NotFound => {
                 return Ok(None);
@@ -163,10 +163,10 @@ impl Reduction {
         })
     }
 
-    /// The next of what comes.
+    /// Returns the next message.
     ///
     /// # Errors
-    /// What the job is told where the node broke off.
+    /// The event for the job if the node failed.
     pub(crate) async fn next(&mut self) -> Result<ReductionMessage, Event> {
         match self.answer().await {
             Ok(Answer::Data(bytes)) if bytes.len() <= LARGEST_OUTPUT => {
@@ -178,7 +178,7 @@ impl Reduction {
             Ok(Answer::End(end)) if end.failure.is_empty() => Ok(ReductionMessage::End(Ok(()))),
             Ok(Answer::End(end)) => Ok(ReductionMessage::End(Err(end.failure))),
             Ok(Answer::Want(_) | Answer::Ready(_)) => {
-                Err(self.lied("it begins anew in the middle of the result"))
+                Err(self.lied("it began again in the middle of the result"))
             }
             Err(broken) => Err(event(&self.node, &SourceError::Failed(broken))),
         }
@@ -186,7 +186,7 @@ impl Reduction {
 
     async fn ask(&self, what: NodeRequest) {
         if self.asked.send(what).await.is_err() {
-            tracing::debug!(node = %self.node, "the call has ended; its answer says why");
+            tracing::debug!(node = %self.node, "the call to a node has ended; its answer says why");
         }
     }
 
@@ -201,7 +201,7 @@ impl Reduction {
     }
 }
 
-/// What a node is told: the order, and what it asks for. It stays open as long as the step shall run.
+/// Returns the requests to a node: the order, and the bytes that it asks for. They stay open as long as the step shall run.
 fn requests(
     order: &ReductionOrder,
     asked: mpsc::Receiver<NodeRequest>,
@@ -222,7 +222,7 @@ fn requests(
         }
     });
     open.chain(bytes)
-        // What cannot be read any more ends the stream, and with it the step.
+        // A failed read ends the stream, and with it the step.
         .take_while(|step| ready(step.is_some()))
         .map(|step| BatchReduceRequest { step })
         .boxed()

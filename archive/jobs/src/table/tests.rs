@@ -1,4 +1,4 @@
-//! What is written is there after a restart, each step that people ask about with its line.
+//! Tests of the table: rows survive a restart, and each step that people ask about has its line in the trail.
 
 use archive_daemon::clock::ManualClock;
 use archive_model::{JobLimits, ReplicaId};
@@ -61,8 +61,9 @@ fn compared(total: u64) -> Event {
     Event::Compared(UnreadFiles { total, by_node })
 }
 
+/// Fails if a restart loses a job or a step of it, or the audit trail lacks one of its lines.
 #[test]
-fn a_job_is_there_after_a_restart_in_each_of_its_steps() {
+fn job_survives_restart_in_each_step() {
     let fixture = TableFixture::new();
     let (_, jobs) = fixture.open();
     assert!(matches!(
@@ -118,8 +119,9 @@ fn a_job_is_there_after_a_restart_in_each_of_its_steps() {
     );
 }
 
+/// Fails if an id has two jobs, or more jobs wait than the settings allow to all or to one person.
 #[test]
-fn an_id_is_one_job_and_no_more_wait_than_may() {
+fn id_is_one_job_and_waiting_is_limited() {
     let fixture = TableFixture::new();
     let (admin, jobs) = fixture.open();
     let submit = |id: &str| jobs.submit(row(id, "researcher/anna"), 4).unwrap();
@@ -163,7 +165,7 @@ fn an_id_is_one_job_and_no_more_wait_than_may() {
     assert_eq!(last, ["batch job b cancelled before it began"]);
 }
 
-/// Fails if the jobs that the index runs all day fill the audit trail, or one that somebody cancelled is not told.
+/// Fails if the jobs that the index runs all day fill the audit trail, or one that was cancelled is not recorded.
 #[test]
 fn trail_tells_only_of_cancelled_index_jobs() {
     let fixture = TableFixture::new();
@@ -189,7 +191,7 @@ fn trail_tells_only_of_cancelled_index_jobs() {
 
 /// Fails if a job is kept longer than the repository is set, or for another time than it asked.
 #[test]
-fn job_is_kept_as_it_asked_and_no_longer_than_set() {
+fn job_is_kept_no_longer_than_set() {
     let fixture = TableFixture::new();
     let (_, jobs) = fixture.open();
     let minutes = |count| Some(Duration::from_mins(count));

@@ -1,4 +1,4 @@
-//! Jobs as version 2 of their table has them: without names of files and a time to be kept. Read, and never written.
+//! Rows of version 2 of the table: without names of files and a time to be kept. They are read, and never written.
 
 use archive_db::InvalidValue;
 use archive_db::value::decode_body;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Checkpoint, JobRow};
 use crate::life::Life;
 
-/// A job of version 2.
+/// A row of version 2.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct JobRowV2 {
     pub(super) id: JobId,
@@ -25,7 +25,7 @@ pub(super) struct JobRowV2 {
     pub(super) result: Option<u64>,
 }
 
-/// What a job of version 2 does.
+/// The specification of a job of version 2.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct JobSpecV2 {
     pub(super) program: Program,
@@ -35,7 +35,7 @@ pub(super) struct JobSpecV2 {
     pub(super) limits: JobLimits,
 }
 
-/// Reads a job of version 2.
+/// Reads a row of version 2.
 pub(super) fn read(body: &[u8]) -> Result<JobRow, InvalidValue> {
     decode_body::<JobRowV2>(body).map(JobRow::from)
 }

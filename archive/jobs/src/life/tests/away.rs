@@ -1,30 +1,31 @@
-//! Nodes that are not heard of yet, and nodes that break off each time.
+//! Nodes that are not heard of yet, and nodes that end each run.
 
 use super::*;
 
+/// Fails if a job does not wait for nodes after a restart of the cluster, waits without limit, or waits twice.
 #[test]
-fn who_was_not_heard_of_is_waited_for_and_then_the_job_goes_on_without_it() {
+fn unheard_node_is_waited_for_once() {
     let mut history = JobHistory::running();
-    // The cluster was started again, and nobody has said that he lives yet.
+    // The cluster was started again, and no node has reported yet.
     history.seconds = 1000;
     assert!(matches!(
         history.say(looked_also(&[], &[], &["a", "b"])),
         Step::Pause(_)
     ));
     let reason = &history.life.reason;
-    assert!(reason.contains("waits for a, b"), "{reason}");
+    assert!(reason.contains("waiting for a, b"), "{reason}");
     history.seconds = 1119;
     assert!(matches!(
         history.say(looked_also(&["a"], &["c"], &["b"])),
         Step::Pause(_)
     ));
     let reason = &history.life.reason;
-    assert!(reason.contains("waits for b,"), "{reason}");
+    assert!(reason.contains("waiting for b,"), "{reason}");
     history.seconds = 1120;
     let without = looked_also(&["a"], &["c"], &["b"]);
     assert_eq!(history.say(without.clone()), Step::Run);
     history.say(Event::Progress);
-    // Not a second time, as long as it is not heard of.
+    // The job does not wait a second time, as long as the node is not heard of.
     history.say(Event::Broke("cut".to_owned()));
     assert_eq!(history.say(without.clone()), Step::Run);
     history.say(Event::Progress);
@@ -37,8 +38,9 @@ fn who_was_not_heard_of_is_waited_for_and_then_the_job_goes_on_without_it() {
     assert!(matches!(history.say(without), Step::Pause(_)));
 }
 
+/// Fails if a node that reports within the patience becomes a gap.
 #[test]
-fn who_is_heard_of_in_time_leaves_no_gap() {
+fn node_heard_in_time_leaves_no_gap() {
     let mut history = JobHistory::running();
     assert!(matches!(
         history.say(looked_also(&[], &[], &["a", "b"])),
@@ -53,8 +55,9 @@ fn who_is_heard_of_in_time_leaves_no_gap() {
     assert_eq!(history.life.ending(), Some(Ending::Done));
 }
 
+/// Fails if a node that ends each run holds up the job, is asked again, or is not named with its last error.
 #[test]
-fn who_breaks_off_each_time_is_left_out_and_named_with_its_last_words() {
+fn node_failing_each_run_is_left_out() {
     let mut history = JobHistory::at_the_brink();
     assert!(out(&history.life).is_empty());
     assert_eq!(history.say(broke("b")), Step::Look);
@@ -64,7 +67,7 @@ fn who_breaks_off_each_time_is_left_out_and_named_with_its_last_words() {
         said.contains("5 times") && said.contains("after b.warc") && said.contains("node b: gone"),
         "{said}"
     );
-    // Whatever becomes of it: it is neither waited for nor asked.
+    // In any state, it is neither waited for nor asked.
     assert_eq!(history.say(looked(&["a", "c"], &["b"])), Step::Run);
     assert_eq!(
         history.say(looked_also(&["a", "c"], &[], &["b"])),
@@ -82,20 +85,22 @@ fn who_breaks_off_each_time_is_left_out_and_named_with_its_last_words() {
     assert_eq!(history.life.gaps.len(), 1, "{:?}", history.life.gaps);
 }
 
+/// Fails if a long error of a node fills the row, or replaces the reason of its earlier gap.
 #[test]
-fn words_of_a_liar_do_not_grow_and_come_to_those_of_a_known_gap() {
+fn error_of_left_out_node_is_shortened() {
     let mut history = JobHistory::at_the_brink();
     history.life.add(gap("b"));
     let long = "ä".repeat(100_000);
     assert_eq!(history.say(Event::NodeBroke(node("b"), long)), Step::Look);
     let said = words(&history.life, "b");
-    assert!(said.starts_with("silent; later it broke off"), "{said}");
+    assert!(said.starts_with("silent; later the node failed"), "{said}");
     assert!(said.chars().count() < 1000);
 }
 
+/// Fails if a restarting node is left out at once, or its failures count on after a new file.
 #[test]
-fn who_breaks_off_is_given_time_and_a_file_is_an_amnesty() {
-    // A machine that is started again breaks off quickly and often.
+fn new_file_resets_blame_counter() {
+    // A machine that restarts fails quickly and often.
     let mut history = JobHistory::running();
     for _ in 0..100 {
         history.say(looked(&["a", "b"], &[]));
@@ -103,7 +108,7 @@ fn who_breaks_off_is_given_time_and_a_file_is_an_amnesty() {
         assert!(matches!(history.say(broke("b")), Step::Pause(_)));
     }
     assert_eq!(history.life.attempts, 0, "the job is not to blame");
-    // What ends its patience is a file, a restart of the repository, or that nobody knows how it is.
+    // A new file, a restart of the repository and a silent monitor reset the counters.
     for event in [
         Event::Progress,
         Event::Restarted,
@@ -121,10 +126,11 @@ fn who_breaks_off_is_given_time_and_a_file_is_an_amnesty() {
     }
 }
 
+/// Fails if a node is left out because another one ends the runs.
 #[test]
-fn a_node_that_is_well_is_not_left_out_for_one_that_is_not() {
+fn healthy_node_is_not_left_out() {
     let mut history = JobHistory::at_the_brink();
-    // The healthy ones break off now and then too, as often as they may.
+    // Healthy nodes fail now and then too, as often as they may.
     for _ in 1..MOST_BREAKS {
         assert!(matches!(history.say(broke("a")), Step::Pause(_)));
         history.say(looked(&["a", "b", "c"], &[]));
@@ -138,8 +144,9 @@ fn a_node_that_is_well_is_not_left_out_for_one_that_is_not() {
     assert_eq!(out(&history.life), ["b"]);
 }
 
+/// Fails if a job leaves out its last node and ends as if it had read something.
 #[test]
-fn the_last_node_is_not_left_out_but_fails_the_job() {
+fn last_node_fails_job_instead() {
     let mut history = JobHistory::at_the_brink();
     history.say(broke("b"));
     for _ in 0..MOST_BREAKS {

@@ -1,4 +1,4 @@
-//! Jobs that end before their end: what was not read is counted and named.
+//! Tests of jobs that end early: unread files are counted and named.
 
 use super::*;
 
@@ -6,7 +6,8 @@ pub(super) fn ends_early(life: &Life) -> bool {
     matches!(life.phase, Phase::Closing(_))
 }
 
-/// A job that had begun ends early only after what nobody has read was counted, or with a gap that says that it was not.
+/// Checks that a job that had begun ends early only after its unread files were counted, or with a gap that says that they
+/// were not.
 pub(super) fn check_counted(before: &Life, event: &Event, after: &Life) {
     let ended = matches!(after.ending(), Some(Ending::Failed | Ending::Cancelled));
     if !ended
@@ -27,7 +28,7 @@ pub(super) fn check_counted(before: &Life, event: &Event, after: &Life) {
     }
 }
 
-/// A job that has read up to `b.warc`.
+/// Returns a job that has read up to `b.warc`.
 fn reading() -> JobHistory {
     let mut history = JobHistory::running();
     history.say(looked(&["a", "b"], &[]));
@@ -35,7 +36,7 @@ fn reading() -> JobHistory {
     history
 }
 
-/// Fails if a job whose time is over ends before its unread files were counted, or its nodes are not named.
+/// Fails if a job out of time ends before its unread files were counted, or its nodes are not named.
 #[test]
 fn job_out_of_time_names_unread_nodes() {
     let mut history = reading();
@@ -49,10 +50,10 @@ fn job_out_of_time_names_unread_nodes() {
         said.contains("7 of its files") && said.contains("after b.warc"),
         "{said}"
     );
-    assert_eq!(history.life.reason, "its time is over");
+    assert_eq!(history.life.reason, "the time limit of the job has passed");
 }
 
-/// Fails if what comes late changes why or how a job ends that is being closed, or if a restart forgets it.
+/// Fails if a late event changes why or how a closing job ends, or if a restart forgets it.
 #[test]
 fn closing_job_keeps_its_reason() {
     let mut history = reading();
@@ -83,7 +84,7 @@ fn uncounted_files_make_the_replica_a_gap() {
     assert_eq!(history.say(uncounted), Step::Stop);
     assert_eq!(history.life.reason, "the disk is full");
     let said = words(&history.life, "");
-    assert!(said.contains("cannot be said: no room"), "{said}");
+    assert!(said.contains("cannot be counted: no room"), "{said}");
 }
 
 /// Fails if a job that waits is compared with an archive that it never asked for, or says nothing of it.

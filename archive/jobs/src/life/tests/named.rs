@@ -4,7 +4,7 @@ use super::*;
 
 /// Fails if a silent node makes a job partial that has read every file it names, or a name that nobody has read does not.
 #[test]
-fn job_by_names_is_done_when_each_was_read() {
+fn named_job_is_done_once_all_read() {
     for (unread, ending) in [(0, Ending::Done), (1, Ending::Partial)] {
         let mut history = JobHistory::running();
         history.is_by_name = true;

@@ -397,7 +397,7 @@ async fn limits_end_a_job_with_the_reason() {
     anna.submit("slow", slow).await.unwrap();
     let status = anna.ended("slow").await;
     assert_eq!(state(&status), State::Failed);
-    assert!(status.reason.contains("time is over"), "{}", status.reason);
+    assert!(status.reason.contains("time limit"), "{}", status.reason);
     assert_eq!(anna.output("slow", What::Result).await, b"a\n");
     drop(anna);
     running.stop().await;

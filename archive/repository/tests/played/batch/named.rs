@@ -92,7 +92,7 @@ async fn node_that_reads_unnamed_files_is_not_believed() {
     let status = anna.ended("b").await;
     assert_eq!(state(&status), State::Partial, "{status:?}");
     let said = &status.gaps[0].reason;
-    assert!(said.contains("the job is not about"), "{status:?}");
+    assert!(said.contains("the job has not selected"), "{status:?}");
     assert_eq!((status.files, status.unread), (0, 1));
     assert_eq!(anna.output("b", What::Result).await, b"");
     world.end(running).await;

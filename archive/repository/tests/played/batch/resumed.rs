@@ -167,7 +167,7 @@ async fn files_that_were_lost_under_a_job_fail_it_and_what_belongs_to_none_goes(
         let status = anna.ended(id).await;
         assert_eq!(state(&status), State::Failed);
         assert!(
-            status.reason.contains("submit it again"),
+            status.reason.contains("submit the job again"),
             "{}",
             status.reason
         );

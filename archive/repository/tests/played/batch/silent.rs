@@ -68,7 +68,11 @@ async fn nodes_unknown_to_the_monitor_are_waited_for() {
         .until("goes-on", |status| !status.reason.is_empty())
         .await;
     assert_eq!(state(&status), State::Running);
-    assert!(status.reason.contains("waits for n-1"), "{}", status.reason);
+    assert!(
+        status.reason.contains("waiting for n-1"),
+        "{}",
+        status.reason
+    );
     anna.ended_after_pauses(&world, "goes-on").await;
     world.end(running).await;
 }
