@@ -38,7 +38,7 @@ enum Trouble {
 
 /// What is filed of one replica and kind of trouble.
 #[derive(Debug, Default)]
-struct Tally {
+struct TroubleTally {
     files: u64,
     kinds: BTreeMap<&'static str, u64>,
     first: Vec<FileName>,
@@ -49,7 +49,7 @@ struct Tally {
 
 /// What is filed, added up.
 #[derive(Debug, Default)]
-struct Tallies(BTreeMap<(ReplicaId, Trouble), Tally>);
+struct Tallies(BTreeMap<(ReplicaId, Trouble), TroubleTally>);
 
 impl Trouble {
     /// What kind of trouble an anomaly is; none: nothing that people need hear of.
@@ -109,7 +109,7 @@ impl Tallies {
     }
 }
 
-impl Tally {
+impl TroubleTally {
     fn wrong(&self, replica: &ReplicaId, trouble: Trouble) -> Wrong {
         let kinds = self
             .kinds

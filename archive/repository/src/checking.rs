@@ -6,9 +6,9 @@
 //!
 //! Whoever asked hears of each step; when nobody listens any more, the check ends.
 
+mod bounded_set;
 mod bytes;
 mod listing;
-mod seen;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 
 use crate::preserver::{Errand, Preserver};
 use crate::tables::feed_rows;
-use seen::Seen;
+use bounded_set::BoundedSet;
 
 /// How often whoever asked hears how far it is.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ pub(crate) struct CheckOrder {
     pub(crate) reads_bytes: bool,
     /// Whether every copy is asked for random groups with their proofs.
     pub(crate) challenges: bool,
-    pub(crate) selection: Selection,
+    pub(crate) selection: CheckSelection,
     /// Only this replica.
     pub(crate) replica: Option<ReplicaId>,
     pub(crate) errand: Errand,
@@ -58,14 +58,14 @@ pub(crate) struct CheckOrder {
 
 /// Which files.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Selection {
+pub(crate) struct CheckSelection {
     /// Only these; empty: all.
     pub(crate) names: BTreeSet<FileName>,
     /// Only names that match as a whole.
     pub(crate) matching: NamePattern,
 }
 
-impl Selection {
+impl CheckSelection {
     fn is_all(&self) -> bool {
         self.names.is_empty() && self.matching.is_empty()
     }
@@ -105,12 +105,12 @@ pub(crate) struct ReplicaReport {
     pub(crate) intact: u64,
     pub(crate) withdrawn: u64,
     pub(crate) anomalies: BTreeMap<AnomalyClass, u64>,
-    pub(crate) gaps: Vec<GapOf>,
+    pub(crate) gaps: Vec<CheckGap>,
 }
 
 /// Who could not be asked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct GapOf {
+pub(crate) struct CheckGap {
     pub(crate) node: Option<NodeId>,
     pub(crate) volume: Option<VolumeId>,
     pub(crate) reason: String,
@@ -133,10 +133,10 @@ struct Pass<'a> {
 struct Tally {
     withdrawn: u64,
     anomalies: BTreeMap<AnomalyClass, u64>,
-    told: Seen<u64>,
+    told: BoundedSet<u64>,
     /// Files of the admin data that are not intact, or of which nobody knows.
-    not_intact: Seen<FileName>,
-    gaps: BTreeSet<GapOf>,
+    not_intact: BoundedSet<FileName>,
+    gaps: BTreeSet<CheckGap>,
     /// Copies of which nobody could say anything, beyond those that were filed.
     unverified: u64,
     /// Damage that a catalog remembers; told after its copy was read again, if it is still so. What is more than
@@ -425,9 +425,9 @@ impl Pass<'_> {
 
     fn gap(&self, node: Option<NodeId>, volume: Option<VolumeId>, reason: String) {
         let mut tally = self.tally();
-        let is_known = |gap: &GapOf| gap.node == node && gap.volume == volume && node.is_some();
+        let is_known = |gap: &CheckGap| gap.node == node && gap.volume == volume && node.is_some();
         if !tally.gaps.iter().any(is_known) {
-            tally.gaps.insert(GapOf {
+            tally.gaps.insert(CheckGap {
                 node,
                 volume,
                 reason,

@@ -29,7 +29,7 @@ use tokio::task::spawn_blocking;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
-use spool::{Spool, Spooled, Written};
+use spool::{Spool, SpooledExport, WrittenExport};
 
 /// How often it is looked whether one is due.
 const LOOK: Duration = Duration::from_mins(1);
@@ -60,7 +60,7 @@ impl ExportRow {
 }
 
 /// The job that exports.
-pub(crate) struct Daily {
+pub(crate) struct DailyExport {
     pub(crate) admin: Admin,
     pub(crate) archive: String,
     /// Where the admin data lie.
@@ -76,7 +76,7 @@ pub(crate) struct Daily {
 
 /// Why an export is not in the archive.
 #[derive(Debug, thiserror::Error)]
-enum DailyError {
+enum DailyExportError {
     #[error("the repository stops")]
     Stopped,
     #[error("{0}")]
@@ -91,7 +91,7 @@ enum DailyError {
     Join(#[from] tokio::task::JoinError),
 }
 
-impl From<ExportError> for DailyError {
+impl From<ExportError> for DailyExportError {
     fn from(error: ExportError) -> Self {
         match error {
             ExportError::Stopped => Self::Stopped,
@@ -102,13 +102,13 @@ impl From<ExportError> for DailyError {
     }
 }
 
-impl From<DbError> for DailyError {
+impl From<DbError> for DailyExportError {
     fn from(error: DbError) -> Self {
         ExportError::from(error).into()
     }
 }
 
-impl Worker for Daily {
+impl Worker for DailyExport {
     const NAME: &'static str = "export";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
@@ -136,7 +136,7 @@ impl Worker for Daily {
                 self.notifier.resolve(INCIDENT);
                 Ok(Step::Again)
             }
-            Err(DailyError::Stopped) => Ok(Step::Idle(LOOK)),
+            Err(DailyExportError::Stopped) => Ok(Step::Idle(LOOK)),
             Err(error) => {
                 tracing::error!(%error, "the admin data were not exported");
                 let text = format!("the admin data were not exported into the archive: {error}");
@@ -147,9 +147,9 @@ impl Worker for Daily {
     }
 }
 
-impl Daily {
-    fn book(&self) -> Book {
-        Book {
+impl DailyExport {
+    fn book(&self) -> ExportLog {
+        ExportLog {
             admin: self.admin.clone(),
             who: format!("repository/{}", self.archive),
         }
@@ -169,10 +169,10 @@ impl Daily {
         &self,
         now: Timestamp,
         last: Option<(u64, ExportRow)>,
-    ) -> Result<(), DailyError> {
+    ) -> Result<(), DailyExportError> {
         let spool = self.spool();
         let written = spawn_blocking(move || spool.write(now)).await??;
-        let Written {
+        let WrittenExport {
             spooled,
             files,
             audit,
@@ -193,8 +193,8 @@ impl Daily {
         &self,
         now: Timestamp,
         last: Option<(u64, ExportRow)>,
-        spooled: Spooled,
-    ) -> Result<(), DailyError> {
+        spooled: SpooledExport,
+    ) -> Result<(), DailyExportError> {
         self.store(&spooled).await?;
         directory::remove_name(&spooled.path)?;
         self.write(now, last, Some(spooled.name), spooled.content)
@@ -207,14 +207,14 @@ impl Daily {
         last: Option<(u64, ExportRow)>,
         name: Option<FileName>,
         content: String,
-    ) -> Result<(), DailyError> {
+    ) -> Result<(), DailyExportError> {
         let number = last.map_or(0, |(number, _)| number + 1);
         let (book, row) = (self.book(), ExportRow::new(now, name, content));
         Ok(spawn_blocking(move || book.write(number, row)).await??)
     }
 
     /// Gives it to the archive as any depositor would.
-    async fn store(&self, spooled: &Spooled) -> Result<(), DailyError> {
+    async fn store(&self, spooled: &SpooledExport) -> Result<(), DailyExportError> {
         let claim = Claim {
             size: spooled.size,
             root: Some(spooled.root),
@@ -246,35 +246,35 @@ impl Daily {
             }
         });
         if !self.mail.ask(spooled.name.clone(), claim, depositor).await {
-            return Err(DailyError::Stopped);
+            return Err(DailyExportError::Stopped);
         }
         let answered = async {
             while let Some(reply) = answers.recv().await {
                 match reply {
                     Reply::Ready { .. } | Reply::Taken(_) => {}
                     Reply::Stored(_) => return Ok(()),
-                    Reply::Failed(error) => return Err(DailyError::Store(error.to_string())),
+                    Reply::Failed(error) => return Err(DailyExportError::Store(error.to_string())),
                 }
             }
-            Err(DailyError::Store("it gave no answer".to_owned()))
+            Err(DailyExportError::Store("it gave no answer".to_owned()))
         };
         let limit = limits::storing(spooled.size);
         tokio::select! {
-            () = self.stop.cancelled() => Err(DailyError::Stopped),
+            () = self.stop.cancelled() => Err(DailyExportError::Stopped),
             answered = self.clock.timeout(limit, answered) => {
-                answered.map_err(|late| DailyError::Store(late.to_string()))?
+                answered.map_err(|late| DailyExportError::Store(late.to_string()))?
             }
         }
     }
 }
 
 /// Where it is remembered what was exported.
-struct Book {
+struct ExportLog {
     admin: Admin,
     who: String,
 }
 
-impl Book {
+impl ExportLog {
     fn table(&self) -> Result<Table<u64, ExportRow>, DbError> {
         self.admin.table("exports")
     }

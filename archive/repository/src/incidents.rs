@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 
 /// An incident, by its key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Row(IncidentRow);
+struct StoredIncident(IncidentRow);
 
-impl Value for Row {}
+impl Value for StoredIncident {}
 
 /// The table.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct IncidentTable {
     admin: Admin,
-    table: Table<String, Row>,
+    table: Table<String, StoredIncident>,
 }
 
-impl Told {
+impl IncidentTable {
     pub(crate) fn open(admin: &Admin) -> Result<Self, DbError> {
         Ok(Self {
             admin: admin.clone(),
@@ -29,10 +29,10 @@ impl Told {
     }
 }
 
-impl Memory for Told {
+impl Memory for IncidentTable {
     fn load(&self) -> Result<Vec<(String, IncidentRow)>, AnyError> {
         let rows = self.table.scan()?;
-        let rows = rows.map(|row| row.map(|(key, Row(kept))| (key, kept)));
+        let rows = rows.map(|row| row.map(|(key, StoredIncident(kept))| (key, kept)));
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -40,7 +40,11 @@ impl Memory for Told {
         let mut changes = self.admin.change();
         for (key, kept) in rows {
             match kept {
-                Some(kept) => changes.batch().put(&self.table, key, &Row(kept.clone()))?,
+                Some(kept) => {
+                    changes
+                        .batch()
+                        .put(&self.table, key, &StoredIncident(kept.clone()))?
+                }
                 None => changes.batch().delete(&self.table, key)?,
             }
         }
@@ -64,7 +68,7 @@ mod tests {
             told: Some(Timestamp::MAX),
             over: None,
         };
-        let opened = || Told::open(&Admin::init(directory.path()).unwrap()).unwrap();
+        let opened = || IncidentTable::open(&Admin::init(directory.path()).unwrap()).unwrap();
         let rows = ["a/b", "c"].map(|key| (key.to_owned(), Some(kept.clone())));
         opened().keep(&rows).unwrap();
         let table = opened();

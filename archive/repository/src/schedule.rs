@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::checking::{CheckOrder, CheckStep, ReplicaReport, Selection};
+use crate::checking::{CheckOrder, CheckSelection, CheckStep, ReplicaReport};
 use crate::preserver::{Errand, Preserver};
 use crate::settings::CheckSettings;
 use crate::tables::with_tables;
@@ -186,7 +186,7 @@ async fn run(
     let order = CheckOrder {
         reads_bytes: kind == 1,
         challenges: false,
-        selection: Selection::default(),
+        selection: CheckSelection::default(),
         replica: Some(replica.clone()),
         errand: Errand {
             who: Arc::clone(&own.own),

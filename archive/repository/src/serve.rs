@@ -33,9 +33,9 @@ use crate::alarm::Alarm;
 use crate::attention::Attention;
 use crate::automatic::{Automatic, Volumes};
 use crate::bootstrap::Bring;
-use crate::daily_export::Daily;
+use crate::daily_export::DailyExport;
 use crate::drain::{Board, Drain as Draining, Hands};
-use crate::incidents::Told;
+use crate::incidents::IncidentTable;
 use crate::membership::{self, Membership};
 use crate::metrics::Instruments;
 use crate::people::{Expire, People};
@@ -240,7 +240,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     });
     daemon.workers.spawn(reload)?;
     let source = format!("repository {}", own.archive);
-    let told = Arc::new(Told::open(&admin).map_err(AdminError::from)?);
+    let told = Arc::new(IncidentTable::open(&admin).map_err(AdminError::from)?);
     let notifier = Notifier::start(&source, &settings.notify, &daemon, told)?;
     let ledger = Ledger {
         admin: &admin,
@@ -364,7 +364,7 @@ impl Ledger<'_> {
         if self.own.export.duration().is_zero() {
             return Ok(());
         }
-        daemon.workers.spawn(Daily {
+        daemon.workers.spawn(DailyExport {
             admin: self.admin.clone(),
             archive: self.own.archive.clone(),
             data: self.own.data.clone(),

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::task::spawn_blocking;
 
-use super::{Pass, Selection, WINDOW};
+use super::{CheckSelection, Pass, WINDOW};
 use crate::preserver::{expected, listed};
 
 /// Of a node or volume that is silent, so many files are filed as unverified; the others are counted, and the gap says
@@ -30,7 +30,7 @@ const MOST_UNVERIFIED: u64 = 1000;
 const SETTLED: Duration = Duration::from_hours(1);
 
 /// What the comparison makes of a listing.
-type Item = Result<Listed, String>;
+type ListedItem = Result<Listed, String>;
 
 impl Pass<'_> {
     /// Compares every selected name; `false`: the replica could not be listed to its end.
@@ -45,7 +45,7 @@ impl Pass<'_> {
         let (items, listing) = mpsc::channel(WINDOW);
         let (findings, found) = mpsc::channel(WINDOW);
         let unexpected = findings.clone();
-        let side = AdminSide {
+        let side = ExpectedFiles {
             admin: self.own.admin.clone(),
             selection: self.order.selection.clone(),
             replica: self.replica.clone(),
@@ -72,7 +72,7 @@ impl Pass<'_> {
     }
 
     /// Asks who is silent, and begins the listing. A replica that cannot be asked at all is one gap, not one for each file.
-    async fn open(&self) -> Result<Opened, CallError> {
+    async fn open(&self) -> Result<OpenListing, CallError> {
         let (clock, stall) = (&self.own.clock, self.own.stall);
         let nodes = clock.timeout(stall, self.own.replicas.nodes_in_service(&self.replica));
         let nodes = nodes.await.map_err(late)??;
@@ -94,14 +94,14 @@ impl Pass<'_> {
         }
         let opening = self.own.replicas.copies(&self.replica);
         let pages = clock.timeout(stall, opening).await.map_err(late)??;
-        Ok(Opened { offline, pages })
+        Ok(OpenListing { offline, pages })
     }
 
     /// Brings the listing to the comparison. Who is silent is said first, so that nothing is missing because of it.
     async fn bring(
         &self,
-        opened: Opened,
-        items: mpsc::Sender<Item>,
+        opened: OpenListing,
+        items: mpsc::Sender<ListedItem>,
         unexpected: mpsc::Sender<Finding>,
     ) {
         if let Err(error) = self.try_bring(opened, &items, &unexpected).await {
@@ -112,12 +112,12 @@ impl Pass<'_> {
 
     async fn try_bring(
         &self,
-        opened: Opened,
-        items: &mpsc::Sender<Item>,
+        opened: OpenListing,
+        items: &mpsc::Sender<ListedItem>,
         unexpected: &mpsc::Sender<Finding>,
     ) -> Result<(), CallError> {
         let (clock, stall) = (&self.own.clock, self.own.stall);
-        let Opened { offline, mut pages } = opened;
+        let OpenListing { offline, mut pages } = opened;
         let gone = |_gone| Kind::Unavailable.error("the comparison has ended");
         for (node, volume) in offline.clone() {
             items
@@ -222,7 +222,7 @@ impl Pass<'_> {
 }
 
 /// A replica that answers.
-struct Opened {
+struct OpenListing {
     /// Nodes, and volumes of them, at which nobody can look.
     offline: Vec<(NodeId, Option<VolumeId>)>,
     pages: ListedCopies,
@@ -233,17 +233,17 @@ fn late(late: TimedOut) -> CallError {
 }
 
 /// What the admin data expects of the replica.
-struct AdminSide {
+struct ExpectedFiles {
     admin: Admin,
-    selection: Selection,
+    selection: CheckSelection,
     replica: archive_model::ReplicaId,
     compared: Arc<AtomicU64>,
 }
 
 /// Compares until both sides end. When nobody takes what is found, it ends early.
 fn compare(
-    side: &AdminSide,
-    mut listing: mpsc::Receiver<Item>,
+    side: &ExpectedFiles,
+    mut listing: mpsc::Receiver<ListedItem>,
     findings: &mpsc::Sender<Finding>,
 ) -> Result<Report, CallError> {
     let rows = side.admin.files(None);

@@ -34,7 +34,7 @@ const BLOCK: usize = 1 << 20;
 
 /// What is to be replaced.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct Replacement {
     pub(crate) name: FileName,
     pub(crate) replica: ReplicaId,
     /// The root of the copy that goes.
@@ -44,19 +44,19 @@ pub(crate) struct Wish {
 
 /// What was replaced.
 #[derive(Debug)]
-pub(crate) struct Replaced {
+pub(crate) struct ReplacementOutcome {
     pub(crate) aside: Aside,
     pub(crate) copy: Copy,
 }
 
 /// Bytes that were brought, and are what was admitted. Taken away when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Spooled {
+pub(crate) struct SpooledBytes {
     spool: PathBuf,
     id: String,
 }
 
-impl Drop for Spooled {
+impl Drop for SpooledBytes {
     fn drop(&mut self) {
         if let Err(error) = Stage::forget(&self.spool, &self.id) {
             tracing::warn!(%error, "what was spooled cannot be taken away; the next start tries again");
@@ -66,20 +66,22 @@ impl Drop for Spooled {
 
 impl People {
     /// Looks whether the copy may be replaced, before a byte is taken.
-    pub(crate) async fn replaceable(&self, wish: &Wish) -> Result<(), CallError> {
-        let row = self.known(&wish.name).await?;
+    pub(crate) async fn replaceable(&self, replacement: &Replacement) -> Result<(), CallError> {
+        let row = self.known(&replacement.name).await?;
         let admitted = content(&row.record)?.clone();
-        let copy = row.record.replicas.get(&wish.replica);
+        let copy = row.record.replicas.get(&replacement.replica);
         if copy.is_none_or(|copy| copy.state.is_withdrawn()) {
             let said = format!(
                 "replica {} shall have no copy of {}",
-                wish.replica, wish.name
+                replacement.replica, replacement.name
             );
             return Err(Kind::NotFound.error(said));
         }
-        let copy = self.copy_of(wish).await?;
-        if admitted.root == wish.checksum {
-            let verified = self.verified(&wish.replica, &wish.name, &copy).await?;
+        let copy = self.copy_of(replacement).await?;
+        if admitted.root == replacement.checksum {
+            let verified = self
+                .verified(&replacement.replica, &replacement.name, &copy)
+                .await?;
             if verified.copy.is_present() {
                 let said = "the copy is what was admitted: there is nothing to replace";
                 return Err(Kind::Mismatch.error(said));
@@ -102,13 +104,13 @@ impl People {
     /// Receives the bytes, and proves that they are what was admitted.
     pub(crate) async fn spool(
         &self,
-        wish: &Wish,
+        replacement: &Replacement,
         mut chunks: impl AsyncNext,
-    ) -> Result<Spooled, CallError> {
-        let row = self.known(&wish.name).await?;
+    ) -> Result<SpooledBytes, CallError> {
+        let row = self.known(&replacement.name).await?;
         let admitted = content(&row.record)?.clone();
         let id = self.upload_id()?.to_string();
-        let spooled = Spooled {
+        let spooled = SpooledBytes {
             spool: self.spool.clone(),
             id: id.clone(),
         };
@@ -132,13 +134,17 @@ impl People {
         }
         let what = format!(
             "refused: replace the copy in {}: other bytes were sent",
-            wish.replica
+            replacement.replica
         );
-        self.note(wish.cause.who.clone(), Some(wish.name.clone()), what)
-            .await?;
+        self.note(
+            replacement.cause.who.clone(),
+            Some(replacement.name.clone()),
+            what,
+        )
+        .await?;
         let said = format!(
             "the bytes are not what was admitted as {}; nothing was changed",
-            wish.name
+            replacement.name
         );
         Err(Kind::Mismatch.error(said))
     }
@@ -146,12 +152,12 @@ impl People {
     /// Puts the wrong copy aside and stores the right bytes in its place, also when the caller does not wait for it.
     pub(crate) async fn replace(
         self: &Arc<Self>,
-        wish: Wish,
-        spooled: Spooled,
-    ) -> Result<Replaced, CallError> {
+        replacement: Replacement,
+        spooled: SpooledBytes,
+    ) -> Result<ReplacementOutcome, CallError> {
         let (people, (tell, told)) = (Arc::clone(self), oneshot::channel());
         self.spawn("replace", async move {
-            let done = people.exchange(&wish, &spooled).await;
+            let done = people.exchange(&replacement, &spooled).await;
             // A caller that is gone finds it in the audit trail.
             drop(tell.send(done));
             Ok(())
@@ -161,20 +167,24 @@ impl People {
         })?
     }
 
-    async fn exchange(&self, wish: &Wish, spooled: &Spooled) -> Result<Replaced, CallError> {
+    async fn exchange(
+        &self,
+        replacement: &Replacement,
+        spooled: &SpooledBytes,
+    ) -> Result<ReplacementOutcome, CallError> {
         let _acting = self.acting.lock().await;
-        let Wish {
+        let Replacement {
             name,
             replica,
             checksum,
             cause,
-        } = wish;
+        } = replacement;
         let row = self.known(name).await?;
         let size = content(&row.record)?.size;
         let (Some(admission), Some(upload)) = (row.admission, row.record.upload) else {
             return Err(Kind::Storage.error(format!("{name} has no admission")));
         };
-        let copy = self.copy_of(wish).await?;
+        let copy = self.copy_of(replacement).await?;
         let place = (&copy.node, &copy.volume);
         let moving = self
             .transfers
@@ -214,7 +224,7 @@ impl People {
                 "the old copy is put aside, the new one is not stored yet ({state}); it will be brought from another replica"
             )));
         }
-        let copy = self.copy_of(wish).await?;
+        let copy = self.copy_of(replacement).await?;
         // The one copy of the replica, read back just now: what was filed of the wrong one is so no more.
         let look = Look {
             found: Vec::new(),
@@ -225,7 +235,7 @@ impl People {
             place: Some((copy.node.clone(), copy.volume.clone())),
         };
         file_look(&self.anomalies, (replica, name), look, &cause.who).await?;
-        Ok(Replaced { aside, copy })
+        Ok(ReplacementOutcome { aside, copy })
     }
 
     /// Sends what was spooled on the ordinary way into a replica.
@@ -233,7 +243,7 @@ impl People {
         &self,
         replica: &ReplicaId,
         item: Item,
-        spooled: &Spooled,
+        spooled: &SpooledBytes,
         admission: Arc<str>,
     ) -> Result<(), CallError> {
         let name = item.name.clone();
@@ -280,19 +290,21 @@ impl People {
     }
 
     /// The one copy that a replica has of the file.
-    pub(crate) async fn copy_of(&self, wish: &Wish) -> Result<Copy, CallError> {
-        let mut copies = self.existing_copies(&wish.replica, &wish.name).await?;
+    pub(crate) async fn copy_of(&self, replacement: &Replacement) -> Result<Copy, CallError> {
+        let mut copies = self
+            .existing_copies(&replacement.replica, &replacement.name)
+            .await?;
         match copies.len() {
             1 => copies
                 .pop()
                 .ok_or_else(|| Kind::Internal.error("one copy is none")),
             0 => Err(Kind::NotFound.error(format!(
                 "replica {} has no copy of {}: repair brings one; where no replica has a good one, store the file again",
-                wish.replica, wish.name
+                replacement.replica, replacement.name
             ))),
             several => Err(Kind::Mismatch.error(format!(
                 "replica {} has {several} copies of {}; remove all but one first",
-                wish.replica, wish.name
+                replacement.replica, replacement.name
             ))),
         }
     }

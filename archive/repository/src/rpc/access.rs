@@ -13,7 +13,7 @@ use crate::settings::ReplicaSettings;
 
 impl Door {
     /// What is to be read of a file that the archive has.
-    fn job(&self, request: &wire::GetRequest) -> Result<get::Job, Status> {
+    fn job(&self, request: &wire::GetRequest) -> Result<get::GetJob, Status> {
         let name = fields::file_name("name", &request.name)?;
         let replica = request.replica.as_str();
         if !replica.is_empty() && self.specs.iter().all(|spec| spec.id.as_str() != replica) {
@@ -23,7 +23,7 @@ impl Door {
         let row = self.admin.file(&name);
         let row = row.map_err(|error| admin_failed(&error))?;
         let unknown = || fields::to_status(&ArchiveError::NotFound(name.to_string()));
-        get::Job::new(&row.ok_or_else(unknown)?, request)
+        get::GetJob::new(&row.ok_or_else(unknown)?, request)
     }
 }
 
@@ -82,7 +82,7 @@ impl Access for Door {
         &self,
         request: Request<wire::ListRequest>,
     ) -> Result<Response<AnswerStream<wire::ListResponse>>, Status> {
-        let job = list::Job::new(&request.into_inner())?;
+        let job = list::ListJob::new(&request.into_inner())?;
         let door = self.clone();
         Ok(self.answer(
             "list",
@@ -101,7 +101,7 @@ impl Access for Door {
         &self,
         request: Request<wire::ChangesRequest>,
     ) -> Result<Response<AnswerStream<wire::ChangesResponse>>, Status> {
-        let job = changes::Job::new(request.get_ref());
+        let job = changes::FeedJob::new(request.get_ref());
         let door = self.clone();
         Ok(self.answer("changes", |answers| async move {
             job.run(&door, &answers).await

@@ -30,11 +30,11 @@ const BEAT: Duration = Duration::from_secs(10);
 pub(super) const MOST_FOLLOWERS: usize = 16;
 
 /// A request to follow the feed.
-pub(super) struct Job {
+pub(super) struct FeedJob {
     after: Option<FeedPosition>,
 }
 
-impl Job {
+impl FeedJob {
     /// Reads the request.
     pub(super) fn new(request: &wire::ChangesRequest) -> Self {
         let after = request.after.map(FeedPosition::from);
@@ -84,14 +84,14 @@ impl Follower {
         let mut position = if let Some(position) = self.known(after).await? {
             position
         } else {
-            let mut listing = Listing::new(self.admin.clone(), listed);
+            let mut listing = FeedListing::new(self.admin.clone(), listed);
             answer_from(&self.answers, move |outlet| listing.send(outlet)).await?;
             listed
         };
         loop {
             let end = *told.borrow_and_update();
             if position.number < end.number {
-                let mut span = Span::new(self.admin.clone(), position, end);
+                let mut span = FeedSpan::new(self.admin.clone(), position, end);
                 answer_from(&self.answers, move |outlet| span.send(outlet)).await?;
                 position = end;
             }
@@ -127,10 +127,10 @@ const fn response(step: Step) -> ChangesResponse {
 }
 
 /// The outlet of work that blocks.
-type To = Outlet<Result<ChangesResponse, Status>>;
+type ChangesOutlet = Outlet<Result<ChangesResponse, Status>>;
 
 /// Every file that stands, on its way to a follower.
-struct Listing {
+struct FeedListing {
     admin: Admin,
     /// The changes after this position follow.
     position: FeedPosition,
@@ -140,7 +140,7 @@ struct Listing {
     count: u64,
 }
 
-impl Listing {
+impl FeedListing {
     const fn new(admin: Admin, position: FeedPosition) -> Self {
         Self {
             admin,
@@ -151,7 +151,7 @@ impl Listing {
         }
     }
 
-    fn send(&mut self, to: &mut To) -> Result<Progress, Status> {
+    fn send(&mut self, to: &mut ChangesOutlet) -> Result<Progress, Status> {
         let admin = self.admin.clone();
         let rows = admin.files(self.after.as_ref());
         for row in rows.map_err(|error| admin_failed(&error))? {
@@ -186,14 +186,14 @@ impl Listing {
 }
 
 /// The changes behind one position up to another, on their way to a follower.
-struct Span {
+struct FeedSpan {
     admin: Admin,
     /// Behind the last change that was sent.
     position: FeedPosition,
     end: FeedPosition,
 }
 
-impl Span {
+impl FeedSpan {
     const fn new(admin: Admin, position: FeedPosition, end: FeedPosition) -> Self {
         Self {
             admin,
@@ -202,7 +202,7 @@ impl Span {
         }
     }
 
-    fn send(&mut self, to: &mut To) -> Result<Progress, Status> {
+    fn send(&mut self, to: &mut ChangesOutlet) -> Result<Progress, Status> {
         while self.position.number < self.end.number {
             let page = self.page()?;
             if !to.send(Ok(response(Step::Changes(page)))) {

@@ -17,7 +17,7 @@ use super::{Answers, Door, send};
 const LAG: Duration = Duration::from_secs(1);
 
 /// What is to be sent.
-pub(super) struct Job {
+pub(super) struct GetJob {
     wanted: WantedFile,
     admission: String,
     asked: Range<u64>,
@@ -26,7 +26,7 @@ pub(super) struct Job {
     only: Option<ReplicaId>,
 }
 
-impl Job {
+impl GetJob {
     /// Holds the request against what the archive has.
     pub(super) fn new(row: &AdminRow, request: &wire::GetRequest) -> Result<Self, Status> {
         let absent = || fields::to_status(&ArchiveError::NotFound(row.record.name.to_string()));
@@ -228,7 +228,7 @@ mod tests {
                 end,
                 ..wire::GetRequest::default()
             };
-            let answer = Job::new(&row("a", 200), &request);
+            let answer = GetJob::new(&row("a", 200), &request);
             let asked = answer.map(|job| job.asked);
             let told = asked.map_err(|status| status.message().to_owned());
             assert_eq!(told, expected, "{start}..{end}");

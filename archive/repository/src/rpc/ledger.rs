@@ -36,7 +36,7 @@ impl Door {
         Ok(self.answer_blocking("audit", move |answers| {
             let log = door.settings.data.join("audit");
             let trail = Trail::read(&door.admin, &log).map_err(|error| failed(&error))?;
-            let mut page = Page::default();
+            let mut page = AuditPage::default();
             for entry in trail {
                 let entry = entry.map_err(|error| failed(&error))?;
                 if wanted.has(&entry.line) {
@@ -58,7 +58,7 @@ impl Door {
         let (door, now) = (self.clone(), self.clock.now());
         self.answer_blocking("export-rpc", move |answers| {
             let log = door.settings.data.join("audit");
-            let mut pages = Pages {
+            let mut pages = ExportWriter {
                 answers,
                 bytes: Vec::with_capacity(2 * BYTES),
             };
@@ -131,12 +131,12 @@ fn failed(error: &LogError) -> Status {
 
 /// Lines that wait for a message to be full.
 #[derive(Default)]
-struct Page {
+struct AuditPage {
     lines: Vec<wire::AuditLineState>,
     bytes: usize,
 }
 
-impl Page {
+impl AuditPage {
     fn add(&mut self, entry: Entry) {
         self.bytes += entry.line.who.len() + entry.line.what.len() + 256;
         let line = wire::AuditLineState {
@@ -170,12 +170,12 @@ impl Page {
 }
 
 /// Sends what is written in messages.
-struct Pages<'a> {
+struct ExportWriter<'a> {
     answers: &'a Answers<wire::ExportResponse>,
     bytes: Vec<u8>,
 }
 
-impl Pages<'_> {
+impl ExportWriter<'_> {
     fn send(&mut self) -> io::Result<()> {
         let lines = Bytes::from(std::mem::replace(
             &mut self.bytes,
@@ -186,7 +186,7 @@ impl Pages<'_> {
     }
 }
 
-impl Write for Pages<'_> {
+impl Write for ExportWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.bytes.extend_from_slice(line);
         if self.bytes.len() >= BYTES {

@@ -19,13 +19,13 @@ const ENTRIES: usize = 1000;
 pub(super) const MOST_GATHERED: usize = 4;
 
 /// What is to be listed.
-pub(super) struct Job {
+pub(super) struct ListJob {
     replica: Option<ReplicaId>,
     after: Option<FileName>,
     matching: NamePattern,
 }
 
-impl Job {
+impl ListJob {
     /// Reads the request.
     pub(super) fn new(request: &wire::ListRequest) -> Result<Self, Status> {
         let replica = match request.replica.as_str() {
@@ -57,7 +57,7 @@ impl Job {
         door: &Door,
         answers: &Answers<wire::ListResponse>,
     ) -> Result<(), Status> {
-        let (admin, mut page) = (door.admin.clone(), Page::default());
+        let (admin, mut page) = (door.admin.clone(), ListPage::default());
         answer_from(answers, move |outlet| {
             let after = self.after.take();
             let rows = admin.files(after.as_ref());
@@ -101,7 +101,7 @@ impl Job {
         let late = |late: TimedOut| Kind::TimedOut.status(format!("replica {replica}: {late}"));
         let opening = door.replicas.listing(replica, &after);
         let mut messages = door.clock.timeout(stall, opening).await.map_err(late)??;
-        let mut page = Page::default();
+        let mut page = ListPage::default();
         loop {
             let message = door.clock.timeout(stall, messages.message()).await;
             let message = message.map_err(late)??;
@@ -134,12 +134,12 @@ impl Job {
 
 /// Entries that wait for a message to be full.
 #[derive(Default)]
-struct Page {
+struct ListPage {
     entries: Vec<wire::ListEntry>,
     count: u64,
 }
 
-impl Page {
+impl ListPage {
     fn add(&mut self, entry: wire::ListEntry) {
         self.entries.push(entry);
         self.count += 1;

@@ -36,7 +36,7 @@ impl Preservation for Door {
         &self,
         request: Request<wire::AnomaliesRequest>,
     ) -> Result<Response<AnswerStream<wire::AnomaliesResponse>>, Status> {
-        let wanted = anomalies::Wanted::new(&request.into_inner())?;
+        let wanted = anomalies::AnomalyFilter::new(&request.into_inner())?;
         let door = self.clone();
         Ok(self.answer_until_stop("anomalies", |answers| async move {
             wanted.run(&door, &answers).await
@@ -48,7 +48,7 @@ impl Preservation for Door {
         request: Request<wire::RepairRequest>,
     ) -> Result<Response<AnswerStream<wire::RepairResponse>>, Status> {
         let who = acting(&request, Role::Officer)?;
-        let job = repair::Job::new(&request.into_inner(), who)?;
+        let job = repair::RepairJob::new(&request.into_inner(), who)?;
         job.allow(self).await?;
         let door = self.clone();
         Ok(self.answer_until_stop(

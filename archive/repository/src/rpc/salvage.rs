@@ -12,7 +12,7 @@ use super::{Answers, Door, send};
 
 /// Sends it. Neighbouring holes of one sort are one hole.
 pub(super) async fn run(
-    job: get::Job,
+    job: get::GetJob,
     door: &Door,
     answers: &Answers<wire::SalvageResponse>,
 ) -> Result<(), Status> {

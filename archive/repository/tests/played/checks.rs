@@ -23,7 +23,7 @@ use tonic::codegen::BoxStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
-use crate::lab::{Lab, Started, replica};
+use crate::lab::{Lab, StartedRepository, replica};
 
 const NODES: [&str; 2] = ["n-1", "n-2"];
 
@@ -168,7 +168,7 @@ async fn check(script: Script) -> (Report, Vec<&'static str>) {
     let daemon = Daemon::new(Clock::system(), Chance::system());
     let serving = archive_repository::serve(settings, daemon.clone());
     let address = serving.await.unwrap().to_string();
-    let daemon = Started(daemon);
+    let daemon = StartedRepository(daemon);
     let channel = connect_lazy(
         &address,
         &lab.credentials("officer/olga"),

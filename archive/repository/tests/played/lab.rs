@@ -138,9 +138,9 @@ impl Lab {
 }
 
 /// A repository that was started. It is told to stop also where a test panics, which would else wait for its threads.
-pub(crate) struct Started(pub(crate) Daemon);
+pub(crate) struct StartedRepository(pub(crate) Daemon);
 
-impl Started {
+impl StartedRepository {
     pub(crate) async fn stop(self) {
         self.0.tasks.stop_all();
         let limit = Duration::from_secs(40);
@@ -148,7 +148,7 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedRepository {
     fn drop(&mut self) {
         self.0.tasks.stop_all();
     }

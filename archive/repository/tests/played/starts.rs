@@ -14,7 +14,7 @@ use archive_repository::StartError;
 use jiff::Timestamp;
 use testing::{PATIENCE, eventually};
 
-use crate::lab::{Lab, Started, replica};
+use crate::lab::{Lab, StartedRepository, replica};
 
 /// Admin data with one file, of which the replica `two` has a copy.
 fn store(data: &Path) {
@@ -45,12 +45,12 @@ fn store(data: &Path) {
 }
 
 /// A start with these replicas, whose monitors are silent.
-async fn start(lab: &Lab, replicas: &[&str]) -> (Started, Result<(), StartError>) {
+async fn start(lab: &Lab, replicas: &[&str]) -> (StartedRepository, Result<(), StartError>) {
     let replicas = replicas.iter();
     let replicas = replicas.map(|id| replica(id, ReplicaKind::Bitarchive, "127.0.0.1:1"));
     let daemon = Daemon::new(Clock::system(), Chance::system());
     let started = archive_repository::serve(lab.settings(replicas.collect()), daemon.clone()).await;
-    (Started(daemon), started.map(drop))
+    (StartedRepository(daemon), started.map(drop))
 }
 
 /// Fails if a repository starts whose settings lack a replica that has copies, or refuses to start once it is there.

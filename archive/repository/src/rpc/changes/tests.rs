@@ -15,13 +15,13 @@ use tokio::task::{JoinSet, spawn_blocking};
 use super::*;
 
 /// A follower of some admin data, and the hand on its clock.
-struct Following {
+struct TestFollower {
     messages: Receiver<Result<ChangesResponse, Status>>,
     hand: ManualClock,
     telling: JoinSet<Result<(), Status>>,
 }
 
-fn follow(admin: &Admin, after: Option<FeedPosition>) -> Following {
+fn follow(admin: &Admin, after: Option<FeedPosition>) -> TestFollower {
     let hand = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
     let (answers, messages) = mpsc::channel(4);
     let follower = Follower {
@@ -31,7 +31,7 @@ fn follow(admin: &Admin, after: Option<FeedPosition>) -> Following {
     };
     let mut telling = JoinSet::new();
     telling.spawn(async move { follower.tell(after).await });
-    Following {
+    TestFollower {
         messages,
         hand,
         telling,
@@ -40,28 +40,28 @@ fn follow(admin: &Admin, after: Option<FeedPosition>) -> Following {
 
 /// The messages that a follower has read until it had caught up.
 #[derive(Debug, Default, PartialEq)]
-struct Heard {
+struct FeedTranscript {
     /// The files of the listing and the position behind it.
     listing: Option<(Vec<String>, FeedPosition)>,
     changes: Vec<FeedChange>,
     caught_up: Option<FeedPosition>,
 }
 
-impl Heard {
+impl FeedTranscript {
     fn names(&self) -> Vec<&str> {
         let names = self.changes.iter();
         names.map(|change| change.file.name.as_str()).collect()
     }
 }
 
-impl Following {
+impl TestFollower {
     async fn next(&mut self) -> Step {
         let message = self.messages.recv().await.unwrap();
         message.unwrap().step.unwrap()
     }
 
-    async fn until_caught_up(&mut self) -> Heard {
-        let (mut heard, mut names) = (Heard::default(), Vec::new());
+    async fn until_caught_up(&mut self) -> FeedTranscript {
+        let (mut heard, mut names) = (FeedTranscript::default(), Vec::new());
         loop {
             match self.next().await {
                 Step::Files(page) => {

@@ -15,12 +15,12 @@ use super::{Answers, Door};
 const ENTRIES: usize = 500;
 
 /// Which are asked for.
-pub(super) struct Wanted {
+pub(super) struct AnomalyFilter {
     all: bool,
     file: Option<FileName>,
 }
 
-impl Wanted {
+impl AnomalyFilter {
     pub(super) fn new(request: &wire::AnomaliesRequest) -> Result<Self, Status> {
         let file = match request.file.as_str() {
             "" => None,
@@ -39,7 +39,7 @@ impl Wanted {
         answers: &Answers<wire::AnomaliesResponse>,
     ) -> Result<(), Status> {
         let door = door.clone();
-        let mut walk = Walk::new(self, ENTRIES);
+        let mut walk = AnomalyWalk::new(self, ENTRIES);
         answer_from(answers, move |outlet| {
             let sent = walk.send_on(&door.preserver.anomalies, |row| state(&door, row), outlet);
             sent.map_err(|error| admin_failed(&error).into())
@@ -54,8 +54,8 @@ impl Wanted {
 }
 
 /// A walk through what is filed, as far as the caller has read.
-struct Walk {
-    wanted: Wanted,
+struct AnomalyWalk {
+    wanted: AnomalyFilter,
     /// The last one that was sent before the caller stopped reading.
     last: Option<AnomalyRow>,
     page: Vec<wire::AnomalyState>,
@@ -63,8 +63,8 @@ struct Walk {
     entries: usize,
 }
 
-impl Walk {
-    const fn new(wanted: Wanted, entries: usize) -> Self {
+impl AnomalyWalk {
+    const fn new(wanted: AnomalyFilter, entries: usize) -> Self {
         Self {
             wanted,
             last: None,
@@ -185,11 +185,11 @@ mod tests {
     /// `room` for.
     async fn read(anomalies: &Arc<Anomalies>, room: usize) -> Vec<String> {
         let (answers, mut pages) = mpsc::channel(room);
-        let wanted = Wanted {
+        let wanted = AnomalyFilter {
             all: true,
             file: None,
         };
-        let (mut walk, of) = (Walk::new(wanted, 2), Arc::clone(anomalies));
+        let (mut walk, of) = (AnomalyWalk::new(wanted, 2), Arc::clone(anomalies));
         let sending = async move {
             let state = |row: &AnomalyRow| {
                 Ok(wire::AnomalyState {

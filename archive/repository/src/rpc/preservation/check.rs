@@ -14,7 +14,7 @@ use tonic::Status;
 use super::super::{admin_failed, send};
 use super::anomalies::state;
 use super::{Answers, Door};
-use crate::checking::{CheckOrder, CheckProgress, CheckStep, ReplicaReport, Selection};
+use crate::checking::{CheckOrder, CheckProgress, CheckSelection, CheckStep, ReplicaReport};
 use crate::preserver::Errand;
 
 /// Reads the request.
@@ -35,7 +35,7 @@ pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<Check
     Ok(CheckOrder {
         reads_bytes,
         challenges: request.challenge,
-        selection: Selection {
+        selection: CheckSelection {
             names: names.collect::<Result<BTreeSet<_>, _>>()?,
             matching: fields::name_pattern("match", &request.r#match)?,
         },

@@ -23,13 +23,13 @@ use crate::mending::{Mandate, Which};
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// What is to be repaired.
-pub(super) struct Job {
+pub(super) struct RepairJob {
     which: Which,
     mandate: Mandate,
     confirm: u64,
 }
 
-impl Job {
+impl RepairJob {
     /// Reads the request.
     pub(super) fn new(request: &wire::RepairRequest, who: Arc<str>) -> Result<Self, Status> {
         let names = request

@@ -8,8 +8,8 @@ use proto_archive::wire::batch_status::State;
 use proto_archive::wire::{BatchJobsRequest, BatchSpec};
 use tonic::Code;
 
+use super::fixture::{BatchFixture, file_list, state};
 use super::replica::Cut;
-use super::world::{World, file_list, state};
 
 fn component(bytes: &[u8]) -> BatchSpec {
     BatchSpec {
@@ -29,13 +29,17 @@ fn value(name: &str, value: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_run_is_refused_and_leaves_nothing() {
-    let mut world = World::new().await;
-    world.settings.running = 1;
-    world.settings.waiting = 3;
+    let mut fixture = BatchFixture::new().await;
+    fixture.settings.running = 1;
+    fixture.settings.waiting = 3;
     let hangs = VecDeque::from([Cut::Hangs(0)]);
-    world.replica.script().cuts.insert("runs".to_owned(), hangs);
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    fixture
+        .replica
+        .script()
+        .cuts
+        .insert("runs".to_owned(), hangs);
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     let jobs = anna
         .0
         .batch_jobs(BatchJobsRequest {})
@@ -92,13 +96,13 @@ async fn what_cannot_be_run_is_refused_and_leaves_nothing() {
             .await
             .unwrap_err();
         assert_eq!(error.code(), code, "{at}: {error}");
-        assert!(!world.folder(&format!("bad-{at}")).try_exists().unwrap());
+        assert!(!fixture.folder(&format!("bad-{at}")).try_exists().unwrap());
     }
     for id in ["", "A", "a b", "../x", &"x".repeat(65)] {
         let error = anna.submit(id, file_list()).await.unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument, "{id}");
     }
-    let mut reader = world.caller(&running, "reader/rob");
+    let mut reader = fixture.caller(&running, "reader/rob");
     let error = reader.submit("r", file_list()).await.unwrap_err();
     assert_eq!(error.code(), Code::PermissionDenied);
     anna.submit("runs", file_list()).await.unwrap();
@@ -109,26 +113,26 @@ async fn what_cannot_be_run_is_refused_and_leaves_nothing() {
     let error = anna.submit("three", file_list()).await.unwrap_err();
     assert_eq!(error.code(), Code::ResourceExhausted);
     assert!(error.message().contains("2 of your"), "{error}");
-    assert!(!world.folder("three").try_exists().unwrap());
+    assert!(!fixture.folder("three").try_exists().unwrap());
     // The other half is for others.
-    let mut bo = world.caller(&running, "researcher/bo");
+    let mut bo = fixture.caller(&running, "researcher/bo");
     bo.submit("three", file_list()).await.unwrap();
     let error = bo.submit("four", file_list()).await.unwrap_err();
     assert_eq!(error.code(), Code::ResourceExhausted);
     assert!(error.message().contains("3 batch jobs wait"), "{error}");
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_job_under_the_same_id_is_one_job() {
-    let world = World::new().await;
-    world
+    let fixture = BatchFixture::new().await;
+    fixture
         .replica
         .script()
         .files
         .insert("a".to_owned(), b"a\n".to_vec());
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     let spec = BatchSpec {
         replica: String::new(),
         ..file_list()
@@ -147,12 +151,12 @@ async fn the_same_job_under_the_same_id_is_one_job() {
         anna.submit("same", other).await.unwrap_err().code(),
         Code::AlreadyExists
     );
-    let mut bo = world.caller(&running, "researcher/bo");
+    let mut bo = fixture.caller(&running, "researcher/bo");
     let error = bo.submit("same", spec.clone()).await.unwrap_err();
     assert_eq!(error.code(), Code::AlreadyExists);
     // At the same time: one is taken, and the others are told of it or to come again.
     let calls = (0..8).map(|_| {
-        let mut caller = world.caller(&running, "researcher/anna");
+        let mut caller = fixture.caller(&running, "researcher/anna");
         let spec = spec.clone();
         async move { caller.submit("at-once", spec).await }
     });
@@ -162,7 +166,7 @@ async fn the_same_job_under_the_same_id_is_one_job() {
         assert_eq!(error.code(), Code::Aborted, "{error}");
     }
     anna.ended("at-once").await;
-    let runs = world
+    let runs = fixture
         .replica
         .script()
         .runs
@@ -170,22 +174,22 @@ async fn the_same_job_under_the_same_id_is_one_job() {
         .filter(|run| run.0 == "at-once")
         .count();
     assert_eq!(runs, 1);
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
-    let world = World::new().await;
+    let fixture = BatchFixture::new().await;
     let bytes: Vec<u8> = (0..2_500_000_u32).map(|at| at.to_le_bytes()[0]).collect();
     {
-        let mut script = world.replica.script();
+        let mut script = fixture.replica.script();
         script.files.insert("a".to_owned(), b"abc".to_vec());
         script.files.insert("b".to_owned(), b"def".to_vec());
         script.wants = true;
         script.reduces = true;
     }
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     let spec = component(&bytes);
     for (id, sent, code) in [
         (
@@ -206,7 +210,7 @@ async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
             continue;
         }
         assert_eq!(answer.unwrap_err().code(), code, "{id}");
-        assert!(!world.folder(id).try_exists().unwrap(), "{id}");
+        assert!(!fixture.folder(id).try_exists().unwrap(), "{id}");
     }
     anna.submit_with("reduced", spec.clone(), &bytes)
         .await
@@ -216,7 +220,7 @@ async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
     assert_eq!(anna.output("reduced", What::Result).await, b"fedcba");
     assert_eq!((status.output_bytes, status.result_bytes), (6, 6));
     assert!(
-        world.replica.script().component == bytes,
+        fixture.replica.script().component == bytes,
         "it came over whole"
     );
     // A node that has it asks for nothing, and one that has no place is passed over; a component without a reduce step leaves the output as it is.
@@ -226,7 +230,7 @@ async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
         ("known-plain", false, false, b"abcdef"),
     ] {
         {
-            let mut script = world.replica.script();
+            let mut script = fixture.replica.script();
             script.wants = wants;
             script.reduces = reduces;
         }
@@ -235,5 +239,5 @@ async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
         assert_eq!(state(&status), State::Done, "{id}: {status:?}");
         assert_eq!(anna.output(id, What::Result).await, result, "{id}");
     }
-    world.end(running).await;
+    fixture.end(running).await;
 }

@@ -26,7 +26,7 @@ pub(crate) const SIZE: u64 = 100;
 
 /// How a run ends before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum RunEnd {
     /// With UNAVAILABLE after so many messages.
     Broken(usize),
     /// The stream just ends.
@@ -51,7 +51,7 @@ pub(crate) struct Script {
     /// Those that a node has and cannot read, after some output.
     pub(crate) unread: BTreeSet<String>,
     /// What becomes of the next runs of each job; then they are whole.
-    pub(crate) cuts: BTreeMap<String, VecDeque<Cut>>,
+    pub(crate) cuts: BTreeMap<String, VecDeque<RunEnd>>,
     pub(crate) lie: Option<Lie>,
     /// Whether there is a node `n-2`, which is silent.
     pub(crate) has_silent_node: bool,
@@ -89,9 +89,9 @@ pub(crate) struct PlayedNode {
     pub(crate) replica: PlayedReplica,
 }
 
-struct Running(PlayedReplica);
+struct RunGuard(PlayedReplica);
 
-impl Drop for Running {
+impl Drop for RunGuard {
     fn drop(&mut self) {
         self.0.script().running -= 1;
     }
@@ -227,7 +227,7 @@ impl Node for PlayedNode {
             let cut = script.cuts.get_mut(&open.id).and_then(VecDeque::pop_front);
             (cut, script.wants)
         };
-        let running = Running(self.replica.clone());
+        let running = RunGuard(self.replica.clone());
         let spec = open.spec.unwrap();
         let size = spec.component_size;
         let steps = self.replica.messages(&open.after, &spec.names);
@@ -251,7 +251,7 @@ impl Node for PlayedNode {
             }
             let most = match cut {
                 None => usize::MAX,
-                Some(Cut::Broken(most) | Cut::Ended(most) | Cut::Hangs(most)) => most,
+                Some(RunEnd::Broken(most) | RunEnd::Ended(most) | RunEnd::Hangs(most)) => most,
             };
             for step in steps.into_iter().take(most) {
                 if !send(&answers, step).await {
@@ -259,12 +259,12 @@ impl Node for PlayedNode {
                 }
             }
             match cut {
-                Some(Cut::Broken(_)) => {
+                Some(RunEnd::Broken(_)) => {
                     let broken = Err(Status::unavailable("it broke off"));
                     drop(answers.send(broken).await);
                 }
-                Some(Cut::Hangs(_)) => answers.closed().await,
-                Some(Cut::Ended(_)) | None => {}
+                Some(RunEnd::Hangs(_)) => answers.closed().await,
+                Some(RunEnd::Ended(_)) | None => {}
             }
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(stream))))

@@ -7,8 +7,8 @@ use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_status::State;
 use testing::{PATIENCE, eventually};
 
+use super::fixture::{BatchFixture, file_list, state};
 use super::replica::{Cut, PlayedReplica};
-use super::world::{World, file_list, state};
 
 /// Seven files, most with output, one with a failure, one with nothing, one whose output is lost as nobody read it whole.
 fn fill(replica: &PlayedReplica) {
@@ -32,7 +32,7 @@ fn messages(replica: &PlayedReplica) -> usize {
     script.files.values().map(of).sum::<usize>() + 1
 }
 
-async fn left(caller: &mut super::world::Caller, id: &str) -> (Vec<u8>, Vec<u8>, String) {
+async fn left(caller: &mut super::fixture::Caller, id: &str) -> (Vec<u8>, Vec<u8>, String) {
     let manifest = caller.manifest(id).await;
     (
         caller.output(id, What::Result).await,
@@ -43,11 +43,11 @@ async fn left(caller: &mut super::world::Caller, id: &str) -> (Vec<u8>, Vec<u8>,
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
-    let world = World::new().await;
-    fill(&world.replica);
-    let count = messages(&world.replica);
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica);
+    let count = messages(&fixture.replica);
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     anna.submit("whole", file_list()).await.unwrap();
     let whole = anna.ended("whole").await;
     assert_eq!(state(&whole), State::Partial, "{whole:?}");
@@ -64,7 +64,7 @@ async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
         let id = format!("cut-{at}");
         // Each one breaks once more, later.
         let cuts = VecDeque::from([cut(at), cut(at / 2)]);
-        world.replica.script().cuts.insert(id.clone(), cuts);
+        fixture.replica.script().cuts.insert(id.clone(), cuts);
         anna.submit(&id, file_list()).await.unwrap();
     }
     for at in 0..count {
@@ -78,27 +78,27 @@ async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
             (whole.files, whole.unread, whole.records, whole.bytes)
         );
     }
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_that_stops_after_any_message_goes_on() {
-    let world = World::new().await;
-    fill(&world.replica);
-    let count = messages(&world.replica);
-    let mut running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica);
+    let count = messages(&fixture.replica);
+    let mut running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     anna.submit("whole", file_list()).await.unwrap();
     anna.ended("whole").await;
     let expected = left(&mut anna, "whole").await;
     for at in (0..count).step_by(3) {
         let id = format!("stop-{at}");
         let cuts = VecDeque::from([Cut::Hangs(at), Cut::Hangs(4)]);
-        world.replica.script().cuts.insert(id.clone(), cuts);
+        fixture.replica.script().cuts.insert(id.clone(), cuts);
         anna.submit(&id, file_list()).await.unwrap();
         for runs in 1..=2 {
             eventually("another run", PATIENCE, async || {
-                let all = world.replica.script().runs.clone();
+                let all = fixture.replica.script().runs.clone();
                 let own = all.iter().filter(|run| run.0 == id).count();
                 if own < runs { Err(own) } else { Ok(()) }
             })
@@ -107,7 +107,7 @@ async fn a_repository_that_stops_after_any_message_goes_on() {
             running.stop().await;
             // What a kill leaves behind the last checkpoint.
             for name in ["output", "errors.jsonl", "manifest.jsonl"] {
-                let path = world.folder(&id).join(name);
+                let path = fixture.folder(&id).join(name);
                 if path.try_exists().unwrap() {
                     let mut file = std::fs::OpenOptions::new()
                         .append(true)
@@ -116,8 +116,8 @@ async fn a_repository_that_stops_after_any_message_goes_on() {
                     file.write_all(b"{\"file\":\"half a li").unwrap();
                 }
             }
-            running = world.start().await;
-            anna = world.caller(&running, "researcher/anna");
+            running = fixture.start().await;
+            anna = fixture.caller(&running, "researcher/anna");
         }
         let status = anna.ended(&id).await;
         assert_eq!(state(&status), State::Partial, "{status:?}");
@@ -133,36 +133,36 @@ async fn a_repository_that_stops_after_any_message_goes_on() {
     let behind = result.len() as u64 + 1;
     let error = anna.output_from("whole", What::Result, behind).await;
     assert_eq!(error.unwrap_err().code(), tonic::Code::InvalidArgument);
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_were_lost_under_a_job_fail_it_and_what_belongs_to_none_goes() {
-    let world = World::new().await;
-    fill(&world.replica);
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica);
     for id in ["cut-output", "no-folder"] {
         let cuts = VecDeque::from([Cut::Hangs(12)]);
-        world.replica.script().cuts.insert(id.to_owned(), cuts);
+        fixture.replica.script().cuts.insert(id.to_owned(), cuts);
     }
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     for id in ["cut-output", "no-folder"] {
         anna.submit(id, file_list()).await.unwrap();
         anna.until(id, |status| status.files > 0).await;
     }
     drop(anna);
     running.stop().await;
-    let output = world.folder("cut-output").join("output");
+    let output = fixture.folder("cut-output").join("output");
     let file = std::fs::OpenOptions::new()
         .write(true)
         .open(output)
         .unwrap();
     file.set_len(1).unwrap();
-    std::fs::remove_dir_all(world.folder("no-folder")).unwrap();
-    std::fs::create_dir(world.folder("of-nobody")).unwrap();
-    std::fs::create_dir(world.folder("of-nobody").join("scratch")).unwrap();
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    std::fs::remove_dir_all(fixture.folder("no-folder")).unwrap();
+    std::fs::create_dir(fixture.folder("of-nobody")).unwrap();
+    std::fs::create_dir(fixture.folder("of-nobody").join("scratch")).unwrap();
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     for id in ["cut-output", "no-folder"] {
         let status = anna.ended(id).await;
         assert_eq!(state(&status), State::Failed);
@@ -172,6 +172,6 @@ async fn files_that_were_lost_under_a_job_fail_it_and_what_belongs_to_none_goes(
             status.reason
         );
     }
-    assert!(!world.folder("of-nobody").try_exists().unwrap());
-    world.end(running).await;
+    assert!(!fixture.folder("of-nobody").try_exists().unwrap());
+    fixture.end(running).await;
 }

@@ -20,13 +20,13 @@ use tonic::{Request, Response, Status};
 use crate::lab::{Lab, replica, signing_key};
 
 /// Pages of names with their admissions.
-pub(crate) type Saying = Vec<Vec<(&'static str, String)>>;
+pub(crate) type SidecarPages = Vec<Vec<(&'static str, String)>>;
 
 /// The pages of a node, and how it ends; none: it breaks off.
-pub(crate) type Answer = (Saying, Option<End>);
+pub(crate) type NodeAnswer = (SidecarPages, Option<End>);
 
 /// Ends as a node should, with this count.
-pub(crate) fn end(saying: Saying, count: u64) -> Answer {
+pub(crate) fn end(saying: SidecarPages, count: u64) -> NodeAnswer {
     (
         saying,
         Some(End {
@@ -37,7 +37,7 @@ pub(crate) fn end(saying: Saying, count: u64) -> Answer {
 }
 
 /// Ends with a volume that could not be looked at.
-pub(crate) fn gap(saying: Saying, count: u64) -> Answer {
+pub(crate) fn gap(saying: SidecarPages, count: u64) -> NodeAnswer {
     let gap = Gap {
         reason: "absent".to_owned(),
         volume: "v-2".to_owned(),
@@ -81,7 +81,7 @@ pub(crate) fn foreign(name: &str, content: u8) -> String {
 
 struct FakeNode {
     id: String,
-    answer: Answer,
+    answer: NodeAnswer,
 }
 
 #[tonic::async_trait]
@@ -152,13 +152,13 @@ impl Replica for FakeMonitor {
     }
 }
 
-pub(crate) struct World {
+pub(crate) struct SidecarFixture {
     lab: Lab,
     monitors: Vec<(&'static str, String)>,
 }
 
-impl World {
-    pub(crate) async fn start(one: Answer, two: Answer) -> Self {
+impl SidecarFixture {
+    pub(crate) async fn start(one: NodeAnswer, two: NodeAnswer) -> Self {
         let lab = Lab::new();
         let mut monitors = Vec::new();
         for (replica, answer) in [("one", one), ("two", two)] {

@@ -8,13 +8,13 @@ const MOST: usize = 100_000;
 /// Things that were met. The first of them are remembered, and of the others the last: names come in order, so that what
 /// is met again at once is known. Beyond that one may be counted twice, and never not at all.
 #[derive(Debug)]
-pub(super) struct Seen<T> {
+pub(super) struct BoundedSet<T> {
     first: BTreeSet<T>,
     last: Option<T>,
     count: u64,
 }
 
-impl<T> Default for Seen<T> {
+impl<T> Default for BoundedSet<T> {
     fn default() -> Self {
         Self {
             first: BTreeSet::new(),
@@ -24,7 +24,7 @@ impl<T> Default for Seen<T> {
     }
 }
 
-impl<T: Ord> Seen<T> {
+impl<T: Ord> BoundedSet<T> {
     /// Meets one; `false`: it was met before.
     pub(super) fn insert(&mut self, one: T) -> bool {
         if self.first.contains(&one) || self.last.as_ref() == Some(&one) {
@@ -52,7 +52,7 @@ mod tests {
     /// Fails if the set grows with the damage, or what is not remembered is not counted.
     #[test]
     fn each_is_counted_once_and_memory_ends() {
-        let mut seen = Seen::default();
+        let mut seen = BoundedSet::default();
         for number in 0..2 * MOST {
             assert!(seen.insert(number));
             assert!(!seen.insert(number), "at once again: {number}");

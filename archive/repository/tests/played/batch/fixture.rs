@@ -32,7 +32,7 @@ use crate::lab::{Lab, replica};
 /// The longest pause that a job makes, and longer than any limit that these tests set.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-pub(crate) struct World {
+pub(crate) struct BatchFixture {
     lab: Lab,
     endpoint: String,
     pub(crate) replica: PlayedReplica,
@@ -42,7 +42,7 @@ pub(crate) struct World {
 }
 
 /// A repository that runs.
-pub(crate) struct Running {
+pub(crate) struct RunningRepository {
     daemon: Daemon,
     address: String,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Running {
 /// Somebody who calls it.
 pub(crate) struct Caller(pub(crate) BatchClient<Channel>);
 
-impl World {
+impl BatchFixture {
     pub(crate) async fn new() -> Self {
         let lab = Lab::new();
         drop(Admin::init(&lab.data()).unwrap());
@@ -119,18 +119,18 @@ impl World {
         admin.commit(changes).unwrap();
     }
 
-    pub(crate) async fn start(&self) -> Running {
+    pub(crate) async fn start(&self) -> RunningRepository {
         let daemon = Daemon::new(self.hand.clock(), Chance::system());
         let address = archive_repository::serve(self.all_settings(), daemon.clone())
             .await
             .unwrap();
-        Running {
+        RunningRepository {
             daemon,
             address: address.to_string(),
         }
     }
 
-    pub(crate) fn caller(&self, running: &Running, grant: &str) -> Caller {
+    pub(crate) fn caller(&self, running: &RunningRepository, grant: &str) -> Caller {
         let channel = connect_lazy(
             &running.address,
             &self.lab.credentials(grant),
@@ -140,13 +140,13 @@ impl World {
         Caller(BatchClient::new(channel.unwrap()))
     }
 
-    pub(crate) async fn end(self, running: Running) {
+    pub(crate) async fn end(self, running: RunningRepository) {
         running.stop().await;
         self.lab.end().await;
     }
 }
 
-impl Running {
+impl RunningRepository {
     pub(crate) async fn stop(self) {
         self.daemon.tasks.stop_all();
         self.daemon
@@ -225,7 +225,11 @@ impl Caller {
 
     /// Waits for the end of a job without waiting for its pauses: the time is moved over them, each time later, so that
     /// a slow machine comes to its end, too.
-    pub(crate) async fn ended_after_pauses(&mut self, world: &World, id: &str) -> BatchStatus {
+    pub(crate) async fn ended_after_pauses(
+        &mut self,
+        fixture: &BatchFixture,
+        id: &str,
+    ) -> BatchStatus {
         let (mut calm, mut next) = (Duration::from_millis(200), Instant::now());
         eventually("the end of a job", PATIENCE, async || {
             let status = self.find(id).await.unwrap();
@@ -233,7 +237,7 @@ impl Caller {
                 return Ok(status);
             }
             if Instant::now() >= next {
-                world.hand.advance(LONGEST_PAUSE);
+                fixture.hand.advance(LONGEST_PAUSE);
                 next = Instant::now() + calm;
                 calm = calm * 3 / 2;
             }
