@@ -12,7 +12,7 @@ use super::{AnswerStream, Door, admin_failed, changes, get, list, salvage};
 use crate::settings::ReplicaSettings;
 
 impl Door {
-    /// What is to be read of a file that the archive has.
+    /// Returns the read of a file that the archive has.
     fn job(&self, request: &wire::GetRequest) -> Result<get::GetJob, Status> {
         let name = fields::file_name("name", &request.name)?;
         let replica = request.replica.as_str();
@@ -28,7 +28,7 @@ impl Door {
 }
 
 impl Door {
-    /// How a replica is, as its monitor says within its limit.
+    /// Returns the state of a replica, as its monitor reports it within its limit.
     async fn replica_state(
         &self,
         spec: &ReplicaSettings,
@@ -113,14 +113,16 @@ impl Access for Door {
         _request: Request<wire::StatusRequest>,
     ) -> Result<Response<wire::StatusResponse>, Status> {
         let standing = self.people.standing.now();
-        // All at once: one that does not answer keeps nobody waiting for the others.
+        // All at once: a monitor that does not answer delays none of the others.
         let asked = self
             .specs
             .iter()
             .map(|spec| self.replica_state(spec, &standing));
         let replicas = join_all(asked).await;
         let Some(counts) = self.admin.counts() else {
-            return Err(Kind::Unavailable.status("the files are still being counted; ask again"));
+            return Err(Kind::Unavailable.status(
+                "the repository has just started and is still counting its files; try again later",
+            ));
         };
         let mut anomalies = self.preserver.anomalies.kinds();
         anomalies.retain(|_, count| *count > 0);

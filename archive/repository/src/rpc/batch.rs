@@ -147,7 +147,7 @@ impl Batch for Door {
 }
 
 impl Door {
-    /// What somebody wants, all of it said.
+    /// Reads a submission, with all defaults filled in.
     async fn submission(&self, open: &Open, who: String) -> Result<Submission, Status> {
         let id = convert::id(&open.id)?;
         let spec = open.spec.as_ref();
@@ -173,7 +173,7 @@ impl Door {
         })
     }
 
-    /// Takes the component, if there is one, and then the job.
+    /// Receives the component, if the job has one, and then accepts the job.
     async fn receive(
         &self,
         mut pending: PendingSubmission,
@@ -213,7 +213,7 @@ impl Door {
     ) -> Result<(), Status> {
         for id in ids {
             let found = self.batches.find(&id).await;
-            // One that is kept no longer is not there.
+            // A job that has expired is not listed.
             if let Some(row) = found.map_err(|error| stuck(&error))? {
                 send(answers, self.batch_status(&row)).await?;
             }
@@ -226,10 +226,14 @@ fn component(message: Option<wire::BatchSubmitRequest>) -> Result<bytes::Bytes, 
     match message.and_then(|message| message.step) {
         Some(Step::Component(bytes)) if bytes.len() <= MESSAGE => Ok(bytes),
         Some(Step::Component(_)) => {
-            Err(InvalidMessage::invalid("component", "a message has more than 1 MiB").into())
+            Err(InvalidMessage::invalid("component", "has more than 1 MiB in one message").into())
         }
-        Some(Step::Open(_)) => Err(InvalidMessage::invalid("open", "comes once").into()),
-        None => Err(InvalidMessage::invalid("component", "ended before its end").into()),
+        Some(Step::Open(_)) => {
+            Err(InvalidMessage::invalid("open", "is sent twice; send it once").into())
+        }
+        None => Err(
+            InvalidMessage::invalid("component", "is incomplete: the stream ended early").into(),
+        ),
     }
 }
 
@@ -240,8 +244,10 @@ async fn send_bytes(
 ) -> Result<(), Status> {
     while let Some(piece) = pieces.next().await {
         let data = piece.map_err(|error| {
-            tracing::error!(%error, "what a batch job left cannot be read");
-            Kind::Storage.status(format!("{error}; run the job again"))
+            tracing::error!(%error, "cannot read a file of a batch job");
+            Kind::Storage.status(format!(
+                "cannot read the files of the batch job: {error}; run the job again"
+            ))
         })?;
         let answer = wire::BatchOutputResponse {
             data,
@@ -258,17 +264,21 @@ async fn send_bytes(
     send(answers, end).await
 }
 
-/// In whose name the caller submits, which also decides the lane. A person who holds both roles is a researcher.
+/// Returns the name and role under which the caller submits, which also decide the lane. A person who holds both roles is a
+/// researcher.
 fn own_name(identity: &Identity) -> Result<String, Status> {
     let of = |role| identity.grants().iter().find(|grant| grant.role() == role);
     let grant = of(Role::Researcher).or_else(|| of(Role::Index));
     let refused =
-        || Kind::Refused.status("this wants a certificate with the role researcher or index");
+        || Kind::Refused.status("batch jobs need a certificate with the role researcher or index");
     grant.map(ToString::to_string).ok_or_else(refused)
 }
 
 fn not_own(row: &JobRow) -> Status {
-    Kind::Refused.status(format!("batch job {} is of {}, not yours", row.id, row.who))
+    Kind::Refused.status(format!(
+        "batch job {} belongs to {}, not to you",
+        row.id, row.who
+    ))
 }
 
 fn is_own(identity: &Identity, row: &JobRow) -> bool {
@@ -277,12 +287,10 @@ fn is_own(identity: &Identity, row: &JobRow) -> bool {
 }
 
 fn unknown(id: &str) -> Status {
-    Kind::NotFound.status(format!(
-        "there is no batch job {id}, or it is kept no longer"
-    ))
+    Kind::NotFound.status(format!("there is no batch job {id}, or it has expired"))
 }
 
-/// Why a job is not taken, on the wire.
+/// Returns the status of a refused submission.
 fn refused(error: &SubmitError) -> Status {
     let kind = match error {
         SubmitError::Job(InvalidJob::Unknown(_)) => Kind::NotFound,
@@ -298,7 +306,7 @@ fn refused(error: &SubmitError) -> Status {
         | SubmitError::TooManyOfOnePerson(_)
         | SubmitError::Space(_) => Kind::NoSpace,
         SubmitError::Folder(error) => {
-            tracing::error!(%error, "a batch job cannot be written");
+            tracing::error!(%error, "cannot write the files of a batch job");
             if error.is_full() {
                 Kind::NoSpace
             } else {

@@ -1,4 +1,4 @@
-//! The trail, the export and the test of notifications, on the wire.
+//! The audit trail, the export and the test of notifications, on the wire.
 
 use std::io::{self, Write};
 
@@ -16,12 +16,12 @@ use tonic::{Response, Status};
 
 use super::{AnswerStream, Answers, Door};
 
-/// How many lines one message has at most, and about how many bytes.
+/// The most lines in one message, and about the most bytes.
 const LINES: usize = 1000;
 const BYTES: usize = 256 << 10;
 
 impl Door {
-    /// Begins to send the trail.
+    /// Sends the audit trail.
     pub(super) fn send_audit(
         &self,
         request: &wire::AuditRequest,
@@ -53,7 +53,7 @@ impl Door {
         }))
     }
 
-    /// Begins to send the export.
+    /// Sends the export.
     pub(super) fn send_export(&self) -> Response<AnswerStream<wire::ExportResponse>> {
         let (door, now) = (self.clone(), self.clock.now());
         self.answer_blocking("export-rpc", move |answers| {
@@ -111,7 +111,7 @@ impl Door {
         }
     }
 
-    /// Does the same as [`Door::answer`] with work that blocks.
+    /// Runs blocking work in a task of its own, as [`Door::answer`] does.
     fn answer_blocking<T: Send + 'static>(
         &self,
         name: &str,
@@ -125,11 +125,11 @@ impl Door {
 }
 
 fn failed(error: &LogError) -> Status {
-    tracing::error!(%error, "the audit trail cannot be read");
+    tracing::error!(%error, "cannot read the audit trail");
     Kind::Storage.status(error.to_string())
 }
 
-/// Lines that wait for a message to be full.
+/// The lines of the next message.
 #[derive(Default)]
 struct AuditPage {
     lines: Vec<wire::AuditLineState>,
@@ -169,7 +169,7 @@ impl AuditPage {
     }
 }
 
-/// Sends what is written in messages.
+/// A writer that sends its bytes in messages.
 struct ExportWriter<'a> {
     answers: &'a Answers<wire::ExportResponse>,
     bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What is in the archive: as was decided, or as one replica says now.
+//! Listings of the archive: according to the admin data, or as one replica reports now.
 
 use archive_daemon::clock::TimedOut;
 use archive_ledger::admin::AdminRow;
@@ -11,14 +11,14 @@ use tonic::Status;
 
 use super::{Answers, Door, admin_failed, convert, send};
 
-/// How many entries one message has.
+/// The number of entries in one message.
 const ENTRIES: usize = 1000;
 
-/// How many listings of replicas go on at once for all callers: fewer than a monitor gives, so that one who reads slowly
-/// never keeps a check from listing.
+/// The most listings of replicas at once, for all callers: fewer than a monitor allows, so that a slow reader never keeps a
+/// check from listing.
 pub(super) const MOST_GATHERED: usize = 4;
 
-/// What is to be listed.
+/// A request for a listing.
 pub(super) struct ListJob {
     replica: Option<ReplicaId>,
     after: Option<FileName>,
@@ -40,7 +40,7 @@ impl ListJob {
         })
     }
 
-    /// Sends it.
+    /// Sends the listing.
     pub(super) async fn run(
         self,
         door: &Door,
@@ -89,7 +89,7 @@ impl ListJob {
     ) -> Result<(), Status> {
         let _place = door.listings.try_acquire().map_err(|_none_left| {
             Kind::Busy.status(format!(
-                "{MOST_GATHERED} listings of replicas are under way; ask again when one has ended"
+                "{MOST_GATHERED} listings of replicas are under way; try again when one has ended"
             ))
         })?;
         let after = self
@@ -107,7 +107,7 @@ impl ListJob {
             let message = message.map_err(late)??;
             let cut = || {
                 Kind::Unavailable.status(format!(
-                    "the listing of replica {replica} ended before its end"
+                    "the listing of replica {replica} is incomplete: it ended early"
                 ))
             };
             let message = message.ok_or_else(cut)?;
@@ -132,7 +132,7 @@ impl ListJob {
     }
 }
 
-/// Entries that wait for a message to be full.
+/// The entries of the next message.
 #[derive(Default)]
 struct ListPage {
     entries: Vec<wire::ListEntry>,

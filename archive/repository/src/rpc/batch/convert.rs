@@ -1,4 +1,4 @@
-//! Between jobs and the wire: what is asked for, and how a job stands.
+//! Conversions between jobs and the wire: submissions, and the states of jobs.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) fn id(text: &str) -> Result<JobId, InvalidMessage> {
     JobId::new(text).map_err(|error| InvalidMessage::invalid("id", error.to_string()))
 }
 
-/// Reads what runs.
+/// Reads the program.
 pub(super) fn program(spec: &wire::BatchSpec) -> Result<Program, InvalidMessage> {
     let component: Option<Root> = fields::optional_root("component", &spec.component)?;
     match (spec.job.as_str(), component) {
@@ -28,17 +28,17 @@ pub(super) fn program(spec: &wire::BatchSpec) -> Result<Program, InvalidMessage>
         ("", None) => Err(InvalidMessage::missing("job")),
         (_, Some(_)) => Err(InvalidMessage::invalid(
             "component",
-            "a built-in job has none",
+            "is set for a built-in job; leave it empty",
         )),
         (_, None) if spec.component_size > 0 => Err(InvalidMessage::invalid(
             "component_size",
-            "a built-in job has no component",
+            "is set for a built-in job; leave it empty",
         )),
         (job, None) => Ok(Program::BuiltIn(job.to_owned())),
     }
 }
 
-/// Reads what is to be done. What is not said is as it is with the job that is `known`, else as the repository is set.
+/// Reads the specification of a job. Missing fields are taken from the `known` job of this id, else from the settings.
 pub(super) fn spec(
     wire: &wire::BatchSpec,
     replica: ReplicaId,
@@ -65,7 +65,7 @@ pub(super) fn spec(
     };
     let names = fields::name_list("names", &wire.names)?;
     if names.is_some() && !wire.files.is_empty() {
-        let why = "a job is about files by an expression or by their names, not both";
+        let why = "are set together with `files`; select files by an expression or by their names, not both";
         return Err(InvalidMessage::invalid("names", why));
     }
     let keep = (wire.keep_ms > 0).then(|| Duration::from_millis(wire.keep_ms));
@@ -111,7 +111,7 @@ fn bounded<T: PartialOrd + std::fmt::Debug + Copy>(
     Ok(asked)
 }
 
-/// How a job stands.
+/// Writes the state of a job.
 pub(super) fn status(row: &JobRow, nodes: Vec<(NodeProgress, Timestamp)>) -> wire::BatchStatus {
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
     let (life, checkpoint) = (&row.life, &row.checkpoint);
@@ -157,7 +157,7 @@ pub(super) fn status(row: &JobRow, nodes: Vec<(NodeProgress, Timestamp)>) -> wir
     }
 }
 
-/// The file that has what is asked for, and how long it is.
+/// Returns the requested file of a job, and its length.
 pub(super) fn left(row: &JobRow, what: wire::batch_output_request::What) -> (JobFile, u64) {
     use wire::batch_output_request::What;
     match (what, row.result) {

@@ -1,4 +1,4 @@
-//! A check that a person asked for, as it is decoded and told.
+//! Checks that a person asked for: reads the request, and sends the steps.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<Check
     })
 }
 
-/// Checks, and tells. When nobody listens any more, the check ends.
+/// Checks, and sends each step. The check ends when the caller goes away.
 pub(super) async fn run(
     door: &Door,
     order: &CheckOrder,

@@ -1,4 +1,4 @@
-//! The door of `Replace`: what is to go, then the bytes that are to come.
+//! The call `Replace`: receives the order, then the bytes of the new copy.
 
 use archive_replicas::Cause;
 use archive_rpc::{CallError, Idle, InvalidMessage};
@@ -45,7 +45,7 @@ pub(super) async fn replace(
     })
 }
 
-/// What comes after `open`.
+/// The messages after `open`.
 struct ReplacementStream(Idle<Streaming<wire::ReplaceRequest>>);
 
 impl AsyncNext for ReplacementStream {
