@@ -1,4 +1,4 @@
-//! Batch jobs through the doors of a repository.
+//! Tests of batch jobs through the services of a repository.
 
 mod ends;
 mod fixture;

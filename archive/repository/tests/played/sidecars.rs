@@ -1,4 +1,4 @@
-//! The way back from the sidecars: nodes that answer, contradict each other, forge and break off.
+//! Tests of a restore from sidecars: nodes that answer, contradict each other, forge admissions and fail.
 
 mod fixture;
 
@@ -33,8 +33,9 @@ async fn restore(fixture: &SidecarFixture, partial: bool) -> Result<FromReplicas
     archive_repository::restore::from_replicas(&fixture.settings(), partial, clock).await
 }
 
+/// Fails if a file with a valid admission is not restored from the sidecars, or an unsigned one is, or is not named.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_signed_comes_back_and_the_rest_is_named() {
+async fn signed_files_are_restored_others_named() {
     let one: SidecarPages = vec![
         vec![("a", signed("a", 1)), ("b", signed("b", 1))],
         vec![],
@@ -76,8 +77,9 @@ async fn what_is_signed_comes_back_and_the_rest_is_named() {
     fixture.stop().await;
 }
 
+/// Fails if admin data are restored from incomplete answers although nobody asked for a partial restore.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_is_not_whole_writes_nothing_unless_that_is_wanted() {
+async fn incomplete_answer_restores_only_on_demand() {
     let good: SidecarPages = vec![vec![("a", signed("a", 1))]];
     let more: SidecarPages = vec![vec![("a", signed("a", 1)), ("b", signed("b", 1))]];
     let unsorted: SidecarPages = vec![vec![("b", signed("b", 1)), ("a", signed("a", 1))]];

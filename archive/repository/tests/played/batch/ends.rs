@@ -1,4 +1,4 @@
-//! How jobs end: partial, cancelled, refused, without a node that lies.
+//! Tests of the ends of jobs: partial, cancelled, refused, and without a node that violates the protocol.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -32,8 +32,9 @@ pub(super) async fn list(caller: &mut Caller, own: bool, open: bool) -> Vec<Stri
     ids
 }
 
+/// Fails if a job hides files that no node has read, or its result lacks those of the others.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_has_read_is_named_and_the_result_is_of_the_others() {
+async fn unread_files_are_named_beside_the_result() {
     let fixture = BatchFixture::new().await;
     fill(&fixture.replica, &["b.warc", "d.warc"]);
     fixture.store(&["a.warc", "b.warc", "c.txt", "d.warc", "e.warc"]);
@@ -71,8 +72,9 @@ async fn what_nobody_has_read_is_named_and_the_result_is_of_the_others() {
     fixture.end(running).await;
 }
 
+/// Fails if a file that its node cannot read counts as read, leaves output, or is named twice.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_node_has_and_cannot_read_is_unread_and_told_once() {
+async fn unreadable_file_is_unread_and_named_once() {
     let fixture = BatchFixture::new().await;
     fill(&fixture.replica, &["a", "b", "c", "not-known"]);
     let unread = ["b", "not-known"].map(ToOwned::to_owned);
@@ -108,8 +110,9 @@ async fn what_a_node_has_and_cannot_read_is_unread_and_told_once() {
     fixture.end(running).await;
 }
 
+/// Fails if output of other bytes than the archive has passes for that of the file.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_read_other_bytes_than_the_archive_has_is_told_of() {
+async fn output_of_other_bytes_is_named() {
     let fixture = BatchFixture::new().await;
     fill(&fixture.replica, &["a", "b", "c"]);
     fixture.replica.script().failing.insert("c".to_owned());
@@ -150,8 +153,9 @@ async fn a_node_that_read_other_bytes_than_the_archive_has_is_told_of() {
     fixture.end(running).await;
 }
 
+/// Fails if a cancelled job runs on, or somebody cancels the job of another person.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
+async fn owner_and_operators_cancel_job_at_once() {
     let mut fixture = BatchFixture::new().await;
     fixture.settings.running = 1;
     fill(&fixture.replica, &["a", "b", "c"]);
@@ -225,6 +229,7 @@ async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
     fixture.end(running).await;
 }
 
+/// Fails if messages that violate the protocol get into the output, or their node is not named as a gap.
 #[tokio::test(flavor = "multi_thread")]
 async fn node_that_lies_is_a_gap() {
     let fixture = BatchFixture::new().await;
@@ -252,7 +257,7 @@ async fn node_that_lies_is_a_gap() {
                 }
                 steps
             },
-            "ended 2 files and says 3",
+            "ended 2 files and reports 3",
             b"a\nb\n",
         ),
         (
@@ -288,14 +293,15 @@ async fn node_that_lies_is_a_gap() {
         assert_eq!(gap.node, "n-1", "{id}");
         let is_told = gap.reason.contains("does not keep to the protocol");
         assert!(is_told && gap.reason.contains(said), "{id}: {}", gap.reason);
-        // What came before counts.
+        // Earlier messages count.
         assert_eq!(anna.output(id, What::Result).await, output, "{id}");
         assert_eq!(anna.manifest_or_nothing(id).await, output.len() / 2, "{id}");
     }
     fixture.end(running).await;
 }
 
-/// Fails if half a file of a node that lies stays in the output, or if the job does not begin again behind the last whole one.
+/// Fails if half a file of a node that violates the protocol stays in the output, or if the job does not resume behind the
+/// last whole file.
 #[tokio::test(flavor = "multi_thread")]
 async fn lie_within_a_file_ends_the_run() {
     let fixture = BatchFixture::new().await;
@@ -315,7 +321,7 @@ async fn lie_within_a_file_ends_the_run() {
                 }
                 steps
             },
-            "sent 2 bytes and says 3",
+            "sent 2 bytes and reports 3",
         ),
         (
             "other",
@@ -359,6 +365,7 @@ async fn lie_within_a_file_ends_the_run() {
     fixture.end(running).await;
 }
 
+/// Fails if a job exceeds one of its limits, or does not say which one ended it.
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_end_a_job_with_the_reason() {
     let mut fixture = BatchFixture::new().await;
@@ -401,7 +408,7 @@ async fn limits_end_a_job_with_the_reason() {
     assert_eq!(anna.output("slow", What::Result).await, b"a\n");
     drop(anna);
     running.stop().await;
-    // All of them together, and how long they are kept.
+    // The limit of all jobs together, and how long they are kept.
     fixture.settings.output = ByteSize::from_bytes(1 << 30);
     fixture.settings.keep = Period::from_secs(0);
     fixture

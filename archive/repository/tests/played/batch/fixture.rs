@@ -1,4 +1,4 @@
-//! A repository over real TLS and RocksDB, its replica `one` played by a [`PlayedReplica`]; and who calls it.
+//! The fixture of batch tests: a repository over real TLS and RocksDB, its replica `one` a [`PlayedReplica`], and callers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ use tonic::transport::Channel;
 use super::replica::{PlayedNode, PlayedReplica, ROOT, SIZE};
 use crate::lab::{Lab, replica};
 
-/// The longest pause that a job makes, and longer than any limit that these tests set.
+/// A time as long as the longest pause of a job, and longer than any limit that these tests set.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 pub(crate) struct BatchFixture {
@@ -41,13 +41,13 @@ pub(crate) struct BatchFixture {
     pub(crate) hand: ManualClock,
 }
 
-/// A repository that runs.
+/// A running repository.
 pub(crate) struct RunningRepository {
     daemon: Daemon,
     address: String,
 }
 
-/// Somebody who calls it.
+/// A caller of the repository.
 pub(crate) struct Caller(pub(crate) BatchClient<Channel>);
 
 impl BatchFixture {
@@ -75,7 +75,7 @@ impl BatchFixture {
         }
     }
 
-    /// The directory of a job.
+    /// Returns the directory of a job.
     pub(crate) fn folder(&self, id: &str) -> PathBuf {
         self.lab.data().join("batch").join(id)
     }
@@ -89,7 +89,7 @@ impl BatchFixture {
         settings
     }
 
-    /// Files that the admin data have in replica `one`, since long ago.
+    /// Adds files to the admin data, which are in replica `one` for a long time.
     pub(crate) fn store(&self, names: &[&str]) {
         let admin = Admin::init(&self.lab.data()).unwrap();
         let mut changes = admin.change();
@@ -157,7 +157,7 @@ impl RunningRepository {
     }
 }
 
-/// The built-in job over all files of replica `one`.
+/// Returns the built-in job over all files of replica `one`.
 pub(crate) fn file_list() -> BatchSpec {
     BatchSpec {
         job: "file-list".to_owned(),
@@ -206,7 +206,7 @@ impl Caller {
         Ok(self.0.batch_cancel(BatchRef { id }).await?.into_inner())
     }
 
-    /// Waits until a job is as it should be.
+    /// Waits until the status of a job fulfils a condition.
     pub(crate) async fn until(
         &mut self,
         id: &str,
@@ -223,8 +223,8 @@ impl Caller {
         .await
     }
 
-    /// Waits for the end of a job without waiting for its pauses: the time is moved over them, each time later, so that
-    /// a slow machine comes to its end, too.
+    /// Waits for the end of a job without waiting for its pauses: advances the clock over them, each time later, so that a
+    /// slow machine gets there, too.
     pub(crate) async fn ended_after_pauses(
         &mut self,
         fixture: &BatchFixture,
@@ -277,7 +277,7 @@ impl Caller {
         Ok(bytes)
     }
 
-    /// Its lines but for the first, which is the job itself.
+    /// Returns the lines of a manifest except the first, which is the job itself.
     pub(crate) async fn manifest(&mut self, id: &str) -> String {
         let text = self.output(id, What::Manifest).await;
         let text = String::from_utf8(text).unwrap();
@@ -286,7 +286,7 @@ impl Caller {
         rest.to_owned()
     }
 
-    /// How many files a manifest has, where there is one.
+    /// Returns the number of files of a manifest, if there is one.
     pub(crate) async fn manifest_or_nothing(&mut self, id: &str) -> usize {
         let text = self.output(id, What::Manifest).await;
         let lines = text.split(|byte| *byte == b'\n').count() - 1;

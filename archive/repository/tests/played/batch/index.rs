@@ -1,4 +1,4 @@
-//! Jobs of the index: their lane, and what the index may do to jobs of others.
+//! Tests of jobs of the index: their lane, and what the index may do to jobs of others.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -56,7 +56,7 @@ async fn index_job_waits_for_no_researcher() {
     fixture.end(running).await;
 }
 
-/// Fails if the index has no bound, so that a program that went wrong takes the whole machine.
+/// Fails if jobs of the index have no limit, so that a faulty program takes the whole machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn lane_of_index_has_two_places() {
     let fixture = BatchFixture::new().await;
@@ -82,7 +82,7 @@ async fn lane_of_index_has_two_places() {
     fixture.end(running).await;
 }
 
-/// Fails if the index reads or ends what is not its own, or runs what people bring.
+/// Fails if the index reads or ends jobs of others, or runs components.
 #[tokio::test(flavor = "multi_thread")]
 async fn index_has_power_over_its_own_jobs_only() {
     let fixture = BatchFixture::new().await;
@@ -119,7 +119,7 @@ async fn index_has_power_over_its_own_jobs_only() {
     let refused = brought.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
     assert!(!fixture.folder("own").try_exists().unwrap());
-    // Under an id that is taken it learns nothing but that.
+    // Of an id that is taken it learns nothing else.
     let taken = index.submit("study", file_list()).await.unwrap_err();
     assert_eq!(taken.code(), Code::AlreadyExists, "{taken}");
 

@@ -1,4 +1,4 @@
-//! Submitting: what is refused, what is the same job, and components on their way.
+//! Tests of submissions: refusals, repeated submissions, and the transfer of components.
 
 use std::collections::VecDeque;
 
@@ -27,8 +27,9 @@ fn value(name: &str, value: &str) -> Value {
     }
 }
 
+/// Fails if a job that cannot be run is accepted, or leaves files or a row.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_run_is_refused_and_leaves_nothing() {
+async fn invalid_submission_is_refused_without_trace() {
     let mut fixture = BatchFixture::new().await;
     fixture.settings.running = 1;
     fixture.settings.waiting = 3;
@@ -123,8 +124,9 @@ async fn what_cannot_be_run_is_refused_and_leaves_nothing() {
     fixture.end(running).await;
 }
 
+/// Fails if a repeated submission runs a second job, or another job gets the id.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_job_under_the_same_id_is_one_job() {
+async fn same_submission_twice_is_one_job() {
     let fixture = BatchFixture::new().await;
     fixture
         .replica
@@ -154,7 +156,7 @@ async fn the_same_job_under_the_same_id_is_one_job() {
     let mut bo = fixture.caller(&running, "researcher/bo");
     let error = bo.submit("same", spec.clone()).await.unwrap_err();
     assert_eq!(error.code(), Code::AlreadyExists);
-    // At the same time: one is taken, and the others are told of it or to come again.
+    // At the same time: one is accepted, and the others get the same job or are asked to try again.
     let calls = (0..8).map(|_| {
         let mut caller = fixture.caller(&running, "researcher/anna");
         let spec = spec.clone();
@@ -177,8 +179,9 @@ async fn the_same_job_under_the_same_id_is_one_job() {
     fixture.end(running).await;
 }
 
+/// Fails if a component is sent to a node that has it, is missing when a node asks, or stays after the job.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
+async fn component_is_kept_and_sent_on_request() {
     let fixture = BatchFixture::new().await;
     let bytes: Vec<u8> = (0..2_500_000_u32).map(|at| at.to_le_bytes()[0]).collect();
     {
@@ -205,7 +208,7 @@ async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
         ),
     ] {
         let answer = anna.submit_with(id, spec.clone(), &sent).await;
-        // The last bytes may come after all that was announced: then nobody reads them.
+        // The last bytes may follow all that was announced: then they are not read.
         if id == "long" && answer.is_ok() {
             continue;
         }
@@ -223,7 +226,8 @@ async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
         fixture.replica.script().component == bytes,
         "it came over whole"
     );
-    // A node that has it asks for nothing, and one that has no place is passed over; a component without a reduce step leaves the output as it is.
+    // A node that has it asks for nothing, and one without a place is skipped; a component without a reduce step leaves the
+    // output as it is.
     for (id, wants, reduces, result) in [
         ("known", false, true, b"fedcba"),
         ("plain", true, false, b"abcdef"),

@@ -1,4 +1,4 @@
-//! Jobs over files by their names, and jobs that are kept for a short time.
+//! Tests of jobs over files by their names, and of jobs that are kept for a short time.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn named(names: &[&str]) -> BatchSpec {
     }
 }
 
-/// Fails if a job says that it is done although a file that it names was not read, or if the file is not named.
+/// Fails if a job is done although a file that it names was not read, or if that file is not reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn named_file_that_no_node_has_is_told() {
     let fixture = BatchFixture::new().await;
@@ -71,7 +71,7 @@ async fn named_file_that_no_node_has_is_told() {
     fixture.end(running).await;
 }
 
-/// Fails if the output of files that nobody named gets into a result.
+/// Fails if the output of files that the job does not name gets into its result.
 #[tokio::test(flavor = "multi_thread")]
 async fn node_that_reads_unnamed_files_is_not_believed() {
     let fixture = BatchFixture::new().await;
@@ -98,6 +98,7 @@ async fn node_that_reads_unnamed_files_is_not_believed() {
     fixture.end(running).await;
 }
 
+/// Fails if a job is accepted with an invalid list of names, or may be kept for longer than the settings allow.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_lists_and_long_keeps_are_refused() {
     let mut fixture = BatchFixture::new().await;
@@ -136,7 +137,7 @@ async fn wrong_lists_and_long_keeps_are_refused() {
     fixture.end(running).await;
 }
 
-/// Fails if a job stays longer than it was asked to, or another one goes with it.
+/// Fails if a job is kept for longer than it asked, or another one is removed with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn job_is_forgotten_when_its_keep_is_over() {
     let fixture = BatchFixture::new().await;

@@ -1,4 +1,4 @@
-//! Whatever breaks, and wherever: what is left is what an undisturbed run leaves, byte by byte.
+//! Tests of resumed jobs: after any failure at any place, the results are those of an undisturbed run, byte by byte.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -10,7 +10,8 @@ use testing::{PATIENCE, eventually};
 use super::fixture::{BatchFixture, file_list, state};
 use super::replica::{Cut, PlayedReplica};
 
-/// Seven files, most with output, one with a failure, one with nothing, one whose output is lost as nobody read it whole.
+/// Fills a replica with seven files: most with output, one with a failure, one without output, and one that no node can
+/// read completely.
 fn fill(replica: &PlayedReplica) {
     let mut script = replica.script();
     for (at, name) in ["a", "b", "c", "d", "e", "f", "g"].into_iter().enumerate() {
@@ -25,7 +26,7 @@ fn fill(replica: &PlayedReplica) {
     script.unread.insert("e.warc".to_owned());
 }
 
-/// How many messages a whole run has.
+/// The number of messages of a complete run.
 fn messages(replica: &PlayedReplica) -> usize {
     let script = replica.script();
     let of = |output: &Vec<u8>| output.len().div_ceil(5) + 3;
@@ -41,8 +42,9 @@ async fn left(caller: &mut super::fixture::Caller, id: &str) -> (Vec<u8>, Vec<u8
     )
 }
 
+/// Fails if a run that fails after any of its messages loses or repeats output.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
+async fn run_cut_after_any_message_is_resumed() {
     let fixture = BatchFixture::new().await;
     fill(&fixture.replica);
     let count = messages(&fixture.replica);
@@ -62,7 +64,7 @@ async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
     };
     for at in 0..count {
         let id = format!("cut-{at}");
-        // Each one breaks once more, later.
+        // Each run fails once more, later.
         let cuts = VecDeque::from([cut(at), cut(at / 2)]);
         fixture.replica.script().cuts.insert(id.clone(), cuts);
         anna.submit(&id, file_list()).await.unwrap();
@@ -81,8 +83,9 @@ async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
     fixture.end(running).await;
 }
 
+/// Fails if a repository that stops after any message of a run loses or repeats output.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repository_that_stops_after_any_message_goes_on() {
+async fn repository_stopped_after_any_message_resumes() {
     let fixture = BatchFixture::new().await;
     fill(&fixture.replica);
     let count = messages(&fixture.replica);
@@ -105,7 +108,7 @@ async fn a_repository_that_stops_after_any_message_goes_on() {
             .await;
             drop(anna);
             running.stop().await;
-            // What a kill leaves behind the last checkpoint.
+            // A kill leaves bytes behind the last checkpoint.
             for name in ["output", "errors.jsonl", "manifest.jsonl"] {
                 let path = fixture.folder(&id).join(name);
                 if path.try_exists().unwrap() {
@@ -124,7 +127,7 @@ async fn a_repository_that_stops_after_any_message_goes_on() {
         assert_eq!((status.files, status.unread), (6, 1), "{status:?}");
         assert_eq!(left(&mut anna, &id).await, expected, "{id}");
     }
-    // What has ended is kept over any restart, and can be read from anywhere.
+    // An ended job survives any restart, and its result can be read from any offset.
     let result = anna.output("whole", What::Result).await;
     for offset in 0..=result.len() {
         let from = anna.output_from("whole", What::Result, offset as u64).await;
@@ -136,8 +139,9 @@ async fn a_repository_that_stops_after_any_message_goes_on() {
     fixture.end(running).await;
 }
 
+/// Fails if a job goes on over files that it has lost, or a directory without a job stays.
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_were_lost_under_a_job_fail_it_and_what_belongs_to_none_goes() {
+async fn lost_files_fail_job_and_orphans_go() {
     let fixture = BatchFixture::new().await;
     fill(&fixture.replica);
     for id in ["cut-output", "no-folder"] {

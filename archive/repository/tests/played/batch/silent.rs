@@ -1,4 +1,4 @@
-//! Monitors and nodes that are silent, or break every run: waited for, then left out and named.
+//! Tests of monitors and nodes that are silent, or end every run: they are waited for, then left out and named.
 
 use std::collections::VecDeque;
 
@@ -12,8 +12,9 @@ use super::ends::fill;
 use super::fixture::{BatchFixture, file_list, state};
 use super::replica::Cut;
 
+/// Fails if a job fails because its monitor is silent, or does not say that it waits for it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_silent_monitor_is_waited_for() {
+async fn silent_monitor_is_waited_for() {
     let fixture = BatchFixture::new().await;
     fill(&fixture.replica, &["a"]);
     fixture.replica.script().silent = true;
@@ -42,6 +43,7 @@ async fn a_silent_monitor_is_waited_for() {
     fixture.end(running).await;
 }
 
+/// Fails if a job skips nodes that its monitor has not heard of yet, or waits for them without limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_unknown_to_the_monitor_are_waited_for() {
     let fixture = BatchFixture::new().await;
@@ -49,7 +51,7 @@ async fn nodes_unknown_to_the_monitor_are_waited_for() {
     fixture.replica.script().unheard = 3;
     let running = fixture.start().await;
     let mut anna = fixture.caller(&running, "researcher/anna");
-    // Others ask too: it may be heard of before the job looks.
+    // Other callers ask too: the nodes may be heard of before the job looks.
     anna.submit("waits", file_list()).await.unwrap();
     let status = anna.ended("waits").await;
     assert_eq!(state(&status), State::Done, "{status:?}");
@@ -57,7 +59,7 @@ async fn nodes_unknown_to_the_monitor_are_waited_for() {
     drop(anna);
     running.stop().await;
 
-    // Not without end; and a node that is not heard of is waited for once.
+    // The job waits with a limit, and once only for a node that is not heard of.
     let mut fixture = fixture;
     fixture.settings.patience = Period::from_secs(5);
     fixture.replica.script().unheard = usize::MAX;
@@ -77,6 +79,7 @@ async fn nodes_unknown_to_the_monitor_are_waited_for() {
     fixture.end(running).await;
 }
 
+/// Fails if a node that sends nothing holds up a job.
 #[tokio::test(flavor = "multi_thread")]
 async fn node_that_stalls_ends_the_run() {
     let fixture = BatchFixture::new().await;
@@ -94,7 +97,7 @@ async fn node_that_stalls_ends_the_run() {
     fixture.end(running).await;
 }
 
-/// Fails if a node that ends each run, or where nobody listens, keeps what the others have from being read.
+/// Fails if a node that ends each run, or does not listen, keeps files of the others from being read.
 #[tokio::test(flavor = "multi_thread")]
 async fn node_ending_each_run_is_left_out() {
     let mut fixture = BatchFixture::new().await;
