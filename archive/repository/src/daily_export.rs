@@ -1,8 +1,8 @@
-//! The export of every day, into the archive itself: an archived file like any other, in every replica.
+//! The daily export into the archive itself: an archived file like any other, in every replica.
 //!
-//! Where nothing has changed since the last one, there is none. When the next is due is remembered in the admin data.
-//! The repository is the depositor: an export whose store did not come to its end is stored again, before another one is
-//! made, until the archive has it.
+//! If nothing has changed since the last export, the day is skipped. The admin data remember when the next one is due. The
+//! repository is the depositor: an export whose store was not completed is stored again, before another one is made, until
+//! the archive has it.
 
 mod spool;
 #[cfg(test)]
@@ -31,23 +31,23 @@ use tokio_util::sync::CancellationToken;
 
 use spool::{Spool, SpooledExport, WrittenExport};
 
-/// How often it is looked whether one is due.
+/// The time between two looks at whether an export is due.
 const LOOK: Duration = Duration::from_mins(1);
 
-/// The pause after one that failed.
+/// The pause after a failed export.
 const AGAIN: Duration = Duration::from_mins(15);
 
-/// The incident of an export that fails.
+/// The key of the incident of a failing export.
 const INCIDENT: &str = "export";
 
-/// An export that was made, or the begin of counting.
+/// An export that was made, or the first row, which starts the period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExportRow {
-    /// When.
+    /// The time of the export.
     at: Timestamp,
-    /// The archived file; none: nothing had changed, or nothing was exported yet.
+    /// The archived file; `None` if nothing had changed, or nothing was exported yet.
     name: Option<FileName>,
-    /// What it says, as a hash; compared with the next.
+    /// The hash of its content, which is compared with the next export.
     content: String,
 }
 
@@ -59,13 +59,13 @@ impl ExportRow {
     }
 }
 
-/// The job that exports.
+/// The worker that exports.
 pub(crate) struct DailyExport {
     pub(crate) admin: Admin,
     pub(crate) archive: String,
-    /// Where the admin data lie.
+    /// The directory of the admin data.
     pub(crate) data: PathBuf,
-    /// How often.
+    /// The time between two exports.
     pub(crate) period: Duration,
     pub(crate) mail: Mail,
     pub(crate) notifier: Notifier,
@@ -74,18 +74,18 @@ pub(crate) struct DailyExport {
     pub(crate) stop: CancellationToken,
 }
 
-/// Why an export is not in the archive.
+/// The reason why an export is not in the archive.
 #[derive(Debug, thiserror::Error)]
 enum DailyExportError {
-    #[error("the repository stops")]
+    #[error("the repository is stopping")]
     Stopped,
     #[error("{0}")]
     Export(Box<ExportError>),
     #[error(transparent)]
     Disk(#[from] DiskError),
-    #[error("its name: {0}")]
+    #[error("cannot name the export: {0}")]
     Name(#[from] archive_model::InvalidFileName),
-    #[error("the archive does not take it: {0}")]
+    #[error("the archive refused the export: {0}")]
     Store(String),
     #[error(transparent)]
     Join(#[from] tokio::task::JoinError),
@@ -138,8 +138,8 @@ impl Worker for DailyExport {
             }
             Err(DailyExportError::Stopped) => Ok(Step::Idle(LOOK)),
             Err(error) => {
-                tracing::error!(%error, "the admin data were not exported");
-                let text = format!("the admin data were not exported into the archive: {error}");
+                tracing::error!(%error, "cannot export the admin data");
+                let text = format!("cannot export the admin data into the archive: {error}");
                 self.notifier.raise(INCIDENT, text);
                 Ok(Step::Idle(pause))
             }
@@ -164,7 +164,7 @@ impl DailyExport {
         }
     }
 
-    /// Writes an export and archives it, if it says anything new.
+    /// Writes an export and stores it, if its content is new.
     async fn export(
         &self,
         now: Timestamp,
@@ -188,7 +188,7 @@ impl DailyExport {
         self.archive(now, last, spooled).await
     }
 
-    /// Has the archive store an export, and remembers it.
+    /// Has the archive store an export, and records it.
     async fn archive(
         &self,
         now: Timestamp,
@@ -213,7 +213,7 @@ impl DailyExport {
         Ok(spawn_blocking(move || book.write(number, row)).await??)
     }
 
-    /// Gives it to the archive as any depositor would.
+    /// Deposits the export as any depositor would.
     async fn store(&self, spooled: &SpooledExport) -> Result<(), DailyExportError> {
         let claim = Claim {
             size: spooled.size,
@@ -241,7 +241,7 @@ impl DailyExport {
             })
             .await;
             if let Err(error) = fed {
-                // The depositor may have gone; then the store has failed already.
+                // The store may have failed already, and its receiver be gone.
                 drop(chunks.send(Err(error.to_string())).await);
             }
         });
@@ -256,7 +256,7 @@ impl DailyExport {
                     Reply::Failed(error) => return Err(DailyExportError::Store(error.to_string())),
                 }
             }
-            Err(DailyExportError::Store("it gave no answer".to_owned()))
+            Err(DailyExportError::Store("it did not answer".to_owned()))
         };
         let limit = limits::storing(spooled.size);
         tokio::select! {
@@ -268,7 +268,7 @@ impl DailyExport {
     }
 }
 
-/// Where it is remembered what was exported.
+/// The table of exports.
 struct ExportLog {
     admin: Admin,
     who: String,

@@ -1,4 +1,4 @@
-//! What people were told, in the admin data: one row for each incident, so that a restart tells nothing twice.
+//! The table of reported incidents in the admin data: one row for each, so that a restart reports nothing twice.
 
 use archive_daemon::notify::Memory;
 use archive_daemon::notify::incident::IncidentRow;
@@ -7,13 +7,13 @@ use archive_db::{DbError, Table, Value};
 use archive_ledger::admin::Admin;
 use serde::{Deserialize, Serialize};
 
-/// An incident, by its key.
+/// The row of an incident.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredIncident(IncidentRow);
 
 impl Value for StoredIncident {}
 
-/// The table.
+/// The table of reported incidents.
 #[derive(Debug)]
 pub(crate) struct IncidentTable {
     admin: Admin,
@@ -58,8 +58,9 @@ mod tests {
 
     use super::*;
 
+    /// Fails if a restart loses a reported incident, or a removed one stays.
     #[test]
-    fn rows_are_there_after_a_restart_until_they_are_taken_away() {
+    fn rows_survive_restart_until_removed() {
         let directory = tempfile::tempdir().unwrap();
         let kept = IncidentRow {
             since: Timestamp::UNIX_EPOCH,

@@ -1,4 +1,4 @@
-//! Where an export lies on the repository's disk until the archive has it.
+//! The spool: an export on the repository's disk until the archive has it.
 //!
 //! Owns that an export which the archive was asked to store can be stored again after a crash: it is durable, under the
 //! name that it has in the archive, before the archive is asked, and is removed only when the archive has it.

@@ -45,7 +45,7 @@ impl ExportFixture {
         }
     }
 
-    /// The export lies on the disk, as a crash left it.
+    /// Puts an export on the disk, as a crash leaves it.
     fn spool(&self, bytes: &[u8]) -> PathBuf {
         let folder = self.daily.data.join("export");
         directory::make(&folder).unwrap();
@@ -55,7 +55,7 @@ impl ExportFixture {
         path
     }
 
-    /// The archive was asked for it, and one replica has not got it.
+    /// Begins the store of the export in the archive; one replica lacks it.
     fn begin(&self) -> FileRecord {
         let mut row = row(NAME, 7);
         row.record.phase = Phase::Incomplete;
