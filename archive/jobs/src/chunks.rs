@@ -28,7 +28,10 @@ pub struct JobBytes {
 }
 
 impl JobBytes {
-    /// Returns the bytes in pieces of at most 1 MiB. An error ([`ReadError`]) is the last item.
+    /// Returns the bytes in pieces of at most 1 MiB.
+    ///
+    /// # Errors
+    /// A [`ReadError`] is the last item of the stream.
     pub fn pieces(self) -> BoxStream<'static, Result<Bytes, ReadError>> {
         let pieces = stream::try_unfold(None, move |reader| {
             let own = self.clone();

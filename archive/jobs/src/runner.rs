@@ -220,7 +220,7 @@ pub(super) fn tidy(row: &JobRow, folder: &JobFolder) -> Result<(), super::folder
 /// Describes a monitor that does not answer.
 fn silent(row: &JobRow, why: &str) -> String {
     format!(
-        "the monitor of replica {} does not answer: {why}",
+        "the monitor of replica {} is silent: {why}",
         row.spec.replica
     )
 }

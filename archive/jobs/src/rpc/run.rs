@@ -253,7 +253,7 @@ impl ReplicaRun {
                     wanted.notify_one();
                     return None;
                 }
-                None => "it requests a component although there is none, or twice".to_owned(),
+                None => "it requests a component that the job does not have, or twice".to_owned(),
             },
         };
         self.merge.lied(index, lie);

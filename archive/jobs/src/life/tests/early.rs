@@ -95,7 +95,7 @@ fn waiting_job_is_cancelled_at_once() {
     assert_eq!(history.say(cancelled), Step::Stop);
     let reason = &history.life.reason;
     assert!(
-        reason.ends_with("it had not begun and read no file"),
+        reason.ends_with("the job had not begun and read no file"),
         "{reason}"
     );
 }
