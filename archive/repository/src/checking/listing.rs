@@ -57,7 +57,7 @@ impl Pass<'_> {
             done.map_err(|error| Kind::Internal.error(error.to_string()))?
         };
         let bringing = async {
-            self.bring(opened, items, unexpected).await;
+            self.send_listing(opened, items, unexpected).await;
             Ok(())
         };
         let ((), report, ()) = tokio::try_join!(bringing, comparing, self.settle(found))?;
@@ -103,19 +103,19 @@ impl Pass<'_> {
     }
 
     /// Sends the listing to the comparison. Silent nodes are sent first, so that their files are not called missing.
-    async fn bring(
+    async fn send_listing(
         &self,
         opened: OpenListing,
         items: mpsc::Sender<ListedItem>,
         unexpected: mpsc::Sender<Finding>,
     ) {
-        if let Err(error) = self.try_bring(opened, &items, &unexpected).await {
+        if let Err(error) = self.try_send_listing(opened, &items, &unexpected).await {
             // If the receiver is gone, the comparison has ended and says why.
             drop(items.send(Err(error.reason)).await);
         }
     }
 
-    async fn try_bring(
+    async fn try_send_listing(
         &self,
         opened: OpenListing,
         items: &mpsc::Sender<ListedItem>,

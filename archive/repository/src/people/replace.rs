@@ -209,7 +209,8 @@ impl People {
             upload: upload.id,
             size,
         };
-        self.bring(replica, item, spooled, admission.into()).await?;
+        self.upload_spooled(replica, item, spooled, admission.into())
+            .await?;
         let row = self.known(name).await?;
         let state = row
             .record
@@ -240,7 +241,7 @@ impl People {
     }
 
     /// Uploads the spooled bytes into a replica, in the ordinary way.
-    async fn bring(
+    async fn upload_spooled(
         &self,
         replica: &ReplicaId,
         item: Item,

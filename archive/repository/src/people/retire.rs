@@ -96,7 +96,7 @@ impl People {
         let telling = self.transfers.replicas.tell_retired(&volume);
         let node = &volume.node;
         Ok(match self.within(0, telling).await {
-            Ok(()) => format!("node {node} has retired it; its files are brought elsewhere"),
+            Ok(()) => format!("node {node} has retired it; its files are stored elsewhere"),
             Err(error) => format!(
                 "it does not count any more, and its files are stored elsewhere; node {node} will be told when it answers ({})",
                 error.reason

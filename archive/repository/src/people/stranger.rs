@@ -16,7 +16,7 @@ use archive_ledger::restore::combine::{Rule, Sighting, Verdict};
 
 impl People {
     /// Adds a file to the admin data that replicas have with a valid admission.
-    pub(crate) async fn take_in(
+    pub(crate) async fn adopt_unexpected(
         &self,
         name: &FileName,
         (archive, trust): (&str, &TrustFile),

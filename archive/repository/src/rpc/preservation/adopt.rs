@@ -28,7 +28,7 @@ pub(super) async fn adopt(
     if !is_known {
         // The admin data do not know it: its own admission decides.
         let of = (door.settings.archive.as_str(), &*door.trust);
-        people.take_in(&name, of, &who).await?;
+        people.adopt_unexpected(&name, of, &who).await?;
     }
     let row = people.known(&name).await?;
     let copy = choose(door, &row, (&name, &replica), !is_known).await?;

@@ -115,8 +115,8 @@ async fn index_has_power_over_its_own_jobs_only() {
         component_size: bytes.len() as u64,
         ..file_list()
     };
-    let brought = index.submit_with("own", component, bytes).await;
-    let refused = brought.unwrap_err();
+    let submitted = index.submit_with("own", component, bytes).await;
+    let refused = submitted.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
     assert!(!fixture.folder("own").try_exists().unwrap());
     // Of an id that is taken it learns nothing else.
