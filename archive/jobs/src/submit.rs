@@ -90,7 +90,7 @@ impl From<archive_durable::DiskError> for SubmitError {
 
 impl From<tokio::task::JoinError> for SubmitError {
     fn from(error: tokio::task::JoinError) -> Self {
-        Self::Stuck(error.into())
+        Self::Batch(error.into())
     }
 }
 

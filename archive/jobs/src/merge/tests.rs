@@ -106,10 +106,10 @@ fn script(files: &[(usize, FileScript)]) -> Vec<NodeMessage> {
     says
 }
 
-fn world(dice: &mut Dice) -> Vec<Vec<(usize, FileScript)>> {
+fn copies(dice: &mut Dice) -> Vec<Vec<(usize, FileScript)>> {
     let nodes = 1 + dice.below(3);
-    let mut world = vec![Vec::new(); nodes];
-    for (index, files) in world.iter_mut().enumerate() {
+    let mut copies = vec![Vec::new(); nodes];
+    for (index, files) in copies.iter_mut().enumerate() {
         for (file, name) in NAMES.iter().enumerate() {
             if dice.below(3) == 0 {
                 continue;
@@ -127,14 +127,14 @@ fn world(dice: &mut Dice) -> Vec<Vec<(usize, FileScript)>> {
             ));
         }
     }
-    world
+    copies
 }
 
 /// Returns the node from which each file is taken, and its output.
-fn expected(world: &[Vec<(usize, FileScript)>]) -> Vec<(&'static str, usize, Vec<u8>)> {
+fn expected(copies: &[Vec<(usize, FileScript)>]) -> Vec<(&'static str, usize, Vec<u8>)> {
     let mut all = Vec::new();
     for (file, name) in NAMES.iter().enumerate() {
-        let having: Vec<(usize, &FileScript)> = world
+        let having: Vec<(usize, &FileScript)> = copies
             .iter()
             .enumerate()
             .filter_map(|(index, files)| {
@@ -211,12 +211,12 @@ fn run(
 fn files_come_once_and_in_order() {
     for seed in 0..20_000 {
         let mut dice = Dice(seed);
-        let world = world(&mut dice);
-        let scripts = world.iter().map(|files| script(files).into()).collect();
-        let mut merge = Merge::new((0..world.len()).map(node), all_files(), Vec::new());
+        let copies = copies(&mut dice);
+        let scripts = copies.iter().map(|files| script(files).into()).collect();
+        let mut merge = Merge::new((0..copies.len()).map(node), all_files(), Vec::new());
         let taken = run(&mut merge, scripts, &mut dice);
-        let expected = files(&expected(&world));
-        assert_eq!(taken.files, expected, "seed {seed}: {world:?}");
+        let expected = files(&expected(&copies));
+        assert_eq!(taken.files, expected, "seed {seed}: {copies:?}");
         assert!(merge.is_finished() && taken.half.is_empty(), "seed {seed}");
         assert!(merge.gaps().is_empty() && taken.broken.is_none());
     }
@@ -228,19 +228,19 @@ fn failed_node_ends_merge_at_its_file() {
     let mut halves = 0;
     for seed in 0..20_000 {
         let mut dice = Dice(seed);
-        let world = world(&mut dice);
+        let copies = copies(&mut dice);
         let mut scripts: Vec<std::collections::VecDeque<NodeMessage>> =
-            world.iter().map(|files| script(files).into()).collect();
-        let broken = dice.below(world.len());
+            copies.iter().map(|files| script(files).into()).collect();
+        let broken = dice.below(copies.len());
         let at = dice.below(scripts[broken].len());
         let sent: Vec<NodeMessage> = scripts[broken].iter().take(at).cloned().collect();
         scripts[broken].truncate(at);
         scripts[broken].push_back(NodeMessage::Fail);
-        let mut merge = Merge::new((0..world.len()).map(node), all_files(), Vec::new());
+        let mut merge = Merge::new((0..copies.len()).map(node), all_files(), Vec::new());
         let taken = run(&mut merge, scripts, &mut dice);
-        let all = files(&expected(&world));
+        let all = files(&expected(&copies));
         let count = taken.files.len();
-        assert_eq!(taken.files, all[..count], "seed {seed}: {world:?}");
+        assert_eq!(taken.files, all[..count], "seed {seed}: {copies:?}");
         if !taken.half.is_empty() {
             halves += 1;
             let next = &all[count];
@@ -263,7 +263,7 @@ fn failed_node_ends_merge_at_its_file() {
             (begun, sent.last())
         {
             let before = all.iter().filter(|(name, _, _)| **name < *begun).count();
-            assert!(count >= before, "seed {seed}: {world:?}");
+            assert!(count >= before, "seed {seed}: {copies:?}");
         }
     }
     assert!(halves > 100, "{halves}");

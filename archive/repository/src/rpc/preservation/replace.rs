@@ -52,7 +52,7 @@ impl AsyncNext for ReplacementStream {
     async fn next(&mut self) -> Result<Option<Bytes>, CallError> {
         match self.0.next().await.transpose()?.map(|message| message.step) {
             None => Ok(None),
-            Some(Some(Step::ReplacementStream(bytes))) => Ok(Some(bytes)),
+            Some(Some(Step::Data(bytes))) => Ok(Some(bytes)),
             Some(Some(Step::Open(_)) | None) => Err(InvalidMessage::missing("data").into()),
         }
     }

@@ -12,7 +12,7 @@ use testing::{PATIENCE, eventually};
 use tonic::Code;
 
 use super::fixture::{BatchFixture, Caller, file_list, state};
-use super::replica::{Cut, Lie, PlayedReplica};
+use super::replica::{Lie, PlayedReplica, RunEnd};
 
 pub(super) fn fill(replica: &PlayedReplica, names: &[&str]) {
     let mut script = replica.script();
@@ -160,7 +160,7 @@ async fn owner_and_operators_cancel_job_at_once() {
     fixture.settings.running = 1;
     fill(&fixture.replica, &["a", "b", "c"]);
     for id in ["one", "two"] {
-        let cuts = VecDeque::from([Cut::Hangs(4)]);
+        let cuts = VecDeque::from([RunEnd::Hangs(4)]);
         fixture.replica.script().cuts.insert(id.to_owned(), cuts);
     }
     let running = fixture.start().await;
@@ -381,7 +381,7 @@ async fn limits_end_a_job_with_the_reason() {
         .replica
         .script()
         .cuts
-        .insert("slow".to_owned(), VecDeque::from([Cut::Hangs(4)]));
+        .insert("slow".to_owned(), VecDeque::from([RunEnd::Hangs(4)]));
     let running = fixture.start().await;
     let mut anna = fixture.caller(&running, "researcher/anna");
     anna.submit("much", file_list()).await.unwrap();

@@ -9,7 +9,7 @@ use tonic::Code;
 
 use super::ends::{fill, list};
 use super::fixture::{BatchFixture, file_list, state};
-use super::replica::Cut;
+use super::replica::RunEnd;
 
 /// Fails if a job of the index waits for researchers' jobs, counts among them, or is refused because too many of them
 /// wait; or if a job of a researcher gets into its lane.
@@ -20,7 +20,7 @@ async fn index_job_waits_for_no_researcher() {
     fixture.settings.waiting = 3;
     fill(&fixture.replica, &["a", "b"]);
     for long in ["long-1", "long-2"] {
-        let hangs = VecDeque::from([Cut::Hangs(0)]);
+        let hangs = VecDeque::from([RunEnd::Hangs(0)]);
         fixture.replica.script().cuts.insert(long.to_owned(), hangs);
     }
     let running = fixture.start().await;
@@ -61,7 +61,7 @@ async fn index_job_waits_for_no_researcher() {
 async fn lane_of_index_has_two_places() {
     let fixture = BatchFixture::new().await;
     for id in ["cdx-1", "cdx-2"] {
-        let hangs = VecDeque::from([Cut::Hangs(0)]);
+        let hangs = VecDeque::from([RunEnd::Hangs(0)]);
         fixture.replica.script().cuts.insert(id.to_owned(), hangs);
     }
     let running = fixture.start().await;
@@ -87,7 +87,7 @@ async fn lane_of_index_has_two_places() {
 async fn index_has_power_over_its_own_jobs_only() {
     let fixture = BatchFixture::new().await;
     fill(&fixture.replica, &["a"]);
-    let hangs = VecDeque::from([Cut::Hangs(0)]);
+    let hangs = VecDeque::from([RunEnd::Hangs(0)]);
     fixture
         .replica
         .script()

@@ -9,7 +9,7 @@ use proto_archive::wire::{BatchJobsRequest, BatchSpec};
 use tonic::Code;
 
 use super::fixture::{BatchFixture, file_list, state};
-use super::replica::Cut;
+use super::replica::RunEnd;
 
 fn component(bytes: &[u8]) -> BatchSpec {
     BatchSpec {
@@ -33,7 +33,7 @@ async fn invalid_submission_is_refused_without_trace() {
     let mut fixture = BatchFixture::new().await;
     fixture.settings.running = 1;
     fixture.settings.waiting = 3;
-    let hangs = VecDeque::from([Cut::Hangs(0)]);
+    let hangs = VecDeque::from([RunEnd::Hangs(0)]);
     fixture
         .replica
         .script()

@@ -8,7 +8,7 @@ use proto_archive::wire::batch_status::State;
 use testing::{PATIENCE, eventually};
 
 use super::fixture::{BatchFixture, file_list, state};
-use super::replica::{Cut, PlayedReplica};
+use super::replica::{PlayedReplica, RunEnd};
 
 /// Fills a replica with seven files: most with output, one with a failure, one without output, and one that no node can
 /// read completely.
@@ -59,8 +59,8 @@ async fn run_cut_after_any_message_is_resumed() {
     assert_eq!(expected.2.lines().count(), 6);
     assert!(count > 20, "{count}");
     let cut = |at: usize| match at % 2 {
-        0 => Cut::Broken(at),
-        _ => Cut::Ended(at),
+        0 => RunEnd::Broken(at),
+        _ => RunEnd::Ended(at),
     };
     for at in 0..count {
         let id = format!("cut-{at}");
@@ -96,7 +96,7 @@ async fn repository_stopped_after_any_message_resumes() {
     let expected = left(&mut anna, "whole").await;
     for at in (0..count).step_by(3) {
         let id = format!("stop-{at}");
-        let cuts = VecDeque::from([Cut::Hangs(at), Cut::Hangs(4)]);
+        let cuts = VecDeque::from([RunEnd::Hangs(at), RunEnd::Hangs(4)]);
         fixture.replica.script().cuts.insert(id.clone(), cuts);
         anna.submit(&id, file_list()).await.unwrap();
         for runs in 1..=2 {
@@ -145,7 +145,7 @@ async fn lost_files_fail_job_and_orphans_go() {
     let fixture = BatchFixture::new().await;
     fill(&fixture.replica);
     for id in ["cut-output", "no-folder"] {
-        let cuts = VecDeque::from([Cut::Hangs(12)]);
+        let cuts = VecDeque::from([RunEnd::Hangs(12)]);
         fixture.replica.script().cuts.insert(id.to_owned(), cuts);
     }
     let running = fixture.start().await;

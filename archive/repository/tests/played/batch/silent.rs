@@ -10,7 +10,7 @@ use tonic::Code;
 
 use super::ends::fill;
 use super::fixture::{BatchFixture, file_list, state};
-use super::replica::Cut;
+use super::replica::RunEnd;
 
 /// Fails if a job fails because its monitor is silent, or does not say that it waits for it.
 #[tokio::test(flavor = "multi_thread")]
@@ -84,7 +84,7 @@ async fn nodes_unknown_to_the_monitor_are_waited_for() {
 async fn node_that_stalls_ends_the_run() {
     let fixture = BatchFixture::new().await;
     fill(&fixture.replica, &["a", "b"]);
-    let stalls = VecDeque::from([Cut::Hangs(4)]);
+    let stalls = VecDeque::from([RunEnd::Hangs(4)]);
     let name = "stalls".to_owned();
     fixture.replica.script().cuts.insert(name, stalls);
     let running = fixture.start().await;
