@@ -7,7 +7,7 @@ use conformance::tree::{self, File};
 use crate::assert_none;
 
 /// Where the rules hold: a folder (ends with `/`) or a file. A folder may not exist yet.
-const COVERED: [&str; 50] = [
+const COVERED: [&str; 49] = [
     "archive/batch/",
     "archive/bitarchive/src/batch/unclean.rs",
     "archive/bitarchive/src/catalog/stamp.rs",
@@ -33,22 +33,21 @@ const COVERED: [&str; 50] = [
     "archive/durable/src/stage/reservation.rs",
     "archive/durable/src/stamp.rs",
     "archive/formats/",
-    "archive/jobs/src/life/early.rs",
-    "archive/jobs/src/life/gaps.rs",
-    "archive/jobs/src/life/tests/early.rs",
+    "archive/jobs/",
     "archive/ledger/",
     "archive/model/",
     "archive/monitor/",
     "archive/proof/",
     "archive/replicas/src/members.rs",
-    "archive/repository/src/daily_export/spool.rs",
-    "archive/repository/src/daily_export/tests.rs",
+    "archive/repository/src/alarm/",
+    "archive/repository/src/daily_export/",
     "archive/repository/src/mending/loss.rs",
     "archive/repository/src/mending/surplus.rs",
     "archive/repository/src/people/named.rs",
     "archive/repository/src/people/purge.rs",
     "archive/repository/src/people/reinstate.rs",
-    "archive/repository/tests/played/batch/silent.rs",
+    "archive/repository/src/rpc/",
+    "archive/repository/tests/",
     "archive/rpc/",
     "archive/stores/",
     "conformance/",

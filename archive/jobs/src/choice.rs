@@ -8,25 +8,25 @@ use std::cmp::Reverse;
 /// A replica that keeps bytes, as far as its monitor has answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Whether the caller asks for another one, if there is one.
+    /// Whether the caller prefers any other replica.
     pub is_avoided: bool,
-    /// What its monitor answered.
-    pub answer: Answer,
+    /// The answer of its monitor.
+    pub answer: MonitorAnswer,
 }
 
 /// The answer of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum MonitorAnswer {
     /// It has not come yet.
     Awaited,
     /// It was an error.
     Failed,
     /// It has come.
     Nodes {
-        /// How many of the files that the job names are on nodes that are alive; of an expression, how many of these nodes
-        /// there are.
+        /// The number of files named by the job that are on nodes that are alive; for an expression, the number of these
+        /// nodes.
         found: u64,
-        /// Whether nothing is lacking: every file that is named is on such a node, or every node is alive.
+        /// Whether nothing is missing: every named file is on such a node, or every node is alive.
         is_whole: bool,
     },
 }
@@ -34,7 +34,7 @@ pub enum Answer {
 /// The decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// This one, by its place in the list.
+    /// The replica at this index of the list.
     Taken(usize),
     /// Another answer may change it.
     Wait,
@@ -42,34 +42,34 @@ pub enum Choice {
     Nobody,
 }
 
-/// Chooses among replicas in the order of the settings. With `is_late`, those that have not answered are waited for no
-/// longer, if another one has.
+/// Chooses among replicas in the order of the settings. If `is_late`, no longer waits for those that have not answered,
+/// provided that another one has.
 pub fn choose(candidates: &[Candidate], is_late: bool) -> Choice {
     let mut may_change = false;
     for (place, candidate) in candidates.iter().enumerate() {
         match candidate.answer {
-            Answer::Awaited => {
+            MonitorAnswer::Awaited => {
                 may_change = true;
                 // It comes before all that follow, unless it is avoided.
                 if !candidate.is_avoided {
                     break;
                 }
             }
-            Answer::Nodes { is_whole: true, .. } if !candidate.is_avoided => {
+            MonitorAnswer::Nodes { is_whole: true, .. } if !candidate.is_avoided => {
                 return Choice::Taken(place);
             }
-            Answer::Failed | Answer::Nodes { .. } => {}
+            MonitorAnswer::Failed | MonitorAnswer::Nodes { .. } => {}
         }
     }
     let best = candidates
         .iter()
         .enumerate()
         .filter_map(|(place, candidate)| match candidate.answer {
-            Answer::Nodes { found, .. } => {
+            MonitorAnswer::Nodes { found, .. } => {
                 let is_wanted = found > 0 && !candidate.is_avoided;
                 Some((is_wanted, found, Reverse(place)))
             }
-            Answer::Awaited | Answer::Failed => None,
+            MonitorAnswer::Awaited | MonitorAnswer::Failed => None,
         })
         .max();
     match best {
@@ -85,24 +85,24 @@ pub fn choose(candidates: &[Candidate], is_late: bool) -> Choice {
 mod tests {
     use super::*;
 
-    const AWAITED: Answer = Answer::Awaited;
-    const FAILED: Answer = Answer::Failed;
+    const AWAITED: MonitorAnswer = MonitorAnswer::Awaited;
+    const FAILED: MonitorAnswer = MonitorAnswer::Failed;
 
-    const fn whole(found: u64) -> Answer {
-        Answer::Nodes {
+    const fn whole(found: u64) -> MonitorAnswer {
+        MonitorAnswer::Nodes {
             found,
             is_whole: true,
         }
     }
 
-    const fn partial(found: u64) -> Answer {
-        Answer::Nodes {
+    const fn partial(found: u64) -> MonitorAnswer {
+        MonitorAnswer::Nodes {
             found,
             is_whole: false,
         }
     }
 
-    fn choice(answers: &[Answer], avoided: &[usize], is_late: bool) -> Choice {
+    fn choice(answers: &[MonitorAnswer], avoided: &[usize], is_late: bool) -> Choice {
         let candidates = answers.iter().enumerate().map(|(place, answer)| Candidate {
             is_avoided: avoided.contains(&place),
             answer: *answer,
@@ -153,7 +153,8 @@ mod tests {
     fn every_complete_list_of_answers_is_decided() {
         let kinds = [AWAITED, FAILED, partial(0), partial(1), whole(1), whole(2)];
         for number in 0..6_usize.pow(3) * 8 {
-            let answers: Vec<Answer> = [1, 6, 36].map(|power| kinds[number / power % 6]).into();
+            let answers: Vec<MonitorAnswer> =
+                [1, 6, 36].map(|power| kinds[number / power % 6]).into();
             let avoided: Vec<usize> = (0..3)
                 .filter(|bit| ((number / 216) >> bit) & 1 == 1)
                 .collect();
@@ -162,7 +163,7 @@ mod tests {
                 match choice(&answers, &avoided, is_late) {
                     Choice::Taken(place) => {
                         assert!(
-                            matches!(answers[place], Answer::Nodes { .. }),
+                            matches!(answers[place], MonitorAnswer::Nodes { .. }),
                             "{answers:?}"
                         );
                     }

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use tokio::task::spawn_blocking;
 
-use super::folder::{Folder, FolderError, Name};
+use super::folder::{FolderError, JobFile, JobFolder};
 
 /// The longest piece, in bytes.
 const PIECE: usize = 1 << 20;
@@ -18,18 +18,21 @@ const PIECE: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct JobBytes {
     /// The folder of the job.
-    pub folder: Arc<Folder>,
+    pub folder: Arc<JobFolder>,
     /// Which of its files.
-    pub name: Name,
-    /// The first byte that is wanted.
+    pub name: JobFile,
+    /// The offset of the first byte to read.
     pub offset: u64,
-    /// One past the last.
+    /// The offset behind the last byte to read.
     pub length: u64,
 }
 
 impl JobBytes {
-    /// The bytes, at most 1 MiB at once. An error is the last item.
-    pub fn pieces(self) -> BoxStream<'static, Result<Bytes, Unread>> {
+    /// Returns the bytes in pieces of at most 1 MiB.
+    ///
+    /// # Errors
+    /// A [`ReadError`] is the last item of the stream.
+    pub fn pieces(self) -> BoxStream<'static, Result<Bytes, ReadError>> {
         let pieces = stream::try_unfold(None, move |reader| {
             let own = self.clone();
             let read = spawn_blocking(move || own.next(reader));
@@ -38,20 +41,20 @@ impl JobBytes {
         pieces.boxed()
     }
 
-    /// The same for a peer. A `None` is the last item: the rest cannot be read, as the log says.
+    /// Returns the pieces for a peer. A `None` is the last item: the rest cannot be read, as the log says.
     pub fn chunks(self) -> BoxStream<'static, Option<Bytes>> {
         self.pieces()
             .map(|piece| match piece {
                 Ok(piece) => Some(piece),
                 Err(error) => {
-                    tracing::error!(%error, "the files of a batch job cannot be read");
+                    tracing::error!(%error, "cannot read a file of a batch job");
                     None
                 }
             })
             .boxed()
     }
 
-    fn next(&self, reader: Option<Take<File>>) -> Result<Option<Next>, Unread> {
+    fn next(&self, reader: Option<Take<File>>) -> Result<Option<Next>, ReadError> {
         let mut reader = match reader {
             Some(reader) => reader,
             None if self.offset >= self.length => return Ok(None),
@@ -70,9 +73,9 @@ impl JobBytes {
 /// A piece, and where the next one comes from.
 type Next = (Bytes, Option<Take<File>>);
 
-/// Why the rest cannot be read.
+/// The reason why the rest cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Unread {
+pub enum ReadError {
     /// The folder of the job is damaged, or its disk fails.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -80,21 +83,24 @@ pub enum Unread {
     #[error(transparent)]
     Read(#[from] std::io::Error),
     /// The file became shorter while it was read.
-    #[error("it is {0} bytes shorter than it was")]
+    #[error("the file became {0} bytes shorter while it was read")]
     Short(u64),
     /// A bug: the reading panicked.
     #[error(transparent)]
     Join(#[from] tokio::task::JoinError),
 }
 
-/// The next bytes; none at the end. A file that has become shorter is an error.
-fn piece(reader: &mut Take<File>) -> Result<Bytes, Unread> {
+/// Reads the next bytes; they are empty at the end.
+///
+/// # Errors
+/// A read failed, or the file has become shorter.
+fn piece(reader: &mut Take<File>) -> Result<Bytes, ReadError> {
     let left = reader.limit();
     let mut piece = Vec::with_capacity(PIECE.min(usize::try_from(left).unwrap_or(PIECE)));
     let most = u64::try_from(PIECE).unwrap_or(u64::MAX);
     let read = reader.by_ref().take(most).read_to_end(&mut piece)?;
     if read == 0 && left > 0 {
-        return Err(Unread::Short(left));
+        return Err(ReadError::Short(left));
     }
     Ok(piece.into())
 }

@@ -1,6 +1,10 @@
 //! The directory of a job: `batch/<id>/` beside the admin data.
 //!
 //! Owns its names and what is removed when. Every file only grows, or is cut to a length that the table remembers.
+//!
+//! # Errors
+//! Methods fail with a [`DiskError`] if the disk refuses; those that open a file at a length also with
+//! [`FolderError::Short`] if the file has fewer bytes.
 
 use std::fs::File;
 use std::io::{Read, Take};
@@ -10,24 +14,24 @@ use archive_durable::directory::{self, EntryKind};
 use archive_durable::{AppendFile, DiskError, Severity};
 use archive_model::JobId;
 
-use super::table::Mark;
+use super::table::Checkpoint;
 
 /// One file of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Name {
-    /// What is run, where it is a component.
+pub enum JobFile {
+    /// The component to run.
     Component,
     /// The output of all files, by name.
     Output,
-    /// What failed.
+    /// The failures, one line for each.
     Errors,
-    /// What was read.
+    /// The files that were read, one line for each.
     Manifest,
-    /// What the reduce step made of the output.
+    /// The result of the reduce step.
     Result,
 }
 
-impl Name {
+impl JobFile {
     const ALL: [Self; 5] = [
         Self::Component,
         Self::Output,
@@ -49,28 +53,28 @@ impl Name {
 
 /// The directory of one job.
 #[derive(Clone, Debug)]
-pub struct Folder(PathBuf);
+pub struct JobFolder(PathBuf);
 
-/// Why the files of a job cannot be used.
+/// The reason why the files of a job cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// The disk.
+    /// The disk failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Less is there than was synced: somebody took it away, or the disk did.
-    #[error("{}: {found} bytes are there of {expected} that were written", .path.display())]
+    /// A file has fewer bytes than were synced: somebody or the disk has lost them.
+    #[error("{} is damaged: it has {found} of the {expected} bytes that were written", .path.display())]
     Lost {
         /// The file.
         path: PathBuf,
-        /// How many bytes it has.
+        /// The number of bytes that it has.
         found: u64,
-        /// How many were synced.
+        /// The number of bytes that were synced.
         expected: u64,
     },
 }
 
 impl FolderError {
-    /// Whether there is no room.
+    /// Returns whether the disk has no room.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Disk(error) => error.severity() == Severity::NoSpace,
@@ -87,13 +91,13 @@ pub struct Files {
     pub manifest: AppendFile,
 }
 
-impl Folder {
-    /// That of a job, whether or not it is there. `batch` is the directory of all.
+impl JobFolder {
+    /// Returns the directory of a job, whether or not it exists. `batch` is the directory of all jobs.
     pub fn of(batch: &Path, id: &JobId) -> Self {
         Self(batch.join(id.as_str()))
     }
 
-    /// Makes it, empty: what an earlier submission left is removed.
+    /// Creates the directory, empty: what an earlier submission left is removed.
     pub fn make(&self) -> Result<(), DiskError> {
         self.remove()?;
         directory::make_new(&self.0)
@@ -104,7 +108,7 @@ impl Folder {
         directory::sync(&self.0)
     }
 
-    /// Where sorting may put what does not fit into memory; made anew, empty.
+    /// Creates the directory for sorting what does not fit into memory, empty.
     pub fn scratch(&self) -> Result<PathBuf, DiskError> {
         let path = self.0.join("scratch");
         remove_tree(&path)?;
@@ -112,23 +116,23 @@ impl Folder {
         Ok(path)
     }
 
-    /// Takes a file away; one that is gone already is fine.
-    pub fn drop_file(&self, name: Name) -> Result<(), DiskError> {
+    /// Removes a file, if it exists.
+    pub fn drop_file(&self, name: JobFile) -> Result<(), DiskError> {
         directory::remove_name(&self.path(name))
     }
 
-    /// Takes the scratch away.
+    /// Removes the directory for sorting.
     pub fn drop_scratch(&self) -> Result<(), DiskError> {
         remove_tree(&self.0.join("scratch"))
     }
 
-    /// Takes everything away; a directory that is gone already is fine.
+    /// Removes the directory with all its files, if it exists.
     pub fn remove(&self) -> Result<(), DiskError> {
         remove_tree(&self.0)
     }
 
-    /// Opens a file at its end, made empty if `anew`.
-    pub fn append(&self, name: Name, length: u64) -> Result<AppendFile, FolderError> {
+    /// Opens a file to append to it, cut to `length` bytes.
+    pub fn append(&self, name: JobFile, length: u64) -> Result<AppendFile, FolderError> {
         let path = self.path(name);
         let found = self.size(name)?;
         if found < length {
@@ -145,19 +149,19 @@ impl Folder {
         Ok(file)
     }
 
-    /// Opens the three files of a run as they were at the mark: what came after it is cut off.
-    pub fn open(&self, mark: &Mark) -> Result<Files, FolderError> {
+    /// Opens the three files of a run as they were at the checkpoint: what came after it is cut off.
+    pub fn open(&self, checkpoint: &Checkpoint) -> Result<Files, FolderError> {
         let files = Files {
-            output: self.append(Name::Output, mark.output)?,
-            errors: self.append(Name::Errors, mark.errors)?,
-            manifest: self.append(Name::Manifest, mark.manifest)?,
+            output: self.append(JobFile::Output, checkpoint.output)?,
+            errors: self.append(JobFile::Errors, checkpoint.errors)?,
+            manifest: self.append(JobFile::Manifest, checkpoint.manifest)?,
         };
         self.sync()?;
         Ok(files)
     }
 
-    /// Opens a file to read its first `length` bytes; all of them are there.
-    pub fn read(&self, name: Name, length: u64) -> Result<Take<File>, FolderError> {
+    /// Opens a file to read its first `length` bytes, which all exist.
+    pub fn read(&self, name: JobFile, length: u64) -> Result<Take<File>, FolderError> {
         let path = self.path(name);
         let found = self.size(name)?;
         if found < length {
@@ -170,28 +174,28 @@ impl Folder {
         Ok(directory::open(&path)?.take(length))
     }
 
-    /// How long a file is; 0 where there is none.
-    fn size(&self, name: Name) -> Result<u64, DiskError> {
+    /// Returns the length of a file, 0 if it does not exist.
+    fn size(&self, name: JobFile) -> Result<u64, DiskError> {
         Ok(match directory::kind(&self.path(name))? {
             Some(EntryKind::File { size, .. }) => size,
             Some(EntryKind::Directory | EntryKind::Other) | None => 0,
         })
     }
 
-    /// How many bytes its files have together.
+    /// Returns the size of all its files together, in bytes.
     pub fn bytes(&self) -> Result<u64, DiskError> {
-        Name::ALL
+        JobFile::ALL
             .iter()
             .try_fold(0_u64, |sum, name| Ok(sum.saturating_add(self.size(*name)?)))
     }
 
-    fn path(&self, name: Name) -> PathBuf {
+    fn path(&self, name: JobFile) -> PathBuf {
         self.0.join(name.as_str())
     }
 }
 
 impl Files {
-    /// Makes all three durable.
+    /// Syncs all three files.
     pub fn sync(&self) -> Result<(), DiskError> {
         self.output.sync()?;
         self.errors.sync()?;
@@ -199,7 +203,7 @@ impl Files {
     }
 }
 
-/// Takes a directory away with all in it. What is no directory loses its name; a link is not followed.
+/// Removes a directory with all its contents. Of anything else the name is removed; a link is not followed.
 pub(super) fn remove_tree(path: &Path) -> Result<(), DiskError> {
     match directory::kind(path)? {
         None => Ok(()),
@@ -218,29 +222,30 @@ pub(super) fn remove_tree(path: &Path) -> Result<(), DiskError> {
 mod tests {
     use super::*;
 
-    fn mark(output: u64, errors: u64, manifest: u64) -> Mark {
-        Mark {
+    fn checkpoint(output: u64, errors: u64, manifest: u64) -> Checkpoint {
+        Checkpoint {
             output,
             errors,
             manifest,
-            ..Mark::default()
+            ..Checkpoint::default()
         }
     }
 
+    /// Fails if bytes behind the checkpoint stay, or a file that has lost bytes is opened as if it were whole.
     #[test]
-    fn files_are_cut_to_the_mark_and_loss_is_never_filled() {
+    fn files_are_cut_to_checkpoint_and_loss_refused() {
         let directory = tempfile::tempdir().unwrap();
-        let folder = Folder::of(directory.path(), &JobId::new("j").unwrap());
+        let folder = JobFolder::of(directory.path(), &JobId::new("j").unwrap());
         folder.make().unwrap();
-        let mut files = folder.open(&Mark::default()).unwrap();
+        let mut files = folder.open(&Checkpoint::default()).unwrap();
         files.output.append(b"0123456789").unwrap();
         files.errors.append(b"e\n").unwrap();
         files.manifest.append(b"{}\n").unwrap();
         files.sync().unwrap();
         assert_eq!(folder.bytes().unwrap(), 15);
-        drop(folder.open(&mark(4, 0, 3)).unwrap());
+        drop(folder.open(&checkpoint(4, 0, 3)).unwrap());
         assert_eq!(folder.bytes().unwrap(), 7);
-        let error = folder.open(&mark(5, 0, 3)).unwrap_err();
+        let error = folder.open(&checkpoint(5, 0, 3)).unwrap_err();
         assert!(
             matches!(
                 error,
@@ -254,23 +259,24 @@ mod tests {
         );
         let mut text = String::new();
         folder
-            .read(Name::Output, 3)
+            .read(JobFile::Output, 3)
             .unwrap()
             .read_to_string(&mut text)
             .unwrap();
         assert_eq!(text, "012");
-        assert!(folder.read(Name::Result, 1).is_err());
-        assert!(folder.read(Name::Output, 5).is_err());
+        assert!(folder.read(JobFile::Result, 1).is_err());
+        assert!(folder.read(JobFile::Output, 5).is_err());
     }
 
+    /// Fails if files of a sort survive the removal of a job, or a link in its directory leads it to other files.
     #[test]
-    fn a_directory_goes_with_all_that_sorting_left_and_nothing_else() {
+    fn removed_directory_takes_nothing_outside() {
         let directory = tempfile::tempdir().unwrap();
         let other = directory.path().join("other");
         std::fs::write(&other, b"kept").unwrap();
         let batch = directory.path().join("batch");
         std::fs::create_dir(&batch).unwrap();
-        let folder = Folder::of(&batch, &JobId::new("j").unwrap());
+        let folder = JobFolder::of(&batch, &JobId::new("j").unwrap());
         folder.make().unwrap();
         let scratch = folder.scratch().unwrap();
         std::fs::create_dir(scratch.join("deep")).unwrap();

@@ -1,4 +1,4 @@
-//! What is kept of jobs, and how long: the start, where all is taken up, and the worker that removes what is over.
+//! Retention of jobs: resumes all open jobs at the start, and removes jobs that have expired.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -11,42 +11,45 @@ use archive_model::JobLane;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
-use super::folder::{Folder, Name, remove_tree};
+use super::folder::{JobFile, JobFolder, remove_tree};
 use super::life::Event;
-use super::live::Live;
+use super::live::RunningJobs;
 use super::queue::Queue;
 use super::runner::{Runner, tidy};
 use super::space::{Space, job};
-use super::submit::Submitting;
-use super::table::{Jobs, Row};
-use super::{Batches, Parts};
+use super::submit::SubmissionClaims;
+use super::table::{JobRow, JobTable};
+use super::{BatchParts, Batches};
 
-/// How often what is over is looked for.
+/// The time between two searches for expired jobs.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Why batch jobs cannot be taken up.
+/// The reason why batch jobs cannot be resumed at the start.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The admin data.
+    /// The admin data failed.
     #[error(transparent)]
     Db(#[from] DbError),
-    /// The directory of the jobs.
+    /// The directory of the jobs cannot be used.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }
 
 impl Batches {
-    /// Takes up every job that has not ended, and removes what belongs to none.
-    pub fn open(parts: Parts) -> Result<Self, OpenError> {
+    /// Resumes every job that has not ended, and removes directories that belong to no job.
+    ///
+    /// # Errors
+    /// The table of jobs cannot be read or written, or their directory cannot be made or measured.
+    pub fn open(parts: BatchParts) -> Result<Self, OpenError> {
         let batch = parts.data.join("batch");
         directory::make(&batch)?;
-        sweep(&parts.jobs, &batch, &Submitting::default())?;
+        sweep(&parts.jobs, &batch, &SubmissionClaims::default())?;
         let space = parts.settings.space.map(archive_daemon::ByteSize::bytes);
         let most = usize::try_from(parts.settings.running).unwrap_or(usize::MAX);
         let batches = Self {
             queue: Arc::new(Mutex::new(Queue::new(most))),
             wake: Arc::new(Notify::new()),
-            submitting: Submitting::default(),
+            submitting: SubmissionClaims::default(),
             settings: Arc::new(parts.settings),
             runner: Runner {
                 jobs: parts.jobs,
@@ -56,15 +59,15 @@ impl Batches {
                 clock: parts.clock,
                 meters: parts.meters,
                 space: Space::new(&batch, space)?,
-                live: Live::default(),
+                live: RunningJobs::default(),
                 batch,
             },
         };
-        batches.take_up()?;
+        batches.resume()?;
         Ok(batches)
     }
 
-    fn take_up(&self) -> Result<(), OpenError> {
+    fn resume(&self) -> Result<(), OpenError> {
         let jobs = &self.runner.jobs;
         let mut open = Vec::new();
         for row in jobs.all()? {
@@ -73,7 +76,7 @@ impl Batches {
             if row.is_open() {
                 open.push(row);
             } else if let Err(error) = finish(&row, &folder) {
-                tracing::warn!(%error, "what a batch job left cannot be tidied up");
+                tracing::warn!(%error, "cannot remove the superfluous files of a batch job");
             }
         }
         // In the order in which they came.
@@ -97,38 +100,38 @@ impl Batches {
     }
 }
 
-/// Goes on with tidying up after a job, where a crash came between.
-fn finish(row: &Row, folder: &Folder) -> Result<(), super::FolderError> {
-    if folder.read(Name::Component, 1).is_ok() {
+/// Removes what an ended job no longer needs, if a crash came before that.
+fn finish(row: &JobRow, folder: &JobFolder) -> Result<(), super::FolderError> {
+    if folder.read(JobFile::Component, 1).is_ok() {
         tidy(row, folder)?;
     }
     Ok(())
 }
 
-/// Whether what an open job needs is there.
-fn usable(row: &Row, folder: &Folder) -> Result<(), String> {
+/// Checks that the files of an open job exist.
+fn usable(row: &JobRow, folder: &JobFolder) -> Result<(), String> {
     let lost = |error: super::FolderError| {
-        format!("its files are not there any more ({error}); submit it again")
+        format!("the files of the job are lost or damaged ({error}); submit the job again")
     };
     if row.is_component() {
         folder
-            .read(Name::Component, row.component_size)
+            .read(JobFile::Component, row.component_size)
             .map_err(lost)?;
     }
     if row.has_begun() {
-        folder.open(&row.mark).map_err(lost)?;
+        folder.open(&row.checkpoint).map_err(lost)?;
     }
     Ok(())
 }
 
-/// Removes what lies beside the jobs and belongs to none: a submission that was never finished, a job whose row is gone.
-fn sweep(jobs: &Jobs, batch: &Path, submitting: &Submitting) -> Result<(), OpenError> {
+/// Removes directories without a job: a submission that was never finished, a job whose row is gone.
+fn sweep(jobs: &JobTable, batch: &Path, submitting: &SubmissionClaims) -> Result<(), OpenError> {
     for name in directory::names(batch)? {
         let Some(id) = job(&name) else {
-            tracing::warn!(name = %name.display(), "this is no batch job's, and is left alone");
+            tracing::warn!(name = %name.display(), "ignoring an entry in the directory of batch jobs that belongs to no job");
             continue;
         };
-        // Whoever submits it now holds it.
+        // It is being submitted now.
         let Ok(_claim) = submitting.claim(&id, JobLane::Research) else {
             continue;
         };
@@ -139,24 +142,28 @@ fn sweep(jobs: &Jobs, batch: &Path, submitting: &Submitting) -> Result<(), OpenE
     Ok(())
 }
 
-/// Forgets a job that is kept no longer, and removes what it left. One whose id comes in just now is left to the next
-/// round.
-fn expire(jobs: &Jobs, batch: &Path, submitting: &Submitting, row: &Row) -> Result<(), OpenError> {
-    // Until all is gone, nobody submits under its id.
+/// Forgets a job that has expired, and removes its files. A job whose id is being submitted now is left to the next round.
+fn expire(
+    jobs: &JobTable,
+    batch: &Path,
+    submitting: &SubmissionClaims,
+    row: &JobRow,
+) -> Result<(), OpenError> {
+    // Until all is removed, nobody submits under its id.
     let Ok(_claim) = submitting.claim(&row.id, row.lane()) else {
         return Ok(());
     };
     // A crash between the two leaves a directory that the next sweep removes.
     jobs.forget(row)?;
-    Folder::of(batch, &row.id).remove()?;
+    JobFolder::of(batch, &row.id).remove()?;
     Ok(())
 }
 
-/// The worker that removes what is over, and shows how many jobs there are.
+/// The worker that removes expired jobs, and shows the number of jobs.
 #[derive(Debug)]
-pub struct Keeping(pub Batches);
+pub struct RetentionWorker(pub Batches);
 
-impl Worker for Keeping {
+impl Worker for RetentionWorker {
     const NAME: &'static str = "batch";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
@@ -169,7 +176,7 @@ impl Worker for Keeping {
 impl Batches {
     fn keep(&self) -> Result<(), OpenError> {
         let (runner, now) = (&self.runner, self.runner.clock.now());
-        let (mut phases, mut over): (Vec<_>, Vec<Row>) = (Vec::new(), Vec::new());
+        let (mut phases, mut over): (Vec<_>, Vec<JobRow>) = (Vec::new(), Vec::new());
         for row in runner.jobs.all()? {
             let row = row?;
             if row.expires.is_some_and(|expires| expires <= now) {
@@ -191,18 +198,19 @@ impl Batches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::tests::{World, row};
+    use crate::table::tests::{TableFixture, row};
 
+    /// Fails if an expired job takes the files of a submission under the same id with it, or is never removed.
     #[test]
-    fn a_job_is_removed_only_while_nobody_submits_under_its_id() {
-        let world = World::new();
-        let (_, jobs) = world.open();
+    fn job_being_submitted_is_not_removed() {
+        let fixture = TableFixture::new();
+        let (_, jobs) = fixture.open();
         let batch = tempfile::tempdir().unwrap();
         let row = row("j", "researcher/anna");
         jobs.submit(row.clone(), 1).unwrap();
-        let folder = Folder::of(batch.path(), &row.id);
+        let folder = JobFolder::of(batch.path(), &row.id);
         folder.make().unwrap();
-        let submitting = Submitting::default();
+        let submitting = SubmissionClaims::default();
         let is_there = || {
             let names = directory::names(batch.path()).unwrap();
             (jobs.get(&row.id).unwrap().is_some(), !names.is_empty())

@@ -1,7 +1,7 @@
-//! Writes what a run brings: on a thread of its own, synced now and then, and only then remembered.
+//! Writes what a run sends: on a thread of its own, synced at checkpoints, and only then remembered.
 //!
-//! A checkpoint is at a file boundary: output, errors and manifest are synced, then the row says how long they are. What
-//! lies behind it is cut off by whoever goes on.
+//! A checkpoint is at a file boundary: output, errors and manifest are synced, then their lengths are stored in the row.
+//! The next run cuts off what lies behind it.
 
 use std::time::{Duration, Instant};
 
@@ -12,44 +12,44 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::folder::{Files, Folder};
+use super::folder::{Files, JobFolder};
 use super::life::{Event, Gap, Step};
 use super::lines;
 use super::meters::Meters;
-use super::table::{Jobs, Mark, Row};
+use super::table::{Checkpoint, JobRow, JobTable};
 
-/// So many bytes of output, or so long, between two checkpoints at most, where files come to their ends.
+/// The most bytes of output, and the longest time, between two checkpoints, as far as files end in between.
 const BYTES: u64 = 64 << 20;
 const TIME: Duration = Duration::from_secs(5);
 
-/// What a run brings, as far as it is written.
+/// The part of a run that is written.
 #[derive(Debug)]
-pub(crate) enum Piece {
+pub(crate) enum RunPiece {
     /// The next bytes about the next file.
     Output(Bytes),
-    /// A file is done.
+    /// The end of a file.
     Done(Box<FileOutcome>),
-    /// That was all; the files of these nodes and volumes are not among it.
+    /// The end of the run; the files of these nodes and volumes are missing.
     End(Vec<Gap>),
 }
 
-/// How a run ended, as far as what is written knows.
+/// The way in which a run ended, as far as the keeper knows.
 #[derive(Debug)]
-pub(crate) enum Kept {
-    /// In order. All is on disk.
+pub(crate) enum RunEnd {
+    /// Completed: all is on disk.
     Whole(Vec<Gap>),
-    /// Nothing more came. What had come to the end of a file is on disk.
+    /// Cut off. What was received up to the end of a file is on disk.
     Cut,
-    /// It cannot go on, and why.
+    /// It cannot continue, for this reason.
     Wrong(String),
-    /// The job has ended meanwhile.
+    /// The job has ended in the meantime.
     Over,
 }
 
 /// Writes one run.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    jobs: Jobs,
+    jobs: JobTable,
     clock: Clock,
     meters: Meters,
     space: super::space::Space,
@@ -57,59 +57,59 @@ pub(crate) struct Keeper {
     files: Files,
     /// The most bytes of output that the job may write.
     most: u64,
-    /// Bytes of output, with those of the file that is not done.
+    /// Bytes of output, with those of the unfinished file.
     output: u64,
-    /// At the end of the last file that is done.
-    mark: Mark,
-    /// Files up to there that no node has read.
+    /// The checkpoint at the end of the last finished file.
+    checkpoint: Checkpoint,
+    /// The number of files up to the checkpoint that no node has read.
     unread: u64,
-    /// Whether the row knows the mark.
+    /// Whether the row has the checkpoint.
     is_noted: bool,
     noted: Instant,
     unnoted: u64,
 }
 
-/// Why no more can be written.
-enum Stopped {
+/// The reason why no more can be written.
+enum WriteError {
     Wrong(String),
     Over,
     Db(DbError),
 }
 
-impl From<DbError> for Stopped {
+impl From<DbError> for WriteError {
     fn from(error: DbError) -> Self {
         Self::Db(error)
     }
 }
 
-fn wrong(error: impl std::fmt::Display) -> Stopped {
-    Stopped::Wrong(error.to_string())
+fn wrong(error: impl std::fmt::Display) -> WriteError {
+    WriteError::Wrong(error.to_string())
 }
 
 impl Keeper {
     /// Opens the files of a job as they were at its last checkpoint.
     pub(crate) fn open(
-        jobs: &Jobs,
-        folder: &Folder,
-        row: &Row,
+        jobs: &JobTable,
+        folder: &JobFolder,
+        row: &JobRow,
         (clock, meters, space): (Clock, Meters, super::space::Space),
     ) -> Result<Self, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
-        let mut files = folder.open(&row.mark).map_err(|error| text(&error))?;
-        let mut mark = row.mark.clone();
-        if mark.manifest == 0 {
+        let mut files = folder.open(&row.checkpoint).map_err(|error| text(&error))?;
+        let mut checkpoint = row.checkpoint.clone();
+        if checkpoint.manifest == 0 {
             let line = lines::job(row).map_err(|error| text(&error))?;
             files.manifest.append(&line).map_err(|error| text(&error))?;
-            mark.manifest = length(&line);
+            checkpoint.manifest = length(&line);
         }
         Ok(Self {
             jobs: jobs.clone(),
             id: row.id.clone(),
             files,
             most: row.spec.limits.output,
-            output: mark.output,
-            is_noted: mark == row.mark,
-            mark,
+            output: checkpoint.output,
+            is_noted: checkpoint == row.checkpoint,
+            checkpoint,
             unread: row.life.unread,
             noted: clock.instant(),
             unnoted: 0,
@@ -119,54 +119,57 @@ impl Keeper {
         })
     }
 
-    /// Writes until nothing more comes. An error is one of the admin data.
+    /// Writes pieces until the channel is closed.
+    ///
+    /// # Errors
+    /// The admin data cannot be written.
     pub(crate) fn run(
         mut self,
-        pieces: mpsc::Receiver<Piece>,
+        pieces: mpsc::Receiver<RunPiece>,
         runtime: &Handle,
-    ) -> Result<Kept, DbError> {
+    ) -> Result<RunEnd, DbError> {
         let kept = match self.write(pieces, runtime) {
             Ok(kept) => kept,
-            Err(Stopped::Over) => return Ok(Kept::Over),
-            Err(Stopped::Db(error)) => return Err(error),
-            Err(Stopped::Wrong(why)) => Kept::Wrong(why),
+            Err(WriteError::Over) => return Ok(RunEnd::Over),
+            Err(WriteError::Db(error)) => return Err(error),
+            Err(WriteError::Wrong(why)) => RunEnd::Wrong(why),
         };
         match self.note() {
             Ok(()) => Ok(kept),
-            Err(Stopped::Over) => Ok(Kept::Over),
-            Err(Stopped::Db(error)) => Err(error),
-            // The first reason is the better one.
-            Err(Stopped::Wrong(why)) => Ok(match kept {
-                Kept::Wrong(first) => Kept::Wrong(first),
-                Kept::Whole(_) | Kept::Cut | Kept::Over => Kept::Wrong(why),
+            Err(WriteError::Over) => Ok(RunEnd::Over),
+            Err(WriteError::Db(error)) => Err(error),
+            // The first reason is the cause.
+            Err(WriteError::Wrong(why)) => Ok(match kept {
+                RunEnd::Wrong(first) => RunEnd::Wrong(first),
+                RunEnd::Whole(_) | RunEnd::Cut | RunEnd::Over => RunEnd::Wrong(why),
             }),
         }
     }
 
     fn write(
         &mut self,
-        mut pieces: mpsc::Receiver<Piece>,
+        mut pieces: mpsc::Receiver<RunPiece>,
         runtime: &Handle,
-    ) -> Result<Kept, Stopped> {
+    ) -> Result<RunEnd, WriteError> {
         let mut whole = None;
         loop {
             let waited = runtime.block_on(self.clock.timeout(TIME, pieces.recv()));
             match waited {
-                // Nothing comes: what is there is noted meanwhile.
+                // Nothing is received: what is there gets its checkpoint in the meantime.
                 Err(_late) => self.note()?,
-                Ok(None) => return Ok(whole.map_or(Kept::Cut, Kept::Whole)),
-                Ok(Some(Piece::Output(bytes))) => self.output(&bytes)?,
-                Ok(Some(Piece::Done(outcome))) => self.done(&outcome)?,
-                Ok(Some(Piece::End(gaps))) => whole = Some(gaps),
+                Ok(None) => return Ok(whole.map_or(RunEnd::Cut, RunEnd::Whole)),
+                Ok(Some(RunPiece::Output(bytes))) => self.output(&bytes)?,
+                Ok(Some(RunPiece::Done(outcome))) => self.done(&outcome)?,
+                Ok(Some(RunPiece::End(gaps))) => whole = Some(gaps),
             }
         }
     }
 
-    fn output(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
+    fn output(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         self.output = self.output.saturating_add(length(bytes));
         if self.output > self.most {
             let said = format_args!(
-                "it has written more than the {} bytes of output that it may",
+                "the output of the job is longer than its limit of {} bytes; submit the job again with a larger limit on its output",
                 self.most
             );
             return Err(wrong(said));
@@ -176,14 +179,17 @@ impl Keeper {
         self.files.output.append(bytes).map_err(wrong)
     }
 
-    fn done(&mut self, outcome: &FileOutcome) -> Result<(), Stopped> {
+    fn done(&mut self, outcome: &FileOutcome) -> Result<(), WriteError> {
         let (mut manifest, errors) = lines::file(outcome).map_err(wrong)?;
         let is_unread = is_unread(outcome);
         if is_unread {
-            // It leaves the reason, and nothing else.
+            // Only the reason is kept.
             manifest.clear();
             if outcome.output > 0 {
-                self.files.output.cut(self.mark.output).map_err(wrong)?;
+                self.files
+                    .output
+                    .cut(self.checkpoint.output)
+                    .map_err(wrong)?;
             }
         }
         self.space
@@ -193,23 +199,25 @@ impl Keeper {
             self.files.errors.append(&errors).map_err(wrong)?;
         }
         self.files.manifest.append(&manifest).map_err(wrong)?;
-        let mark = &mut self.mark;
-        mark.after = Some(outcome.name.clone());
-        mark.errors = mark.errors.saturating_add(length(&errors));
+        let checkpoint = &mut self.checkpoint;
+        checkpoint.after = Some(outcome.name.clone());
+        checkpoint.errors = checkpoint.errors.saturating_add(length(&errors));
         if is_unread {
             self.unread = self.unread.saturating_add(1);
         } else {
-            mark.output = mark.output.saturating_add(outcome.output);
-            mark.manifest = mark.manifest.saturating_add(length(&manifest));
-            mark.files = mark.files.saturating_add(1);
-            mark.failed = mark.failed.saturating_add(u64::from(!errors.is_empty()));
-            mark.records = mark.records.saturating_add(outcome.records);
-            mark.bytes = mark.bytes.saturating_add(outcome.size);
+            checkpoint.output = checkpoint.output.saturating_add(outcome.output);
+            checkpoint.manifest = checkpoint.manifest.saturating_add(length(&manifest));
+            checkpoint.files = checkpoint.files.saturating_add(1);
+            checkpoint.failed = checkpoint
+                .failed
+                .saturating_add(u64::from(!errors.is_empty()));
+            checkpoint.records = checkpoint.records.saturating_add(outcome.records);
+            checkpoint.bytes = checkpoint.bytes.saturating_add(outcome.size);
             self.meters.files.inc();
             self.meters.bytes.inc_by(outcome.size);
         }
-        // What came of a file that nobody has read takes nothing of what may be written.
-        self.output = mark.output;
+        // Output of a file that nobody has read does not count towards the limit.
+        self.output = checkpoint.output;
         self.is_noted = false;
         let age = self.clock.instant().saturating_duration_since(self.noted);
         if self.unnoted >= BYTES || age >= TIME {
@@ -218,28 +226,28 @@ impl Keeper {
         Ok(())
     }
 
-    /// A checkpoint.
-    fn note(&mut self) -> Result<(), Stopped> {
+    /// Syncs the files and stores the checkpoint in the row.
+    fn note(&mut self) -> Result<(), WriteError> {
         self.noted = self.clock.instant();
         self.unnoted = 0;
         if self.is_noted {
             return Ok(());
         }
         self.files.sync().map_err(wrong)?;
-        let (mark, unread) = (self.mark.clone(), self.unread);
-        let event = if mark.after.is_none() {
+        let (checkpoint, unread) = (self.checkpoint.clone(), self.unread);
+        let event = if checkpoint.after.is_none() {
             // Only the first line of the manifest.
             Event::Woke
         } else {
             Event::Progress
         };
         let noted = self.jobs.happen(&self.id, event, move |row| {
-            row.mark = mark;
+            row.checkpoint = checkpoint;
             row.life.unread = unread;
         })?;
         self.is_noted = true;
         match noted {
-            None | Some((_, Step::Stop | Step::Close)) => Err(Stopped::Over),
+            None | Some((_, Step::Stop | Step::Close)) => Err(WriteError::Over),
             Some((
                 _,
                 Step::Wait | Step::Look | Step::Run | Step::Pause(_) | Step::Compare | Step::Reduce,
@@ -252,7 +260,7 @@ fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
-/// Whether no node has read the file, and that is all that is known of it.
+/// Returns whether no node has read the file, and nothing else is known of it.
 fn is_unread(outcome: &FileOutcome) -> bool {
     let mut kinds = outcome.failures.iter().map(|failure| failure.kind);
     !outcome.failures.is_empty() && kinds.all(|kind| kind == FailureKind::Unread)
@@ -264,6 +272,7 @@ mod tests {
 
     use super::*;
 
+    /// Fails if a file with another failure counts as unread, or one that nobody has read as read.
     #[test]
     fn file_is_unread_where_nothing_else_failed() {
         let is_so = |kinds: &[FailureKind]| {

@@ -1,19 +1,19 @@
-//! Batch jobs of the archive: taken, queued, run over one replica, and kept.
+//! Batch jobs of the archive: submitted, queued, run over one replica, and kept.
 //!
-//! Owns the truth about every job (the table `batch` of the admin data) and what it leaves (`batch/<id>/` beside them).
-//! What has been read is synced before the table says so, and after any restart a job goes on behind the last file that
-//! the table knows. No node is believed about what it brings: it must be in order, announced and asked for.
+//! Owns the truth about every job (the table `batch` of the admin data) and the files it leaves (`batch/<id>/` beside
+//! them). What has been read is synced before the table says so, and after any restart a job goes on behind the last file
+//! that the table knows. No node is believed about what it sends: it must be in order, announced and requested.
 //!
 //! Not promised: the order of files over time, and that a file is read only once. Each stands in the output once.
 //!
 //! The rooms in reading order:
 //!
 //! - `life` (what follows from what happens to a job; pure) and `table` (every job's row), `queue` (whose turn it is; pure);
-//! - `submit` and `choice` (how a job is taken, and over which replica), `runner` and `steps` (through its life);
+//! - `submit` and `choice` (how a job is accepted, and over which replica), `runner` and `steps` (through its life);
 //! - `rpc` (the door to the nodes: a run over all of them, a reduce step on one), `merge` (many nodes as one; pure),
-//!   `keeper` (what comes, on disk), `unread` (what nobody has read), `reduce` (the result of a built-in job);
-//! - `folder`, `chunks`, `lines`, `space`, `keep` (the files that a job leaves, and how long), `live` and `meters` (what is
-//!   shown).
+//!   `keeper` (writes what is received), `unread` (files that nobody has read), `reduce` (the result of a built-in job);
+//! - `folder`, `chunks`, `lines`, `space`, `keep` (the files that a job leaves, and for how long), `live` and `meters`
+//!   (what is shown).
 
 pub mod choice;
 mod chunks;
@@ -49,18 +49,18 @@ use tokio::sync::Notify;
 use life::{Event, Phase};
 use queue::{LaneKey, Queue};
 
-pub use chunks::{JobBytes, Unread};
-pub use folder::{FolderError, Name};
-pub use keep::{Keeping, OpenError};
-pub use life::{Ending, Gap as BatchGap, Look as BatchLook, Phase as BatchPhase};
+pub use chunks::{JobBytes, ReadError};
+pub use folder::{FolderError, JobFile};
+pub use keep::{OpenError, RetentionWorker};
+pub use life::{Ending, Gap as BatchGap, NodeLiveness, Phase as BatchPhase};
 pub use meters::Meters;
 pub use rpc::run::NodeProgress;
-pub use runner::{Runner, Stuck};
+pub use runner::{BatchError, Runner};
 pub use settings::BatchSettings;
-pub use submit::{Asked, Incoming, SubmitError};
-pub use table::{Jobs, Row};
+pub use submit::{PendingSubmission, Submission, SubmitError};
+pub use table::{JobRow, JobTable};
 
-/// How long a job that could not be written down is left alone.
+/// The pause after the row of a job could not be written.
 const AGAIN: Duration = Duration::from_secs(15);
 
 /// All batch jobs of the archive; cheap to clone.
@@ -69,19 +69,19 @@ pub struct Batches {
     runner: Runner,
     settings: Arc<BatchSettings>,
     queue: Arc<Mutex<Queue>>,
-    /// Told when a job came or ended.
+    /// Notified when a job was submitted or has ended.
     wake: Arc<Notify>,
-    submitting: submit::Submitting,
+    submitting: submit::SubmissionClaims,
 }
 
-/// What jobs are made of.
+/// The parts of the repository that jobs use.
 #[derive(Debug)]
-pub struct Parts {
+pub struct BatchParts {
     /// The table of jobs.
-    pub jobs: Jobs,
+    pub jobs: JobTable,
     /// The admin data.
     pub admin: archive_ledger::admin::Admin,
-    /// What is out of service.
+    /// The nodes and volumes that are out of service.
     pub standing: archive_ledger::standing::View,
     /// The replicas that jobs run over.
     pub replicas: Arc<archive_replicas::Replicas>,
@@ -121,11 +121,11 @@ impl Batches {
         }
     }
 
-    /// Runs one job to its end, or until the stop. What cannot be written down is tried again: the job is as it was.
+    /// Runs one job to its end, or until the stop. If its row cannot be written, the job is as it was, and is tried again.
     async fn run(self, lane: LaneKey, id: JobId, stop: tokio_util::sync::CancellationToken) {
         let cancel = self.runner.live.enter(&id);
         while let Err(error) = self.runner.run(&id, &cancel, &stop).await {
-            tracing::error!(job = %id, %error, "a batch job cannot go on; it is tried again");
+            tracing::error!(job = %id, %error, "cannot continue a batch job; trying again");
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.runner.clock.sleep(AGAIN) => {}
@@ -136,17 +136,23 @@ impl Batches {
         self.wake.notify_one();
     }
 
-    /// One job.
-    pub async fn find(&self, id: &JobId) -> Result<Option<Row>, Stuck> {
+    /// Returns one job, or `None` if there is no job of this id.
+    ///
+    /// # Errors
+    /// [`BatchError`] if the admin data cannot be read.
+    pub async fn find(&self, id: &JobId) -> Result<Option<JobRow>, BatchError> {
         let (jobs, id) = (self.runner.jobs.clone(), id.clone());
         Ok(tokio::task::spawn_blocking(move || jobs.get(&id)).await??)
     }
 
-    /// The ids of the jobs that `wanted` takes, newest first.
+    /// Returns the ids of the jobs for which `wanted` is true, newest first.
+    ///
+    /// # Errors
+    /// [`BatchError`] if the admin data cannot be read.
     pub async fn list(
         &self,
-        wanted: impl Fn(&Row) -> bool + Send + 'static,
-    ) -> Result<Vec<JobId>, Stuck> {
+        wanted: impl Fn(&JobRow) -> bool + Send + 'static,
+    ) -> Result<Vec<JobId>, BatchError> {
         let jobs = self.runner.jobs.clone();
         let listed = tokio::task::spawn_blocking(move || {
             let mut found = Vec::new();
@@ -163,56 +169,59 @@ impl Batches {
         Ok(found.into_iter().rev().map(|(_, id)| id).collect())
     }
 
-    /// Ends a job, in the name of `who`, or begins to; one that ends or has ended stays as it is. None: there is no such
-    /// job.
-    pub async fn cancel(&self, id: &JobId, who: String) -> Result<Option<Row>, Stuck> {
+    /// Ends a job in the name of `who`, or begins to; a job that is ending or has ended stays as it is. Returns `None` if
+    /// there is no such job.
+    ///
+    /// # Errors
+    /// [`BatchError`] if the admin data cannot be written.
+    pub async fn cancel(&self, id: &JobId, who: String) -> Result<Option<JobRow>, BatchError> {
         let (jobs, of) = (self.runner.jobs.clone(), id.clone());
         let happened =
             tokio::task::spawn_blocking(move || jobs.happen(&of, Event::Cancelled(who), |_row| {}));
         let Some((row, _)) = happened.await?? else {
             return Ok(None);
         };
-        // It is told to look at its row.
+        // The running job looks at its row.
         self.runner.live.cancel(id);
-        // One that ran before a restart keeps its turn: what it has not read is still to be counted.
+        // A job that ran before a restart keeps its turn: what it has not read is still to be counted.
         if !row.is_open() && self.queue().remove(&row.lane_key(), id) {
             self.tidy(row.clone());
         }
         Ok(Some(row))
     }
 
-    /// Removes what a job left that never ran.
-    fn tidy(&self, row: Row) {
-        let folder = folder::Folder::of(&self.runner.batch, &row.id);
+    /// Removes the files of a job that never ran.
+    fn tidy(&self, row: JobRow) {
+        let folder = folder::JobFolder::of(&self.runner.batch, &row.id);
         drop(tokio::task::spawn_blocking(move || {
             if let Err(error) = runner::tidy(&row, &folder) {
-                tracing::warn!(%error, "what a batch job left cannot be tidied up");
+                tracing::warn!(%error, "cannot remove the superfluous files of a batch job");
             }
         }));
     }
 
-    /// How far each node is with a job that runs.
+    /// Returns the progress of each node with a running job.
     pub fn nodes(&self, id: &JobId) -> Vec<(NodeProgress, Timestamp)> {
         self.runner.live.nodes(id)
     }
 
-    /// What a job left, from an offset to a length.
-    pub fn bytes(&self, row: &Row, name: Name, (offset, length): (u64, u64)) -> JobBytes {
+    /// Returns the bytes of a file that a job left, from an offset up to a length.
+    pub fn bytes(&self, row: &JobRow, name: JobFile, (offset, length): (u64, u64)) -> JobBytes {
         JobBytes {
-            folder: Arc::new(folder::Folder::of(&self.runner.batch, &row.id)),
+            folder: Arc::new(folder::JobFolder::of(&self.runner.batch, &row.id)),
             name,
             offset,
             length,
         }
     }
 
-    /// What may be asked for, and what is used when nothing is.
+    /// Returns the limits that a submission may ask for, and the defaults.
     pub fn settings(&self) -> &BatchSettings {
         &self.settings
     }
 
-    /// Puts a job into the queue that the table has.
-    fn enqueue(&self, row: &Row) {
+    /// Puts a job of the table into the queue.
+    fn enqueue(&self, row: &JobRow) {
         let (lane, id) = (row.lane_key(), row.id.clone());
         if row.life.phase == Phase::Waiting {
             self.queue().push(&lane, &row.who, id);

@@ -1,9 +1,10 @@
 //! The life of a batch job: a function from what happened to what to do next.
 //!
-//! Owns when a run is asked for again, how long who went away is waited for, who is left out, and how a job ends. Awaits nothing and reads
-//! no clock: the shell writes a [`Life`] down whenever it has changed, and only then does the [`Step`].
+//! Owns when a run is repeated, how long an absent node is waited for, which node is left out, and how a job ends. Awaits
+//! nothing and reads no clock: the shell stores a [`Life`] whenever it has changed, and only then performs the [`Step`].
 //!
-//! Not promised: that the step is done. After a restart the shell says [`Event::Turn`] again, and is told the same step.
+//! Not promised: that the step is performed. After a restart the shell applies [`Event::Turn`] again, and gets the same
+//! step.
 
 mod early;
 mod gaps;
@@ -19,42 +20,42 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use gaps::Gap;
-pub use nodes::Look;
+pub use nodes::NodeLiveness;
 use nodes::{Blame, Nodes};
 
-/// So many runs in a row broke off and brought no file more, and no node can be left out for it: the job fails.
+/// The number of failed runs in a row without a new file after which the job fails, if no node can be left out.
 pub(crate) const MOST_ATTEMPTS: u32 = 20;
 
-/// The most characters of what is kept of a node's last words.
+/// The most characters of a node's last message that are kept.
 const LONGEST_WORDS: usize = 300;
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// What is remembered of a job's life.
+/// The state of a job, as its row remembers it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Life {
     pub phase: Phase,
-    /// Why it waits, failed or was cancelled; else empty.
+    /// The reason why it waits, failed or was cancelled; else empty.
     pub reason: String,
-    /// The monitor of its replica does not answer.
+    /// Whether the monitor of its replica does not answer.
     pub silent: bool,
-    /// How often it was begun again.
+    /// The number of times it was restarted.
     pub restarts: u64,
-    /// Runs in a row that brought no file more, and were not ended by a node that can be left out.
+    /// The number of runs in a row without a new file that were not ended by a node that can be left out.
     attempts: u32,
-    /// Pauses in a row: each is longer.
+    /// The number of pauses in a row: each is longer.
     pauses: u32,
     nodes: Nodes,
-    /// Whether the run has brought a file: then it lacks those of the nodes that it began without.
+    /// Whether the run has read a file: then it lacks those of the nodes that it began without.
     went_on: bool,
-    /// Whose files were not read, all of them or from some name on.
+    /// The places whose files were not read, all of them or from some name on.
     pub gaps: Vec<Gap>,
-    /// Files that the replica has, and nobody has read.
+    /// The number of files that the replica has, and nobody has read.
     pub unread: u64,
 }
 
-/// Where a job is.
+/// The phase of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// It waits for its turn.
@@ -62,60 +63,60 @@ pub enum Phase {
     Waiting,
     /// Nodes read files for it, or will.
     Reading,
-    /// All is read; what nobody has read is looked for.
+    /// All is read; files that nobody has read are searched for.
     Comparing,
-    /// The result is made.
+    /// The result is being made.
     Reducing,
-    /// Nothing becomes of it any more.
+    /// It has ended, permanently.
     Ended(Ending),
-    /// It ends early, in this way; what nobody has read is counted and named first.
+    /// It ends early, in this way; files that nobody has read are counted and named first.
     Closing(Ending),
 }
 
-/// How a job has ended.
+/// The way in which a job has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
-    /// Every file that it is about was read.
+    /// Every file that was selected was read.
     Done,
-    /// Some were not.
+    /// Some files were not read.
     Partial,
-    /// It could not go to its end.
+    /// The job could not be completed.
     Failed,
-    /// Somebody ended it.
+    /// A person cancelled it.
     Cancelled,
 }
 
 /// The files of a replica that nobody has read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnreadFiles {
-    /// All of them.
+    /// The number of all of them.
     pub total: u64,
-    /// Those that were counted now, by the node that has them as far as the admin data know.
+    /// The number of those counted now, by the node that has them according to the admin data.
     pub by_node: BTreeMap<NodeId, u64>,
 }
 
-/// What happened.
+/// An event in the life of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Its turn has come, or come again after a restart of the repository.
+    /// Its turn has come, also after a restart of the repository.
     Turn,
     /// The repository was started again.
     Restarted,
-    /// The monitor says how the nodes are.
-    Looked(Look),
+    /// The monitor reported the state of the nodes.
+    Looked(NodeLiveness),
     /// The monitor does not answer.
     Silent(String),
-    /// A node has no room for the job now.
+    /// A node has no place for the job now.
     Busy(String),
     /// A pause is over.
     Woke,
-    /// A file more is on disk.
+    /// One more file is on disk.
     Progress,
-    /// The run, or the reduce step, broke off.
+    /// The run, or the reduce step, failed.
     Broke(String),
-    /// The run broke off because of this node, and no other.
+    /// The run failed because of this node, and no other.
     NodeBroke(NodeId, String),
-    /// The run went to its end.
+    /// The run was completed.
     Finished(Vec<Gap>),
     /// The files that nobody has read were counted.
     Compared(UnreadFiles),
@@ -123,49 +124,49 @@ pub enum Event {
     Uncounted(String),
     /// The result is on disk.
     Reduced,
-    /// It cannot go on.
+    /// The job cannot continue.
     Failed(String),
-    /// Its time is over.
+    /// The time limit of the job has passed.
     TimeOver,
-    /// Somebody, by `role/name`, ends it.
+    /// A person, given as `role/name`, cancels the job.
     Cancelled(String),
 }
 
-/// What is to be done next.
+/// The next action of the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing: its turn has not come.
+    /// Do nothing: its turn has not come.
     Wait,
     /// Ask the monitor which nodes are alive.
     Look,
-    /// Run it after the last file that is on disk; when it runs already, go on.
+    /// Run it after the last file that is on disk; if it runs already, continue.
     Run,
-    /// Wait so long.
+    /// Wait for this time.
     Pause(Duration),
-    /// Look for files that nobody has read.
+    /// Search for files that nobody has read.
     Compare,
-    /// Look for files that nobody has read, of a job that ends early: neither its time nor a person ends that.
+    /// Search for files that nobody has read, for a job that ends early: neither its time limit nor a person stops that.
     Close,
     /// Make the result.
     Reduce,
-    /// Nothing any more.
+    /// Do nothing: the job has ended.
     Stop,
 }
 
-/// What is known beside the event.
+/// The facts beside the event.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     pub now: Timestamp,
-    /// How long a node is waited for that went away, was not heard of yet, or breaks off each time.
+    /// The time to wait for a node that went away, was not heard of yet, or fails each time.
     pub patience: Duration,
     /// The last file whose output is on disk.
     pub after: Option<&'a FileName>,
-    /// It is about files by their names. Each that nobody has read is counted then, whoever should have it.
+    /// Whether the job names its files. Then each file that nobody has read is counted, on whichever node it should be.
     pub is_by_name: bool,
 }
 
 impl Life {
-    /// Whether nothing becomes of it any more.
+    /// Returns how the job has ended, or `None` if it has not.
     pub const fn ending(&self) -> Option<Ending> {
         match self.phase {
             Phase::Ended(ending) => Some(ending),
@@ -177,23 +178,23 @@ impl Life {
         }
     }
 
-    /// The nodes that were alive when it was last looked.
+    /// Returns the nodes that were alive in the last report.
     pub fn present(&self) -> impl Iterator<Item = &NodeId> {
         self.nodes.present()
     }
 
-    /// The nodes that are not to be asked any more.
+    /// Returns the nodes that are not asked any more.
     pub fn left_out(&self) -> impl Iterator<Item = &NodeId> {
         self.nodes.left_out()
     }
 
-    /// What follows from what happened. An event that is late, or has no meaning where the job is, changes nothing.
+    /// Applies an event and returns the next step. An event that is late, or has no meaning in this phase, changes nothing.
     pub fn apply(&mut self, event: Event, context: Context<'_>) -> Step {
         if self.ending().is_some() {
             return Step::Stop;
         }
         match (event, self.phase) {
-            // How it ends was decided before.
+            // The ending was decided before.
             (Event::Cancelled(_) | Event::Failed(_), Phase::Closing(_)) => {}
             (Event::Cancelled(who), _) => {
                 return self.end_early(Ending::Cancelled, format!("cancelled by {who}"));
@@ -205,9 +206,12 @@ impl Life {
             (Event::TimeOver, Phase::Reading | Phase::Comparing | Phase::Reducing) => {
                 let waited = match self.reason.as_str() {
                     "" => String::new(),
-                    reason => format!(", after it had waited: {reason}"),
+                    reason => format!(", after the job had waited: {reason}"),
                 };
-                return self.end_early(Ending::Failed, format!("its time is over{waited}"));
+                return self.end_early(
+                    Ending::Failed,
+                    format!("the time limit of the job has passed{waited}"),
+                );
             }
             (Event::Restarted, Phase::Reading | Phase::Comparing | Phase::Reducing) => {
                 self.begin_again();
@@ -218,7 +222,7 @@ impl Life {
             (Event::Looked(look), Phase::Reading) => return self.looked(look, context),
             (Event::Silent(reason), Phase::Reading | Phase::Reducing) => {
                 self.silent = true;
-                // What the nodes do is not known: nobody's patience with them runs.
+                // The state of the nodes is unknown: no time is counted against them.
                 self.nodes.forgive();
                 return self.pause(reason);
             }
@@ -242,7 +246,7 @@ impl Life {
                 return Step::Run;
             }
             (Event::Finished(gaps), Phase::Reading) => {
-                // What a run that went to its end lacks, it says itself.
+                // A completed run reports itself what it lacks.
                 self.went_on = false;
                 self.settle();
                 for gap in gaps {
@@ -258,7 +262,7 @@ impl Life {
                 return self.close(ending, unread, context.after);
             }
             (Event::Reduced, Phase::Reducing) => {
-                // Whether a node that was silent has files of an expression, nobody knows. Names are known.
+                // A silent node may have files that match an expression. Named files are known.
                 let is_whole = self.unread == 0 && (self.gaps.is_empty() || context.is_by_name);
                 let ending = if is_whole {
                     Ending::Done
@@ -288,7 +292,7 @@ impl Life {
         self.step()
     }
 
-    /// What is to be done where it is.
+    /// Returns the step of the current phase.
     const fn step(&self) -> Step {
         match self.phase {
             Phase::Waiting => Step::Wait,
@@ -300,17 +304,17 @@ impl Life {
         }
     }
 
-    fn looked(&mut self, look: Look, context: Context<'_>) -> Step {
+    fn looked(&mut self, look: NodeLiveness, context: Context<'_>) -> Step {
         self.silent = false;
         let missed = self.nodes.look(look, context);
         if !missed.is_empty() {
-            return self.pause(format!("it waits for {}, silent now", missed.join(", ")));
+            return self.pause(format!("waiting for {}, silent now", missed.join(", ")));
         }
         self.reason.clear();
         Step::Run
     }
 
-    /// A run broke off because of a node. When it is the node's doing again and again, the job goes on without it.
+    /// Handles a run that failed because of a node. If the node has ended many runs, the job goes on without it.
     fn node_broke(&mut self, node: &NodeId, reason: String, context: Context<'_>) -> Step {
         let count = match self.nodes.broke(node, context) {
             Blame::Job => return self.broke(reason, context.after),
@@ -323,11 +327,11 @@ impl Life {
         self.begin_again();
         let (place, words) = (place(context.after), shortened(&reason));
         let said = format!(
-            "it broke off {count} times in a row {place}, and the job goes on without it; its last words: {words}"
+            "the node failed {count} times in a row {place}, and the job continues without it; its last error: {words}"
         );
         self.reason = format!("node {node}: {said}");
         self.add_words(node, said);
-        // Without it, all begins anew.
+        // Without the node, all counts begin anew.
         self.attempts = 0;
         self.pauses = 0;
         Step::Look
@@ -340,12 +344,12 @@ impl Life {
             return self.pause(reason);
         }
         let said = if self.phase == Phase::Reducing {
-            format!("its reduce step broke off {MOST_ATTEMPTS} times; the last time: {reason}")
+            format!("the reduce step failed {MOST_ATTEMPTS} times; the last error: {reason}")
         } else {
             let place = place(after);
             format!(
-                "its run broke off {MOST_ATTEMPTS} times in a row {place}; the last time: {reason}; mend that and submit \
-                 it again, or look at the file that follows there if that names no cause"
+                "the run failed {MOST_ATTEMPTS} times in a row {place}; the last error: {reason}; fix its cause and submit the \
+                 job again, or inspect the file that follows there if the error names no cause"
             )
         };
         self.end_early(Ending::Failed, said)
@@ -363,11 +367,11 @@ impl Life {
         self.nodes.forgive();
     }
 
-    /// A run is over without saying what it lacks: if it went on, then without the nodes that were silent.
+    /// Closes a run that did not report what it lacks: if it read a file, it lacks those of the nodes that were silent.
     fn settle(&mut self) {
         let (absent, lacks) = (self.nodes.settle(), self.went_on);
         for node in absent.into_iter().filter(|_| lacks) {
-            let reason = "it was silent while others were read".to_owned();
+            let reason = "the node was silent while others were read".to_owned();
             self.add(Gap::node(&node, reason));
         }
         self.went_on = false;
@@ -398,14 +402,14 @@ impl Life {
     }
 }
 
-/// Behind which file, in words.
+/// Describes the place in the output, for a message.
 fn place(after: Option<&FileName>) -> String {
     after.map_or("at the beginning".to_owned(), |after| {
         format!("after {after}")
     })
 }
 
-/// Words that come from elsewhere, as many as are kept.
+/// Shortens a message of another part to the length that is kept.
 pub(crate) fn shortened(words: &str) -> String {
     words.chars().take(LONGEST_WORDS).collect()
 }

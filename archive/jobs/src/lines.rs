@@ -7,10 +7,10 @@ use archive_model::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::table::Row;
-use super::unread::Missed;
+use super::table::JobRow;
+use super::unread::MissReason;
 
-/// The first line of a manifest: what was run, over what, for whom.
+/// The first line of a manifest: the program, its files, and the person who submitted it.
 #[derive(Debug, Serialize)]
 struct JobLine<'a> {
     job: &'a str,
@@ -20,7 +20,7 @@ struct JobLine<'a> {
     component: Option<String>,
     arguments: Vec<Argument<'a>>,
     files: &'a str,
-    /// How many files it names instead.
+    /// The number of files that it names instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     names: Option<usize>,
     replica: &'a str,
@@ -53,9 +53,9 @@ struct FileLine<'a> {
     failures: u64,
 }
 
-/// What is needed of a line of a manifest to compare it.
+/// The part of a line of a manifest that is compared.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Read {
+pub(crate) struct ManifestEntry {
     pub file: FileName,
     pub root: Root,
     pub size: u64,
@@ -63,9 +63,9 @@ pub(crate) struct Read {
     pub failures: u64,
 }
 
-/// The same of a line of the list of errors.
+/// The part of a line of the list of errors that is compared.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct ReportedFile {
     pub file: FileName,
 }
 
@@ -78,8 +78,8 @@ struct ErrorLine<'a> {
     reason: &'a str,
 }
 
-/// The first line of the manifest.
-pub(crate) fn job(row: &Row) -> Result<Vec<u8>, serde_json::Error> {
+/// Returns the first line of the manifest.
+pub(crate) fn job(row: &JobRow) -> Result<Vec<u8>, serde_json::Error> {
     let (built_in, component) = match &row.spec.program {
         Program::BuiltIn(name) => (Some(name.as_str()), None),
         Program::Component(root) => (None, Some(root.to_string())),
@@ -106,7 +106,7 @@ pub(crate) fn job(row: &Row) -> Result<Vec<u8>, serde_json::Error> {
     })
 }
 
-/// A file that was read, and every failure in it, each list ready to be appended.
+/// Returns the lines of the manifest and of the list of errors for a file that was read, ready to be appended.
 pub(crate) fn file(outcome: &FileOutcome) -> Result<(Vec<u8>, Vec<u8>), serde_json::Error> {
     let kept = u64::try_from(outcome.failures.len()).unwrap_or(u64::MAX);
     let manifest = line(&FileLine {
@@ -131,18 +131,18 @@ pub(crate) fn file(outcome: &FileOutcome) -> Result<(Vec<u8>, Vec<u8>), serde_js
         let more = FileFailure {
             kind: last.kind,
             offset: None,
-            reason: format!("and {} failures more", outcome.more_failures),
+            reason: format!("and {} more failures", outcome.more_failures),
         };
         errors.extend(error(outcome, &more)?);
     }
     Ok((manifest, errors))
 }
 
-/// A file that nobody has read.
+/// Returns the line of the list of errors for a file that nobody has read.
 pub(crate) fn unread(
     file: &FileName,
     node: Option<&NodeId>,
-    missed: Missed,
+    missed: MissReason,
 ) -> Result<Vec<u8>, serde_json::Error> {
     line(&ErrorLine {
         file,
@@ -150,17 +150,17 @@ pub(crate) fn unread(
         offset: None,
         kind: FailureKind::Unread.word(),
         reason: match missed {
-            Missed::Here => "the replica is known to have it, and no node has read it",
-            Missed::Elsewhere => {
+            MissReason::Here => "the replica is known to have it, and no node has read it",
+            MissReason::Elsewhere => {
                 "the archive has it, and this replica is not known to have it; ask another replica"
             }
-            Missed::Unknown => "the archive knows no file of this name",
+            MissReason::Unknown => "the archive knows no file of this name",
         },
     })
 }
 
-/// A file of which a node read other bytes than the archive has.
-pub(crate) fn other(read: &Read, content: &Content) -> Result<Vec<u8>, serde_json::Error> {
+/// Returns the line of the list of errors for a file of which a node read other bytes than the archive has.
+pub(crate) fn other(read: &ManifestEntry, content: &Content) -> Result<Vec<u8>, serde_json::Error> {
     let reason = format!(
         "the node read another file of this name, and what the job wrote of it is in the output: read was root {} of {} \
          bytes, the archive has root {} of {} bytes; have an officer settle it (`holdfast check`, `holdfast anomalies`), \

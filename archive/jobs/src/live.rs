@@ -1,4 +1,4 @@
-//! What is known of jobs only while they run: how far each node is, and the word that ends them.
+//! State of running jobs: the progress of each node, and the token that ends a job.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,48 +12,48 @@ use crate::rpc::run::NodeProgress;
 /// The most nodes that are shown of one job.
 const MOST_NODES: usize = 1000;
 
-/// Jobs that run; clones are the same ones.
+/// Jobs that run; clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Live(Arc<Mutex<BTreeMap<JobId, Running>>>);
+pub(crate) struct RunningJobs(Arc<Mutex<BTreeMap<JobId, RunningJob>>>);
 
 #[derive(Debug, Default)]
-struct Running {
+struct RunningJob {
     cancel: CancellationToken,
     nodes: BTreeMap<NodeId, (NodeProgress, Timestamp)>,
 }
 
-impl Live {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<JobId, Running>> {
+impl RunningJobs {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<JobId, RunningJob>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A job is taken up; gives the token by which it is told to end.
+    /// Adds a job; returns the token that tells it to end.
     pub(crate) fn enter(&self, id: &JobId) -> CancellationToken {
         let mut all = self.all();
         let running = all.entry(id.clone()).or_default();
         running.cancel.clone()
     }
 
-    /// It runs no more.
+    /// Removes a job that has stopped.
     pub(crate) fn leave(&self, id: &JobId) {
         self.all().remove(id);
     }
 
-    /// Tells a job to look at its row: it has ended. One that does not run needs no telling.
+    /// Tells a running job that its row has ended.
     pub(crate) fn cancel(&self, id: &JobId) {
         if let Some(running) = self.all().get(id) {
             running.cancel.cancel();
         }
     }
 
-    /// A run of it begins.
+    /// Begins a new run of a job.
     pub(crate) fn begin(&self, id: &JobId) {
         if let Some(running) = self.all().get_mut(id) {
             running.nodes.clear();
         }
     }
 
-    /// How far a node is.
+    /// Notes the progress of a node.
     pub(crate) fn progress(&self, id: &JobId, progress: NodeProgress, now: Timestamp) {
         if let Some(running) = self.all().get_mut(id) {
             let nodes = &mut running.nodes;
@@ -63,7 +63,7 @@ impl Live {
         }
     }
 
-    /// How far each node is, by its name.
+    /// Returns the progress of each node, by its name.
     pub(crate) fn nodes(&self, id: &JobId) -> Vec<(NodeProgress, Timestamp)> {
         let all = self.all();
         let running = all.get(id);

@@ -1,18 +1,18 @@
-//! What one run of a job brings from many nodes, as if they were one. Pure: the shell feeds what nodes send, and takes what
-//! comes out.
+//! Merges the messages of many nodes in one run of a job into one sequence. Pure: the shell feeds messages of nodes, and
+//! pulls merged items.
 //!
-//! Each node says which file is next, sends what its job wrote about it, and ends it with `done`, in the order of the
-//! names. The merge lets a file out when every node that still runs has said which is its next, and this one is the
-//! first of them; so what comes out is in order. Of a node whose turn has not come one message is held, and it is asked
-//! for no more: memory does not grow with the output.
+//! Each node announces the next file, sends the output of the job for it, and ends it with `done`, in the order of the
+//! names. The merge emits a file once every node that still runs has announced its next file, and this one is the first of
+//! them, so that its output is in order. Of a node whose turn has not come one message is held, and no more is read from
+//! it: memory does not grow with the output.
 //!
-//! A file that two nodes have comes out once. The first node, by id, whose job has written something about it, or has
-//! ended it without a failure, is taken; where all of them ended it with nothing but failures, the first one. What comes
-//! after is not known without keeping all of it, so a failure in the middle does not make another node's output count.
+//! A file that two nodes have is emitted once. The first node, by id, whose job has written something about it, or has
+//! ended it without a failure, is chosen; if all of them ended it with nothing but failures, the first one. What follows
+//! is not known without keeping all of it, so that a failure in the middle does not make another node's output count.
 //!
-//! A node that breaks off ends the merge when its next file would come, after all that lies before. One that does not
-//! keep to the protocol, or brings a file that the job is not about, is a gap from there on; unless half a file of it is
-//! out already, which ends the merge too.
+//! A node that fails ends the merge where its next file would come, after all that lies before. A node that violates the
+//! protocol, or sends a file that the job has not selected, is a gap from there on; unless half a file of it was emitted
+//! already, which ends the merge too.
 
 use std::fmt;
 
@@ -25,15 +25,15 @@ use crate::life::Gap;
 /// The most bytes of output in one message.
 pub(crate) const LARGEST_OUTPUT: usize = 1 << 20;
 
-/// Many runs of one job on their way into one. `E` is why a run broke off.
+/// The runs of one job on many nodes, merged into one. `E` is the reason why a run failed.
 #[derive(Debug)]
 pub(crate) struct Merge<E> {
     sources: Vec<Source<E>>,
     /// All files come after this name.
     after: Option<FileName>,
-    /// What the job is about.
+    /// The files of the job.
     selection: FileSelection,
-    /// Whose file is coming out.
+    /// The source whose file is being emitted.
     turn: Option<usize>,
     gaps: Vec<Gap>,
 }
@@ -41,59 +41,59 @@ pub(crate) struct Merge<E> {
 #[derive(Debug)]
 struct Source<E> {
     node: NodeId,
-    state: State<E>,
-    /// The file that it began last.
+    state: SourceState<E>,
+    /// The file that was announced last.
     last: Option<FileName>,
-    /// Bytes of output since it was begun.
+    /// Bytes of output since then.
     output: u64,
-    /// How many files it ended.
+    /// The number of files that were ended.
     files: u64,
 }
 
 #[derive(Debug)]
-enum State<E> {
-    /// Its next file is not known yet.
+enum SourceState<E> {
+    /// The next file is not known yet.
     Unknown,
-    /// Its next file is known.
+    /// The next file is known.
     Begun(FileName),
-    /// This came of it, and waits.
-    Held(FileName, Held),
-    /// Another node has the file too, and is taken.
+    /// A message about the file waits for its turn.
+    Held(FileName, PendingPiece),
+    /// Another node has the file too, and was chosen.
     Ignored,
-    /// It broke off, in this file or before it was known.
-    Broken(Option<FileName>, Why<E>),
-    /// Nothing more comes.
+    /// The node failed, in this file or before it was known.
+    Broken(Option<FileName>, SourceError<E>),
+    /// No more messages follow.
     Over,
 }
 
 #[derive(Debug)]
-enum Held {
+enum PendingPiece {
     Output(Bytes),
     Done(Box<FileOutcome>),
 }
 
-/// Why a run of a node is not to be believed any more.
+/// The reason why the run of a node ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Why<E> {
-    /// It broke off.
+pub(crate) enum SourceError<E> {
+    /// The run failed.
     Failed(E),
-    /// It does not keep to the protocol, and half a file of it is out.
+    /// The node violated the protocol, and half a file of it was emitted.
     Lied(String),
 }
 
-/// What comes out.
+/// An item of the merged sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Out<E> {
+pub(crate) enum MergeItem<E> {
     /// The next bytes about a file.
     Output(Bytes),
-    /// Its end.
+    /// The end of a file.
     Done(Box<FileOutcome>),
-    /// The merge ends here: all that comes would come after what this node has not sent.
-    Broken(NodeId, Why<E>),
+    /// The end of the merge: all that follows would come after what this node has not sent.
+    Broken(NodeId, SourceError<E>),
 }
 
 impl<E> Merge<E> {
-    /// Runs on `nodes`, sorted, of which nothing has come yet; they are called by their index. `gaps` are known already.
+    /// Creates a merge of runs on `nodes`, sorted, which are called by their index. `gaps` are known already.
     pub(crate) fn new(
         nodes: impl IntoIterator<Item = NodeId>,
         (after, selection): (Option<FileName>, FileSelection),
@@ -101,7 +101,7 @@ impl<E> Merge<E> {
     ) -> Self {
         let source = |node| Source {
             node,
-            state: State::Unknown,
+            state: SourceState::Unknown,
             last: None,
             output: 0,
             files: 0,
@@ -115,11 +115,11 @@ impl<E> Merge<E> {
         }
     }
 
-    /// The runs of which something may be fed now.
+    /// Returns the runs whose next message may be fed now.
     pub(crate) fn hungry(&self) -> impl Iterator<Item = usize> + '_ {
-        let hungry = |state: &State<E>| match state {
-            State::Unknown | State::Begun(_) | State::Ignored => true,
-            State::Held(..) | State::Broken(..) | State::Over => false,
+        let hungry = |state: &SourceState<E>| match state {
+            SourceState::Unknown | SourceState::Begun(_) | SourceState::Ignored => true,
+            SourceState::Held(..) | SourceState::Broken(..) | SourceState::Over => false,
         };
         let sources = self.sources.iter().enumerate();
         sources
@@ -127,7 +127,7 @@ impl<E> Merge<E> {
             .map(|(index, _)| index)
     }
 
-    /// A node says which file is next.
+    /// Feeds the announcement of a node's next file.
     pub(crate) fn begin(&mut self, index: usize, name: FileName) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
@@ -138,7 +138,7 @@ impl<E> Merge<E> {
         } else if source.output > 0 {
             Some(format!("it begins {name} before it ended a file"))
         } else if !self.selection.matches(&name) {
-            Some(format!("it begins {name}, which the job is not about"))
+            Some(format!("it begins {name}, which the job has not selected"))
         } else {
             None
         };
@@ -147,11 +147,11 @@ impl<E> Merge<E> {
         }
         if source.may_send() {
             source.last = Some(name.clone());
-            source.state = State::Begun(name);
+            source.state = SourceState::Begun(name);
         }
     }
 
-    /// A node sent output of the file that it began.
+    /// Feeds output of the file that a node began.
     pub(crate) fn output(&mut self, index: usize, bytes: Bytes) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
@@ -162,11 +162,14 @@ impl<E> Merge<E> {
         }
         source.output = source.output.saturating_add(bytes.len() as u64);
         match &source.state {
-            State::Begun(name) => {
-                source.state = State::Held(name.clone(), Held::Output(bytes));
+            SourceState::Begun(name) => {
+                source.state = SourceState::Held(name.clone(), PendingPiece::Output(bytes));
             }
-            State::Ignored => {}
-            State::Unknown | State::Held(..) | State::Broken(..) | State::Over => {
+            SourceState::Ignored => {}
+            SourceState::Unknown
+            | SourceState::Held(..)
+            | SourceState::Broken(..)
+            | SourceState::Over => {
                 self.lied(
                     index,
                     "it sent output of a file that it did not begin".to_owned(),
@@ -175,7 +178,7 @@ impl<E> Merge<E> {
         }
     }
 
-    /// A node says that this was a file.
+    /// Feeds the end of a file of a node.
     pub(crate) fn done(&mut self, index: usize, done: Box<FileOutcome>) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
@@ -183,10 +186,10 @@ impl<E> Merge<E> {
         let wrong = if source.last.as_ref() != Some(&done.name) {
             Some(format!("it ended {}, which it did not begin", done.name))
         } else if done.node != source.node {
-            Some(format!("it speaks for node {}", done.node))
+            Some(format!("it reports for node {}", done.node))
         } else if done.output != source.output {
             Some(format!(
-                "of {} it sent {} bytes and says {}",
+                "for {} it sent {} bytes and reports {}",
                 done.name, source.output, done.output
             ))
         } else {
@@ -196,9 +199,12 @@ impl<E> Merge<E> {
             return self.lied(index, wrong);
         }
         let next = match &source.state {
-            State::Begun(name) => State::Held(name.clone(), Held::Done(done)),
-            State::Ignored => State::Unknown,
-            State::Unknown | State::Held(..) | State::Broken(..) | State::Over => {
+            SourceState::Begun(name) => SourceState::Held(name.clone(), PendingPiece::Done(done)),
+            SourceState::Ignored => SourceState::Unknown,
+            SourceState::Unknown
+            | SourceState::Held(..)
+            | SourceState::Broken(..)
+            | SourceState::Over => {
                 return self.lied(index, format!("it ended {} twice", done.name));
             }
         };
@@ -207,7 +213,7 @@ impl<E> Merge<E> {
         source.files += 1;
     }
 
-    /// A node says that it has ended so many files, and that these gaps are in it.
+    /// Feeds the end of a node's run, with the number of files that it reports, and its gaps.
     pub(crate) fn end(&mut self, index: usize, files: u64, gaps: Vec<Gap>) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
@@ -215,7 +221,10 @@ impl<E> Merge<E> {
         let wrong = if source.output > 0 {
             Some("it ended in the middle of a file".to_owned())
         } else if source.files != files {
-            Some(format!("it ended {} files and says {files}", source.files))
+            Some(format!(
+                "it ended {} files and reports {files}",
+                source.files
+            ))
         } else if gaps.len() > MOST_GAPS {
             Some(format!("it names {} gaps", gaps.len()))
         } else {
@@ -225,26 +234,26 @@ impl<E> Merge<E> {
             return self.lied(index, wrong);
         }
         if source.may_send() {
-            source.state = State::Over;
+            source.state = SourceState::Over;
             self.gaps.extend(gaps);
         }
     }
 
-    /// The run of a node broke off.
+    /// Marks the run of a node as failed.
     pub(crate) fn fail(&mut self, index: usize, why: E) {
-        self.break_off(index, Why::Failed(why));
+        self.break_off(index, SourceError::Failed(why));
     }
 
-    /// A node does not keep to the protocol: it is a gap from here on. When half a file of it is out, the merge ends.
+    /// Marks a node that violates the protocol: it is a gap from here on. If half a file of it was emitted, the merge ends.
     pub(crate) fn lied(&mut self, index: usize, reason: String) {
         if self.turn == Some(index) {
-            return self.break_off(index, Why::Lied(reason));
+            return self.break_off(index, SourceError::Lied(reason));
         }
         let Some(source) = self.sources.get_mut(index) else {
             return;
         };
-        source.state = State::Over;
-        let reason = format!("it does not keep to the protocol: {reason}");
+        source.state = SourceState::Over;
+        let reason = format!("the node violates the protocol: {reason}");
         let gap = match &source.last {
             Some(last) => Gap::node(
                 &source.node,
@@ -255,55 +264,60 @@ impl<E> Merge<E> {
         self.gaps.push(gap);
     }
 
-    fn break_off(&mut self, index: usize, why: Why<E>) {
+    fn break_off(&mut self, index: usize, why: SourceError<E>) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
         };
-        let name = match std::mem::replace(&mut source.state, State::Over) {
-            State::Begun(name) | State::Held(name, _) => Some(name),
-            State::Unknown | State::Ignored => None,
-            over @ (State::Broken(..) | State::Over) => {
+        let name = match std::mem::replace(&mut source.state, SourceState::Over) {
+            SourceState::Begun(name) | SourceState::Held(name, _) => Some(name),
+            SourceState::Unknown | SourceState::Ignored => None,
+            over @ (SourceState::Broken(..) | SourceState::Over) => {
                 source.state = over;
                 return;
             }
         };
-        source.state = State::Broken(name, why);
+        source.state = SourceState::Broken(name, why);
     }
 
-    /// What comes out next; nothing while a node is hungry that it depends on, and nothing at the end.
-    pub(crate) fn pull(&mut self) -> Option<Out<E>> {
+    /// Returns the next item, or `None` at the end and while a message is missing on which it depends.
+    pub(crate) fn pull(&mut self) -> Option<MergeItem<E>> {
         let turn = match self.turn {
             Some(turn) => turn,
             None => self.choose()?,
         };
         let source = self.sources.get_mut(turn)?;
-        match std::mem::replace(&mut source.state, State::Over) {
-            State::Held(name, Held::Output(bytes)) => {
-                source.state = State::Begun(name);
+        match std::mem::replace(&mut source.state, SourceState::Over) {
+            SourceState::Held(name, PendingPiece::Output(bytes)) => {
+                source.state = SourceState::Begun(name);
                 self.turn = Some(turn);
-                Some(Out::Output(bytes))
+                Some(MergeItem::Output(bytes))
             }
-            State::Held(_, Held::Done(done)) => {
-                source.state = State::Unknown;
+            SourceState::Held(_, PendingPiece::Done(done)) => {
+                source.state = SourceState::Unknown;
                 self.turn = None;
-                Some(Out::Done(done))
+                Some(MergeItem::Done(done))
             }
-            State::Broken(_, why) => Some(Out::Broken(source.node.clone(), why)),
-            other @ (State::Unknown | State::Begun(_) | State::Ignored | State::Over) => {
+            SourceState::Broken(_, why) => Some(MergeItem::Broken(source.node.clone(), why)),
+            other @ (SourceState::Unknown
+            | SourceState::Begun(_)
+            | SourceState::Ignored
+            | SourceState::Over) => {
                 source.state = other;
                 None
             }
         }
     }
 
-    /// Whose file comes next, as soon as that is certain. The same file of other nodes is ignored from then on.
+    /// Chooses the source of the next file, as soon as it is certain. The same file of other nodes is ignored from then on.
     fn choose(&mut self) -> Option<usize> {
-        let is_broken = |source: &Source<E>| matches!(source.state, State::Broken(None, _));
+        let is_broken = |source: &Source<E>| matches!(source.state, SourceState::Broken(None, _));
         if let Some(broken) = self.sources.iter().position(is_broken) {
             return Some(broken);
         }
-        // The next file of such a one may come before all others.
-        let is_open = |source: &Source<E>| matches!(source.state, State::Unknown | State::Ignored);
+        // The next file of such a source may come before all others.
+        let is_open = |source: &Source<E>| {
+            matches!(source.state, SourceState::Unknown | SourceState::Ignored)
+        };
         if self.sources.iter().any(is_open) {
             return None;
         }
@@ -315,13 +329,13 @@ impl<E> Merge<E> {
                 continue;
             }
             match &source.state {
-                State::Broken(..) => return Some(index),
-                State::Held(_, Held::Done(done)) if !is_whole(done) => {
+                SourceState::Broken(..) => return Some(index),
+                SourceState::Held(_, PendingPiece::Done(done)) if !is_whole(done) => {
                     only_failures.get_or_insert(index);
                 }
-                State::Held(..) => chosen = Some(index),
-                State::Begun(_) => return None,
-                State::Unknown | State::Ignored | State::Over => {}
+                SourceState::Held(..) => chosen = Some(index),
+                SourceState::Begun(_) => return None,
+                SourceState::Unknown | SourceState::Ignored | SourceState::Over => {}
             }
         }
         let chosen = chosen.or(only_failures)?;
@@ -330,55 +344,60 @@ impl<E> Merge<E> {
                 continue;
             }
             match &source.state {
-                State::Held(_, Held::Done(_)) => source.state = State::Unknown,
-                State::Begun(_) | State::Held(_, Held::Output(_)) => source.state = State::Ignored,
-                State::Unknown | State::Ignored | State::Broken(..) | State::Over => {}
+                SourceState::Held(_, PendingPiece::Done(_)) => source.state = SourceState::Unknown,
+                SourceState::Begun(_) | SourceState::Held(_, PendingPiece::Output(_)) => {
+                    source.state = SourceState::Ignored
+                }
+                SourceState::Unknown
+                | SourceState::Ignored
+                | SourceState::Broken(..)
+                | SourceState::Over => {}
             }
         }
         Some(chosen)
     }
 
-    /// Whether everything has come out.
+    /// Returns whether everything was emitted.
     pub(crate) fn is_finished(&self) -> bool {
         self.sources
             .iter()
-            .all(|source| matches!(source.state, State::Over))
+            .all(|source| matches!(source.state, SourceState::Over))
     }
 
-    /// What the output lacks, as far as is known by now.
+    /// Returns the gaps of the output that are known by now.
     pub(crate) fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
 }
 
 impl<E> Source<E> {
-    /// The file that it began.
+    /// Returns the file that it began.
     fn next(&self) -> Option<&FileName> {
         match &self.state {
-            State::Begun(name) | State::Held(name, _) => Some(name),
-            State::Broken(name, _) => name.as_ref(),
-            State::Unknown | State::Ignored | State::Over => None,
+            SourceState::Begun(name) | SourceState::Held(name, _) => Some(name),
+            SourceState::Broken(name, _) => name.as_ref(),
+            SourceState::Unknown | SourceState::Ignored | SourceState::Over => None,
         }
     }
 
     fn may_send(&self) -> bool {
         match self.state {
-            State::Unknown | State::Begun(_) | State::Ignored => true,
-            State::Held(..) | State::Broken(..) | State::Over => false,
+            SourceState::Unknown | SourceState::Begun(_) | SourceState::Ignored => true,
+            SourceState::Held(..) | SourceState::Broken(..) | SourceState::Over => false,
         }
     }
 }
 
-/// Whether nothing of the file failed.
+/// Returns whether nothing of the file failed.
 fn is_whole(done: &FileOutcome) -> bool {
     done.failures.is_empty() && done.more_failures == 0
 }
 
-impl<E: fmt::Display> fmt::Display for Why<E> {
+impl<E: fmt::Display> fmt::Display for SourceError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(why) => why.fmt(f),
-            Self::Lied(reason) => write!(f, "it does not keep to the protocol: {reason}"),
+            Self::Lied(reason) => write!(f, "the node violates the protocol: {reason}"),
         }
     }
 }

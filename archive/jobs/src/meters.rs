@@ -1,11 +1,11 @@
-//! What batch jobs count and show.
+//! The metrics of batch jobs.
 
 use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Gauge, Metrics};
 
 use super::life::{Ending, Phase};
 
-/// The instruments; cheap to clone.
+/// The instruments of batch jobs; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Meters {
     /// Files that jobs have read.
@@ -28,10 +28,10 @@ const STATES: [&str; 8] = [
 ];
 
 impl Meters {
-    /// Registers them.
+    /// Registers the instruments.
     ///
     /// # Errors
-    /// [`MetricError`] where a name is taken.
+    /// [`MetricError`] if a name is taken.
     pub fn new(metrics: &Metrics) -> Result<Self, MetricError> {
         let states = STATES.iter().map(|state| {
             let help = "Batch jobs that are kept";
@@ -65,7 +65,7 @@ impl Meters {
     }
 }
 
-/// The phase in the word of the metric.
+/// Returns the label of a phase.
 const fn word(phase: Phase) -> &'static str {
     match phase {
         Phase::Waiting => "queued",

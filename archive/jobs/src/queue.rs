@@ -1,4 +1,4 @@
-//! Whose job is next: a pure queue, fair by person.
+//! The queue of jobs: pure, fair by person.
 //!
 //! Every replica has a lane for the jobs of people and one for those of the index, each with its own places: a lane goes on
 //! as if the other did not exist. Within a lane, persons who wait take turns; the jobs of one person go in the order in
@@ -12,19 +12,19 @@ use std::collections::{BTreeMap, VecDeque};
 
 use archive_model::{JobId, JobLane, ReplicaId};
 
-/// How many jobs of the index may wait for their turn: it submits the next when it has read the last, and a program that
-/// went wrong must not fill the admin data.
+/// The most jobs of the index that may wait for their turn: it submits the next when it has read the last, and a faulty
+/// program must not fill the admin data.
 pub(crate) const MOST_OF_INDEX_WAIT: usize = 100;
 
-/// Jobs that wait, and how many run.
+/// Jobs that wait, and the number of those that run.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// How many jobs of people may run at once over one replica.
+    /// The most jobs of people that may run at once over one replica.
     most: usize,
     lanes: BTreeMap<LaneKey, Lane>,
 }
 
-/// Where a job waits and runs: over which replica, among which jobs.
+/// The place where a job waits and runs: over which replica, among which jobs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LaneKey {
     pub replica: ReplicaId,
@@ -34,30 +34,30 @@ pub struct LaneKey {
 #[derive(Debug, Default)]
 struct Lane {
     running: usize,
-    /// Taken up again: before everybody else.
+    /// Resumed jobs: before everybody else.
     first: VecDeque<JobId>,
     /// Persons who wait, the next one first.
     turns: VecDeque<String>,
     waiting: BTreeMap<String, VecDeque<JobId>>,
 }
 
-/// Why one job more may not wait.
+/// The reason why one more job may not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Crowded {
-    /// So many wait in its lane.
+pub(crate) enum QueueFull {
+    /// This many jobs wait in its lane.
     Lane(usize),
-    /// So many of this person wait.
+    /// This many jobs of the same person wait.
     Own(usize),
 }
 
-/// Decides whether a job may wait beside those that wait already, each told by its lane and whether the same person has
+/// Decides whether a job may wait beside those that wait already, each given by its lane and whether the same person has
 /// submitted it. At most `most` jobs of people wait, half of them, rounded up, of one person. The index has places of its
-/// own, and may have all of them.
+/// own, and may use all of them.
 pub(crate) fn admit(
     lane: JobLane,
     most: usize,
     waiting: impl IntoIterator<Item = (JobLane, bool)>,
-) -> Result<(), Crowded> {
+) -> Result<(), QueueFull> {
     let (mut all, mut own) = (0_usize, 0_usize);
     for (_, is_own) in waiting.into_iter().filter(|(other, _)| *other == lane) {
         all = all.saturating_add(1);
@@ -68,16 +68,16 @@ pub(crate) fn admit(
         JobLane::Index => (MOST_OF_INDEX_WAIT, MOST_OF_INDEX_WAIT),
     };
     if all >= most {
-        Err(Crowded::Lane(all))
+        Err(QueueFull::Lane(all))
     } else if own >= most_own {
-        Err(Crowded::Own(own))
+        Err(QueueFull::Own(own))
     } else {
         Ok(())
     }
 }
 
 impl Queue {
-    /// Nothing waits yet. At least one job of people may run over a replica.
+    /// Creates an empty queue. At least one job of people may run over a replica.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most: most.max(1),
@@ -85,7 +85,7 @@ impl Queue {
         }
     }
 
-    /// A job waits.
+    /// Adds a job behind the others of its person.
     pub(crate) fn push(&mut self, key: &LaneKey, who: &str, job: JobId) {
         let lane = self.lanes.entry(key.clone()).or_default();
         if !lane.waiting.contains_key(who) {
@@ -97,7 +97,7 @@ impl Queue {
             .push_back(job);
     }
 
-    /// A job that ran already waits to go on.
+    /// Adds a job that ran already, before all that have not.
     pub(crate) fn push_first(&mut self, key: &LaneKey, job: JobId) {
         let lane = self.lanes.entry(key.clone()).or_default();
         lane.first.push_back(job);
@@ -118,14 +118,14 @@ impl Queue {
         })
     }
 
-    /// A job that [`Queue::next`] gave runs no more.
+    /// Frees the place of a job that [`Queue::next`] returned.
     pub(crate) fn ended(&mut self, key: &LaneKey) {
         if let Some(lane) = self.lanes.get_mut(key) {
             lane.running = lane.running.saturating_sub(1);
         }
     }
 
-    /// Takes a job out that waits; whether it did.
+    /// Removes a waiting job. Returns whether it waited.
     pub(crate) fn remove(&mut self, key: &LaneKey, job: &JobId) -> bool {
         self.lanes.get_mut(key).is_some_and(|lane| lane.remove(job))
     }

@@ -5,19 +5,21 @@ use std::io;
 use archive_batch::{Control, JobError, Reduce, Sink, Stop};
 use archive_durable::AppendFile;
 
-use super::folder::{Folder, Name};
+use super::folder::{JobFile, JobFolder};
 use super::space::Space;
-use super::table::Row;
+use super::table::JobRow;
 
 #[cfg(test)]
 mod tests;
 
-/// Writes the result of a row's job; gives how long the file is. None: the output is the result. An error says why there
-/// is none.
+/// Writes the result of a row's job and returns its length, or `None` if the output is the result.
+///
+/// # Errors
+/// The reason why there is no result, in words for the person who submitted the job.
 pub(crate) fn reduce(
     kind: Reduce,
-    row: &Row,
-    folder: &Folder,
+    row: &JobRow,
+    folder: &JobFolder,
     space: &Space,
     control: &Control,
 ) -> Result<Option<u64>, String> {
@@ -27,7 +29,7 @@ pub(crate) fn reduce(
         Reduce::Sort | Reduce::Unique | Reduce::Sum => {}
     }
     let mut input = folder
-        .read(Name::Output, row.mark.output)
+        .read(JobFile::Output, row.checkpoint.output)
         .map_err(|error| error.to_string())?;
     let mut out = ResultFile::open(row, folder, space)?;
     let scratch = folder.scratch().map_err(|error| error.to_string())?;
@@ -48,15 +50,15 @@ pub(crate) struct ResultFile {
     space: Space,
     length: u64,
     most: u64,
-    /// Why no more can be written.
+    /// The reason why no more can be written.
     failure: Option<String>,
 }
 
 impl ResultFile {
-    /// Begins it anew.
-    pub(crate) fn open(row: &Row, folder: &Folder, space: &Space) -> Result<Self, String> {
+    /// Creates the file, empty.
+    pub(crate) fn open(row: &JobRow, folder: &JobFolder, space: &Space) -> Result<Self, String> {
         let file = folder
-            .append(Name::Result, 0)
+            .append(JobFile::Result, 0)
             .map_err(|error| error.to_string())?;
         folder.sync().map_err(|error| error.to_string())?;
         Ok(Self {
@@ -68,13 +70,13 @@ impl ResultFile {
         })
     }
 
-    /// Adds bytes, or says why not.
+    /// Appends bytes, within the limit of the job and the room for all jobs.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), String> {
         let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.length = self.length.saturating_add(count);
         if self.length > self.most {
             return Err(format!(
-                "its result is longer than the {} bytes that it may have",
+                "the result of the job is longer than its limit of {} bytes; submit the job again with a larger limit on its output",
                 self.most
             ));
         }
@@ -82,13 +84,13 @@ impl ResultFile {
         self.file.append(bytes).map_err(|error| error.to_string())
     }
 
-    /// Makes it durable; gives its length.
+    /// Syncs the file and returns its length.
     pub(crate) fn finish(&mut self) -> Result<u64, String> {
         self.file.sync().map_err(|error| error.to_string())?;
         Ok(self.length)
     }
 
-    /// Why there is no result: what could not be written, before what came of that.
+    /// Returns the reason why there is no result: a failed write comes before the error that followed from it.
     fn why(&mut self, error: &JobError) -> String {
         self.failure.take().unwrap_or_else(|| error.to_string())
     }

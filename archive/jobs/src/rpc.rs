@@ -1,7 +1,7 @@
-//! The door to the nodes: what a job is told to them, and what is read of their answers.
+//! The calls to the nodes: writes their orders, and reads their answers.
 //!
 //! - `run` reads files on every node of a replica, `reduction` makes the result of a component on one of them;
-//! - `requests` ends what a node does when nobody listens to it any more.
+//! - `requests` ends the work of a node when its answers are no longer read.
 
 pub(crate) mod reduction;
 mod requests;

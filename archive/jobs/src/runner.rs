@@ -1,4 +1,4 @@
-//! Takes one job through its life: does each step, and says what came of it.
+//! Takes one job through its life: performs each step, and applies the event that follows.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,50 +17,50 @@ use jiff::Timestamp;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
-use super::folder::{Folder, Name};
+use super::folder::{JobFile, JobFolder};
 use super::life::{Ending, Event, Phase, Step};
-use super::live::Live;
+use super::live::RunningJobs;
 use super::meters::Meters;
 use super::space::Space;
-use super::table::{Jobs, Row};
+use super::table::{JobRow, JobTable};
 
-/// How long a monitor may take to say which nodes are alive.
+/// The time in which a monitor must report the states of its nodes.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// What a job needs to live; cheap to clone.
+/// The runner of all jobs; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Runner {
-    pub(crate) jobs: Jobs,
+    pub(crate) jobs: JobTable,
     pub(crate) admin: Admin,
     pub(crate) standing: View,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) clock: Clock,
     pub(crate) meters: Meters,
     pub(crate) space: Space,
-    pub(crate) live: Live,
+    pub(crate) live: RunningJobs,
     /// The directory of all jobs.
     pub(crate) batch: PathBuf,
 }
 
-/// Why a job cannot be taken on now. It stays as it is written.
+/// The reason why the jobs cannot be read or changed now. Their rows stay as they are.
 #[derive(Debug, thiserror::Error)]
-pub enum Stuck {
-    /// The admin data.
+pub enum BatchError {
+    /// The admin data failed.
     #[error(transparent)]
     Db(#[from] DbError),
-    /// A bug: something panicked.
+    /// A bug: a task panicked.
     #[error(transparent)]
     Join(#[from] JoinError),
 }
 
 impl Runner {
-    /// Takes a job to its end, or until `stop`; `cancel` says that its row has ended.
+    /// Takes a job to its end, or until `stop`; `cancel` is cancelled when its row has ended.
     pub(super) fn run<'a>(
         &'a self,
         id: &'a JobId,
         cancel: &'a CancellationToken,
         stop: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<(), Stuck>> {
+    ) -> BoxFuture<'a, Result<(), BatchError>> {
         self.steps(id, cancel, stop).boxed()
     }
 
@@ -69,14 +69,14 @@ impl Runner {
         id: &JobId,
         cancel: &CancellationToken,
         stop: &CancellationToken,
-    ) -> Result<(), Stuck> {
+    ) -> Result<(), BatchError> {
         let mut next = self.happen(id, Event::Turn).await?;
         while let Some((row, step)) = next {
             if step == Step::Stop || step == Step::Wait {
                 return self.tidy(row).await;
             }
             let halt = CancellationToken::new();
-            // Of what ends, neither its time nor a person makes an earlier end.
+            // A job that is ending is not ended earlier by its time limit or a person.
             let may_end = step != Step::Close;
             let event = {
                 let doing = self.perform(&row, step, &halt);
@@ -107,37 +107,37 @@ impl Runner {
         Ok(())
     }
 
-    /// Says what happened; gives the row, and what is to be done.
-    async fn happen(&self, id: &JobId, event: Event) -> Result<Option<(Row, Step)>, Stuck> {
+    /// Applies an event; returns the row and the next step.
+    async fn happen(&self, id: &JobId, event: Event) -> Result<Option<(JobRow, Step)>, BatchError> {
         let (jobs, id) = (self.jobs.clone(), id.clone());
         let happened = spawn_blocking(move || {
             if matches!(event, Event::Woke | Event::Restarted) {
-                tracing::trace!(job = %id, ?event, "a batch job goes on");
+                tracing::trace!(job = %id, ?event, "a batch job continues");
             } else {
-                tracing::debug!(job = %id, ?event, "a batch job goes on");
+                tracing::debug!(job = %id, ?event, "a batch job continues");
             }
             jobs.happen(&id, event, |_row| {})
         });
         Ok(happened.await??)
     }
 
-    /// How long the job may still take.
-    pub(super) fn left(&self, row: &Row) -> Duration {
+    /// Returns the time that the job may still take.
+    pub(super) fn left(&self, row: &JobRow) -> Duration {
         let end = row.deadline().unwrap_or(Timestamp::MAX);
         let left = end.duration_since(self.clock.now());
         Duration::try_from(left).unwrap_or_default()
     }
 
-    pub(super) fn folder(&self, row: &Row) -> Folder {
-        Folder::of(&self.batch, &row.id)
+    pub(super) fn folder(&self, row: &JobRow) -> JobFolder {
+        JobFolder::of(&self.batch, &row.id)
     }
 
     async fn perform(
         &self,
-        row: &Row,
+        row: &JobRow,
         step: Step,
         halt: &CancellationToken,
-    ) -> Result<Event, Stuck> {
+    ) -> Result<Event, BatchError> {
         match step {
             Step::Look => Ok(tokio::select! {
                 () = halt.cancelled() => Event::Woke,
@@ -165,18 +165,18 @@ impl Runner {
         }
     }
 
-    async fn look(&self, row: &Row) -> Event {
+    async fn look(&self, row: &JobRow) -> Event {
         match self.nodes(row).await {
             Ok(nodes) => Event::Looked(nodes.into_iter().collect()),
             Err(event) => event,
         }
     }
 
-    /// The nodes of the job's replica that are in service, as its monitor sees them.
+    /// Returns the nodes of the job's replica that are in service, as its monitor sees them.
     ///
     /// # Errors
-    /// What the job is told where there is no such replica, or where the monitor is silent.
-    pub(super) async fn nodes(&self, row: &Row) -> Result<Vec<NodeState>, Event> {
+    /// The event for the job if there is no such replica, or its monitor is silent.
+    pub(super) async fn nodes(&self, row: &JobRow) -> Result<Vec<NodeState>, Event> {
         let asked = self.replicas.nodes_in_service(&row.spec.replica);
         match self.clock.timeout(LOOK, asked).await {
             Err(late) => Err(Event::Silent(silent(row, &late.to_string()))),
@@ -186,52 +186,52 @@ impl Runner {
         }
     }
 
-    /// Leaves of an ended job what is kept, and nothing else.
-    async fn tidy(&self, row: Row) -> Result<(), Stuck> {
+    /// Removes the files of an ended job that are not kept.
+    async fn tidy(&self, row: JobRow) -> Result<(), BatchError> {
         if row.is_open() {
             return Ok(());
         }
         let folder = self.folder(&row);
         let tidied = spawn_blocking(move || tidy(&row, &folder)).await?;
         if let Err(error) = tidied {
-            tracing::warn!(%error, "what a batch job left cannot be tidied up");
+            tracing::warn!(%error, "cannot remove the superfluous files of a batch job");
         }
         Ok(())
     }
 }
 
-/// Cuts the files of an ended job to what its row says, and removes what nobody can ask for.
-pub(super) fn tidy(row: &Row, folder: &Folder) -> Result<(), super::folder::FolderError> {
+/// Cuts the files of an ended job to the lengths in its row, and removes those that nobody can request.
+pub(super) fn tidy(row: &JobRow, folder: &JobFolder) -> Result<(), super::folder::FolderError> {
     if let Some(Ending::Failed | Ending::Cancelled) = row.life.ending() {
-        folder.drop_file(Name::Result)?;
+        folder.drop_file(JobFile::Result)?;
     }
     if row.started.is_some() {
-        drop(folder.open(&row.mark)?);
+        drop(folder.open(&row.checkpoint)?);
     }
     if row.result.is_some() {
-        folder.drop_file(Name::Output)?;
+        folder.drop_file(JobFile::Output)?;
     }
     folder.drop_scratch()?;
-    // Last: as long as it is there, there may be more to tidy up.
-    folder.drop_file(Name::Component)?;
+    // Last: as long as it exists, other files may have to be removed.
+    folder.drop_file(JobFile::Component)?;
     Ok(())
 }
 
-/// A monitor does not answer.
-fn silent(row: &Row, why: &str) -> String {
+/// Describes a monitor that does not answer.
+fn silent(row: &JobRow, why: &str) -> String {
     format!(
         "the monitor of replica {} is silent: {why}",
         row.spec.replica
     )
 }
 
-impl Row {
-    /// Whether it runs a component.
+impl JobRow {
+    /// Returns whether it runs a component.
     pub(super) const fn is_component(&self) -> bool {
         matches!(self.spec.program, Program::Component(_))
     }
 
-    /// Whether it has been taken up.
+    /// Returns whether it has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.life.phase != Phase::Waiting
     }

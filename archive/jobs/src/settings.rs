@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BatchSettings {
-    /// How many jobs run at once over one replica; at least 1.
+    /// The most jobs that run at once over one replica; at least 1.
     pub running: u32,
-    /// How many jobs may wait for their turn, in all; of one person at most half as many.
+    /// The most jobs that may wait for their turn; of one person at most half as many.
     pub waiting: u32,
-    /// How long what a job left is kept after its end.
+    /// The time for which the results of a job are kept after its end.
     pub keep: Period,
-    /// How long a node that goes away during a job, was not heard of since its monitor started, or ends each run is waited
-    /// for; then the job goes on without it, and says so.
+    /// The time to wait for a node that goes away during a job, was not heard of since its monitor started, or ends each
+    /// run; then the job continues without it, and reports that.
     pub patience: Period,
-    /// The longest that a job may take once it has begun, and what it may take when it asks for nothing else.
+    /// The longest time that a job may take once it has begun, and the default.
     pub time: Period,
-    /// The same for what a component computes for one file.
+    /// The longest time that a component may compute for one file, and the default.
     pub file_time: Period,
-    /// The same for the memory of a component.
+    /// The most memory that a component may use, and the default.
     pub memory: ByteSize,
-    /// The same for the output of a job, before it is reduced and after.
+    /// The largest output of a job, before it is reduced and after, and the default.
     pub output: ByteSize,
-    /// How much all jobs together may keep on disk, beside the admin data; not set: as much as there is room for.
+    /// The most bytes that all jobs together may keep on disk, beside the admin data. If it is not set, the disk is the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub space: Option<ByteSize>,
 }

@@ -1,5 +1,5 @@
-//! How much all batch jobs together may keep on disk: as an operator has set it, and never the room that the admin data
-//! need beside them.
+//! The limit on what all batch jobs together keep on disk: the one that an operator has set, and never the room that the
+//! admin data need beside them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,64 +9,64 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use archive_durable::{DiskError, directory};
 use archive_model::JobId;
 
-use super::folder::Folder;
+use super::folder::JobFolder;
 
-/// So much is left free, in bytes: a disk that is full stops the whole repository.
+/// The bytes that are left free: a full disk stops the whole repository.
 const RESERVE: u64 = 256 << 20;
 
-/// After so many bytes the disk is asked again.
+/// The number of bytes after which the disk is asked again.
 const ASK: u64 = 4 << 20;
 
-/// The bound, and what is used of it; clones are the same one.
+/// The limit, and the bytes that are used of it; clones share it.
 ///
-/// What is removed of the files counts until it is measured again: the bound is never passed, and sometimes reached a little early.
+/// Removed files count until the next measurement: the limit is never passed, and sometimes reached a little early.
 #[derive(Clone, Debug)]
 pub(crate) struct Space {
     batch: PathBuf,
     most: Option<u64>,
-    used: Arc<Mutex<Used>>,
+    used: Arc<Mutex<UsedSpace>>,
     reserve: u64,
-    /// Bytes since the disk was asked.
+    /// The bytes that were taken since the disk was asked.
     unasked: Arc<AtomicU64>,
 }
 
-/// What is used, in bytes.
+/// The used space, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Used {
-    /// By the files of the jobs.
+struct UsedSpace {
+    /// The files of the jobs.
     files: u64,
-    /// By what is being sorted: nameless, so that nobody can measure it.
+    /// The data being sorted: in files without a name, which cannot be measured.
     scratch: u64,
 }
 
-/// What one job sorts on disk; dropped, it is given back.
+/// The space in which one job sorts on disk; dropping it returns the space.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     space: Space,
     held: Mutex<u64>,
 }
 
-/// There is no room.
+/// The reason why there is no room.
 #[derive(Debug, thiserror::Error)]
-pub enum Full {
-    /// By the settings.
+pub enum SpaceError {
+    /// The limit of the settings is reached.
     #[error(
-        "all batch jobs together may keep {0} bytes, and that much is there; an operator can raise batch.space, or \
+        "no room for batch jobs: all together may keep {0} bytes, which are used; an operator can raise batch.space, or \
          lower batch.keep"
     )]
     Bound(u64),
-    /// On the disk.
+    /// The disk is nearly full.
     #[error(
-        "the disk of the repository is nearly full: {0} bytes are left, and batch jobs leave {RESERVE} free"
+        "no room for batch jobs: the disk of the repository has {0} bytes left, and {RESERVE} of them stay free"
     )]
     Disk(u64),
-    /// Nobody knows.
+    /// The disk cannot be asked.
     #[error(transparent)]
     Unknown(#[from] DiskError),
 }
 
 impl Space {
-    /// Measures what is there, where there is a bound.
+    /// Creates the limit, and measures the files of the jobs if there is one.
     pub(crate) fn new(batch: &Path, most: Option<u64>) -> Result<Self, DiskError> {
         let space = Self {
             batch: batch.to_owned(),
@@ -79,29 +79,29 @@ impl Space {
         Ok(space)
     }
 
-    fn used(&self) -> MutexGuard<'_, Used> {
+    fn used(&self) -> MutexGuard<'_, UsedSpace> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Measures again.
+    /// Measures the files of the jobs again.
     pub(crate) fn measure(&self) -> Result<(), DiskError> {
         if self.most.is_none() {
             return Ok(());
         }
         let mut files = 0_u64;
         for id in directory::names(&self.batch)?.iter().filter_map(job) {
-            files = files.saturating_add(Folder::of(&self.batch, &id).bytes()?);
+            files = files.saturating_add(JobFolder::of(&self.batch, &id).bytes()?);
         }
         self.used().files = files;
         Ok(())
     }
 
-    /// Takes room for a file, or says that there is none.
-    pub(crate) fn take(&self, bytes: u64) -> Result<(), Full> {
+    /// Takes room for bytes of a file, or fails if there is no such room.
+    pub(crate) fn take(&self, bytes: u64) -> Result<(), SpaceError> {
         self.take_for(bytes, |used| &mut used.files)
     }
 
-    /// Room for sorting: none yet.
+    /// Creates an empty space for sorting.
     pub(crate) fn scratch(&self) -> Scratch {
         Scratch {
             space: self.clone(),
@@ -109,21 +109,25 @@ impl Space {
         }
     }
 
-    fn take_for(&self, bytes: u64, whose: impl Fn(&mut Used) -> &mut u64) -> Result<(), Full> {
+    fn take_for(
+        &self,
+        bytes: u64,
+        whose: impl Fn(&mut UsedSpace) -> &mut u64,
+    ) -> Result<(), SpaceError> {
         let unasked = self.unasked.fetch_add(bytes, Ordering::Relaxed);
         if unasked.saturating_add(bytes) >= ASK {
             let free = archive_durable::Space::of(&self.batch)?.free;
             if free.saturating_sub(bytes) < self.reserve {
-                // Asked again by the next one.
+                // The next call asks again.
                 self.unasked.store(ASK, Ordering::Relaxed);
-                return Err(Full::Disk(free));
+                return Err(SpaceError::Disk(free));
             }
             self.unasked.store(0, Ordering::Relaxed);
         }
         let mut used = self.used();
         let all = used.files.saturating_add(used.scratch);
         match self.most {
-            Some(most) if all.saturating_add(bytes) > most => return Err(Full::Bound(most)),
+            Some(most) if all.saturating_add(bytes) > most => return Err(SpaceError::Bound(most)),
             Some(_) | None => {}
         }
         let own = whose(&mut used);
@@ -133,8 +137,8 @@ impl Space {
 }
 
 impl Scratch {
-    /// Makes it so many bytes in all, or says that there is no room.
-    pub(crate) fn hold(&self, bytes: u64) -> Result<(), Full> {
+    /// Changes its size to this number of bytes, or fails if there is no room.
+    pub(crate) fn hold(&self, bytes: u64) -> Result<(), SpaceError> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if bytes > *held {
             let more = bytes.saturating_sub(*held);
@@ -150,12 +154,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Less always finds room.
+        // A smaller size always fits.
         let _less = self.hold(0);
     }
 }
 
-/// The job that a directory is of.
+/// Returns the job to which a directory belongs.
 pub(super) fn job(name: &OsString) -> Option<JobId> {
     name.to_str().and_then(|name| JobId::new(name).ok())
 }
@@ -165,16 +169,17 @@ pub(super) fn job(name: &OsString) -> Option<JobId> {
 mod tests {
     use super::*;
 
+    /// Fails if jobs together write more than the limit, or removed files count after a measurement.
     #[test]
-    fn room_is_what_is_left_of_the_bound() {
+    fn room_is_the_rest_of_the_limit() {
         let directory = tempfile::tempdir().unwrap();
         let id = JobId::new("j").unwrap();
-        let folder = Folder::of(directory.path(), &id);
+        let folder = JobFolder::of(directory.path(), &id);
         folder.make().unwrap();
         std::fs::write(directory.path().join("j/output"), [0; 60]).unwrap();
         let space = Space::new(directory.path(), Some(100)).unwrap();
         space.take(40).unwrap();
-        assert!(matches!(space.take(1), Err(Full::Bound(100))));
+        assert!(matches!(space.take(1), Err(SpaceError::Bound(100))));
         folder.remove().unwrap();
         assert!(space.take(1).is_err());
         space.measure().unwrap();
@@ -183,14 +188,15 @@ mod tests {
         endless.take(1 << 20).unwrap();
     }
 
+    /// Fails if data being sorted do not count, are lost in a measurement, or count after the sort.
     #[test]
-    fn what_is_sorted_counts_until_it_is_gone() {
+    fn scratch_counts_until_it_is_dropped() {
         let directory = tempfile::tempdir().unwrap();
         let space = Space::new(directory.path(), Some(100)).unwrap();
         let (one, other) = (space.scratch(), space.scratch());
         one.hold(60).unwrap();
         other.hold(30).unwrap();
-        assert!(matches!(one.hold(71), Err(Full::Bound(100))));
+        assert!(matches!(one.hold(71), Err(SpaceError::Bound(100))));
         // It cannot be measured, and is not forgotten for that.
         space.measure().unwrap();
         assert!(space.take(11).is_err());
@@ -206,19 +212,20 @@ mod tests {
         endless.scratch().hold(1 << 20).unwrap();
     }
 
+    /// Fails if jobs take the room that the admin data need, or a full disk is not asked again.
     #[test]
-    fn a_disk_is_never_filled_to_its_end() {
+    fn disk_keeps_its_reserve() {
         let directory = tempfile::tempdir().unwrap();
         let mut space = Space::new(directory.path(), None).unwrap();
         space.reserve = u64::MAX;
         for _ in 0..2 {
-            assert!(matches!(space.take(1), Err(Full::Disk(_))));
+            assert!(matches!(space.take(1), Err(SpaceError::Disk(_))));
         }
         space.reserve = 0;
         space.take(1).unwrap();
         // For a while it is not asked.
         space.reserve = u64::MAX;
         space.take(ASK - 1).unwrap();
-        assert!(matches!(space.take(1), Err(Full::Disk(_))));
+        assert!(matches!(space.take(1), Err(SpaceError::Disk(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! The long steps of a job: to read files, to find what nobody has read, to make the result.
+//! The long steps of a job: reads files, finds those that nobody has read, makes the result.
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -14,33 +14,33 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use super::chunks::JobBytes;
-use super::folder::Name;
-use super::keeper::{Keeper, Kept, Piece};
+use super::folder::JobFile;
+use super::keeper::{Keeper, RunEnd, RunPiece};
 use super::life::{Event, UnreadFiles};
 use super::reduce::ResultFile;
-use super::runner::{Runner, Stuck};
-use super::table::Row;
-use super::unread::{About, Finding, Lists, Unsaid};
+use super::runner::{BatchError, Runner};
+use super::table::JobRow;
+use super::unread::{CompareError, CompareScope, Finding, Lists};
 use super::{lines, unread};
-use crate::rpc::reduction::{self, Reduced};
-use crate::rpc::run::{self, Brought, ReplicaRun};
+use crate::rpc::reduction::{self, ReductionMessage};
+use crate::rpc::run::{self, ReplicaRun, RunMessage};
 
-/// How many messages of a run wait to be written, at most.
+/// The most messages of a run that wait to be written.
 const WAITING: usize = 8;
 
 impl Runner {
-    fn job_run(&self, row: &Row) -> JobRun {
+    fn job_run(&self, row: &JobRow) -> JobRun {
         JobRun {
             id: row.id.clone(),
             spec: row.spec.clone(),
             component_size: row.component_size,
-            after: row.mark.after.clone(),
+            after: row.checkpoint.after.clone(),
             left: self.left(row),
             lane: row.lane(),
         }
     }
 
-    fn bytes(&self, row: &Row, name: Name, length: u64) -> JobBytes {
+    fn bytes(&self, row: &JobRow, name: JobFile, length: u64) -> JobBytes {
         JobBytes {
             folder: Arc::new(self.folder(row)),
             name,
@@ -49,8 +49,12 @@ impl Runner {
         }
     }
 
-    /// Runs the job after its last file, and writes what comes.
-    pub(super) async fn read(&self, row: &Row, halt: &CancellationToken) -> Result<Event, Stuck> {
+    /// Runs the job after its last file, and writes what it sends.
+    pub(super) async fn read(
+        &self,
+        row: &JobRow,
+        halt: &CancellationToken,
+    ) -> Result<Event, BatchError> {
         let about = match row.spec.selection() {
             Ok(about) => about,
             Err(error) => return Ok(Event::Failed(error.to_string())),
@@ -62,12 +66,12 @@ impl Runner {
             Ok(keeper) => keeper,
             Err(why) => return Ok(Event::Failed(why)),
         };
-        let order = run::Order {
+        let order = run::RunOrder {
             run: self.job_run(row),
             selection: about,
             component: row
                 .is_component()
-                .then(|| self.bytes(row, Name::Component, row.component_size)),
+                .then(|| self.bytes(row, JobFile::Component, row.component_size)),
             left_out: row.life.left_out().cloned().collect(),
             present: row.life.present().cloned().collect(),
         };
@@ -89,36 +93,36 @@ impl Runner {
             () = halt.cancelled() => None,
             cut = self.forward(row, &mut run, pieces) => cut,
         };
-        // The nodes end the run when nobody listens.
+        // The nodes end the run when its connections are dropped.
         drop(run);
         let kept = keeping.await??;
         Ok(match (kept, cut) {
-            (Kept::Whole(gaps), None) => Event::Finished(gaps),
-            (Kept::Wrong(why), _) => Event::Failed(why),
-            (Kept::Over, _) | (Kept::Cut, None) => Event::Woke,
-            (Kept::Whole(_) | Kept::Cut, Some(event)) => event,
+            (RunEnd::Whole(gaps), None) => Event::Finished(gaps),
+            (RunEnd::Wrong(why), _) => Event::Failed(why),
+            (RunEnd::Over, _) | (RunEnd::Cut, None) => Event::Woke,
+            (RunEnd::Whole(_) | RunEnd::Cut, Some(event)) => event,
         })
     }
 
-    /// Hands on what comes until the end, or until nobody takes it any more; or gives what the job is told of a break.
+    /// Forwards messages until the end, or until the keeper is gone. Returns the event of a failed run.
     async fn forward(
         &self,
-        row: &Row,
+        row: &JobRow,
         run: &mut ReplicaRun,
-        pieces: mpsc::Sender<Piece>,
+        pieces: mpsc::Sender<RunPiece>,
     ) -> Option<Event> {
         loop {
             let piece = match run.next().await {
                 Err(event) => return Some(event),
-                Ok(Brought::Progress(progress)) => {
+                Ok(RunMessage::Progress(progress)) => {
                     self.live.progress(&row.id, progress, self.clock.now());
                     continue;
                 }
-                Ok(Brought::Output(bytes)) => Piece::Output(bytes),
-                Ok(Brought::Done(outcome)) => Piece::Done(outcome),
-                Ok(Brought::End(gaps)) => {
-                    // Where nobody takes it, the keeper says why.
-                    drop(pieces.send(Piece::End(gaps)).await);
+                Ok(RunMessage::Output(bytes)) => RunPiece::Output(bytes),
+                Ok(RunMessage::Done(outcome)) => RunPiece::Done(outcome),
+                Ok(RunMessage::End(gaps)) => {
+                    // If the keeper is gone, it says why.
+                    drop(pieces.send(RunPiece::End(gaps)).await);
                     return None;
                 }
             };
@@ -128,44 +132,50 @@ impl Runner {
         }
     }
 
-    /// Looks for files that nobody has read, or of which other bytes were read, and names them among the errors.
+    /// Searches for files that nobody has read, or of which other bytes were read, and adds them to the list of errors.
     pub(super) async fn compare(
         &self,
-        row: &Row,
+        row: &JobRow,
         halt: &CancellationToken,
-    ) -> Result<Event, Stuck> {
+    ) -> Result<Event, BatchError> {
         let (own, row, control) = (self.clone(), row.clone(), Control::default());
         let stop = control.clone();
         let comparing = spawn_blocking(move || own.compare_all(&row, &stop));
         match until(halt, &control, comparing).await?? {
             Ok(event) => Ok(event),
-            Err(Unsaid::Db(error)) => Err(error.into()),
-            Err(Unsaid::Stop(_)) => Ok(Event::Woke),
-            Err(error @ (Unsaid::List(..) | Unsaid::Line(..) | Unsaid::Write(_))) => {
-                Ok(Event::Failed(error.to_string()))
-            }
+            Err(CompareError::Db(error)) => Err(error.into()),
+            Err(CompareError::Stop(_)) => Ok(Event::Woke),
+            Err(
+                error @ (CompareError::List(..) | CompareError::Line(..) | CompareError::Write(_)),
+            ) => Ok(Event::Failed(error.to_string())),
         }
     }
 
-    fn compare_all(&self, row: &Row, control: &Control) -> Result<Result<Event, Unsaid>, DbError> {
-        let failed = |error: &dyn std::fmt::Display| Unsaid::Write(error.to_string());
+    fn compare_all(
+        &self,
+        row: &JobRow,
+        control: &Control,
+    ) -> Result<Result<Event, CompareError>, DbError> {
+        let failed = |error: &dyn std::fmt::Display| CompareError::Write(error.to_string());
         let compared = (|| {
-            let about = About {
+            let about = CompareScope {
                 replica: row.spec.replica.clone(),
                 selection: row.spec.selection().map_err(|error| failed(&error))?,
                 since: row.started.unwrap_or(row.submitted),
             };
             let folder = self.folder(row);
-            let mut files = folder.open(&row.mark).map_err(|error| failed(&error))?;
+            let mut files = folder
+                .open(&row.checkpoint)
+                .map_err(|error| failed(&error))?;
             let list = |name, length| {
                 let read = folder.read(name, length);
                 read.map(BufReader::new).map_err(|error| failed(&error))
             };
             let lists = Lists {
-                manifest: list(Name::Manifest, row.mark.manifest)?,
-                errors: list(Name::Errors, row.mark.errors)?,
+                manifest: list(JobFile::Manifest, row.checkpoint.manifest)?,
+                errors: list(JobFile::Errors, row.checkpoint.errors)?,
             };
-            let mut errors = row.mark.errors;
+            let mut errors = row.checkpoint.errors;
             let replica = &about.replica;
             let mut by_node: BTreeMap<NodeId, u64> = BTreeMap::new();
             let count = unread::unread(
@@ -201,19 +211,23 @@ impl Runner {
             Ok(compared) => compared,
             Err(error) => return Ok(Err(error)),
         };
-        // Those that a node could not read are counted already.
+        // Files that a node could not read are counted already.
         let total = row.life.unread.saturating_add(count.unread);
         let unread = UnreadFiles { total, by_node };
         let noted = self.jobs.happen(&row.id, Event::Compared(unread), |row| {
-            row.mark.errors = errors;
-            row.mark.failed = row.mark.failed.saturating_add(count.failed);
+            row.checkpoint.errors = errors;
+            row.checkpoint.failed = row.checkpoint.failed.saturating_add(count.failed);
         })?;
         drop(noted);
         Ok(Ok(Event::Woke))
     }
 
     /// Makes the result.
-    pub(super) async fn reduce(&self, row: &Row, halt: &CancellationToken) -> Result<Event, Stuck> {
+    pub(super) async fn reduce(
+        &self,
+        row: &JobRow,
+        halt: &CancellationToken,
+    ) -> Result<Event, BatchError> {
         let made = match &row.spec.program {
             Program::BuiltIn(name) => {
                 let (name, arguments) = (name.clone(), row.spec.arguments.clone());
@@ -250,17 +264,17 @@ impl Runner {
         Ok(Event::Woke)
     }
 
-    /// Has a node make it by the component's own reduce step. Absent: the component has none, and leaves the output as it
-    /// is.
-    async fn reduce_there(&self, row: &Row) -> Result<Made, Stuck> {
+    /// Has a node make the result by the component's own reduce step. The result is `None` if the component has no such step:
+    /// the output is the result.
+    async fn reduce_there(&self, row: &JobRow) -> Result<ReduceOutcome, BatchError> {
         let nodes = match self.nodes(row).await {
             Ok(nodes) => nodes,
             Err(event) => return Ok(Err(event)),
         };
-        let order = reduction::Order {
+        let order = reduction::ReductionOrder {
             run: self.job_run(row),
-            component: self.bytes(row, Name::Component, row.component_size),
-            input: self.bytes(row, Name::Output, row.mark.output),
+            component: self.bytes(row, JobFile::Component, row.component_size),
+            input: self.bytes(row, JobFile::Output, row.checkpoint.output),
         };
         let turn = (&nodes[..], row.life.restarts);
         let mut reduction = match reduction::begin(&self.replicas, &order, turn, &self.clock).await
@@ -278,12 +292,12 @@ impl Runner {
         loop {
             let bytes = match reduction.next().await {
                 Err(event) => return Ok(Err(event)),
-                Ok(Reduced::End(Err(why))) => return Ok(Err(Event::Failed(why))),
-                Ok(Reduced::End(Ok(()))) => {
+                Ok(ReductionMessage::End(Err(why))) => return Ok(Err(Event::Failed(why))),
+                Ok(ReductionMessage::End(Ok(()))) => {
                     let length = spawn_blocking(move || file.finish()).await?;
                     return Ok(length.map(Some).map_err(Event::Failed));
                 }
-                Ok(Reduced::Data(bytes)) => bytes,
+                Ok(ReductionMessage::Data(bytes)) => bytes,
             };
             let appended = spawn_blocking(move || {
                 let appended = file.append(&bytes);
@@ -298,10 +312,10 @@ impl Runner {
     }
 }
 
-/// The length of the result, where it is not the output itself; or why there is none.
-type Made = Result<Option<u64>, Event>;
+/// The length of the result, `None` if it is the output itself; or the event if there is no result.
+type ReduceOutcome = Result<Option<u64>, Event>;
 
-/// Waits for blocking work; a halt makes it end soon.
+/// Waits for blocking work; a halt makes it end early.
 async fn until<T>(
     halt: &CancellationToken,
     control: &Control,

@@ -1,4 +1,7 @@
-//! How a job comes in: it is checked, its component is on disk, and its row is written, before anybody is told.
+//! Submission of jobs: a job is checked, its component is on disk, and its row is written, before the caller is answered.
+//!
+//! # Errors
+//! All public functions fail with a [`SubmitError`] if the job is refused, or the disk or the admin data fail.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,74 +12,74 @@ use archive_model::{JobId, JobLane, JobSpec, Program};
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 
-use super::folder::{Folder, FolderError, Name};
+use super::folder::{FolderError, JobFile, JobFolder};
 use super::life::Life;
-use super::space::Full;
-use super::table::{Mark, Row, Submitted, lane_of};
-use super::{Batches, Stuck};
+use super::space::SpaceError;
+use super::table::{Checkpoint, JobRow, SubmitOutcome, lane_of};
+use super::{BatchError, Batches};
 
 /// The most arguments, and the most bytes of all together.
 const ARGUMENTS: usize = 100;
 const ARGUMENT_BYTES: usize = 64 << 10;
 
-/// So many components come in at once, at most.
+/// The most components that are received at once.
 const AT_ONCE: usize = 16;
 
-/// What somebody wants to be done, all of it said.
+/// A job as a caller submits it, with all defaults filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct Submission {
     /// The id that the caller chose.
     pub id: JobId,
     /// The job.
     pub spec: JobSpec,
-    /// How many bytes its component has; 0 of a built-in job.
+    /// The size of its component in bytes; 0 for a built-in job.
     pub component_size: u64,
-    /// Who asks, as `role/name`.
+    /// The caller, as `role/name`.
     pub who: String,
 }
 
-/// Why a job is not taken.
+/// The reason why a job is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
-    /// A field is wrong.
+    /// A field is invalid.
     #[error("field `{0}`: {1}")]
     Field(&'static str, String),
-    /// The job is refused.
+    /// The program or its arguments are invalid.
     #[error(transparent)]
     Job(#[from] InvalidJob),
     /// Another job has the id.
-    #[error("batch job {0} is another one, of {1}; submit under a new id")]
+    #[error("batch job {0} is taken: another job of {1} has this id; submit under a new id")]
     Taken(JobId, String),
-    /// It comes in already.
-    #[error("batch job {0} is being submitted on another stream; ask again")]
-    Twice(JobId),
-    /// Too many come in.
-    #[error("{AT_ONCE} batch jobs are being submitted; ask again")]
-    Many,
-    /// Too many wait.
-    #[error("{0} batch jobs wait already; cancel one, or come again when some have run")]
-    Full(usize),
-    /// A component of the index.
+    /// The job is being submitted already.
+    #[error("batch job {0} is being submitted on another stream; try again later")]
+    BeingSubmitted(JobId),
+    /// Too many jobs are being submitted.
+    #[error("{AT_ONCE} batch jobs are being submitted; try again later")]
+    TooManyUploads,
+    /// Too many jobs wait.
+    #[error("{0} batch jobs wait already; cancel one, or try again when some have run")]
+    TooManyWaiting(usize),
+    /// The index submitted a component.
     #[error("the index runs built-in jobs only; submit a component as a researcher")]
-    Foreign,
-    /// Too many of one person wait.
+    IndexComponent,
+    /// Too many jobs of one person wait.
     #[error(
-        "{0} of your batch jobs wait already, and one person may have half of the places; cancel one, or come again when \
+        "{0} of your batch jobs wait already, and one person may have half of the places; cancel one, or try again when \
          some have run"
     )]
-    Own(usize),
-    /// No room.
+    TooManyOfOnePerson(usize),
+    /// There is no room for its component.
     #[error(transparent)]
-    Space(#[from] Full),
-    /// The bytes are not the announced ones.
+    Space(#[from] SpaceError),
+    /// The component is not the announced one.
     #[error("the component is not the announced one: {0}")]
     Component(String),
-    /// The disk.
+    /// The disk failed.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The admin data.
+    /// The admin data failed.
     #[error(transparent)]
-    Stuck(#[from] Stuck),
+    Batch(#[from] BatchError),
 }
 
 impl From<archive_durable::DiskError> for SubmitError {
@@ -87,30 +90,30 @@ impl From<archive_durable::DiskError> for SubmitError {
 
 impl From<tokio::task::JoinError> for SubmitError {
     fn from(error: tokio::task::JoinError) -> Self {
-        Self::Stuck(error.into())
+        Self::Batch(error.into())
     }
 }
 
-/// Ids that are coming in.
+/// The ids of jobs that are being submitted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Submitting(Arc<Mutex<BTreeSet<JobId>>>);
+pub(super) struct SubmissionClaims(Arc<Mutex<BTreeSet<JobId>>>);
 
-/// An id that comes in, until this is dropped.
+/// The claim on an id, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Claim {
-    all: Submitting,
+    all: SubmissionClaims,
     id: JobId,
 }
 
-impl Submitting {
-    /// Claims an id. Those of the index bring no component, hold theirs for a moment only, and are not counted.
+impl SubmissionClaims {
+    /// Claims an id. Jobs of the index have no component, hold their claim for a moment only, and are not counted.
     pub(super) fn claim(&self, id: &JobId, lane: JobLane) -> Result<Claim, SubmitError> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.contains(id) {
-            return Err(SubmitError::Twice(id.clone()));
+            return Err(SubmitError::BeingSubmitted(id.clone()));
         }
         if lane == JobLane::Research && all.len() >= AT_ONCE {
-            return Err(SubmitError::Many);
+            return Err(SubmitError::TooManyUploads);
         }
         all.insert(id.clone());
         Ok(Claim {
@@ -127,8 +130,8 @@ impl Drop for Claim {
     }
 }
 
-impl Asked {
-    /// Whether it can be run, as far as can be said without its component.
+impl Submission {
+    /// Checks that the job can be run, as far as is known without its component.
     fn check(&self) -> Result<(), SubmitError> {
         let field = |name, why: &str| Err(SubmitError::Field(name, why.to_owned()));
         let arguments = &self.spec.arguments;
@@ -139,12 +142,12 @@ impl Asked {
         if arguments.len() > ARGUMENTS || bytes > ARGUMENT_BYTES {
             return field(
                 "arguments",
-                "at most 100, of at most 64 KiB together, may be given",
+                "a job takes at most 100 arguments, of at most 64 KiB together",
             );
         }
         let names: BTreeSet<&str> = arguments.iter().map(|(name, _)| name.as_str()).collect();
         if names.len() < arguments.len() || names.contains("") {
-            return field("arguments", "each has a name, and each name stands once");
+            return field("arguments", "each argument needs a name of its own");
         }
         self.spec
             .selection()
@@ -155,56 +158,64 @@ impl Asked {
             }
             // A component may compute for minutes at each file, and those of all jobs share the memory of a node.
             Program::Component(_) if lane_of(&self.who) == JobLane::Index => {
-                return Err(SubmitError::Foreign);
+                return Err(SubmitError::IndexComponent);
             }
             Program::Component(_) => {
                 let most = archive_model::limits::LARGEST_COMPONENT;
                 if self.component_size == 0 || self.component_size > most {
-                    return field("component_size", "is not between 1 byte and 64 MiB");
+                    return field(
+                        "component_size",
+                        "a component has between 1 byte and 64 MiB",
+                    );
                 }
             }
         }
         Ok(())
     }
 
-    /// Whether a job that is known is this one.
-    fn is(&self, row: &Row) -> bool {
+    /// Returns whether a known job is this one.
+    fn is(&self, row: &JobRow) -> bool {
         (&row.spec, row.component_size, &row.who) == (&self.spec, self.component_size, &self.who)
     }
 }
 
-/// A job whose component comes in. Dropped before its end, nothing of it stays but what the next start removes.
+/// A job whose component is being received. If it is dropped, the next start removes its files.
 #[derive(Debug)]
-pub struct Incoming {
-    asked: Asked,
-    folder: Folder,
-    /// None of a built-in job.
+pub struct PendingSubmission {
+    submission: Submission,
+    folder: JobFolder,
+    /// `None` for a built-in job.
     component: Option<(AppendFile, blake3::Hasher)>,
     came: u64,
     _claim: Claim,
 }
 
 impl Batches {
-    /// Checks a job and makes room for it; or gives the one that is known.
-    pub async fn submit(&self, asked: Asked) -> Result<Result<Incoming, Row>, SubmitError> {
-        if let Some(known) = self.find(&asked.id).await? {
-            return known_or_taken(&asked, known).map(Err);
+    /// Checks a job and makes room for its component. Returns the row instead if the same job was submitted before.
+    pub async fn submit(
+        &self,
+        submission: Submission,
+    ) -> Result<Result<PendingSubmission, JobRow>, SubmitError> {
+        if let Some(known) = self.find(&submission.id).await? {
+            return known_or_taken(&submission, known).map(Err);
         }
-        asked.check()?;
-        let claim = self.submitting.claim(&asked.id, lane_of(&asked.who))?;
+        submission.check()?;
+        let claim = self
+            .submitting
+            .claim(&submission.id, lane_of(&submission.who))?;
         let space = &self.runner.space;
-        space.take(asked.component_size)?;
-        let folder = Folder::of(&self.runner.batch, &asked.id);
-        let is_component = matches!(asked.spec.program, Program::Component(_));
-        let (jobs, id) = (self.runner.jobs.clone(), asked.id.clone());
+        space.take(submission.component_size)?;
+        let folder = JobFolder::of(&self.runner.batch, &submission.id);
+        let is_component = matches!(submission.spec.program, Program::Component(_));
+        let (jobs, id) = (self.runner.jobs.clone(), submission.id.clone());
         let made = spawn_blocking(move || {
-            // Looked at again: the id is ours only now.
-            if let Some(known) = jobs.get(&id).map_err(Stuck::from)? {
+            // Checked again: the id is claimed only now.
+            if let Some(known) = jobs.get(&id).map_err(BatchError::from)? {
                 return Ok(Err(known));
             }
             folder.make()?;
             let component = if is_component {
-                Some((folder.append(Name::Component, 0)?, blake3::Hasher::new()))
+                Some((folder.append(JobFile::Component, 0)?, blake3::Hasher::new()))
             } else {
                 None
             };
@@ -212,10 +223,10 @@ impl Batches {
         });
         let (folder, component) = match made.await?? {
             Ok(made) => made,
-            Err(known) => return known_or_taken(&asked, known).map(Err),
+            Err(known) => return known_or_taken(&submission, known).map(Err),
         };
-        Ok(Ok(Incoming {
-            asked,
+        Ok(Ok(PendingSubmission {
+            submission,
             folder,
             component,
             came: 0,
@@ -223,16 +234,16 @@ impl Batches {
         }))
     }
 
-    /// All has come: the job is written down, and waits for its turn.
-    pub async fn take(&self, incoming: Incoming) -> Result<Row, SubmitError> {
+    /// Accepts a job whose component is complete: its row is written, and it waits for its turn.
+    pub async fn take(&self, pending: PendingSubmission) -> Result<JobRow, SubmitError> {
         let (jobs, most) = (self.runner.jobs.clone(), self.settings.waiting);
         let now = self.runner.clock.now();
         let taken = spawn_blocking(move || {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
-            let taken = take(&jobs, &incoming, most, now);
+            let taken = take(&jobs, &pending, most, now);
             if taken.is_err() {
-                // As long as the id is ours.
-                incoming.folder.remove()?;
+                // While the id is claimed.
+                pending.folder.remove()?;
             }
             taken
         });
@@ -241,14 +252,14 @@ impl Batches {
         Ok(row)
     }
 
-    /// It came to nothing: what has come is removed.
-    pub async fn drop_incoming(&self, incoming: Incoming) -> Result<(), SubmitError> {
-        Ok(spawn_blocking(move || incoming.folder.remove()).await??)
+    /// Abandons a submission: what was received is removed.
+    pub async fn abandon(&self, pending: PendingSubmission) -> Result<(), SubmitError> {
+        Ok(spawn_blocking(move || pending.folder.remove()).await??)
     }
 }
 
-fn known_or_taken(asked: &Asked, known: Row) -> Result<Row, SubmitError> {
-    if asked.is(&known) {
+fn known_or_taken(submission: &Submission, known: JobRow) -> Result<JobRow, SubmitError> {
+    if submission.is(&known) {
         Ok(known)
     } else {
         Err(SubmitError::Taken(known.id, known.who))
@@ -256,29 +267,29 @@ fn known_or_taken(asked: &Asked, known: Row) -> Result<Row, SubmitError> {
 }
 
 fn take(
-    jobs: &super::Jobs,
-    incoming: &Incoming,
+    jobs: &super::JobTable,
+    pending: &PendingSubmission,
     most: usize,
     now: jiff::Timestamp,
-) -> Result<Row, SubmitError> {
-    let Asked {
+) -> Result<JobRow, SubmitError> {
+    let Submission {
         id,
         spec,
         component_size,
         who,
-    } = incoming.asked.clone();
-    if let (Some((file, hasher)), Program::Component(root)) = (&incoming.component, &spec.program) {
-        if incoming.came != component_size {
-            let said = format!("{} bytes came of {component_size}", incoming.came);
+    } = pending.submission.clone();
+    if let (Some((file, hasher)), Program::Component(root)) = (&pending.component, &spec.program) {
+        if pending.came != component_size {
+            let said = format!("{} of {component_size} bytes were received", pending.came);
             return Err(SubmitError::Component(said));
         }
         if hasher.finalize().as_bytes() != root.as_bytes() {
-            return Err(SubmitError::Component("its BLAKE3 differs".to_owned()));
+            return Err(SubmitError::Component("its BLAKE3 hash differs".to_owned()));
         }
         file.sync()?;
     }
-    incoming.folder.sync()?;
-    let row = Row {
+    pending.folder.sync()?;
+    let row = JobRow {
         id,
         spec,
         component_size,
@@ -288,24 +299,24 @@ fn take(
         ended: None,
         expires: None,
         life: Life::default(),
-        mark: Mark::default(),
+        checkpoint: Checkpoint::default(),
         result: None,
     };
-    match jobs.submit(row, most).map_err(Stuck::from)? {
-        Submitted::Taken(row) => Ok(*row),
-        Submitted::Known(known) => Err(SubmitError::Taken(known.id, known.who)),
-        Submitted::Full(waiting) => Err(SubmitError::Full(waiting)),
-        Submitted::Own(waiting) => Err(SubmitError::Own(waiting)),
+    match jobs.submit(row, most).map_err(BatchError::from)? {
+        SubmitOutcome::Taken(row) => Ok(*row),
+        SubmitOutcome::Known(known) => Err(SubmitError::Taken(known.id, known.who)),
+        SubmitOutcome::Full(waiting) => Err(SubmitError::TooManyWaiting(waiting)),
+        SubmitOutcome::Own(waiting) => Err(SubmitError::TooManyOfOnePerson(waiting)),
     }
 }
 
-impl Incoming {
-    /// How many bytes of the component are still to come.
+impl PendingSubmission {
+    /// Returns the number of bytes of the component that are missing.
     pub const fn missing(&self) -> u64 {
-        self.asked.component_size.saturating_sub(self.came)
+        self.submission.component_size.saturating_sub(self.came)
     }
 
-    /// The next bytes of the component. After an error nothing of it is left.
+    /// Appends the next bytes of the component. After an error nothing of it is left.
     pub async fn append(mut self, bytes: Bytes) -> Result<Self, SubmitError> {
         let appended = spawn_blocking(move || match self.write(&bytes) {
             Ok(()) => Ok(self),
@@ -321,10 +332,10 @@ impl Incoming {
         let wrong = |said: &str| Err(SubmitError::Component(said.to_owned()));
         let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if count > self.missing() {
-            return wrong("more came than was announced");
+            return wrong("more bytes were received than announced");
         }
         let Some((file, hasher)) = &mut self.component else {
-            return wrong("a built-in job has none");
+            return wrong("a built-in job has no component");
         };
         hasher.update(bytes);
         file.append(bytes)?;

@@ -1,5 +1,7 @@
-//! Batch jobs as they are remembered: each change in one synced batch, with its line in the audit trail where a person
-//! wants to know of it.
+//! The table of batch jobs: each change is one synced batch, with a line in the audit trail if people want to know of it.
+//!
+//! # Errors
+//! All public functions fail with a [`DbError`] if the admin data cannot be read or written.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,43 +14,43 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::life::{Context, Ending, Event, Life, Phase, Step};
-use super::queue::{Crowded, LaneKey, admit};
+use super::queue::{LaneKey, QueueFull, admit};
 use archive_ledger::admin::{Admin, AuditLine};
 
 mod version2;
 
-/// How long a job of the index waits for a node, at most: until its monitor has heard of it after a start. Then the index
-/// asks another replica for what was not read.
+/// The longest time that a job of the index waits for a node: until its monitor has heard of it after a start. Then the
+/// index asks another replica for files that were not read.
 const INDEX_PATIENCE: Duration = Duration::from_secs(3);
 
-/// One job.
+/// The row of one job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct JobRow {
     /// Its id.
     pub id: JobId,
-    /// What is to be done.
+    /// The program, its files and its limits.
     pub spec: JobSpec,
-    /// How many bytes its component has; 0 of a built-in job.
+    /// The size of its component in bytes; 0 for a built-in job.
     pub component_size: u64,
-    /// Who submitted it, as `role/name`.
+    /// The person or part that submitted it, as `role/name`.
     pub who: String,
-    /// When it was submitted.
+    /// The time when it was submitted.
     pub submitted: Timestamp,
-    /// When it began.
+    /// The time when it began.
     pub started: Option<Timestamp>,
-    /// When it ended.
+    /// The time when it ended.
     pub ended: Option<Timestamp>,
-    /// Until when what it left is kept.
+    /// The time until which its results are kept.
     pub expires: Option<Timestamp>,
-    /// How it stands.
+    /// Its state.
     pub life: Life,
-    /// How far what it left is synced.
-    pub mark: Mark,
-    /// How long the file `result` is; none: the output is the result.
+    /// The lengths up to which its files are synced.
+    pub checkpoint: Checkpoint,
+    /// The length of the file `result`; `None` if the output is the result.
     pub result: Option<u64>,
 }
 
-impl Value for Row {
+impl Value for JobRow {
     const VERSION: u8 = 3;
 
     fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
@@ -62,12 +64,12 @@ impl Value for Row {
     }
 }
 
-/// How far a job has come: all of it was synced before it was written here.
+/// The progress of a job: all of it was synced before it was written here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct Checkpoint {
     /// The last file whose output is on disk.
     pub after: Option<FileName>,
-    /// How long the three files are.
+    /// The lengths of the three files.
     pub output: u64,
     pub errors: u64,
     pub manifest: u64,
@@ -78,8 +80,8 @@ pub struct Mark {
     pub bytes: u64,
 }
 
-impl Row {
-    /// When its time is over; none: it has not begun.
+impl JobRow {
+    /// Returns the end of its time limit, or `None` if it has not begun.
     pub fn deadline(&self) -> Option<Timestamp> {
         let started = self.started?;
         Some(
@@ -89,12 +91,12 @@ impl Row {
         )
     }
 
-    /// Among which jobs it waits and runs: those of the index are told by the role of whoever submitted it.
+    /// Returns the lane in which it waits and runs: jobs of the index are known by the role of their submitter.
     pub fn lane(&self) -> JobLane {
         lane_of(&self.who)
     }
 
-    /// Where it waits and runs.
+    /// Returns the place where it waits and runs.
     pub fn lane_key(&self) -> LaneKey {
         LaneKey {
             replica: self.spec.replica.clone(),
@@ -102,18 +104,18 @@ impl Row {
         }
     }
 
-    /// Whether the audit trail tells of it. The index runs jobs all day, as parts read files: of these only such are told
-    /// as somebody cancelled.
+    /// Returns whether the audit trail records it. The index runs jobs all day, as parts read files: of these only the
+    /// cancelled ones are recorded.
     fn is_audited(&self) -> bool {
         self.lane() == JobLane::Research
     }
 
-    /// Whether it has not ended.
+    /// Returns whether it has not ended.
     pub const fn is_open(&self) -> bool {
         self.life.ending().is_none()
     }
 
-    /// What it runs, in a word.
+    /// Returns the name of its program.
     pub fn program(&self) -> String {
         match &self.spec.program {
             Program::BuiltIn(name) => name.clone(),
@@ -122,7 +124,7 @@ impl Row {
     }
 }
 
-/// The lane of the jobs that somebody submits, by `role/name`.
+/// Returns the lane of jobs that `who` (a `role/name`) submits.
 pub(crate) fn lane_of(who: &str) -> JobLane {
     match who.parse().map(|grant: Grant| grant.role()) {
         Ok(Role::Index) => JobLane::Index,
@@ -130,35 +132,35 @@ pub(crate) fn lane_of(who: &str) -> JobLane {
     }
 }
 
-/// The jobs of the archive.
+/// The table of the jobs of the archive; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Jobs {
+pub struct JobTable {
     admin: Admin,
-    table: Table<String, Row>,
+    table: Table<String, JobRow>,
     clock: Clock,
-    /// How long what a job left is kept.
+    /// The time for which the results of a job are kept.
     keep: Duration,
-    /// How long a node is waited for.
+    /// The time to wait for a node.
     patience: Duration,
-    /// Held from when a row is read until it is written.
+    /// Locked from the moment when a row is read until it is written.
     changing: Arc<Mutex<()>>,
 }
 
-/// What became of a submission.
+/// The outcome of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Submitted {
-    /// It is new, and remembered.
-    Taken(Box<Row>),
-    /// There is a job of this id.
-    Known(Box<Row>),
-    /// So many wait already.
+pub enum SubmitOutcome {
+    /// The job is new, and was stored.
+    Taken(Box<JobRow>),
+    /// There is a job of this id already.
+    Known(Box<JobRow>),
+    /// This many jobs wait already.
     Full(usize),
-    /// So many of this person wait already.
+    /// This many jobs of the same person wait already.
     Own(usize),
 }
 
-impl Jobs {
-    /// The table of that name.
+impl JobTable {
+    /// Opens the table.
     pub fn new(
         admin: Admin,
         clock: Clock,
@@ -175,21 +177,21 @@ impl Jobs {
         })
     }
 
-    /// One job.
-    pub fn get(&self, id: &JobId) -> Result<Option<Row>, DbError> {
+    /// Returns one job.
+    pub fn get(&self, id: &JobId) -> Result<Option<JobRow>, DbError> {
         self.table.get(&id.as_str().to_owned())
     }
 
-    /// Every job, by its id.
-    pub fn all(&self) -> Result<impl Iterator<Item = Result<Row, DbError>> + '_, DbError> {
+    /// Returns every job, by its id.
+    pub fn all(&self) -> Result<impl Iterator<Item = Result<JobRow, DbError>> + '_, DbError> {
         Ok(self.table.scan()?.map(|row| row.map(|(_, row)| row)))
     }
 
-    /// Remembers a job, unless too many wait in its lane: `most` of people in all.
-    pub fn submit(&self, row: Row, most: usize) -> Result<Submitted, DbError> {
+    /// Stores a job, unless too many wait in its lane: at most `most` jobs of people.
+    pub fn submit(&self, row: JobRow, most: usize) -> Result<SubmitOutcome, DbError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = self.get(&row.id)? {
-            return Ok(Submitted::Known(Box::new(known)));
+            return Ok(SubmitOutcome::Known(Box::new(known)));
         }
         let mut waiting = Vec::new();
         for other in self.all()? {
@@ -200,8 +202,8 @@ impl Jobs {
         }
         match admit(row.lane(), most, waiting) {
             Ok(()) => {}
-            Err(Crowded::Lane(waiting)) => return Ok(Submitted::Full(waiting)),
-            Err(Crowded::Own(waiting)) => return Ok(Submitted::Own(waiting)),
+            Err(QueueFull::Lane(waiting)) => return Ok(SubmitOutcome::Full(waiting)),
+            Err(QueueFull::Own(waiting)) => return Ok(SubmitOutcome::Own(waiting)),
         }
         let what = format!(
             "batch job {} submitted: {} over replica {}",
@@ -211,17 +213,17 @@ impl Jobs {
         );
         let line = row.is_audited().then(|| (row.who.clone(), what));
         self.write(&row, line)?;
-        Ok(Submitted::Taken(Box::new(row)))
+        Ok(SubmitOutcome::Taken(Box::new(row)))
     }
 
-    /// Lets something happen to a job that has not ended, after `change` to its row; gives the row and what is to be done.
-    /// None: there is no such job.
+    /// Applies an event to a job that has not ended, after `change` to its row. Returns the row and the next step, or `None`
+    /// if there is no such job.
     pub fn happen(
         &self,
         id: &JobId,
         event: Event,
-        change: impl FnOnce(&mut Row),
-    ) -> Result<Option<(Row, Step)>, DbError> {
+        change: impl FnOnce(&mut JobRow),
+    ) -> Result<Option<(JobRow, Step)>, DbError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(before) = self.get(id)? else {
             return Ok(None);
@@ -256,7 +258,7 @@ impl Jobs {
                 JobLane::Research => self.patience,
                 JobLane::Index => self.patience.min(INDEX_PATIENCE),
             },
-            after: row.mark.after.as_ref(),
+            after: row.checkpoint.after.as_ref(),
             is_by_name: row.spec.names.is_some(),
         };
         let step = row.life.apply(event, context);
@@ -276,8 +278,8 @@ impl Jobs {
         Ok(Some((row, step)))
     }
 
-    /// Forgets a job that has ended.
-    pub fn forget(&self, row: &Row) -> Result<(), DbError> {
+    /// Removes the row of a job that has ended.
+    pub fn forget(&self, row: &JobRow) -> Result<(), DbError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changes = self.admin.change();
         let key = row.id.as_str().to_owned();
@@ -293,7 +295,7 @@ impl Jobs {
         self.admin.commit(changes)
     }
 
-    fn write(&self, row: &Row, line: Option<(String, String)>) -> Result<(), DbError> {
+    fn write(&self, row: &JobRow, line: Option<(String, String)>) -> Result<(), DbError> {
         let mut changes = self.admin.change();
         let key = row.id.as_str().to_owned();
         changes.batch().put(&self.table, &key, row)?;
@@ -309,8 +311,8 @@ impl Jobs {
     }
 }
 
-/// The end of a job, as it stands in the trail.
-fn ended(row: &Row, ending: Ending) -> String {
+/// Returns the line of the audit trail for the end of a job.
+fn ended(row: &JobRow, ending: Ending) -> String {
     let id = &row.id;
     let (unread, gaps) = (row.life.unread, row.life.gaps.len());
     let lacks = if row.started.is_some() {

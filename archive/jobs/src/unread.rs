@@ -1,9 +1,9 @@
-//! Which files the replica is known to have, and nobody has read, and of which other bytes were read than the archive
-//! has: the manifest and the list of errors against the admin data, all by name.
+//! Finds files that the replica is known to have and nobody has read, and those of which other bytes were read than the
+//! archive has: compares the manifest and the list of errors with the admin data, all by name.
 //!
-//! A file counts when the admin data say, after the run, that it is in the replica, and said before the job began that it
-//! is in the archive. What was stored since, and was not read, is not missed. A file that a job names counts whatever the
-//! admin data say, because it was asked for. Memory holds one line of each.
+//! A file counts if it is in the replica according to the admin data after the run, and was in the archive before the job
+//! began. A file that was stored since, and was not read, is not missed. A file that a job names counts in any case,
+//! because it was requested. Memory holds one line of each list.
 
 #[cfg(test)]
 mod tests;
@@ -18,30 +18,30 @@ use archive_model::{FileName, FileSelection, NodeId, ReplicaId};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
-use super::lines::{Read, Told};
+use super::lines::{ManifestEntry, ReportedFile};
 use archive_ledger::admin::{Admin, AdminRow};
 use archive_ledger::standing::Now;
 
 /// The longest line of a list, in bytes: a name, and a few numbers or a reason.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// Which files a job is about.
+/// The files that a job should have read.
 #[derive(Clone, Debug)]
-pub(crate) struct About {
+pub(crate) struct CompareScope {
     pub replica: ReplicaId,
     pub selection: FileSelection,
-    /// When it began.
+    /// The time when the job began.
     pub since: Timestamp,
 }
 
-/// Why it cannot be said.
+/// The reason why unread files cannot be found.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unsaid {
+pub(crate) enum CompareError {
     #[error(transparent)]
     Db(#[from] DbError),
-    #[error("the {0} cannot be read: {1}")]
+    #[error("cannot read the {0} of the job: {1}")]
     List(&'static str, std::io::Error),
-    #[error("line {1} of the {0} is not what was written: {2}")]
+    #[error("line {1} of the {0} of the job is damaged: {2}")]
     Line(&'static str, u64, String),
     #[error(transparent)]
     Stop(Stop),
@@ -49,17 +49,17 @@ pub(crate) enum Unsaid {
     Write(String),
 }
 
-/// A file that the job may be about.
+/// A file that the job may have selected.
 #[derive(Clone, Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct CandidateFile {
     pub name: FileName,
-    /// Absent: the archive knows no such file.
+    /// `None` if the archive knows no such file.
     row: Option<AdminRow>,
 }
 
-/// Why a file was missed.
+/// The reason why a file should have been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missed {
+pub(crate) enum MissReason {
     /// The replica is known to have it.
     Here,
     /// The archive has it, and the replica is not known to.
@@ -68,15 +68,15 @@ pub(crate) enum Missed {
     Unknown,
 }
 
-impl Candidate {
-    /// The node of a replica that should have it.
+impl CandidateFile {
+    /// Returns the node of a replica that should have the file.
     pub(crate) fn node(&self, replica: &ReplicaId) -> Option<&NodeId> {
         let copy = self.row.as_ref()?.record.replicas.get(replica)?;
         copy.node.as_ref()
     }
 }
 
-impl From<AdminRow> for Candidate {
+impl From<AdminRow> for CandidateFile {
     fn from(row: AdminRow) -> Self {
         Self {
             name: row.record.name.clone(),
@@ -85,17 +85,18 @@ impl From<AdminRow> for Candidate {
     }
 }
 
-impl About {
-    /// The files that the job may be about, by name: those that it names, each looked up, or every file of the archive.
+impl CompareScope {
+    /// Returns the files that the job may have selected, by name: those that it names, each looked up, or every file of the
+    /// archive.
     pub(crate) fn candidates<'a>(
         &'a self,
         admin: &'a Admin,
-    ) -> Result<Box<dyn Iterator<Item = Result<Candidate, DbError>> + 'a>, DbError> {
+    ) -> Result<Box<dyn Iterator<Item = Result<CandidateFile, DbError>> + 'a>, DbError> {
         let FileSelection::Names(names) = &self.selection else {
             return Ok(Box::new(admin.files(None)?.map(|row| Ok(row?.into()))));
         };
         let looked_up = names.as_slice().iter().map(|name| {
-            Ok(Candidate {
+            Ok(CandidateFile {
                 name: name.clone(),
                 row: admin.file(name)?,
             })
@@ -103,28 +104,28 @@ impl About {
         Ok(Box::new(looked_up))
     }
 
-    /// Why the job should have read this file; absent: it need not.
-    fn misses(&self, file: &Candidate, standing: &Now) -> Option<Missed> {
+    /// Returns why the job should have read this file, or `None` if it need not.
+    fn misses(&self, file: &CandidateFile, standing: &Now) -> Option<MissReason> {
         let FileSelection::Names(_) = &self.selection else {
             let row = file.row.as_ref()?;
-            return self.has(row, standing).then_some(Missed::Here);
+            return self.has(row, standing).then_some(MissReason::Here);
         };
         let Some(row) = file.row.as_ref().filter(|row| row.record.content.is_some()) else {
-            return Some(Missed::Unknown);
+            return Some(MissReason::Unknown);
         };
         let copy = row.record.replicas.get(&self.replica);
         Some(match copy {
-            Some(copy) if standing.counts(&self.replica, copy) => Missed::Here,
-            Some(_) | None => Missed::Elsewhere,
+            Some(copy) if standing.counts(&self.replica, copy) => MissReason::Here,
+            Some(_) | None => MissReason::Elsewhere,
         })
     }
 
-    /// Whether a job of an expression should have read this file.
+    /// Returns whether a job with an expression should have read this file.
     fn has(&self, row: &AdminRow, standing: &Now) -> bool {
         let Some(copy) = row.record.replicas.get(&self.replica) else {
             return false;
         };
-        // The earliest copy: one that was moved, or healed, is no newer file.
+        // The earliest copy: one that was moved or repaired is no newer file.
         let copies = row.record.replicas.values();
         let known = copies
             .filter(|copy| copy.state.is_completed())
@@ -137,45 +138,45 @@ impl About {
     }
 }
 
-/// What a job left of what it read, each list by the names of the files.
+/// The lists that a job left, each sorted by the names of the files.
 #[derive(Debug)]
 pub(crate) struct Lists<M, E> {
     pub manifest: M,
     pub errors: E,
 }
 
-/// What is told of a file.
+/// A finding about one file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Finding<'a> {
-    /// Nobody has read it, and nothing was told of it.
-    Unread(&'a Candidate, Missed),
-    /// What was read is not what the archive has.
-    Other(&'a Read, &'a Content),
+    /// Nobody has read it, and nothing was reported of it.
+    Unread(&'a CandidateFile, MissReason),
+    /// Other bytes were read than the archive has.
+    Other(&'a ManifestEntry, &'a Content),
 }
 
-/// How many files were told of.
+/// The number of files with findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Count {
-    /// Those that nobody has read.
+pub(crate) struct UnreadCount {
+    /// Files that nobody has read.
     pub unread: u64,
-    /// Those of which other bytes were read, and that had no failures before.
+    /// Files of which other bytes were read, and that had no failures before.
     pub failed: u64,
 }
 
-/// Tells of each file that nobody has read, or of which other bytes were read, by name; gives how many they are.
+/// Passes each file that nobody has read, or of which other bytes were read, to `tell`, by name. Returns their numbers.
 pub(crate) fn unread(
-    about: &About,
+    about: &CompareScope,
     standing: &Now,
     lists: Lists<impl BufRead, impl BufRead>,
-    files: impl Iterator<Item = Result<Candidate, DbError>>,
+    files: impl Iterator<Item = Result<CandidateFile, DbError>>,
     control: &Control,
-    mut tell: impl FnMut(Finding<'_>) -> Result<(), Unsaid>,
-) -> Result<Count, Unsaid> {
-    let mut read: List<_, Read> = List::new(lists.manifest)?;
-    let mut told: List<_, Told> = List::new(lists.errors)?;
-    let mut count = Count::default();
+    mut tell: impl FnMut(Finding<'_>) -> Result<(), CompareError>,
+) -> Result<UnreadCount, CompareError> {
+    let mut read: List<_, ManifestEntry> = List::new(lists.manifest)?;
+    let mut told: List<_, ReportedFile> = List::new(lists.errors)?;
+    let mut count = UnreadCount::default();
     for file in files {
-        control.check().map_err(Unsaid::Stop)?;
+        control.check().map_err(CompareError::Stop)?;
         let file = file?;
         let name = &file.name;
         if let Some(read) = read.at(name)? {
@@ -201,9 +202,9 @@ pub(crate) fn unread(
 
 /// A line about a file.
 trait Line: DeserializeOwned {
-    /// Of which list.
+    /// The list of this line, for messages.
     const LIST: &'static str;
-    /// How many lines of the list come before those about files.
+    /// The number of lines of the list before those about files.
     const HEAD: usize;
     /// Whether a file has one line at most.
     const ONCE: bool;
@@ -211,7 +212,7 @@ trait Line: DeserializeOwned {
     fn file(&self) -> &FileName;
 }
 
-impl Line for Read {
+impl Line for ManifestEntry {
     const LIST: &'static str = "manifest";
     const HEAD: usize = 1;
     const ONCE: bool = true;
@@ -221,7 +222,7 @@ impl Line for Read {
     }
 }
 
-impl Line for Told {
+impl Line for ReportedFile {
     const LIST: &'static str = "list of errors";
     const HEAD: usize = 0;
     const ONCE: bool = false;
@@ -240,8 +241,8 @@ struct List<R, L> {
 }
 
 impl<R: BufRead, L: Line> List<R, L> {
-    /// At the first line about a file.
-    fn new(lines: R) -> Result<Self, Unsaid> {
+    /// Opens a list at the first line about a file.
+    fn new(lines: R) -> Result<Self, CompareError> {
         let mut list = Self {
             lines,
             line: Vec::new(),
@@ -255,20 +256,20 @@ impl<R: BufRead, L: Line> List<R, L> {
         Ok(list)
     }
 
-    /// The line about a file; none: it has none. Names come in order.
-    fn at(&mut self, name: &FileName) -> Result<Option<&L>, Unsaid> {
+    /// Returns the line about a file, or `None` if it has no line. Names must be asked for in order.
+    fn at(&mut self, name: &FileName) -> Result<Option<&L>, CompareError> {
         while self.current.as_ref().is_some_and(|line| line.file() < name) {
             self.advance()?;
         }
         Ok(self.current.as_ref().filter(|line| line.file() == name))
     }
 
-    fn read_line(&mut self) -> Result<bool, Unsaid> {
+    fn read_line(&mut self) -> Result<bool, CompareError> {
         self.line.clear();
         self.number = self.number.saturating_add(1);
         let mut lines = (&mut self.lines).take(LONGEST_LINE);
         let read = lines.read_until(b'\n', &mut self.line);
-        if read.map_err(|error| Unsaid::List(L::LIST, error))? == 0 {
+        if read.map_err(|error| CompareError::List(L::LIST, error))? == 0 {
             return Ok(false);
         }
         if self.line.last() == Some(&b'\n') {
@@ -278,7 +279,7 @@ impl<R: BufRead, L: Line> List<R, L> {
         }
     }
 
-    fn advance(&mut self) -> Result<(), Unsaid> {
+    fn advance(&mut self) -> Result<(), CompareError> {
         let next: Option<L> = if self.read_line()? {
             let line = serde_json::from_slice(&self.line);
             Some(line.map_err(|error| self.wrong(&error.to_string()))?)
@@ -299,7 +300,7 @@ impl<R: BufRead, L: Line> List<R, L> {
         Ok(())
     }
 
-    fn wrong(&self, why: &str) -> Unsaid {
-        Unsaid::Line(L::LIST, self.number, why.to_owned())
+    fn wrong(&self, why: &str) -> CompareError {
+        CompareError::Line(L::LIST, self.number, why.to_owned())
     }
 }

@@ -1,8 +1,8 @@
-//! What people should hear of the files: damage, loss, what waits for them, a brake that holds, files that lag behind.
+//! Incidents of files, for people: damage, loss, anomalies that wait for people, a brake that holds, files that lag behind.
 //!
-//! Pure: from what is filed, counted and held comes all that is wrong now, an incident for each replica and kind of
-//! trouble, never one for each file. The kinds are kept apart, so that a loss is not drowned in damage that mends itself.
-//! What has been said of it before, and for how long it must last, is the notifier's business.
+//! Pure: from anomalies, counts and brakes follow all incidents of now, one for each replica and kind of trouble, never one
+//! for each file. The kinds are kept apart, so that a loss is not hidden by damage that is repaired automatically. The
+//! notifier owns which incidents were reported before, and how long one must last.
 
 mod watch;
 
@@ -17,42 +17,42 @@ use jiff::Timestamp;
 
 pub(crate) use watch::Alarm;
 
-/// How many names are given.
+/// The most names in one incident.
 const NAMES: usize = 5;
 
-/// The keys within which all incidents of the files are.
+/// The keys of all incidents of files.
 const FILED: &str = "anomalies";
 const HELD: &str = "repair";
 const LATE: &str = "files";
 
-/// What is to be done about an anomaly.
+/// The kind of action that an anomaly needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Trouble {
-    /// It is mended, by itself or by an officer.
+    /// It is repaired, automatically or by an officer.
     Damaged,
-    /// Nothing can mend it.
+    /// It cannot be repaired.
     Lost,
-    /// People must say what is right.
+    /// People must decide what is right.
     Unclear,
 }
 
-/// What is filed of one replica and kind of trouble.
+/// The anomalies of one replica and kind of trouble.
 #[derive(Debug, Default)]
-struct Tally {
+struct TroubleTally {
     files: u64,
     kinds: BTreeMap<&'static str, u64>,
     first: Vec<FileName>,
-    /// The file that was counted last: one that has several anomalies is one file.
+    /// The file that was counted last: a file with several anomalies counts once.
     last: Option<FileName>,
     since: Option<Timestamp>,
 }
 
-/// What is filed, added up.
+/// The open anomalies, added up.
 #[derive(Debug, Default)]
-struct Tallies(BTreeMap<(ReplicaId, Trouble), Tally>);
+struct Tallies(BTreeMap<(ReplicaId, Trouble), TroubleTally>);
 
 impl Trouble {
-    /// What kind of trouble an anomaly is; none: nothing that people need hear of.
+    /// Returns the kind of trouble of an anomaly, or `None` if people need not hear of it.
     const fn of(kind: &AnomalyKind) -> Option<Self> {
         use AnomalyKind as K;
         match kind {
@@ -63,7 +63,7 @@ impl Trouble {
             | K::Conflicting(_)
             | K::Disputed(_)
             | K::Unverified { .. } => Some(Self::Unclear),
-            // That a store is not complete is said of the files that lag behind.
+            // Incomplete stores are reported as files that lag behind.
             K::Transient | K::Incomplete => None,
         }
     }
@@ -78,7 +78,7 @@ impl Trouble {
 }
 
 impl Tallies {
-    /// Adds what is filed of one file in one replica; files in their order.
+    /// Adds an anomaly; those of one file must follow each other.
     fn add(&mut self, row: &AnomalyRow) {
         let filed = &row.filed;
         if row.closed.is_some() || filed.accepted.is_some() {
@@ -99,7 +99,7 @@ impl Tallies {
         }
     }
 
-    /// By the key of the incident: what is wrong.
+    /// Returns the incidents, by their keys.
     fn wrong(&self) -> BTreeMap<String, Wrong> {
         let wrong = self.0.iter().map(|((replica, trouble), tally)| {
             let key = format!("{FILED}/{replica}/{}", trouble.word());
@@ -109,7 +109,7 @@ impl Tallies {
     }
 }
 
-impl Tally {
+impl TroubleTally {
     fn wrong(&self, replica: &ReplicaId, trouble: Trouble) -> Wrong {
         let kinds = self
             .kinds
@@ -125,9 +125,9 @@ impl Tally {
             Trouble::Unclear => format!("{of} of replica {replica} wait for people: {kinds}"),
         };
         let advice = match trouble {
-            Trouble::Damaged => "`holdfast anomalies` says what is done about each",
+            Trouble::Damaged => "`holdfast anomalies` shows what is done about each",
             Trouble::Lost => "find another copy, or accept the loss: `holdfast anomalies`",
-            Trouble::Unclear => "`holdfast anomalies` says what each waits for",
+            Trouble::Unclear => "`holdfast anomalies` shows what each waits for",
         };
         Wrong {
             text: format!("{what}\n{}\n{advice}", names(&self.first, self.files)),
@@ -136,26 +136,26 @@ impl Tally {
     }
 }
 
-/// What is wrong where the brake holds repairs.
+/// Returns the incidents of brakes that hold repairs.
 fn held(brakes: &[(ReplicaId, Hold)]) -> BTreeMap<String, Wrong> {
     let held = brakes.iter().map(|(replica, hold)| {
-        let text = format!("nothing of replica {replica} is repaired by itself any more: {hold}");
+        let text = format!("automatic repairs of replica {replica} are stopped: {hold}");
         (format!("{HELD}/{replica}"), Wrong::now(text))
     });
     held.collect()
 }
 
-/// What is wrong where files are not in every replica that must have them; `below` is how many there are now.
+/// Returns the incident of files that are not in every required replica; `below` is their number now.
 fn late(late: Option<&Late>, below: u64) -> BTreeMap<String, Wrong> {
     let Some(late) = late else {
         return BTreeMap::new();
     };
-    // Those that have just come in are among them, and as many as are known by name surely are.
+    // New files are among them, and at least as many as are known by name.
     let known = u64::try_from(late.files).unwrap_or(u64::MAX);
     let count = below.max(known);
     let text = format!(
-        "{} not in every replica that must have them; {known} of them for longer than it may take\n{}\n\
-         `holdfast status` says what is offline, `holdfast stat NAME` why a copy failed",
+        "{} not in every required replica; {known} of them for longer than allowed\n{}\n\
+         `holdfast status` shows what is offline, `holdfast stat NAME` why a copy failed",
         if count == 1 {
             "1 file is".to_owned()
         } else {

@@ -1,14 +1,14 @@
-//! A check under way: replicas against the admin data, with what is found filed and what is gone closed.
+//! Checks: compare replicas with the admin data, file new anomalies, and close those that are gone.
 //!
-//! Owns the order of a check of one replica: its listing is compared while it comes; what seems wrong is looked at once
-//! more, name by name, and only then filed; copies are read again where that was asked for; at last what was filed
-//! before and not found again is looked at, and closed if it is so. A part that is silent is a gap of the report.
+//! Owns the order of a check of one replica: its listing is compared while it is received; suspected names are looked at a
+//! second time, one by one, and only then filed; copies are read again if requested; finally anomalies that were filed
+//! before and not found again are looked at, and closed if they are gone. A silent part is a gap of the report.
 //!
-//! Whoever asked hears of each step; when nobody listens any more, the check ends.
+//! The caller receives each step; the check ends when the caller goes away.
 
+mod bounded_set;
 mod bytes;
 mod listing;
-mod seen;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -29,43 +29,43 @@ use tokio::sync::mpsc;
 
 use crate::preserver::{Errand, Preserver};
 use crate::tables::feed_rows;
-use seen::Seen;
+use bounded_set::BoundedSet;
 
-/// How often whoever asked hears how far it is.
+/// The time between two reports of progress.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// Damage of which a check remembers that it has to tell.
+/// The most anomalies that a check keeps to report them at its end.
 const MOST_REMEMBERED: usize = 10_000;
 
-/// Names on their way between two threads.
+/// The number of names on their way between two threads.
 const WINDOW: usize = 256;
 
 /// A part of a check that runs beside others.
 type Boxed<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send + 'a>>;
 
-/// What is to be checked.
+/// The order for a check.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckOrder {
     /// Whether every copy is read again.
     pub(crate) reads_bytes: bool,
     /// Whether every copy is asked for random groups with their proofs.
     pub(crate) challenges: bool,
-    pub(crate) selection: Selection,
-    /// Only this replica.
+    pub(crate) selection: CheckSelection,
+    /// The only replica to check; `None` for all.
     pub(crate) replica: Option<ReplicaId>,
     pub(crate) errand: Errand,
 }
 
-/// Which files.
+/// The files to check.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Selection {
-    /// Only these; empty: all.
+pub(crate) struct CheckSelection {
+    /// The only files to check; empty for all.
     pub(crate) names: BTreeSet<FileName>,
-    /// Only names that match as a whole.
+    /// The pattern that names must match as a whole.
     pub(crate) matching: NamePattern,
 }
 
-impl Selection {
+impl CheckSelection {
     fn is_all(&self) -> bool {
         self.names.is_empty() && self.matching.is_empty()
     }
@@ -75,11 +75,11 @@ impl Selection {
     }
 }
 
-/// The lost files, of every replica: the pass that finds the last copy bad files it of all. It is told at the end, if
-/// it is still so; what is more than [`MOST_REMEMBERED`] is told at once.
+/// The lost files, of every replica: the pass that finds the last copy bad files the loss for all. They are reported at the
+/// end, if they are still lost; those beyond [`MOST_REMEMBERED`] are reported at once.
 type Losses = Arc<Mutex<BTreeMap<u64, AnomalyRow>>>;
 
-/// What whoever asked hears.
+/// A step that the caller receives.
 #[derive(Clone, Debug)]
 pub(crate) enum CheckStep {
     Progress(CheckProgress),
@@ -87,7 +87,7 @@ pub(crate) enum CheckStep {
     Report(ReplicaReport),
 }
 
-/// How far the check of one replica is. Totals are 0 where they are not known.
+/// The progress of the check of one replica. Totals are 0 if they are not known.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckProgress {
     pub(crate) replica: ReplicaId,
@@ -97,7 +97,7 @@ pub(crate) struct CheckProgress {
     pub(crate) bytes_total: u64,
 }
 
-/// What the check of one replica came to.
+/// The report on one replica.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplicaReport {
     pub(crate) replica: ReplicaId,
@@ -105,12 +105,12 @@ pub(crate) struct ReplicaReport {
     pub(crate) intact: u64,
     pub(crate) withdrawn: u64,
     pub(crate) anomalies: BTreeMap<AnomalyClass, u64>,
-    pub(crate) gaps: Vec<GapOf>,
+    pub(crate) gaps: Vec<CheckGap>,
 }
 
-/// Who could not be asked.
+/// A part that could not be asked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct GapOf {
+pub(crate) struct CheckGap {
     pub(crate) node: Option<NodeId>,
     pub(crate) volume: Option<VolumeId>,
     pub(crate) reason: String,
@@ -133,21 +133,24 @@ struct Pass<'a> {
 struct Tally {
     withdrawn: u64,
     anomalies: BTreeMap<AnomalyClass, u64>,
-    told: Seen<u64>,
-    /// Files of the admin data that are not intact, or of which nobody knows.
-    not_intact: Seen<FileName>,
-    gaps: BTreeSet<GapOf>,
-    /// Copies of which nobody could say anything, beyond those that were filed.
+    told: BoundedSet<u64>,
+    /// Files of the admin data that are not intact, or unknown.
+    not_intact: BoundedSet<FileName>,
+    gaps: BTreeSet<CheckGap>,
+    /// The number of copies of which nothing is known, beyond those that were filed.
     unverified: u64,
-    /// Damage that a catalog remembers; told after its copy was read again, if it is still so. What is more than
-    /// [`MOST_REMEMBERED`] is told at once.
+    /// Damage that a catalog remembers; reported after the copy was read again, if it is still damaged. Rows beyond
+    /// [`MOST_REMEMBERED`] are reported at once.
     remembered: Vec<AnomalyRow>,
-    /// How often a volume could not be asked for a copy.
+    /// The number of times that a volume could not be asked for a copy.
     refusals: BTreeMap<(NodeId, VolumeId), u32>,
 }
 
 impl Preserver {
-    /// Checks; every replica at the same time. An error: nobody listens any more, or the admin data cannot be read.
+    /// Checks all replicas at the same time.
+    ///
+    /// # Errors
+    /// The caller has gone away, or the admin data cannot be read.
     pub(crate) async fn check(
         &self,
         order: &CheckOrder,
@@ -156,7 +159,8 @@ impl Preserver {
         let in_service = self.in_service();
         let known = |id: &ReplicaId| in_service.iter().any(|spec| spec.id == *id);
         if let Some(unknown) = order.replica.as_ref().filter(|id| !known(id)) {
-            let said = format!("replica {unknown} is not in the settings, or retired");
+            let said =
+                format!("cannot check replica {unknown}: it is not in the settings, or retired");
             return Err(Kind::NotFound.error(said));
         }
         let chosen = in_service
@@ -208,7 +212,7 @@ impl Preserver {
 }
 
 impl Preserver {
-    /// Tells a step to the caller.
+    /// Sends a step to the caller.
     async fn step(
         &self,
         steps: &mpsc::Sender<CheckStep>,
@@ -216,7 +220,9 @@ impl Preserver {
     ) -> Result<(), CallError> {
         match self.clock.timeout(UNREAD, steps.send(step)).await {
             Ok(sent) => sent.map_err(|_gone| Kind::Unavailable.error("the caller is gone")),
-            Err(_late) => Err(Kind::TimedOut.error("the caller does not read")),
+            Err(_late) => {
+                Err(Kind::TimedOut.error("the caller does not receive the steps of the check"))
+            }
         }
     }
 }
@@ -262,7 +268,7 @@ impl Pass<'_> {
         })
     }
 
-    /// Each selected name by itself.
+    /// Compares each selected name by itself.
     async fn compare_names(&self) -> Result<(), CallError> {
         for name in &self.order.selection.names {
             if self.order.selection.has(name) {
@@ -273,7 +279,7 @@ impl Pass<'_> {
         self.step(CheckStep::Progress(self.progress())).await
     }
 
-    /// Looks at one name, files, tells; where it is.
+    /// Looks at one name, files and reports the result, and returns where the file is.
     async fn look(&self, name: &FileName) -> Result<Located, CallError> {
         let looking = self
             .own
@@ -316,7 +322,7 @@ impl Pass<'_> {
         Ok(seen.located)
     }
 
-    /// What was filed before this check, and was not found again by it: is it gone?
+    /// Closes anomalies that were filed before this check, were not found again, and are gone.
     async fn close_what_is_gone(&self) -> Result<(), CallError> {
         let (rows, mut old) = mpsc::channel(WINDOW);
         let (own, replica, started) = (self.own.clone(), self.replica.clone(), self.started);
@@ -351,7 +357,7 @@ impl Pass<'_> {
         tokio::try_join!(read, look).map(|_| ())
     }
 
-    /// Tells of what is filed now, each once.
+    /// Reports the anomalies that are filed now, each once.
     async fn tell(&self, found: LookResult) -> Result<(), CallError> {
         for row in found.open {
             if matches!(row.filed.kind, AnomalyKind::Lost(_)) {
@@ -369,7 +375,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Does `work`, and says now and then how far it is; so it is noticed when nobody listens any more.
+    /// Does `work` and reports progress at intervals, which also detects that the caller has gone away.
     async fn while_telling<T>(
         &self,
         work: impl Future<Output = Result<T, CallError>>,
@@ -383,7 +389,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Counts what is filed of this replica; `false`: it was counted already.
+    /// Counts an anomaly of this replica. Returns `false` if it was counted already.
     fn count(&self, row: &AnomalyRow) -> bool {
         let mut tally = self.tally();
         let is_new = tally.told.insert(row.filed.id);
@@ -425,9 +431,9 @@ impl Pass<'_> {
 
     fn gap(&self, node: Option<NodeId>, volume: Option<VolumeId>, reason: String) {
         let mut tally = self.tally();
-        let is_known = |gap: &GapOf| gap.node == node && gap.volume == volume && node.is_some();
+        let is_known = |gap: &CheckGap| gap.node == node && gap.volume == volume && node.is_some();
         if !tally.gaps.iter().any(is_known) {
-            tally.gaps.insert(GapOf {
+            tally.gaps.insert(CheckGap {
                 node,
                 volume,
                 reason,

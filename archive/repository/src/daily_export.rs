@@ -1,8 +1,8 @@
-//! The export of every day, into the archive itself: an archived file like any other, in every replica.
+//! The daily export into the archive itself: an archived file like any other, in every replica.
 //!
-//! Where nothing has changed since the last one, there is none. When the next is due is remembered in the admin data.
-//! The repository is the depositor: an export whose store did not come to its end is stored again, before another one is
-//! made, until the archive has it.
+//! If nothing has changed since the last export, the day is skipped. The admin data remember when the next one is due. The
+//! repository is the depositor: an export whose store was not completed is stored again, before another one is made, until
+//! the archive has it.
 
 mod spool;
 #[cfg(test)]
@@ -29,25 +29,25 @@ use tokio::task::spawn_blocking;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
-use spool::{Spool, Spooled, Written};
+use spool::{Spool, SpooledExport, WrittenExport};
 
-/// How often it is looked whether one is due.
+/// The time between two looks at whether an export is due.
 const LOOK: Duration = Duration::from_mins(1);
 
-/// The pause after one that failed.
+/// The pause after a failed export.
 const AGAIN: Duration = Duration::from_mins(15);
 
-/// The incident of an export that fails.
+/// The key of the incident of a failing export.
 const INCIDENT: &str = "export";
 
-/// An export that was made, or the begin of counting.
+/// An export that was made, or the first row, which starts the period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExportRow {
-    /// When.
+    /// The time of the export.
     at: Timestamp,
-    /// The archived file; none: nothing had changed, or nothing was exported yet.
+    /// The archived file; `None` if nothing had changed, or nothing was exported yet.
     name: Option<FileName>,
-    /// What it says, as a hash; compared with the next.
+    /// The hash of its content, which is compared with the next export.
     content: String,
 }
 
@@ -59,13 +59,13 @@ impl ExportRow {
     }
 }
 
-/// The job that exports.
-pub(crate) struct Daily {
+/// The worker that exports.
+pub(crate) struct DailyExport {
     pub(crate) admin: Admin,
     pub(crate) archive: String,
-    /// Where the admin data lie.
+    /// The directory of the admin data.
     pub(crate) data: PathBuf,
-    /// How often.
+    /// The time between two exports.
     pub(crate) period: Duration,
     pub(crate) mail: Mail,
     pub(crate) notifier: Notifier,
@@ -74,24 +74,24 @@ pub(crate) struct Daily {
     pub(crate) stop: CancellationToken,
 }
 
-/// Why an export is not in the archive.
+/// The reason why an export is not in the archive.
 #[derive(Debug, thiserror::Error)]
-enum DailyError {
-    #[error("the repository stops")]
+enum DailyExportError {
+    #[error("the repository is stopping")]
     Stopped,
     #[error("{0}")]
     Export(Box<ExportError>),
     #[error(transparent)]
     Disk(#[from] DiskError),
-    #[error("its name: {0}")]
+    #[error("cannot name the export: {0}")]
     Name(#[from] archive_model::InvalidFileName),
-    #[error("the archive does not take it: {0}")]
+    #[error("the archive refused the export: {0}")]
     Store(String),
     #[error(transparent)]
     Join(#[from] tokio::task::JoinError),
 }
 
-impl From<ExportError> for DailyError {
+impl From<ExportError> for DailyExportError {
     fn from(error: ExportError) -> Self {
         match error {
             ExportError::Stopped => Self::Stopped,
@@ -102,13 +102,13 @@ impl From<ExportError> for DailyError {
     }
 }
 
-impl From<DbError> for DailyError {
+impl From<DbError> for DailyExportError {
     fn from(error: DbError) -> Self {
         ExportError::from(error).into()
     }
 }
 
-impl Worker for Daily {
+impl Worker for DailyExport {
     const NAME: &'static str = "export";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
@@ -136,10 +136,10 @@ impl Worker for Daily {
                 self.notifier.resolve(INCIDENT);
                 Ok(Step::Again)
             }
-            Err(DailyError::Stopped) => Ok(Step::Idle(LOOK)),
+            Err(DailyExportError::Stopped) => Ok(Step::Idle(LOOK)),
             Err(error) => {
-                tracing::error!(%error, "the admin data were not exported");
-                let text = format!("the admin data were not exported into the archive: {error}");
+                tracing::error!(%error, "cannot export the admin data");
+                let text = format!("cannot export the admin data into the archive: {error}");
                 self.notifier.raise(INCIDENT, text);
                 Ok(Step::Idle(pause))
             }
@@ -147,9 +147,9 @@ impl Worker for Daily {
     }
 }
 
-impl Daily {
-    fn book(&self) -> Book {
-        Book {
+impl DailyExport {
+    fn book(&self) -> ExportLog {
+        ExportLog {
             admin: self.admin.clone(),
             who: format!("repository/{}", self.archive),
         }
@@ -164,15 +164,15 @@ impl Daily {
         }
     }
 
-    /// Writes an export and archives it, if it says anything new.
+    /// Writes an export and stores it, if its content is new.
     async fn export(
         &self,
         now: Timestamp,
         last: Option<(u64, ExportRow)>,
-    ) -> Result<(), DailyError> {
+    ) -> Result<(), DailyExportError> {
         let spool = self.spool();
         let written = spawn_blocking(move || spool.write(now)).await??;
-        let Written {
+        let WrittenExport {
             spooled,
             files,
             audit,
@@ -188,13 +188,13 @@ impl Daily {
         self.archive(now, last, spooled).await
     }
 
-    /// Has the archive store an export, and remembers it.
+    /// Has the archive store an export, and records it.
     async fn archive(
         &self,
         now: Timestamp,
         last: Option<(u64, ExportRow)>,
-        spooled: Spooled,
-    ) -> Result<(), DailyError> {
+        spooled: SpooledExport,
+    ) -> Result<(), DailyExportError> {
         self.store(&spooled).await?;
         directory::remove_name(&spooled.path)?;
         self.write(now, last, Some(spooled.name), spooled.content)
@@ -207,14 +207,14 @@ impl Daily {
         last: Option<(u64, ExportRow)>,
         name: Option<FileName>,
         content: String,
-    ) -> Result<(), DailyError> {
+    ) -> Result<(), DailyExportError> {
         let number = last.map_or(0, |(number, _)| number + 1);
         let (book, row) = (self.book(), ExportRow::new(now, name, content));
         Ok(spawn_blocking(move || book.write(number, row)).await??)
     }
 
-    /// Gives it to the archive as any depositor would.
-    async fn store(&self, spooled: &Spooled) -> Result<(), DailyError> {
+    /// Deposits the export as any depositor would.
+    async fn store(&self, spooled: &SpooledExport) -> Result<(), DailyExportError> {
         let claim = Claim {
             size: spooled.size,
             root: Some(spooled.root),
@@ -241,40 +241,40 @@ impl Daily {
             })
             .await;
             if let Err(error) = fed {
-                // The depositor may have gone; then the store has failed already.
+                // The store may have failed already, and its receiver be gone.
                 drop(chunks.send(Err(error.to_string())).await);
             }
         });
         if !self.mail.ask(spooled.name.clone(), claim, depositor).await {
-            return Err(DailyError::Stopped);
+            return Err(DailyExportError::Stopped);
         }
         let answered = async {
             while let Some(reply) = answers.recv().await {
                 match reply {
                     Reply::Ready { .. } | Reply::Taken(_) => {}
                     Reply::Stored(_) => return Ok(()),
-                    Reply::Failed(error) => return Err(DailyError::Store(error.to_string())),
+                    Reply::Failed(error) => return Err(DailyExportError::Store(error.to_string())),
                 }
             }
-            Err(DailyError::Store("it gave no answer".to_owned()))
+            Err(DailyExportError::Store("it did not answer".to_owned()))
         };
         let limit = limits::storing(spooled.size);
         tokio::select! {
-            () = self.stop.cancelled() => Err(DailyError::Stopped),
+            () = self.stop.cancelled() => Err(DailyExportError::Stopped),
             answered = self.clock.timeout(limit, answered) => {
-                answered.map_err(|late| DailyError::Store(late.to_string()))?
+                answered.map_err(|late| DailyExportError::Store(late.to_string()))?
             }
         }
     }
 }
 
-/// Where it is remembered what was exported.
-struct Book {
+/// The table of exports.
+struct ExportLog {
     admin: Admin,
     who: String,
 }
 
-impl Book {
+impl ExportLog {
     fn table(&self) -> Result<Table<u64, ExportRow>, DbError> {
         self.admin.table("exports")
     }

@@ -1,4 +1,4 @@
-//! What people were told, in the admin data: one row for each incident, so that a restart tells nothing twice.
+//! The table of reported incidents in the admin data: one row for each, so that a restart reports nothing twice.
 
 use archive_daemon::notify::Memory;
 use archive_daemon::notify::incident::IncidentRow;
@@ -7,20 +7,20 @@ use archive_db::{DbError, Table, Value};
 use archive_ledger::admin::Admin;
 use serde::{Deserialize, Serialize};
 
-/// An incident, by its key.
+/// The row of an incident.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Row(IncidentRow);
+struct StoredIncident(IncidentRow);
 
-impl Value for Row {}
+impl Value for StoredIncident {}
 
-/// The table.
+/// The table of reported incidents.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct IncidentTable {
     admin: Admin,
-    table: Table<String, Row>,
+    table: Table<String, StoredIncident>,
 }
 
-impl Told {
+impl IncidentTable {
     pub(crate) fn open(admin: &Admin) -> Result<Self, DbError> {
         Ok(Self {
             admin: admin.clone(),
@@ -29,10 +29,10 @@ impl Told {
     }
 }
 
-impl Memory for Told {
+impl Memory for IncidentTable {
     fn load(&self) -> Result<Vec<(String, IncidentRow)>, AnyError> {
         let rows = self.table.scan()?;
-        let rows = rows.map(|row| row.map(|(key, Row(kept))| (key, kept)));
+        let rows = rows.map(|row| row.map(|(key, StoredIncident(kept))| (key, kept)));
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -40,7 +40,11 @@ impl Memory for Told {
         let mut changes = self.admin.change();
         for (key, kept) in rows {
             match kept {
-                Some(kept) => changes.batch().put(&self.table, key, &Row(kept.clone()))?,
+                Some(kept) => {
+                    changes
+                        .batch()
+                        .put(&self.table, key, &StoredIncident(kept.clone()))?
+                }
                 None => changes.batch().delete(&self.table, key)?,
             }
         }
@@ -54,8 +58,9 @@ mod tests {
 
     use super::*;
 
+    /// Fails if a restart loses a reported incident, or a removed one stays.
     #[test]
-    fn rows_are_there_after_a_restart_until_they_are_taken_away() {
+    fn rows_survive_restart_until_removed() {
         let directory = tempfile::tempdir().unwrap();
         let kept = IncidentRow {
             since: Timestamp::UNIX_EPOCH,
@@ -64,7 +69,7 @@ mod tests {
             told: Some(Timestamp::MAX),
             over: None,
         };
-        let opened = || Told::open(&Admin::init(directory.path()).unwrap()).unwrap();
+        let opened = || IncidentTable::open(&Admin::init(directory.path()).unwrap()).unwrap();
         let rows = ["a/b", "c"].map(|key| (key.to_owned(), Some(kept.clone())));
         opened().keep(&rows).unwrap();
         let table = opened();

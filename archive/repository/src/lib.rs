@@ -1,17 +1,17 @@
 //! The part `repository`: it keeps what was stored, does what people decide, and answers.
 //!
-//! Owns the workers that keep every copy as it was admitted, with and without a person, and the doors. What follows from
-//! what is known is decided in `archive-decisions` and remembered in `archive-ledger`; files on their way belong to
-//! `archive-stores`, batch jobs to `archive-jobs`, and machines are called by `archive-replicas`.
+//! Owns the workers that keep every copy as it was admitted, with and without a person, and the doors. Decisions are made in
+//! `archive-decisions` and remembered in `archive-ledger`; files on their way belong to `archive-stores`, batch jobs to
+//! `archive-jobs`, and machines are called by `archive-replicas`.
 //!
-//! Not promised: that a decision was done. It is persisted first and acted upon second, and after a restart done again.
+//! Not promised: that a decision was carried out. It is persisted first and acted upon second, and after a restart again.
 //!
 //! The rooms in reading order, from those that use no other one to the doors:
 //!
 //! - `tables` (the way to the ledger from where nothing may block);
-//! - who is there: `membership` (the nodes and volumes of each replica), `attention` (what operators are told of them);
+//! - members: `membership` (the nodes and volumes of each replica), `attention` (incidents of them, for operators);
 //! - keeping: `preserver` (a look at one name), `checking` (a whole replica), `mending` (a repair), `automatic` and `schedule`
-//!   (both without a person), `incidents` and `alarm` (what operators are told of files);
+//!   (both without a person), `incidents` and `alarm` (incidents of files, for operators);
 //! - people: `people` (their acts), `drain` (out of a volume or node), `bootstrap` (into a new replica);
 //! - the ledger outside of this disk: `daily_export` (into the archive itself), [`restore`] (out of the replicas);
 //! - doors: `rpc`, [`serve`](mod@serve), [`settings`], `metrics`.

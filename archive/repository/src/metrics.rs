@@ -1,4 +1,4 @@
-//! What the repository counts and shows: how safe the files are, what is wrong, what repair moved.
+//! The metrics of the repository: the safety of the files, open anomalies, and bytes moved by repairs.
 
 use std::collections::BTreeMap;
 
@@ -44,21 +44,21 @@ impl Instruments {
         })
     }
 
-    /// Shows what the admin data amounts to.
+    /// Shows the counts of the admin data.
     pub(crate) fn show_counts(&self, counts: &Counts, standing: &Now) {
         let below = counts.below_required(|id| standing.is_excused(id));
         set(&self.below_required, below);
         set(&self.files, counts.files);
     }
 
-    /// Shows how many anomalies are open.
+    /// Shows the number of open anomalies.
     pub(crate) fn show_anomalies(&self, kinds: &BTreeMap<AnomalyClass, u64>) {
         for (kind, gauge) in &self.anomalies {
             set(gauge, kinds.get(kind).copied().unwrap_or_default());
         }
     }
 
-    /// Shows how long the copy of a replica that has waited longest was not verified, where that is known.
+    /// Shows how long ago the oldest verification of a replica was, if it is known.
     pub(crate) fn show_oldest(&self, replica: &ReplicaId, seconds: Option<i64>) {
         let shown = self.metrics.show(
             "repository_oldest_verification_age_seconds",
@@ -67,11 +67,11 @@ impl Instruments {
             seconds,
         );
         if let Err(error) = shown {
-            tracing::warn!(%error, "a metric cannot be shown");
+            tracing::warn!(%error, "cannot show a metric");
         }
     }
 
-    /// Shows how many scheduled checks of a kind should have been done once more since they were due.
+    /// Shows the number of scheduled checks of a kind that are overdue by more than their period.
     pub(crate) fn show_overdue(&self, kind: &str, count: usize) {
         let gauge = self.metrics.gauge(
             "repository_checks_overdue",
@@ -80,11 +80,11 @@ impl Instruments {
         );
         match gauge {
             Ok(gauge) => set(&gauge, count as u64),
-            Err(error) => tracing::warn!(%error, "a metric cannot be shown"),
+            Err(error) => tracing::warn!(%error, "cannot show a metric"),
         }
     }
 
-    /// Shows how many files still lie on what is drained.
+    /// Shows the number of files that still lie on a drained volume or node.
     pub(crate) fn show_drain(&self, source: &Source, files: u64) {
         let volume = source.volume.as_ref().map_or("", |volume| volume.as_str());
         let gauge = self.metrics.gauge(
@@ -98,11 +98,11 @@ impl Instruments {
         );
         match gauge {
             Ok(gauge) => set(&gauge, files),
-            Err(error) => tracing::warn!(%error, "a metric cannot be shown"),
+            Err(error) => tracing::warn!(%error, "cannot show a metric"),
         }
     }
 
-    /// Counts what a donor gave for a repair, proofs included.
+    /// Counts the bytes that a donor gave for a repair, proofs included.
     pub(crate) fn count_moved(&self, donor: &ReplicaId, bytes: u64) {
         let counter = self.metrics.counter(
             "repository_repair_bytes_total",

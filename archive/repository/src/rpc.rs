@@ -1,4 +1,5 @@
-//! The doors: the services `Ingest`, `Access`, `Preservation` and `Batch`. They decode, ask, and encode.
+//! The doors: the services `Ingest`, `Access`, `Preservation` and `Batch`. They decode requests, call the core, and encode
+//! its answers.
 
 mod access;
 mod batch;
@@ -41,7 +42,7 @@ use crate::preserver::Preserver;
 use crate::settings::{ReplicaSettings, RepositorySettings};
 use crate::tables::admin_failed;
 
-/// What the doors need.
+/// The state of all doors.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
     pub(crate) settings: Arc<RepositorySettings>,
@@ -62,25 +63,25 @@ pub(crate) struct Door {
     pub(crate) people: Arc<People>,
     pub(crate) tasks: Tasks,
     pub(crate) clock: Clock,
-    /// The right to list a replica.
+    /// The permits to list a replica.
     pub(crate) listings: Arc<Semaphore>,
-    /// The right to follow the feed.
+    /// The permits to follow the feed.
     pub(crate) followers: Arc<Semaphore>,
 }
 
 impl Door {
-    /// The rights to list replicas, for all callers together.
+    /// Creates the permits to list replicas, for all callers together.
     pub(crate) fn places() -> Arc<Semaphore> {
         Arc::new(Semaphore::new(list::MOST_GATHERED))
     }
 
-    /// The rights to follow the feed, for all callers together.
+    /// Creates the permits to follow the feed, for all callers together.
     pub(crate) fn follower_places() -> Arc<Semaphore> {
         Arc::new(Semaphore::new(changes::MOST_FOLLOWERS))
     }
 }
 
-/// What the repository's server offers, and to whom.
+/// Returns the services of the repository, with the rules of who may call them.
 pub(crate) fn services(door: Door) -> Services {
     let routes = Routes::new(IngestServer::new(door.clone()))
         .add_service(AccessServer::new(door.clone()))
@@ -94,7 +95,7 @@ pub(crate) fn services(door: Door) -> Services {
 }
 
 impl Door {
-    /// Does work in a task of its own; what it sends is the answer, and so is the error it ends with.
+    /// Runs work in a task of its own. The messages that it sends are the answer, followed by its error if it fails.
     fn answer<T: Send + 'static, F>(
         &self,
         name: &str,

@@ -1,8 +1,8 @@
-//! Checks that are due: which of which replica, and when. One of each kind at a time, and not all replicas at once: a check
-//! of checksums that takes days does not keep the daily checks of files waiting.
+//! The schedule of checks: which check of which replica is due, and when. One of each kind runs at a time, and not all
+//! replicas at once: a check of checksums that takes days does not delay the daily checks of files.
 //!
-//! When each was last done is remembered, so that a restart neither repeats nor forgets one. A check that could not ask
-//! everybody is tried again sooner. One that is due for longer than its period is overdue, and is said to be.
+//! The time of each check is stored, so that a restart neither repeats nor forgets one. A check that could not ask every
+//! node is repeated sooner. A check that is due for longer than its period is overdue, and is reported.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,40 +16,40 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::checking::{CheckOrder, CheckStep, ReplicaReport, Selection};
+use crate::checking::{CheckOrder, CheckSelection, CheckStep, ReplicaReport};
 use crate::preserver::{Errand, Preserver};
 use crate::settings::CheckSettings;
 use crate::tables::with_tables;
 use archive_ledger::admin::Admin;
 
-/// How often it is looked what is due.
+/// The time between two looks at what is due.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A check that was partial, or failed, is due again after this part of its period.
+/// The part of its period after which a check is due again that was partial or failed.
 const AGAIN: i32 = 24;
 
-/// The kinds of check, as their rows are keyed.
+/// The kinds of check, as in the keys of their rows.
 const KINDS: [&str; 2] = ["files", "checksums"];
 
-/// When a check of one replica was last done.
+/// The last check of one replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct LastCheck {
-    /// When it is due.
+    /// The time when the next check is due.
     due: Timestamp,
-    /// When it last ended, and whether everybody could be asked.
+    /// The time when it ended, and whether every node could be asked.
     ended: Option<(Timestamp, bool)>,
 }
 
 impl Value for LastCheck {}
 
-/// The worker.
+/// The worker that starts checks.
 pub(crate) struct Schedule {
     own: Preserver,
     periods: [Option<SignedDuration>; 2],
     table: Table<(String, Text<ReplicaId>), LastCheck>,
     /// The checks that run, by kind.
     running: [Option<oneshot::Receiver<()>>; 2],
-    /// The checks that were said to be overdue.
+    /// The checks that were reported as overdue.
     overdue: BTreeSet<(usize, ReplicaId)>,
 }
 
@@ -70,7 +70,7 @@ impl Schedule {
         })
     }
 
-    /// The check of each kind that has been due for the longest time, if any is; what was never done gets its first time.
+    /// Returns the check of each kind that has been due for the longest time, if one is due. Sets the first time of new checks.
     fn due(&mut self) -> Result<[Option<ReplicaId>; 2], DbError> {
         let now = self.own.clock.now();
         let mut first_due = [None, None];
@@ -94,7 +94,7 @@ impl Schedule {
                             *first_due = Some(spec.id.clone());
                         }
                     }
-                    // The period was made shorter since.
+                    // The period was made shorter in the meantime.
                     Some(turn) if turn.due > later(now, *period) => {
                         self.put(&key, first(now, *period, index, count), turn.ended)?;
                     }
@@ -107,14 +107,14 @@ impl Schedule {
         Ok(first_due)
     }
 
-    /// Shows how many checks are overdue, and logs each once.
+    /// Shows the number of overdue checks, and logs each once.
     fn tell_overdue(&mut self, overdue: BTreeSet<(usize, ReplicaId)>) {
         for (kind, replica) in overdue.difference(&self.overdue) {
             let kind = KINDS.get(*kind).copied().unwrap_or_default();
             tracing::warn!(
                 %replica,
                 kind,
-                "a scheduled check is overdue by more than its period; see whether the last one still runs, or make \
+                "a scheduled check is overdue by more than its period; see whether the last one still runs, or make the periods of \
                  `[checks]` longer"
             );
         }
@@ -168,7 +168,7 @@ impl Schedule {
             let admin = own.admin.clone();
             let kept = with_tables(move || put(&admin, &table, &key(kind, &replica), &last)).await;
             if let Err(error) = kept {
-                tracing::error!(%error, "that a check was done cannot be remembered");
+                tracing::error!(%error, "cannot store the time of a scheduled check");
             }
             if over.send(()).is_err() {
                 tracing::debug!("the schedule has stopped");
@@ -177,7 +177,7 @@ impl Schedule {
     }
 }
 
-/// One check of one replica; its report.
+/// Runs one check of one replica, and returns its report.
 async fn run(
     own: &Preserver,
     kind: usize,
@@ -186,7 +186,7 @@ async fn run(
     let order = CheckOrder {
         reads_bytes: kind == 1,
         challenges: false,
-        selection: Selection::default(),
+        selection: CheckSelection::default(),
         replica: Some(replica.clone()),
         errand: Errand {
             who: Arc::clone(&own.own),
@@ -257,14 +257,14 @@ fn put(
     admin.commit(changes)
 }
 
-/// When the first check of the replica with this index is due: spread over the period.
+/// Returns when the first check of the replica with this index is due: spread over the period.
 fn first(now: Timestamp, period: SignedDuration, index: usize, count: usize) -> Timestamp {
     let part = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     let pause = (period / part(count).max(1)).saturating_mul(part(index).saturating_add(1));
     later(now, pause.min(period))
 }
 
-/// Whether a check that was due then should have been done once more since.
+/// Returns whether a check that was due at this time should have been repeated by now.
 fn is_overdue(due: Timestamp, period: SignedDuration, now: Timestamp) -> bool {
     later(due, period) < now
 }
@@ -314,6 +314,7 @@ mod tests {
         assert!(!is_overdue(Timestamp::MAX, day, hours(25)));
     }
 
+    /// Fails if the first checks of all replicas are due at once.
     #[test]
     fn first_checks_are_spread_over_the_period() {
         let now = Timestamp::from_second(1_000_000_000).unwrap();

@@ -1,4 +1,4 @@
-//! Brings the repository up.
+//! Starts the repository: opens its tables, starts its workers, and listens.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use archive_daemon::notify::NotifyError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, Notifier, ReloadWorker};
 use archive_durable::{DiskError, read_state};
-use archive_jobs::{Batches, Keeping};
+use archive_jobs::{Batches, RetentionWorker};
 use archive_ledger::admin::stamp::Stamping;
 use archive_ledger::admin::{Admin, AdminError};
 use archive_ledger::anomalies::Anomalies;
@@ -33,9 +33,9 @@ use crate::alarm::Alarm;
 use crate::attention::Attention;
 use crate::automatic::{Automatic, Volumes};
 use crate::bootstrap::Bring;
-use crate::daily_export::Daily;
+use crate::daily_export::DailyExport;
 use crate::drain::{Board, Drain as Draining, Hands};
-use crate::incidents::Told;
+use crate::incidents::IncidentTable;
 use crate::membership::{self, Membership};
 use crate::metrics::Instruments;
 use crate::people::{Expire, People};
@@ -44,7 +44,7 @@ use crate::rpc::{Door, services};
 use crate::schedule::Schedule;
 use crate::settings::{BatchSettings, InvalidSettings, RepositorySettings, Settings};
 
-/// Why the repository does not start.
+/// The reason why the repository does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The settings contradict each other.
@@ -53,37 +53,37 @@ pub enum StartError {
     /// The certificate, the key or the authorities cannot be used.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
-    /// The certificate is somebody else's: no monitor or node would listen to it.
+    /// The certificate is not that of a repository: no monitor or node would accept it.
     #[error(
         "the certificate is {0}, not that of a repository; issue one with `holdfast pki issue`"
     )]
     Identity(String),
-    /// A file that the settings name is absent or not what it should be.
+    /// A file that the settings name is missing or invalid.
     #[error("{setting}: {}: {why}", .path.display())]
     File {
         /// The setting.
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// The admin data cannot be used.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// Its address cannot be listened on.
+    /// The address cannot be listened on.
     #[error(transparent)]
     Bind(#[from] ServeError),
-    /// The address of a monitor is none.
+    /// The address of a monitor is invalid.
     #[error("replica.monitor: {0}")]
     Monitor(#[from] ConnectError),
-    /// An instrument of that name is taken.
+    /// The name of an instrument is taken.
     #[error(transparent)]
     Metric(#[from] MetricError),
-    /// What people were told cannot be read.
+    /// The table of incidents cannot be read.
     #[error(transparent)]
     Notify(#[from] NotifyError),
-    /// Its copies would count no more, without anybody having decided that.
+    /// A replica with copies is missing from the settings: its copies would not count any more, although nobody has decided so.
     #[error(
         "replica {0} has copies of files and is not in the settings: add its [[replica]] again; if it is gone for good, \
          `holdfast replica retire {0}` takes it out of service once it is there, and then it may be left out"
@@ -100,8 +100,11 @@ pub enum StartError {
     Join(#[from] JoinError),
 }
 
-/// Opens the admin data, goes on with what was on its way, listens, and returns the address. It lives in the daemon's
-/// tasks until their stop.
+/// Opens the admin data, resumes all work under way, listens, and returns the address. The repository lives in the daemon's
+/// tasks until they stop.
+///
+/// # Errors
+/// [`StartError`] says which setting, file or table prevents the start.
 pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
     settings.check()?;
     let specs = settings.specs();
@@ -143,7 +146,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         limits,
         standing.view(),
     )?);
-    // Before anybody asks: a monitor that is told of no nodes and volumes would miss none.
+    // Before any request: a monitor that does not know the nodes and volumes would miss none of them.
     replicas.set_volumes(volumes);
     for spec in &settings.replicas {
         let known = admin.nodes(&spec.id).map_err(AdminError::from)?;
@@ -240,7 +243,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     });
     daemon.workers.spawn(reload)?;
     let source = format!("repository {}", own.archive);
-    let told = Arc::new(Told::open(&admin).map_err(AdminError::from)?);
+    let told = Arc::new(IncidentTable::open(&admin).map_err(AdminError::from)?);
     let notifier = Notifier::start(&source, &settings.notify, &daemon, told)?;
     let ledger = Ledger {
         admin: &admin,
@@ -302,11 +305,11 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let (services, stopped) = (services(door), stop.cancelled_owned());
     let served = archive_rpc::serve_and_log(listener, services, credentials, limits, stopped);
     daemon.tasks.spawn("rpc", served);
-    tracing::info!(%address, "the repository listens");
+    tracing::info!(%address, "the repository is listening");
     Ok(address)
 }
 
-/// Takes up the batch jobs, and runs them.
+/// Resumes the batch jobs, and runs them.
 async fn start_batches(
     daemon: &Daemon,
     (admin, standing): (&Admin, &Arc<Standing>),
@@ -314,8 +317,8 @@ async fn start_batches(
     (settings, data): (BatchSettings, PathBuf),
 ) -> Result<Batches, StartError> {
     let (keep, patience) = (settings.keep.duration(), settings.patience.duration());
-    let jobs = archive_jobs::Jobs::new(admin.clone(), daemon.clock.clone(), keep, patience);
-    let parts = archive_jobs::Parts {
+    let jobs = archive_jobs::JobTable::new(admin.clone(), daemon.clock.clone(), keep, patience);
+    let parts = archive_jobs::BatchParts {
         jobs: jobs.map_err(AdminError::from)?,
         admin: admin.clone(),
         standing: standing.view(),
@@ -330,7 +333,7 @@ async fn start_batches(
         archive_jobs::OpenError::Db(error) => AdminError::from(error).into(),
         archive_jobs::OpenError::Disk(error) => StartError::Disk(error),
     })?;
-    daemon.workers.spawn(Keeping(batches.clone()))?;
+    daemon.workers.spawn(RetentionWorker(batches.clone()))?;
     let (own, tasks) = (batches.clone(), daemon.tasks.clone());
     daemon.tasks.spawn("batch", async move {
         own.dispatch(tasks).await;
@@ -338,7 +341,7 @@ async fn start_batches(
     Ok(batches)
 }
 
-/// What the trail and the exports need.
+/// The parts that the audit trail and the exports need.
 struct Ledger<'a> {
     admin: &'a Admin,
     own: &'a RepositorySettings,
@@ -350,7 +353,7 @@ impl Ledger<'_> {
     fn start(&self, daemon: &Daemon) -> Result<(), StartError> {
         let refused = daemon.metrics.gauge(
             "repository_audit_log_refused",
-            "Whether the audit log is not what was written, so that nothing is appended to it",
+            "Whether the audit log was changed or damaged, so that nothing is appended to it",
             &[],
         )?;
         let (clock, stop) = (daemon.clock.clone(), daemon.tasks.stop());
@@ -364,7 +367,7 @@ impl Ledger<'_> {
         if self.own.export.duration().is_zero() {
             return Ok(());
         }
-        daemon.workers.spawn(Daily {
+        daemon.workers.spawn(DailyExport {
             admin: self.admin.clone(),
             archive: self.own.archive.clone(),
             data: self.own.data.clone(),

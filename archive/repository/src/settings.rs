@@ -23,23 +23,23 @@ pub struct Settings {
     /// Logs, metrics, stop.
     #[serde(default)]
     pub daemon: DaemonSettings,
-    /// Where it listens, and its certificate: `repository/<archive>`.
+    /// The address to listen on, and the certificate: `repository/<archive>`.
     pub rpc: RpcSettings,
     /// The repository itself.
     pub repository: RepositorySettings,
-    /// Who is told when something is wrong.
+    /// The people and programs to notify of incidents.
     #[serde(default)]
     pub notify: NotifySettings,
-    /// What is repaired without asking.
+    /// The automatic repairs.
     #[serde(default)]
     pub repair: RepairSettings,
-    /// Which checks are made by themselves.
+    /// The scheduled checks.
     #[serde(default)]
     pub checks: CheckSettings,
-    /// How volumes and nodes are drained.
+    /// The pace at which volumes and nodes are drained.
     #[serde(default)]
     pub drain: DrainSettings,
-    /// What batch jobs may use, and how long what they leave is kept.
+    /// The limits of batch jobs, and how long their results are kept.
     #[serde(default)]
     pub batch: BatchSettings,
     /// The replicas of the archive.
@@ -51,31 +51,31 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RepositorySettings {
-    /// The name of the archive: it stands in every admission.
+    /// The name of the archive, which is part of every admission.
     pub archive: String,
-    /// Where the admin data lies.
+    /// The directory of the admin data.
     pub data: PathBuf,
     /// The key that signs admissions and receipts: Ed25519, PKCS #8, PEM.
     pub signing_key: PathBuf,
-    /// The keys whose admissions are believed: a trust file.
+    /// The trust file: the keys whose admissions are valid.
     pub trust: PathBuf,
-    /// A replica that accepts no byte for this long is dropped from the transfer and healed later.
+    /// A replica that accepts no byte for this long is dropped from the transfer, and gets the file later.
     #[serde(default = "stall")]
     pub stall: Period,
-    /// Whether MD5 is computed for every file, also where the depositor gave none.
+    /// Whether MD5 is computed for every file, also if the depositor gave none.
     #[serde(default)]
     pub md5: bool,
     /// Whether a single bitarchive replica is enough.
     #[serde(default)]
     pub allow_single: bool,
-    /// How often the admin data and the audit trail are exported into the archive itself, where they have changed; 0:
-    /// never.
+    /// The time between two exports of the admin data and the audit trail into the archive itself, if they have changed; 0
+    /// turns them off.
     #[serde(default = "export")]
     pub export: Period,
 }
 
 impl RepositorySettings {
-    /// The place where admin data are restored, and the archive whose they are.
+    /// Returns where admin data are restored to, and for which archive.
     pub fn restore_target(&self) -> RestoreTarget<'_> {
         RestoreTarget {
             data: &self.data,
@@ -89,15 +89,16 @@ impl RepositorySettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RepairSettings {
-    /// What is repaired without asking: `off`, `missing` or `all`. Only what a scrub or a scheduled check has found.
+    /// The anomalies that are repaired automatically: `off`, `missing` or `all`. Only those that a scrub or a scheduled check
+    /// has found.
     pub automatic: Automatic,
-    /// How long after it was found.
+    /// The time between the finding and the repair.
     pub delay: Period,
-    /// So many files of one replica a day never trip the brake.
+    /// The number of files of one replica in a day that never trips the brake.
     pub brake_files: u64,
-    /// Nor does one file in this many of the replica's; 0: only `brake_files` counts.
+    /// One file in this many of the replica does not trip the brake either; with 0, only `brake_files` counts.
     pub brake_fraction: u64,
-    /// How long a volume must have been in its state before anything on it is repaired without asking.
+    /// The time for which a volume must have been in its state before files on it are repaired automatically.
     pub settled: Period,
 }
 
@@ -114,7 +115,7 @@ impl Default for RepairSettings {
 }
 
 impl RepairSettings {
-    /// As the rule knows it.
+    /// Returns the policy of automatic repairs.
     pub(crate) fn policy(&self) -> Policy {
         let longest = SignedDuration::MAX;
         Policy {
@@ -127,13 +128,13 @@ impl RepairSettings {
     }
 }
 
-/// The section `[checks]`. A period of 0 makes no check.
+/// The section `[checks]`. A period of 0 turns a check off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CheckSettings {
-    /// How often each replica's listing is compared with the admin data.
+    /// The time between two comparisons of a replica's listing with the admin data.
     pub files: Option<Period>,
-    /// How often every copy of each replica is read again; without it, scrubbing does that.
+    /// The time between two reads of every copy of a replica; if it is not set, scrubbing alone reads them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checksums: Option<Period>,
 }
@@ -151,7 +152,7 @@ impl Default for CheckSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DrainSettings {
-    /// The most that all drains together move within a second; less than 4 MiB counts as that.
+    /// The most bytes that all drains together move within a second, at least 4 MiB.
     pub bytes_per_second: ByteSize,
 }
 
@@ -171,24 +172,24 @@ const fn export() -> Period {
     Period::from_secs(24 * 60 * 60)
 }
 
-/// Settings that cannot work together.
+/// The reason why settings cannot work together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSettings {
-    /// One copy is no archive.
+    /// There are fewer than two replicas with bytes: one copy is no archive.
     #[error(
         "fewer than two replicas of kind bitarchive; add one, or set repository.allow_single = true"
     )]
     Single,
-    /// One replica would answer for the other.
+    /// Two replicas have the same id: one would answer for the other.
     #[error("replica {0} is there twice; each [[replica]] has an id of its own")]
     Twice(ReplicaId),
-    /// Nobody could be told.
+    /// The section `[notify]` is invalid.
     #[error(transparent)]
     Notify(#[from] InvalidNotify),
 }
 
 impl Settings {
-    /// The replicas as the cores know them.
+    /// Returns the replicas as the decisions know them.
     pub fn specs(&self) -> Vec<ReplicaSpec> {
         self.replicas
             .iter()
@@ -200,7 +201,10 @@ impl Settings {
             .collect()
     }
 
-    /// Whether they can work together.
+    /// Checks that the settings can work together.
+    ///
+    /// # Errors
+    /// [`InvalidSettings`] names the settings that contradict each other.
     pub fn check(&self) -> Result<(), InvalidSettings> {
         let mut ids = BTreeSet::new();
         if let Some(twice) = self.replicas.iter().find(|one| !ids.insert(&one.id)) {

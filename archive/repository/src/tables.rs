@@ -1,8 +1,8 @@
-//! The way to the tables from where nothing may block.
+//! Access to the tables from asynchronous tasks, which must not block.
 //!
 //! # Errors
 //!
-//! An error of the admin data is told to the log here, once; the caller can do nothing, an operator must.
+//! An error of the admin data is logged here, once; the caller can do nothing, an operator must act.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use archive_rpc::{CallError, Kind};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-/// Runs what reads or writes tables on a thread that may block.
+/// Runs work with tables on a blocking thread.
 pub(crate) async fn with_tables<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DbError> + Send + 'static,
 ) -> Result<T, CallError> {
     blocking(work).await?.map_err(|error| admin_failed(&error))
 }
 
-/// Runs other work on a thread that may block.
+/// Runs other work on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, CallError> {
@@ -30,7 +30,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     done.map_err(|error| Kind::Internal.error(error.to_string()))
 }
 
-/// Sends what is read from tables, from a thread that may block, for as long as somebody takes it.
+/// Sends rows of tables from a blocking thread, as long as somebody receives them.
 pub(crate) async fn feed_rows<M: Send + 'static>(
     to: &mpsc::Sender<M>,
     work: impl FnMut(&mut Outlet<M>) -> Result<Progress, DbError> + Send + 'static,
@@ -39,7 +39,7 @@ pub(crate) async fn feed_rows<M: Send + 'static>(
     fed.map_err(|error| admin_failed(&error))
 }
 
-/// Reads the row of a file, as it is now.
+/// Reads the current row of a file.
 pub(crate) async fn file_row(
     admin: &Admin,
     name: &FileName,
@@ -48,7 +48,7 @@ pub(crate) async fn file_row(
     with_tables(move || admin.file(&name)).await
 }
 
-/// Files a look at a copy as it stands, in the name of `who`.
+/// Files the result of a look at a copy, in the name of `who`.
 pub(crate) async fn file_look(
     anomalies: &Arc<Anomalies>,
     (replica, name): (&ReplicaId, &FileName),
@@ -68,8 +68,8 @@ pub(crate) async fn file_look(
     .await
 }
 
-/// Turns an error of the admin data into what its caller is told.
+/// Logs an error of the admin data, and returns the error for the caller.
 pub(crate) fn admin_failed(error: &DbError) -> CallError {
-    tracing::error!(%error, "the admin data cannot be read or written");
+    tracing::error!(%error, "cannot read or write the admin data");
     Kind::Storage.error(error.to_string())
 }

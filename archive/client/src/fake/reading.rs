@@ -32,7 +32,7 @@ impl FakeArchive {
                 Some(replica) if replica.kind == ReplicaKind::Bitarchive => {}
                 Some(_) => {
                     return Err(ClientError::Invalid(format!(
-                        "{id} keeps checksums only; read from another one"
+                        "{id} keeps checksums only; name another replica"
                     )));
                 }
                 None => {

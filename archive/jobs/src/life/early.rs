@@ -1,18 +1,18 @@
-//! The end of a job before its end: what nobody has read is counted and named first, and only then it has ended.
+//! Jobs that end early: files that nobody has read are counted and named first, and only then the job has ended.
 
 use archive_model::FileName;
 
 use super::{Ending, Gap, Life, Phase, Step, UnreadFiles, place, shortened};
 
 impl Life {
-    /// Ends a job before its end. Where files may be unread that nobody has counted, they are counted first.
+    /// Ends a job early. If there may be unread files that nobody has counted, they are counted first.
     pub(super) fn end_early(&mut self, ending: Ending, reason: String) -> Step {
         match self.phase {
             Phase::Reading | Phase::Comparing => {}
             Phase::Waiting => {
                 return self.end(
                     ending,
-                    format!("{reason}; it had not begun and read no file"),
+                    format!("{reason}; the job had not begun and read no file"),
                 );
             }
             Phase::Reducing | Phase::Closing(_) | Phase::Ended(_) => {
@@ -26,7 +26,7 @@ impl Life {
         Step::Close
     }
 
-    /// The unread files of a job that ends early are counted: each node that has some of them is a gap.
+    /// Ends a job whose unread files are counted: each node that has some of them becomes a gap.
     pub(super) fn close(
         &mut self,
         ending: Ending,
@@ -44,12 +44,11 @@ impl Life {
         self.end(ending, reason)
     }
 
-    /// The unread files cannot be counted: the whole replica is a gap.
+    /// Ends a job whose unread files cannot be counted: the whole replica becomes a gap.
     pub(super) fn end_uncounted(&mut self, ending: Ending, why: &str) -> Step {
         let why = shortened(why);
-        let reason =
-            format!("the job ended early, and which files were not read cannot be said: {why}");
-        // Whatever else is kept: this one says that nothing was counted.
+        let reason = format!("the job ended early, and its unread files cannot be counted: {why}");
+        // This gap is kept in any case: it says that nothing was counted.
         self.gaps.push(Gap::replica(reason));
         let reason = std::mem::take(&mut self.reason);
         self.end(ending, reason)

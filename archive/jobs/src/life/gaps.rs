@@ -11,16 +11,16 @@ pub(super) const MOST_GAPS: usize = 1000;
 /// The place whose files were not read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// The node; empty: the whole replica.
+    /// The node; empty for the whole replica.
     pub node: String,
-    /// The volume, or its path; empty: the whole node.
+    /// The volume, or its path; empty for the whole node.
     pub volume: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl Gap {
-    /// The replica as a whole.
+    /// Creates the gap of a whole replica.
     pub(super) fn replica(reason: String) -> Self {
         Self {
             node: String::new(),
@@ -29,7 +29,7 @@ impl Gap {
         }
     }
 
-    /// A node as a whole.
+    /// Creates the gap of a whole node.
     pub(crate) fn node(node: &NodeId, reason: String) -> Self {
         Self {
             node: node.to_string(),
@@ -38,7 +38,7 @@ impl Gap {
         }
     }
 
-    /// One volume of a node.
+    /// Creates the gap of one volume of a node.
     pub(crate) fn volume(node: &NodeId, volume: &VolumeId, reason: String) -> Self {
         Self {
             node: node.to_string(),
@@ -49,7 +49,7 @@ impl Gap {
 }
 
 impl Life {
-    /// Says of a node as a whole what it is left out for, also where it is a gap already.
+    /// Adds the reason why a node is left out, also if it is a gap already.
     pub(super) fn add_words(&mut self, node: &NodeId, said: String) {
         let is_it = |gap: &&mut Gap| gap.node == node.as_str() && gap.volume.is_empty();
         if let Some(known) = self.gaps.iter_mut().find(is_it) {

@@ -1,9 +1,9 @@
-//! The nodes of a job's replica: who is waited for, and who is left out.
+//! The nodes of a job's replica: which are waited for, and which are left out.
 //!
 //! A node that was alive during this job and went silent is waited for, and so is one that its monitor has not heard of
-//! since it started: both may come yet. One that is alive and ends each run is left out, as long as others are there to
-//! be read: what they have does not wait for it for ever. Only the node that ended a run is blamed for it, and a file
-//! more is an amnesty: a node that is well is never left out for another one.
+//! since it started: both may come back. A node that is alive and ends each run is left out, as long as others can be
+//! read: their files do not wait for it without limit. Only the node that ended a run is blamed for it, and one new file
+//! resets all counters: a healthy node is never left out because of another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Context;
 
-/// So often at least has a node ended a run, without a file between, before it is left out.
+/// The number of runs without a new file that a node must have ended before it is left out.
 pub(super) const MOST_BREAKS: u32 = 5;
 
-/// How the nodes of a replica are; each is in one of the sets. Those out of service are in none.
+/// The states of the nodes of a replica: each is in one of the sets. Nodes out of service are in no set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct NodeLiveness {
     /// Those that answer.
     pub alive: BTreeSet<NodeId>,
     /// Those that do not answer any more.
@@ -27,7 +27,7 @@ pub struct Look {
     pub unheard: BTreeSet<NodeId>,
 }
 
-impl FromIterator<NodeState> for Look {
+impl FromIterator<NodeState> for NodeLiveness {
     fn from_iter<T: IntoIterator<Item = NodeState>>(nodes: T) -> Self {
         let mut look = Self::default();
         for state in nodes {
@@ -42,37 +42,37 @@ impl FromIterator<NodeState> for Look {
     }
 }
 
-/// What is remembered of them.
+/// The history of the nodes during a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Nodes {
-    /// Since when one is waited for, and nothing else comes.
+    /// The time since when a node is waited for, without anything else being read.
     missed: Option<Timestamp>,
-    /// Those that were alive when the run began.
+    /// Nodes that were alive when the run began.
     present: BTreeSet<NodeId>,
-    /// Those that were not.
+    /// Nodes that were not alive when the run began.
     absent: BTreeSet<NodeId>,
-    /// Those that were not heard of, and were waited for in vain: not a second time, until they are alive.
+    /// Nodes that were not heard of, and were waited for in vain: not a second time, until they are alive.
     waived: BTreeSet<NodeId>,
-    /// Those that ended runs since the last file.
-    breaks: BTreeMap<NodeId, Breaks>,
-    /// Those that are not asked any more.
+    /// Nodes that ended runs since the last file.
+    breaks: BTreeMap<NodeId, BreakCount>,
+    /// Nodes that are not asked any more.
     left_out: BTreeSet<NodeId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Breaks {
+struct BreakCount {
     since: Timestamp,
     count: u32,
 }
 
-/// Whose doing it is that a run broke off.
+/// The cause of a failed run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blame {
-    /// Nobody can be left out for it: the node is the only one that is there, or is not there.
+    /// The job: the node cannot be left out, because it is the only one, or is not present.
     Job,
-    /// The node's; it may be well again.
+    /// The node; it may recover.
     Node,
-    /// The node's, for the last time after so many.
+    /// The node, which is left out after this many failures.
     LeftOut(u32),
 }
 
@@ -85,8 +85,8 @@ impl Nodes {
         self.left_out.iter()
     }
 
-    /// Whom to wait for; nobody: a run may begin with who is alive.
-    pub(super) fn look(&mut self, mut look: Look, context: Context<'_>) -> Vec<String> {
+    /// Returns the nodes to wait for. If there are no such nodes, a run may begin with those that are alive.
+    pub(super) fn look(&mut self, mut look: NodeLiveness, context: Context<'_>) -> Vec<String> {
         for side in [&mut look.alive, &mut look.silent, &mut look.unheard] {
             side.retain(|node| !self.left_out.contains(node));
         }
@@ -112,13 +112,13 @@ impl Nodes {
         Vec::new()
     }
 
-    /// A run broke off because of this node.
+    /// Counts a run that failed because of this node.
     pub(super) fn broke(&mut self, node: &NodeId, context: Context<'_>) -> Blame {
         let is_alone = !self.present.iter().any(|other| other != node);
         if is_alone || !self.present.contains(node) {
             return Blame::Job;
         }
-        let breaks = self.breaks.entry(node.clone()).or_insert(Breaks {
+        let breaks = self.breaks.entry(node.clone()).or_insert(BreakCount {
             since: context.now,
             count: 0,
         });
@@ -133,19 +133,19 @@ impl Nodes {
         Blame::LeftOut(count)
     }
 
-    /// There was a file, or nobody knows what the nodes do: all patience begins anew.
+    /// Resets all waiting times and counters: there was a new file, or the state of the nodes is unknown.
     pub(super) fn forgive(&mut self) {
         self.missed = None;
         self.breaks.clear();
     }
 
-    /// The run is over; gives those that it began without.
+    /// Closes the run; returns the nodes that it began without.
     pub(super) fn settle(&mut self) -> BTreeSet<NodeId> {
         std::mem::take(&mut self.absent)
     }
 }
 
-/// Whether patience has passed since then.
+/// Returns whether the patience has passed since that time.
 fn is_over(since: Timestamp, context: Context<'_>) -> bool {
     let patience = SignedDuration::try_from(context.patience);
     patience.is_ok_and(|most| context.now.duration_since(since) >= most)

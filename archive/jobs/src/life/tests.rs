@@ -1,4 +1,4 @@
-//! Every short life, and the long ones that matter.
+//! Tests of all short sequences of events, and of the long ones that matter.
 
 mod away;
 mod early;
@@ -23,9 +23,9 @@ fn looked(alive: &[&str], silent: &[&str]) -> Event {
     looked_also(alive, silent, &[])
 }
 
-/// The same, with those that were never heard of.
+/// Reports the state of the nodes, with those that were never heard of.
 fn looked_also(alive: &[&str], silent: &[&str], unheard: &[&str]) -> Event {
-    Event::Looked(Look {
+    Event::Looked(NodeLiveness {
         alive: nodes(alive),
         silent: nodes(silent),
         unheard: nodes(unheard),
@@ -47,7 +47,7 @@ fn out(life: &Life) -> Vec<&str> {
     life.left_out().map(NodeId::as_str).collect()
 }
 
-/// The reason of the gap that a node is as a whole.
+/// Returns the reason of the gap of a whole node.
 fn words<'a>(life: &'a Life, node: &str) -> &'a str {
     let mut gaps = life.gaps.iter();
     let gap = gaps.find(|gap| gap.node == node && gap.volume.is_empty());
@@ -66,13 +66,13 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A job and its time.
 #[derive(Clone)]
-struct World {
+struct JobHistory {
     life: Life,
     seconds: i64,
     is_by_name: bool,
 }
 
-impl World {
+impl JobHistory {
     fn new() -> Self {
         Self {
             life: Life::default(),
@@ -82,21 +82,21 @@ impl World {
     }
 
     fn running() -> Self {
-        let mut world = Self::new();
-        assert_eq!(world.say(Event::Turn), Step::Look);
-        world
+        let mut history = Self::new();
+        assert_eq!(history.say(Event::Turn), Step::Look);
+        history
     }
 
-    /// A job over `a`, `b` and `c`, of which `b` has ended all runs but one that it may.
+    /// Returns a job over `a`, `b` and `c`; one more failure of `b`, and it is left out.
     fn at_the_brink() -> Self {
-        let mut world = Self::running();
+        let mut history = Self::running();
         for _ in 1..MOST_BREAKS {
-            world.say(looked(&["a", "b", "c"], &[]));
-            world.seconds += 61;
-            assert!(matches!(world.say(broke("b")), Step::Pause(_)));
+            history.say(looked(&["a", "b", "c"], &[]));
+            history.seconds += 61;
+            assert!(matches!(history.say(broke("b")), Step::Pause(_)));
         }
-        world.say(looked(&["a", "b", "c"], &[]));
-        world
+        history.say(looked(&["a", "b", "c"], &[]));
+        history
     }
 
     fn say(&mut self, event: Event) -> Step {
@@ -216,13 +216,17 @@ fn check(before: &Life, event: &Event, after: &Life, step: Step) {
     }
 }
 
-/// Who is left out has ended a run himself, just now, is named with his words, and is not asked for again; somebody is
-/// left to be read.
+/// Checks that a node that is left out has just ended a run itself, is named with its last error, and is not waited for
+/// again; and that a node is left to be read.
 fn check_left_out(before: &Life, event: &Event, after: &Life, step: Step) {
     let (were, are) = (out(before), out(after));
     assert!(were.iter().all(|node| are.contains(node)));
     for node in are.iter().filter(|node| !were.contains(node)) {
-        assert_eq!(*event, broke(node), "nobody is left out for another one");
+        assert_eq!(
+            *event,
+            broke(node),
+            "no node is left out because of another one"
+        );
         assert_eq!(step, Step::Look);
         let words = words(after, node);
         assert!(words.contains(&format!("node {node}: gone")), "{words}");
@@ -232,19 +236,20 @@ fn check_left_out(before: &Life, event: &Event, after: &Life, step: Step) {
         assert_ne!(after.ending(), Some(Ending::Done));
         assert!(
             are.iter()
-                .all(|node| !after.reason.contains(&format!("waits for {node}")))
+                .all(|node| !after.reason.contains(&format!("waiting for {node}")))
         );
     }
 }
 
+/// Fails if any sequence of five events skips a phase, forgets a gap, or leaves an ended job open.
 #[test]
-fn every_sequence_of_five_events_is_a_life() {
-    fn go(world: &World, events: &[Event], depth: usize, count: &mut u64) {
+fn every_sequence_of_five_events_is_valid() {
+    fn go(history: &JobHistory, events: &[Event], depth: usize, count: &mut u64) {
         for event in events {
-            let mut next = world.clone();
+            let mut next = history.clone();
             next.seconds += 61;
             let step = next.say(event.clone());
-            check(&world.life, event, &next.life, step);
+            check(&history.life, event, &next.life, step);
             *count += 1;
             if depth > 1 && next.life.ending().is_none() {
                 go(&next, events, depth - 1, count);
@@ -252,169 +257,192 @@ fn every_sequence_of_five_events_is_a_life() {
         }
     }
     let mut count = 0;
-    go(&World::new(), &events(), 5, &mut count);
-    go(&World::running(), &events(), 5, &mut count);
-    go(&World::at_the_brink(), &events(), 5, &mut count);
+    go(&JobHistory::new(), &events(), 5, &mut count);
+    go(&JobHistory::running(), &events(), 5, &mut count);
+    go(&JobHistory::at_the_brink(), &events(), 5, &mut count);
     assert!(count > 500_000, "{count}");
 }
 
+/// Fails if a job without failures is not done, or gets a reason.
 #[test]
-fn an_undisturbed_job_is_done() {
-    let mut world = World::running();
-    assert_eq!(world.say(looked(&["a", "b"], &[])), Step::Run);
-    assert_eq!(world.say(Event::Progress), Step::Run);
-    assert_eq!(world.say(Event::Finished(Vec::new())), Step::Compare);
-    assert_eq!(world.say(compared(0)), Step::Reduce);
-    assert_eq!(world.say(Event::Reduced), Step::Stop);
-    assert_eq!(world.life.ending(), Some(Ending::Done));
-    assert_eq!((world.life.reason.as_str(), world.life.restarts), ("", 0));
+fn undisturbed_job_is_done() {
+    let mut history = JobHistory::running();
+    assert_eq!(history.say(looked(&["a", "b"], &[])), Step::Run);
+    assert_eq!(history.say(Event::Progress), Step::Run);
+    assert_eq!(history.say(Event::Finished(Vec::new())), Step::Compare);
+    assert_eq!(history.say(compared(0)), Step::Reduce);
+    assert_eq!(history.say(Event::Reduced), Step::Stop);
+    assert_eq!(history.life.ending(), Some(Ending::Done));
+    assert_eq!(
+        (history.life.reason.as_str(), history.life.restarts),
+        ("", 0)
+    );
 }
 
+/// Fails if a failing job is retried without growing pauses, or one that reads on keeps the long ones.
 #[test]
-fn pauses_grow_and_progress_makes_them_short_again() {
-    let mut world = World::running();
-    world.say(looked(&["a"], &[]));
+fn pauses_grow_until_progress() {
+    let mut history = JobHistory::running();
+    history.say(looked(&["a"], &[]));
     let mut pauses = Vec::new();
     for _ in 0..6 {
-        let Step::Pause(pause) = world.say(Event::Broke("cut".to_owned())) else {
+        let Step::Pause(pause) = history.say(Event::Broke("cut".to_owned())) else {
             panic!("no pause")
         };
         pauses.push(pause.as_secs());
-        assert_eq!(world.say(Event::Woke), Step::Look);
-        assert_eq!(world.say(looked(&["a"], &[])), Step::Run);
+        assert_eq!(history.say(Event::Woke), Step::Look);
+        assert_eq!(history.say(looked(&["a"], &[])), Step::Run);
     }
     assert_eq!(pauses, [1, 2, 4, 8, 15, 15]);
-    world.say(Event::Progress);
-    let again = world.say(Event::Broke("cut".to_owned()));
+    history.say(Event::Progress);
+    let again = history.say(Event::Broke("cut".to_owned()));
     assert_eq!(again, Step::Pause(Duration::from_secs(1)));
-    assert_eq!(world.life.restarts, 7);
+    assert_eq!(history.life.restarts, 7);
 }
 
+/// Fails if a job does not wait for a node that goes away, waits without limit, or hides the files it lacks.
 #[test]
-fn a_node_that_goes_away_is_waited_for_and_then_the_job_goes_on_without_it() {
-    let mut world = World::running();
-    world.say(looked(&["a", "b"], &["c"]));
-    world.say(Event::Progress);
-    world.say(Event::Broke("cut".to_owned()));
-    world.seconds = 1000;
+fn absent_node_is_waited_for_then_skipped() {
+    let mut history = JobHistory::running();
+    history.say(looked(&["a", "b"], &["c"]));
+    history.say(Event::Progress);
+    history.say(Event::Broke("cut".to_owned()));
+    history.seconds = 1000;
     assert!(matches!(
-        world.say(looked(&["a"], &["b", "c"])),
+        history.say(looked(&["a"], &["b", "c"])),
         Step::Pause(_)
     ));
     assert!(
-        world.life.reason.contains("waits for b"),
+        history.life.reason.contains("waiting for b"),
         "{}",
-        world.life.reason
+        history.life.reason
     );
-    world.seconds = 1119;
+    history.seconds = 1119;
     assert!(matches!(
-        world.say(looked(&["a"], &["b", "c"])),
+        history.say(looked(&["a"], &["b", "c"])),
         Step::Pause(_)
     ));
-    world.seconds = 1120;
-    assert_eq!(world.say(looked(&["a"], &["b", "c"])), Step::Run);
-    world.say(Event::Progress);
-    world.say(Event::Broke("cut".to_owned()));
-    // It comes back, and its files from here on are read; those before are a gap that stays.
-    assert_eq!(world.say(looked(&["a", "b"], &["c"])), Step::Run);
-    world.say(Event::Progress);
-    world.say(Event::Finished(vec![gap("c")]));
-    let names: Vec<_> = world
+    history.seconds = 1120;
+    assert_eq!(history.say(looked(&["a"], &["b", "c"])), Step::Run);
+    history.say(Event::Progress);
+    history.say(Event::Broke("cut".to_owned()));
+    // It comes back, and its files from here on are read; the gap of those before stays.
+    assert_eq!(history.say(looked(&["a", "b"], &["c"])), Step::Run);
+    history.say(Event::Progress);
+    history.say(Event::Finished(vec![gap("c")]));
+    let names: Vec<_> = history
         .life
         .gaps
         .iter()
         .map(|gap| gap.node.as_str())
         .collect();
     assert_eq!(names, ["c", "b"]);
-    world.say(compared(0));
-    world.say(Event::Reduced);
-    assert_eq!(world.life.ending(), Some(Ending::Partial));
+    history.say(compared(0));
+    history.say(Event::Reduced);
+    assert_eq!(history.life.ending(), Some(Ending::Partial));
 }
 
+/// Fails if a node that was away for less than the patience becomes a gap.
 #[test]
-fn a_node_that_comes_back_in_time_leaves_no_gap() {
-    let mut world = World::running();
-    world.say(looked(&["a", "b"], &[]));
-    world.say(Event::Progress);
-    world.say(Event::Broke("cut".to_owned()));
+fn node_back_in_time_leaves_no_gap() {
+    let mut history = JobHistory::running();
+    history.say(looked(&["a", "b"], &[]));
+    history.say(Event::Progress);
+    history.say(Event::Broke("cut".to_owned()));
     for _ in 0..10 {
-        world.seconds += 11;
-        assert!(matches!(world.say(looked(&["a"], &["b"])), Step::Pause(_)));
-        world.say(Event::Woke);
-    }
-    assert_eq!(world.say(looked(&["a", "b"], &[])), Step::Run);
-    world.say(Event::Progress);
-    // A second time, its patience begins anew.
-    world.say(Event::Broke("cut".to_owned()));
-    world.seconds += 100;
-    assert!(matches!(world.say(looked(&["a"], &["b"])), Step::Pause(_)));
-    world.say(looked(&["a", "b"], &[]));
-    world.say(Event::Finished(Vec::new()));
-    assert!(world.life.gaps.is_empty());
-}
-
-#[test]
-fn a_node_that_was_silent_at_first_is_not_waited_for_and_only_a_file_makes_it_a_gap() {
-    let mut world = World::running();
-    assert_eq!(world.say(looked(&["a"], &["b"])), Step::Run);
-    world.say(Event::Broke("cut".to_owned()));
-    assert_eq!(world.say(looked(&["a", "b"], &[])), Step::Run);
-    world.say(Event::Progress);
-    world.say(Event::Restarted);
-    assert!(world.life.gaps.is_empty());
-    // The last run says itself what it lacks: the look was too early.
-    assert_eq!(world.say(looked(&["a", "b"], &["c"])), Step::Run);
-    world.say(Event::Progress);
-    world.say(Event::Finished(Vec::new()));
-    assert!(world.life.gaps.is_empty());
-}
-
-#[test]
-fn a_silent_monitor_is_waited_for_until_the_time_is_over_and_costs_no_node_its_patience() {
-    let mut world = World::running();
-    world.say(looked(&["a", "b"], &[]));
-    world.say(Event::Progress);
-    world.say(Event::Broke("cut".to_owned()));
-    assert!(matches!(world.say(looked(&["a"], &["b"])), Step::Pause(_)));
-    for _ in 0..1000 {
-        world.seconds += 15;
+        history.seconds += 11;
         assert!(matches!(
-            world.say(Event::Silent("no monitor".to_owned())),
+            history.say(looked(&["a"], &["b"])),
             Step::Pause(_)
         ));
-        assert!(world.life.silent);
-        assert_eq!(world.say(Event::Woke), Step::Look);
+        history.say(Event::Woke);
+    }
+    assert_eq!(history.say(looked(&["a", "b"], &[])), Step::Run);
+    history.say(Event::Progress);
+    // A second time, its patience begins anew.
+    history.say(Event::Broke("cut".to_owned()));
+    history.seconds += 100;
+    assert!(matches!(
+        history.say(looked(&["a"], &["b"])),
+        Step::Pause(_)
+    ));
+    history.say(looked(&["a", "b"], &[]));
+    history.say(Event::Finished(Vec::new()));
+    assert!(history.life.gaps.is_empty());
+}
+
+/// Fails if a job waits for a node that was silent before it began, or names it a gap before a file was read without
+/// it.
+#[test]
+fn silent_node_is_gap_only_after_file() {
+    let mut history = JobHistory::running();
+    assert_eq!(history.say(looked(&["a"], &["b"])), Step::Run);
+    history.say(Event::Broke("cut".to_owned()));
+    assert_eq!(history.say(looked(&["a", "b"], &[])), Step::Run);
+    history.say(Event::Progress);
+    history.say(Event::Restarted);
+    assert!(history.life.gaps.is_empty());
+    // The last run reports its gaps itself: the report of the monitor was too early.
+    assert_eq!(history.say(looked(&["a", "b"], &["c"])), Step::Run);
+    history.say(Event::Progress);
+    history.say(Event::Finished(Vec::new()));
+    assert!(history.life.gaps.is_empty());
+}
+
+/// Fails if a silent monitor fails a job before its time limit, or its silence counts against the nodes.
+#[test]
+fn silent_monitor_is_waited_for_to_the_limit() {
+    let mut history = JobHistory::running();
+    history.say(looked(&["a", "b"], &[]));
+    history.say(Event::Progress);
+    history.say(Event::Broke("cut".to_owned()));
+    assert!(matches!(
+        history.say(looked(&["a"], &["b"])),
+        Step::Pause(_)
+    ));
+    for _ in 0..1000 {
+        history.seconds += 15;
+        assert!(matches!(
+            history.say(Event::Silent("no monitor".to_owned())),
+            Step::Pause(_)
+        ));
+        assert!(history.life.silent);
+        assert_eq!(history.say(Event::Woke), Step::Look);
     }
     // It is back, and has not heard of b yet.
-    assert!(matches!(world.say(looked(&["a"], &["b"])), Step::Pause(_)));
-    assert!(!world.life.silent);
-    world.say(Event::Silent("no monitor".to_owned()));
-    assert_eq!(world.say(Event::TimeOver), Step::Close);
-    assert_eq!(world.say(compared(2)), Step::Stop);
-    assert_eq!(world.life.ending(), Some(Ending::Failed));
+    assert!(matches!(
+        history.say(looked(&["a"], &["b"])),
+        Step::Pause(_)
+    ));
+    assert!(!history.life.silent);
+    history.say(Event::Silent("no monitor".to_owned()));
+    assert_eq!(history.say(Event::TimeOver), Step::Close);
+    assert_eq!(history.say(compared(2)), Step::Stop);
+    assert_eq!(history.life.ending(), Some(Ending::Failed));
     assert!(
-        world.life.reason.contains("no monitor"),
+        history.life.reason.contains("no monitor"),
         "{}",
-        world.life.reason
+        history.life.reason
     );
 }
 
+/// Fails if a restart of the repository changes the phase of a job.
 #[test]
-fn a_restart_goes_on_in_every_phase() {
-    let mut world = World::new();
+fn restart_continues_in_every_phase() {
+    let mut history = JobHistory::new();
     for (event, step) in [
         (Event::Woke, Step::Wait),
         (Event::Turn, Step::Look),
         (Event::Finished(Vec::new()), Step::Compare),
         (compared(1), Step::Reduce),
     ] {
-        assert_eq!(world.say(event), step);
-        let restarts = world.life.restarts;
-        assert_eq!(world.say(Event::Restarted), step);
+        assert_eq!(history.say(event), step);
+        let restarts = history.life.restarts;
+        assert_eq!(history.say(Event::Restarted), step);
         let expected = restarts + u64::from(step != Step::Wait);
-        assert_eq!(world.life.restarts, expected);
+        assert_eq!(history.life.restarts, expected);
         if step != Step::Wait {
-            assert_eq!(world.say(Event::Turn), step);
+            assert_eq!(history.say(Event::Turn), step);
         }
     }
 }

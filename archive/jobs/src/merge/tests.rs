@@ -1,4 +1,4 @@
-//! The merge held against a model, and every way in which a node can lie.
+//! Tests of the merge against a model, and of every violation of the protocol.
 
 use archive_model::{FailureKind, FileFailure, NamePattern, Root, VolumeId};
 
@@ -40,9 +40,9 @@ fn done(index: usize, file: &str, output: u64, failures: usize) -> Box<FileOutco
     })
 }
 
-/// One thing that a node says.
+/// A message of a node.
 #[derive(Clone, Debug)]
-enum Say {
+enum NodeMessage {
     Begin(&'static str),
     Output(Vec<u8>),
     Done(&'static str, u64, usize),
@@ -50,19 +50,19 @@ enum Say {
     Fail,
 }
 
-fn feed(merge: &mut Merge<&'static str>, index: usize, say: Say) {
+fn feed(merge: &mut Merge<&'static str>, index: usize, say: NodeMessage) {
     match say {
-        Say::Begin(file) => merge.begin(index, name(file)),
-        Say::Output(bytes) => merge.output(index, bytes.into()),
-        Say::Done(file, output, failures) => {
+        NodeMessage::Begin(file) => merge.begin(index, name(file)),
+        NodeMessage::Output(bytes) => merge.output(index, bytes.into()),
+        NodeMessage::Done(file, output, failures) => {
             merge.done(index, done(index, file, output, failures));
         }
-        Say::End(files) => merge.end(index, files, Vec::new()),
-        Say::Fail => merge.fail(index, "cut"),
+        NodeMessage::End(files) => merge.end(index, files, Vec::new()),
+        NodeMessage::Fail => merge.fail(index, "cut"),
     }
 }
 
-/// A small source of numbers, the same for the same seed.
+/// A source of pseudorandom numbers, the same for the same seed.
 struct Dice(u64);
 
 impl Dice {
@@ -77,39 +77,39 @@ impl Dice {
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// What one node has of one file.
+/// The copy of one file on one node.
 #[derive(Clone, Debug)]
-struct Has {
+struct FileScript {
     pieces: Vec<Vec<u8>>,
     failures: usize,
     is_gone: bool,
 }
 
-/// What a node says that has these files.
-fn script(files: &[(usize, Has)]) -> Vec<Say> {
+/// Returns the messages of a node that has these files.
+fn script(files: &[(usize, FileScript)]) -> Vec<NodeMessage> {
     let (mut says, mut count) = (Vec::new(), 0);
     for (file, has) in files {
-        says.push(Say::Begin(NAMES[*file]));
+        says.push(NodeMessage::Begin(NAMES[*file]));
         if has.is_gone {
             continue;
         }
         count += 1;
         let bytes: usize = has.pieces.iter().map(Vec::len).sum();
-        says.extend(has.pieces.iter().cloned().map(Say::Output));
-        says.push(Say::Done(
+        says.extend(has.pieces.iter().cloned().map(NodeMessage::Output));
+        says.push(NodeMessage::Done(
             NAMES[*file],
             u64::try_from(bytes).unwrap(),
             has.failures,
         ));
     }
-    says.push(Say::End(count));
+    says.push(NodeMessage::End(count));
     says
 }
 
-fn world(dice: &mut Dice) -> Vec<Vec<(usize, Has)>> {
+fn copies(dice: &mut Dice) -> Vec<Vec<(usize, FileScript)>> {
     let nodes = 1 + dice.below(3);
-    let mut world = vec![Vec::new(); nodes];
-    for (index, files) in world.iter_mut().enumerate() {
+    let mut copies = vec![Vec::new(); nodes];
+    for (index, files) in copies.iter_mut().enumerate() {
         for (file, name) in NAMES.iter().enumerate() {
             if dice.below(3) == 0 {
                 continue;
@@ -119,7 +119,7 @@ fn world(dice: &mut Dice) -> Vec<Vec<(usize, Has)>> {
                 .collect();
             files.push((
                 file,
-                Has {
+                FileScript {
                     pieces,
                     failures: usize::from(dice.below(3) == 0),
                     is_gone: dice.below(6) == 0,
@@ -127,14 +127,14 @@ fn world(dice: &mut Dice) -> Vec<Vec<(usize, Has)>> {
             ));
         }
     }
-    world
+    copies
 }
 
-/// Which node each file is taken from, and what comes of it.
-fn expected(world: &[Vec<(usize, Has)>]) -> Vec<(&'static str, usize, Vec<u8>)> {
+/// Returns the node from which each file is taken, and its output.
+fn expected(copies: &[Vec<(usize, FileScript)>]) -> Vec<(&'static str, usize, Vec<u8>)> {
     let mut all = Vec::new();
     for (file, name) in NAMES.iter().enumerate() {
-        let having: Vec<(usize, &Has)> = world
+        let having: Vec<(usize, &FileScript)> = copies
             .iter()
             .enumerate()
             .filter_map(|(index, files)| {
@@ -153,27 +153,27 @@ fn expected(world: &[Vec<(usize, Has)>]) -> Vec<(&'static str, usize, Vec<u8>)> 
     all
 }
 
-/// What has come out: the files, and what is out of the one that is not ended.
+/// The merged output: the files, and the output so far of the file that is not ended.
 #[derive(Default)]
-struct Taken {
+struct MergeOutput {
     files: Vec<(String, NodeId, Vec<u8>)>,
     half: Vec<u8>,
-    broken: Option<(NodeId, Why<&'static str>)>,
+    broken: Option<(NodeId, SourceError<&'static str>)>,
 }
 
-impl Taken {
+impl MergeOutput {
     fn take(&mut self, merge: &mut Merge<&'static str>) {
         while self.broken.is_none()
             && let Some(out) = merge.pull()
         {
             match out {
-                Out::Output(bytes) => self.half.extend_from_slice(&bytes),
-                Out::Done(done) => {
+                MergeItem::Output(bytes) => self.half.extend_from_slice(&bytes),
+                MergeItem::Done(done) => {
                     let output = std::mem::take(&mut self.half);
                     assert_eq!(done.output, output.len() as u64);
                     self.files.push((done.name.to_string(), done.node, output));
                 }
-                Out::Broken(node, why) => self.broken = Some((node, why)),
+                MergeItem::Broken(node, why) => self.broken = Some((node, why)),
             }
         }
     }
@@ -188,10 +188,10 @@ fn files(expected: &[(&'static str, usize, Vec<u8>)]) -> Vec<(String, NodeId, Ve
 
 fn run(
     merge: &mut Merge<&'static str>,
-    mut scripts: Vec<std::collections::VecDeque<Say>>,
+    mut scripts: Vec<std::collections::VecDeque<NodeMessage>>,
     dice: &mut Dice,
-) -> Taken {
-    let mut taken = Taken::default();
+) -> MergeOutput {
+    let mut taken = MergeOutput::default();
     loop {
         taken.take(merge);
         let hungry: Vec<usize> = merge.hungry().collect();
@@ -206,66 +206,76 @@ fn run(
     }
 }
 
+/// Fails if the order in which messages arrive changes the output.
 #[test]
-fn whatever_comes_first_the_files_come_in_order_and_once() {
+fn files_come_once_and_in_order() {
     for seed in 0..20_000 {
         let mut dice = Dice(seed);
-        let world = world(&mut dice);
-        let scripts = world.iter().map(|files| script(files).into()).collect();
-        let mut merge = Merge::new((0..world.len()).map(node), all_files(), Vec::new());
+        let copies = copies(&mut dice);
+        let scripts = copies.iter().map(|files| script(files).into()).collect();
+        let mut merge = Merge::new((0..copies.len()).map(node), all_files(), Vec::new());
         let taken = run(&mut merge, scripts, &mut dice);
-        let expected = files(&expected(&world));
-        assert_eq!(taken.files, expected, "seed {seed}: {world:?}");
+        let expected = files(&expected(&copies));
+        assert_eq!(taken.files, expected, "seed {seed}: {copies:?}");
         assert!(merge.is_finished() && taken.half.is_empty(), "seed {seed}");
         assert!(merge.gaps().is_empty() && taken.broken.is_none());
     }
 }
 
+/// Fails if files before the failure are lost, or files after it come out without those of the failed node.
 #[test]
-fn a_node_that_breaks_off_ends_it_after_all_that_lies_before() {
+fn failed_node_ends_merge_at_its_file() {
     let mut halves = 0;
     for seed in 0..20_000 {
         let mut dice = Dice(seed);
-        let world = world(&mut dice);
-        let mut scripts: Vec<std::collections::VecDeque<Say>> =
-            world.iter().map(|files| script(files).into()).collect();
-        let broken = dice.below(world.len());
+        let copies = copies(&mut dice);
+        let mut scripts: Vec<std::collections::VecDeque<NodeMessage>> =
+            copies.iter().map(|files| script(files).into()).collect();
+        let broken = dice.below(copies.len());
         let at = dice.below(scripts[broken].len());
-        let sent: Vec<Say> = scripts[broken].iter().take(at).cloned().collect();
+        let sent: Vec<NodeMessage> = scripts[broken].iter().take(at).cloned().collect();
         scripts[broken].truncate(at);
-        scripts[broken].push_back(Say::Fail);
-        let mut merge = Merge::new((0..world.len()).map(node), all_files(), Vec::new());
+        scripts[broken].push_back(NodeMessage::Fail);
+        let mut merge = Merge::new((0..copies.len()).map(node), all_files(), Vec::new());
         let taken = run(&mut merge, scripts, &mut dice);
-        let all = files(&expected(&world));
+        let all = files(&expected(&copies));
         let count = taken.files.len();
-        assert_eq!(taken.files, all[..count], "seed {seed}: {world:?}");
+        assert_eq!(taken.files, all[..count], "seed {seed}: {copies:?}");
         if !taken.half.is_empty() {
             halves += 1;
             let next = &all[count];
             assert_eq!(next.1, node(broken), "seed {seed}");
             assert!(next.2.starts_with(&taken.half), "seed {seed}");
         }
-        assert_eq!(taken.broken, Some((node(broken), Why::Failed("cut"))));
-        // What lies before the file that it had begun is out.
+        assert_eq!(
+            taken.broken,
+            Some((node(broken), SourceError::Failed("cut")))
+        );
+        // All files before the one that it had begun are out.
         let begun = sent.iter().rev().find_map(|say| match say {
-            Say::Begin(begun) => Some(*begun),
-            Say::Output(_) | Say::Done(..) | Say::End(_) | Say::Fail => None,
+            NodeMessage::Begin(begun) => Some(*begun),
+            NodeMessage::Output(_)
+            | NodeMessage::Done(..)
+            | NodeMessage::End(_)
+            | NodeMessage::Fail => None,
         });
-        if let (Some(begun), Some(Say::Begin(_) | Say::Output(_))) = (begun, sent.last()) {
+        if let (Some(begun), Some(NodeMessage::Begin(_) | NodeMessage::Output(_))) =
+            (begun, sent.last())
+        {
             let before = all.iter().filter(|(name, _, _)| **name < *begun).count();
-            assert!(count >= before, "seed {seed}: {world:?}");
+            assert!(count >= before, "seed {seed}: {copies:?}");
         }
     }
     assert!(halves > 100, "{halves}");
 }
 
-/// One node, and another that is good.
-fn two(after: Option<&str>, says: Vec<Say>) -> (Merge<&'static str>, Taken) {
+/// Runs a merge of one node with these messages, and of another that is correct.
+fn two(after: Option<&str>, says: Vec<NodeMessage>) -> (Merge<&'static str>, MergeOutput) {
     let good = vec![
-        Say::Begin("c"),
-        Say::Output(b"c".to_vec()),
-        Say::Done("c", 1, 0),
-        Say::End(1),
+        NodeMessage::Begin("c"),
+        NodeMessage::Output(b"c".to_vec()),
+        NodeMessage::Done("c", 1, 0),
+        NodeMessage::End(1),
     ];
     let about = (after.map(name), FileSelection::default());
     let mut merge = Merge::new([node(0), node(1)], about, Vec::new());
@@ -273,19 +283,39 @@ fn two(after: Option<&str>, says: Vec<Say>) -> (Merge<&'static str>, Taken) {
     (merge, taken)
 }
 
+/// Fails if a message that violates the protocol gets into the output, or ends the job though nothing of it was
+/// emitted.
 #[test]
-fn a_liar_is_a_gap_as_long_as_nothing_wrong_is_out() {
+fn protocol_violation_is_a_gap() {
     let big = vec![0; LARGEST_OUTPUT + 1];
     for (says, reason) in [
-        (vec![Say::Output(b"x".to_vec())], "did not begin"),
-        (vec![Say::Done("a", 0, 0)], "did not begin"),
-        (vec![Say::Begin("a"), Say::Done("b", 0, 0)], "did not begin"),
-        (vec![Say::Begin("a"), Say::Done("a", 1, 0)], "says 1"),
-        (vec![Say::Begin("a"), Say::Output(Vec::new())], "0 bytes"),
-        (vec![Say::Begin("a"), Say::Output(big)], "1048577 bytes"),
-        (vec![Say::Begin("b"), Say::Begin("a")], "out of order at a"),
-        (vec![Say::Begin("b"), Say::Begin("b")], "out of order at b"),
-        (vec![Say::End(1)], "says 1"),
+        (vec![NodeMessage::Output(b"x".to_vec())], "did not begin"),
+        (vec![NodeMessage::Done("a", 0, 0)], "did not begin"),
+        (
+            vec![NodeMessage::Begin("a"), NodeMessage::Done("b", 0, 0)],
+            "did not begin",
+        ),
+        (
+            vec![NodeMessage::Begin("a"), NodeMessage::Done("a", 1, 0)],
+            "reports 1",
+        ),
+        (
+            vec![NodeMessage::Begin("a"), NodeMessage::Output(Vec::new())],
+            "0 bytes",
+        ),
+        (
+            vec![NodeMessage::Begin("a"), NodeMessage::Output(big)],
+            "1048577 bytes",
+        ),
+        (
+            vec![NodeMessage::Begin("b"), NodeMessage::Begin("a")],
+            "out of order at a",
+        ),
+        (
+            vec![NodeMessage::Begin("b"), NodeMessage::Begin("b")],
+            "out of order at b",
+        ),
+        (vec![NodeMessage::End(1)], "reports 1"),
     ] {
         let (merge, taken) = two(None, says.clone());
         assert!(taken.broken.is_none() && merge.is_finished(), "{says:?}");
@@ -296,10 +326,14 @@ fn a_liar_is_a_gap_as_long_as_nothing_wrong_is_out() {
         assert_eq!(gap.node, node(0).as_str());
         assert!(gap.reason.contains(reason), "{gap:?} {reason}");
     }
-    let (merge, taken) = two(Some("a"), vec![Say::Begin("a")]);
+    let (merge, taken) = two(Some("a"), vec![NodeMessage::Begin("a")]);
     assert!(taken.broken.is_none() && merge.gaps()[0].reason.contains("out of order"));
 
-    let ended = vec![Say::Begin("a"), Say::Done("a", 0, 0), Say::Begin("a")];
+    let ended = vec![
+        NodeMessage::Begin("a"),
+        NodeMessage::Done("a", 0, 0),
+        NodeMessage::Begin("a"),
+    ];
     let (merge, taken) = two(None, ended);
     assert_eq!(taken.files.len(), 2);
     assert!(merge.gaps()[0].reason.contains("before a were read"));
@@ -311,29 +345,30 @@ fn node_that_reads_other_files_is_a_gap() {
     let selection = FileSelection::Pattern(NamePattern::parse("[bc]").unwrap());
     let mut merge: Merge<&str> = Merge::new([node(0)], (None, selection), Vec::new());
     let says = vec![
-        Say::Begin("b"),
-        Say::Done("b", 0, 0),
-        Say::Begin("d"),
-        Say::Output(b"d".to_vec()),
+        NodeMessage::Begin("b"),
+        NodeMessage::Done("b", 0, 0),
+        NodeMessage::Begin("d"),
+        NodeMessage::Output(b"d".to_vec()),
     ];
     let taken = run(&mut merge, vec![says.into()], &mut Dice(7));
     assert_eq!(taken.files, files(&[("b", 0, Vec::new())]));
     assert!(taken.broken.is_none() && merge.is_finished());
     let said = &merge.gaps()[0].reason;
-    assert!(said.contains("d, which the job is not about"), "{said}");
+    assert!(said.contains("d, which the job has not selected"), "{said}");
 }
 
+/// Fails if half a file passes for a whole one.
 #[test]
-fn a_liar_in_the_middle_of_a_file_ends_it() {
-    let half = || vec![Say::Begin("a"), Say::Output(b"xx".to_vec())];
+fn protocol_violation_within_file_ends_merge() {
+    let half = || vec![NodeMessage::Begin("a"), NodeMessage::Output(b"xx".to_vec())];
     for (say, reason) in [
-        (Say::Begin("b"), "before it ended"),
-        (Say::Done("a", 1, 0), "sent 2 bytes and says 1"),
-        (Say::End(0), "in the middle"),
-        (Say::Output(Vec::new()), "0 bytes"),
+        (NodeMessage::Begin("b"), "before it ended"),
+        (NodeMessage::Done("a", 1, 0), "sent 2 bytes and reports 1"),
+        (NodeMessage::End(0), "in the middle"),
+        (NodeMessage::Output(Vec::new()), "0 bytes"),
     ] {
         let (_, taken) = two(None, half().into_iter().chain([say]).collect());
-        let Some((liar, Why::Lied(why))) = taken.broken else {
+        let Some((liar, SourceError::Lied(why))) = taken.broken else {
             panic!("{:?}", taken.broken)
         };
         assert_eq!(liar, node(0));
@@ -342,13 +377,14 @@ fn a_liar_in_the_middle_of_a_file_ends_it() {
     }
 }
 
+/// Fails if a node reports for another one, or fills the memory with gaps.
 #[test]
-fn who_speaks_for_others_or_names_gaps_without_end_is_a_liar() {
+fn foreign_outcome_or_endless_gaps_are_violations() {
     let mut merge: Merge<&str> = Merge::new([node(0)], all_files(), Vec::new());
     merge.begin(0, name("a"));
     merge.done(0, done(1, "a", 0, 0));
     assert!(merge.pull().is_none() && merge.is_finished());
-    assert!(merge.gaps()[0].reason.contains("speaks for node n1"));
+    assert!(merge.gaps()[0].reason.contains("reports for node n1"));
 
     let mut merge: Merge<&str> = Merge::new([node(0)], all_files(), vec![silent()]);
     merge.end(0, 0, vec![Gap::node(&node(0), "x".to_owned()); 257]);
@@ -356,8 +392,9 @@ fn who_speaks_for_others_or_names_gaps_without_end_is_a_liar() {
     assert!(merge.gaps()[1].reason.contains("257 gaps"));
 }
 
+/// Fails if memory grows with the output of nodes that wait for their turn.
 #[test]
-fn of_a_node_whose_turn_has_not_come_one_message_is_held() {
+fn waiting_node_has_one_message_held() {
     let mut merge: Merge<&str> = Merge::new([node(0), node(1)], all_files(), Vec::new());
     merge.begin(0, name("a"));
     merge.begin(1, name("b"));
@@ -365,16 +402,20 @@ fn of_a_node_whose_turn_has_not_come_one_message_is_held() {
     assert_eq!(merge.hungry().collect::<Vec<_>>(), [0]);
     assert!(merge.pull().is_none());
     merge.done(0, done(0, "a", 0, 0));
-    assert!(matches!(merge.pull(), Some(Out::Done(_))));
+    assert!(matches!(merge.pull(), Some(MergeItem::Done(_))));
     assert!(merge.pull().is_none(), "its next may come before b");
     assert_eq!(merge.hungry().collect::<Vec<_>>(), [0]);
     merge.begin(0, name("c"));
-    assert_eq!(merge.pull(), Some(Out::Output(Bytes::from_static(b"x"))));
+    assert_eq!(
+        merge.pull(),
+        Some(MergeItem::Output(Bytes::from_static(b"x")))
+    );
     assert_eq!(merge.hungry().collect::<Vec<_>>(), [0, 1]);
 }
 
+/// Fails if a job over a replica without nodes hangs, or forgets its gaps.
 #[test]
-fn without_nodes_it_is_finished() {
+fn merge_without_nodes_is_finished() {
     let merge: Merge<&str> = Merge::new([], all_files(), vec![silent()]);
     assert!(merge.is_finished() && merge.gaps().len() == 1);
 }

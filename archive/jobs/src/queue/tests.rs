@@ -1,4 +1,4 @@
-//! Fairness, and that no job is lost or given twice.
+//! Tests of fairness, and that no job is lost or started twice.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn lane(replica: &str, lane: JobLane) -> LaneKey {
     }
 }
 
-/// The lane of people of a replica.
+/// Returns the lane of people of a replica.
 fn replica(text: &str) -> LaneKey {
     lane(text, JobLane::Research)
 }
@@ -27,8 +27,9 @@ fn drain(queue: &mut Queue) -> Vec<String> {
     order
 }
 
+/// Fails if one person's many jobs delay those of another, or overtake each other.
 #[test]
-fn persons_take_turns_and_each_goes_in_order() {
+fn persons_take_turns_in_order() {
     let (mut queue, one) = (Queue::new(1), replica("one"));
     for at in 1..=4 {
         queue.push(&one, "researcher/anna", job(&format!("a{at}")));
@@ -42,8 +43,9 @@ fn persons_take_turns_and_each_goes_in_order() {
     assert_eq!(drain(&mut queue), ["a2", "b1", "c1", "a3", "b2", "a4"]);
 }
 
+/// Fails if a job waits for a place of another replica, or a resumed job waits behind new ones.
 #[test]
-fn each_replica_has_its_own_places_and_what_ran_goes_first() {
+fn resumed_job_goes_first_in_its_replica() {
     let (one, two) = (replica("one"), replica("two"));
     let mut queue = Queue::new(2);
     for at in 1..=3 {
@@ -59,8 +61,9 @@ fn each_replica_has_its_own_places_and_what_ran_goes_first() {
     assert_eq!(queue.next(), None);
 }
 
+/// Fails if a removed job still runs, or its removal changes the order of the others.
 #[test]
-fn what_is_taken_out_is_gone_and_the_others_keep_their_turn() {
+fn removed_job_leaves_turns_of_others() {
     let one = replica("one");
     let fill = || {
         let mut queue = Queue::new(1);
@@ -89,7 +92,7 @@ fn what_is_taken_out_is_gone_and_the_others_keep_their_turn() {
     assert!(!queue.remove(&replica("none"), &job("b1")));
 }
 
-/// What may happen to a lane.
+/// An event of a lane.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// A job of this person comes.
@@ -102,7 +105,7 @@ enum Act {
     Cancel,
 }
 
-/// A queue, and what its lanes gave.
+/// A queue, and the jobs that its lanes have started.
 struct Play {
     queue: Queue,
     given: BTreeMap<LaneKey, Vec<(u32, JobId)>>,
@@ -120,7 +123,7 @@ impl Play {
         }
     }
 
-    /// Lets it happen to a lane at a moment, and starts what may run then.
+    /// Applies an event to a lane at a moment, and starts the jobs that may run then.
     fn act(&mut self, moment: u32, key: &LaneKey, act: Act) {
         let id = job(&format!("j{moment}"));
         match act {
@@ -200,8 +203,8 @@ fn each_lane_has_its_own_waiting_places() {
             for index in [0, 1, most - 1, most, most + 1] {
                 let of_people = admit(JobLane::Research, 4, waiting(people, own, index));
                 let expected = match (people, own) {
-                    (4.., _) => Err(Crowded::Lane(people)),
-                    (_, 2..) => Err(Crowded::Own(own)),
+                    (4.., _) => Err(QueueFull::Lane(people)),
+                    (_, 2..) => Err(QueueFull::Own(own)),
                     _ => Ok(()),
                 };
                 assert_eq!(of_people, expected, "{people} {own} {index}");
@@ -209,7 +212,7 @@ fn each_lane_has_its_own_waiting_places() {
                 let expected = if index < most {
                     Ok(())
                 } else {
-                    Err(Crowded::Lane(index))
+                    Err(QueueFull::Lane(index))
                 };
                 assert_eq!(of_index, expected, "{people} {own} {index}");
             }
@@ -217,7 +220,7 @@ fn each_lane_has_its_own_waiting_places() {
     }
     assert_eq!(
         admit(JobLane::Research, 0, []),
-        Err(Crowded::Lane(0)),
+        Err(QueueFull::Lane(0)),
         "no place"
     );
 }

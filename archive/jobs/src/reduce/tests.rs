@@ -1,33 +1,34 @@
-//! The room that a result takes, beside itself.
+//! Tests of the room that a result takes on disk, beside itself.
 
 use archive_model::JobId;
 
 use super::*;
 use crate::table::tests::row;
 
-/// More than is sorted in memory.
+/// More lines than are sorted in memory.
 const LINES: u64 = 80;
 const LINE: usize = 1 << 20;
 
+/// Fails if a sort fills the disk beyond the limit of all jobs, or is refused although there is room.
 #[test]
-fn what_is_sorted_on_disk_takes_of_the_room_too() {
+fn sorting_on_disk_takes_room_too() {
     let directory = tempfile::tempdir().unwrap();
-    let folder = Folder::of(directory.path(), &JobId::new("j").unwrap());
+    let folder = JobFolder::of(directory.path(), &JobId::new("j").unwrap());
     folder.make().unwrap();
-    let mut output = folder.append(Name::Output, 0).unwrap();
+    let mut output = folder.append(JobFile::Output, 0).unwrap();
     let mut row = row("j", "researcher/anna");
     for at in 0..LINES {
         let mut line = format!("{:03}", LINES - at).into_bytes();
         line.resize(LINE - 1, b'x');
         line.push(b'\n');
         output.append(&line).unwrap();
-        row.mark.output += line.len() as u64;
+        row.checkpoint.output += line.len() as u64;
     }
-    let bytes = row.mark.output;
+    let bytes = row.checkpoint.output;
     let made = |times: u64| {
         let space = Space::new(directory.path(), Some(times * bytes)).unwrap();
         let made = reduce(Reduce::Sort, &row, &folder, &space, &Control::default());
-        folder.drop_file(Name::Result).unwrap();
+        folder.drop_file(JobFile::Result).unwrap();
         space.measure().unwrap();
         space.take((times - 1) * bytes).unwrap();
         made

@@ -1,7 +1,7 @@
-//! The reduce step of a component on a node: the output of all files goes there, the result comes back.
+//! The reduce step of a component on a node: sends the output of all files there, and receives the result.
 //!
-//! Owns which node makes it: those that are alive, one after another, until one has a place for it; another first after
-//! each break.
+//! Owns which node makes it: tries those that are alive, one after another, until one has a place for it; begins with
+//! another one after each failure.
 
 use std::time::Duration;
 
@@ -24,18 +24,18 @@ use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use super::requests::Requests;
-use super::run::{Broken, event};
+use super::run::{NodeFailure, event};
 use crate::chunks::JobBytes;
 use crate::life::Event;
-use crate::merge::{LARGEST_OUTPUT, Why};
+use crate::merge::{LARGEST_OUTPUT, SourceError};
 
-/// How long a node may take to say whether it has the component.
+/// The time in which a node must say whether it has the component.
 const BEGIN: Duration = Duration::from_mins(1);
 
-/// What a reduce step is made of.
+/// The parts of a reduce step.
 #[derive(Debug)]
-pub(crate) struct Order {
-    /// What the node is told.
+pub(crate) struct ReductionOrder {
+    /// The order for the node.
     pub run: JobRun,
     /// The bytes of the component.
     pub component: JobBytes,
@@ -48,36 +48,36 @@ pub(crate) struct Order {
 pub(crate) struct Reduction {
     node: NodeId,
     answers: Streaming<BatchReduceResponse>,
-    /// What the node asks for.
-    asked: mpsc::Sender<Asked>,
-    /// Ends what is sent, and so the step, when this is dropped: a peer hears of nothing else.
+    /// The requests of the node.
+    asked: mpsc::Sender<NodeRequest>,
+    /// Ends the requests, and so the step, when this is dropped: a peer notices nothing else.
     _open: DropGuard,
 }
 
-/// What a node asks for.
+/// A request of a node.
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum NodeRequest {
     Component,
     Input,
 }
 
-/// What a reduce step brings.
+/// A message of a reduce step.
 #[derive(Debug)]
-pub(crate) enum Reduced {
+pub(crate) enum ReductionMessage {
     /// The next bytes of the result.
     Data(Bytes),
-    /// That was all; or why there is no result.
+    /// The end of the result, or the reason why there is no result.
     End(Result<(), String>),
 }
 
-/// Begins the step on one of `nodes` that is alive and has a place for it, the one at `first` first. Absent: the component
-/// has no reduce step.
+/// Begins the step on one of `nodes` that is alive and has a place for it, the one at `first` first. Returns `None` if the
+/// component has no reduce step.
 ///
 /// # Errors
-/// What the job is told: a node refuses it, all have no place for it, or the last one that was asked broke off.
+/// The event for the job: a node refuses it, no node has a place for it, or the last node that was asked failed.
 pub(crate) async fn begin(
     replicas: &Replicas,
-    order: &Order,
+    order: &ReductionOrder,
     (nodes, first): (&[NodeState], u64),
     clock: &Clock,
 ) -> Result<Option<Reduction>, Event> {
@@ -86,13 +86,13 @@ pub(crate) async fn begin(
     let skipped = usize::try_from(first % count).unwrap_or_default();
     let in_turn = alive.iter().cycle().skip(skipped).take(alive.len());
     let mut last = Event::Silent(format!(
-        "no node of replica {} is alive to make the result",
+        "cannot make the result: no node of replica {} is alive",
         order.run.spec.replica
     ));
     for state in in_turn {
         match begin_on(replicas, order, state, clock).await {
             Err(next @ (Event::Busy(_) | Event::NodeBroke(..))) => {
-                // One that is busy will have a place again: that is worth more than a break.
+                // A busy node will have a place again: that counts more than a failure.
                 if !matches!(last, Event::Busy(_)) {
                     last = next;
                 }
@@ -105,39 +105,43 @@ pub(crate) async fn begin(
 
 async fn begin_on(
     replicas: &Replicas,
-    order: &Order,
+    order: &ReductionOrder,
     state: &NodeState,
     clock: &Clock,
 ) -> Result<Option<Reduction>, Event> {
-    let broke = |broken| event(&state.node, &Why::Failed(broken));
+    let broke = |broken| event(&state.node, &SourceError::Failed(broken));
     let client = replicas
         .batch_client(state)
-        .map_err(|error| broke(Broken::Said(error.into())))?;
+        .map_err(|error| broke(NodeFailure::Said(error.into())))?;
     let begun = clock.timeout(BEGIN, Reduction::open(state.node.clone(), client, order));
-    let begun = begun.await.map_err(|_late| broke(Broken::Silent(BEGIN)))?;
-    let mut reduction = begun.map_err(|status| broke(Broken::Said(status)))?;
+    let begun = begun
+        .await
+        .map_err(|_late| broke(NodeFailure::Silent(BEGIN)))?;
+    let mut reduction = begun.map_err(|status| broke(NodeFailure::Said(status)))?;
     let mut is_asked = false;
     loop {
         let answer = if is_asked {
-            // While it compiles, it says nothing.
+            // While it compiles, it sends nothing.
             reduction.answer().await
         } else {
             let answer = clock.timeout(BEGIN, reduction.answer()).await;
-            answer.unwrap_or(Err(Broken::Silent(BEGIN)))
+            answer.unwrap_or(Err(NodeFailure::Silent(BEGIN)))
         };
         match answer {
             Ok(Answer::Want(_)) if !is_asked => {
                 is_asked = true;
-                reduction.ask(Asked::Component).await;
+                reduction.ask(NodeRequest::Component).await;
             }
             Ok(Answer::Ready(_)) => {
-                reduction.ask(Asked::Input).await;
+                reduction.ask(NodeRequest::Input).await;
                 return Ok(Some(reduction));
             }
             Ok(Answer::Want(_) | Answer::Data(_) | Answer::End(_)) => {
-                return Err(reduction.lied("it does not say that it is ready"));
+                return Err(reduction.lied("it did not say that it is ready"));
             }
-            Err(Broken::Said(status)) if Kind::of(&status) == Kind::NotFound => return Ok(None),
+            Err(NodeFailure::Said(status)) if Kind::of(&status) == Kind::NotFound => {
+                return Ok(None);
+            }
             Err(broken) => return Err(broke(broken)),
         }
     }
@@ -147,7 +151,7 @@ impl Reduction {
     async fn open(
         node: NodeId,
         mut client: NodeClient<Channel>,
-        order: &Order,
+        order: &ReductionOrder,
     ) -> Result<Self, Status> {
         let (asks, asked) = mpsc::channel(2);
         let (requests, open) = Requests::until_dropped(requests(order, asked));
@@ -159,53 +163,58 @@ impl Reduction {
         })
     }
 
-    /// The next of what comes.
+    /// Returns the next message.
     ///
     /// # Errors
-    /// What the job is told where the node broke off.
-    pub(crate) async fn next(&mut self) -> Result<Reduced, Event> {
+    /// The event for the job if the node failed.
+    pub(crate) async fn next(&mut self) -> Result<ReductionMessage, Event> {
         match self.answer().await {
-            Ok(Answer::Data(bytes)) if bytes.len() <= LARGEST_OUTPUT => Ok(Reduced::Data(bytes)),
+            Ok(Answer::Data(bytes)) if bytes.len() <= LARGEST_OUTPUT => {
+                Ok(ReductionMessage::Data(bytes))
+            }
             Ok(Answer::Data(bytes)) => {
                 Err(self.lied(&format!("it sent {} bytes in one message", bytes.len())))
             }
-            Ok(Answer::End(end)) if end.failure.is_empty() => Ok(Reduced::End(Ok(()))),
-            Ok(Answer::End(end)) => Ok(Reduced::End(Err(end.failure))),
+            Ok(Answer::End(end)) if end.failure.is_empty() => Ok(ReductionMessage::End(Ok(()))),
+            Ok(Answer::End(end)) => Ok(ReductionMessage::End(Err(end.failure))),
             Ok(Answer::Want(_) | Answer::Ready(_)) => {
-                Err(self.lied("it begins anew in the middle of the result"))
+                Err(self.lied("it began again in the middle of the result"))
             }
-            Err(broken) => Err(event(&self.node, &Why::Failed(broken))),
+            Err(broken) => Err(event(&self.node, &SourceError::Failed(broken))),
         }
     }
 
-    async fn ask(&self, what: Asked) {
+    async fn ask(&self, what: NodeRequest) {
         if self.asked.send(what).await.is_err() {
-            tracing::debug!(node = %self.node, "the call has ended; its answer says why");
+            tracing::debug!(node = %self.node, "the call to a node has ended; its answer says why");
         }
     }
 
-    async fn answer(&mut self) -> Result<Answer, Broken> {
-        let answer = self.answers.message().await.map_err(Broken::Said)?;
-        let step = answer.ok_or(Broken::Cut)?.step;
-        step.ok_or_else(|| Broken::Said(Kind::Internal.status("it sent an empty message")))
+    async fn answer(&mut self) -> Result<Answer, NodeFailure> {
+        let answer = self.answers.message().await.map_err(NodeFailure::Said)?;
+        let step = answer.ok_or(NodeFailure::Cut)?.step;
+        step.ok_or_else(|| NodeFailure::Said(Kind::Internal.status("it sent an empty message")))
     }
 
     fn lied(&self, what: &str) -> Event {
-        event(&self.node, &Why::Lied(what.to_owned()))
+        event(&self.node, &SourceError::Lied(what.to_owned()))
     }
 }
 
-/// What a node is told: the order, and what it asks for. It stays open as long as the step shall run.
-fn requests(order: &Order, asked: mpsc::Receiver<Asked>) -> BoxStream<'static, BatchReduceRequest> {
+/// Returns the requests to a node: the order, and the bytes that it asks for. They stay open as long as the step shall run.
+fn requests(
+    order: &ReductionOrder,
+    asked: mpsc::Receiver<NodeRequest>,
+) -> BoxStream<'static, BatchReduceRequest> {
     let open = stream::once(ready(Some(Request::Open(order.run.write_reduce()))));
     let (component, input) = (order.component.clone(), order.input.clone());
     let asked = stream::unfold(asked, async |mut asked| Some((asked.recv().await?, asked)));
     let bytes = asked.flat_map(move |asked| match asked {
-        Asked::Component => {
+        NodeRequest::Component => {
             let pieces = component.clone().chunks();
             pieces.map(|bytes| bytes.map(Request::Component)).boxed()
         }
-        Asked::Input => {
+        NodeRequest::Input => {
             let pieces = input.clone().chunks();
             let pieces = pieces.map(|bytes| bytes.map(Request::Data));
             let end = stream::once(ready(Some(Request::End(End {}))));
@@ -213,7 +222,7 @@ fn requests(order: &Order, asked: mpsc::Receiver<Asked>) -> BoxStream<'static, B
         }
     });
     open.chain(bytes)
-        // What cannot be read any more ends the stream, and with it the step.
+        // A failed read ends the stream, and with it the step.
         .take_while(|step| ready(step.is_some()))
         .map(|step| BatchReduceRequest { step })
         .boxed()

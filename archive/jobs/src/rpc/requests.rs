@@ -1,4 +1,4 @@
-//! What is sent to a node in a call that takes a stream.
+//! The requests to a node in a call that takes a stream.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,8 +11,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub(crate) struct Requests<T>(BoxStream<'static, T>);
 
 impl<T: Send + 'static> Requests<T> {
-    /// The same messages until the guard is dropped, which ends what the node does: a peer does not hear that nobody takes
-    /// its answers any more.
+    /// Sends the messages until the guard is dropped, which ends the work of the node: a peer does not notice that its
+    /// answers are no longer read.
     pub(crate) fn until_dropped(messages: BoxStream<'static, T>) -> (Self, DropGuard) {
         let open = CancellationToken::new();
         let until = open.clone().cancelled_owned();

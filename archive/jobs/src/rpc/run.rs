@@ -1,10 +1,10 @@
-//! One run of a job over the nodes of its replica: what each of them sends, as one stream in the order of the names.
+//! One run of a job over the nodes of its replica: merges the answers of all nodes into one stream in the order of names.
 //!
-//! Owns which nodes are asked, how long one may say nothing, and what the job is told where one breaks off. A node is
-//! read only as far as the merge has use for it; how far it is comes at once. The run ends on every node when it is
-//! dropped here.
+//! Owns which nodes are asked, how long a node may be silent, and which event the job gets if one fails. A node is read
+//! only as far as the merge needs it; its progress is passed on at once. The run ends on every node when it is dropped
+//! here.
 //!
-//! Not promised: that what a node wrote is true. That it is in order, announced and asked for is seen to by the merge.
+//! Not promised: that what a node wrote is true. The merge checks that it is in order, announced and requested.
 
 mod broken;
 
@@ -32,24 +32,24 @@ use tokio_util::sync::DropGuard;
 use tonic::Response;
 use tonic::transport::Channel;
 
-pub(crate) use broken::{Broken, event};
+pub(crate) use broken::{NodeFailure, event};
 
 use super::requests::Requests;
 use crate::chunks::JobBytes;
 use crate::life::{Event, Gap, shortened};
-use crate::merge::{Merge, Out};
+use crate::merge::{Merge, MergeItem};
 
-/// How long a node may say nothing while its messages are awaited, not even how far it is: it says that every second.
+/// The longest silence of a node while its messages are awaited. It reports its progress every second.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// A run that is asked for.
+/// The order for a run.
 #[derive(Debug)]
-pub(crate) struct Order {
-    /// What each node is told.
+pub(crate) struct RunOrder {
+    /// The order for each node.
     pub run: JobRun,
-    /// The same files, as the merge looks for them.
+    /// The same files, as the merge checks them.
     pub selection: FileSelection,
-    /// The bytes of the component, where it is one.
+    /// The bytes of the component; `None` for a built-in job.
     pub component: Option<JobBytes>,
     /// Nodes that are not asked.
     pub left_out: BTreeSet<NodeId>,
@@ -57,57 +57,57 @@ pub(crate) struct Order {
     pub present: BTreeSet<NodeId>,
 }
 
-/// What a run brings.
+/// A message of a run.
 #[derive(Debug)]
-pub(crate) enum Brought {
+pub(crate) enum RunMessage {
     /// The next bytes about the next file.
     Output(Bytes),
-    /// A file is done.
+    /// The end of a file.
     Done(Box<FileOutcome>),
-    /// How far a node is.
+    /// The progress of a node.
     Progress(NodeProgress),
-    /// That was all; the files of these nodes and volumes are not among it.
+    /// The end of the run; the files of these nodes and volumes are missing.
     End(Vec<Gap>),
 }
 
-/// How far a node is.
+/// The progress of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeProgress {
     /// The node.
     pub node: NodeId,
-    /// Files that are done.
+    /// The number of finished files.
     pub files: u64,
-    /// Files that it has to do.
+    /// The number of files of the job on this node.
     pub files_total: u64,
-    /// Bytes that were read.
+    /// The number of bytes that were read.
     pub bytes: u64,
 }
 
 /// A run under way.
 pub(crate) struct ReplicaRun {
-    merge: Merge<Broken>,
-    /// By the index that the merge knows them by.
+    merge: Merge<NodeFailure>,
+    /// The runs on the nodes, by their index in the merge.
     nodes: Vec<NodeRun>,
     /// The index of the node that was heard last.
     last: usize,
     replica: ReplicaId,
-    /// What was out of service when it began: nobody misses that.
+    /// The nodes and volumes that were out of service when it began: they are no gaps.
     standing: Arc<Now>,
 }
 
 /// The run on one node.
 struct NodeRun {
     node: NodeId,
-    /// Absent when nothing more is to come.
+    /// `None` if no more messages follow.
     messages: Option<NodeMessages>,
-    /// Told when the node wants the component. Absent: there is none, or it was asked for already.
+    /// Notified when the node requests the component. `None` if there is no component, or it was requested already.
     wanted: Option<Arc<Notify>>,
 }
 
-/// What one node sends. When this is dropped, the node is told no more, and with that its run ends: a peer hears of nothing
-/// else.
+/// The messages of one node. When this is dropped, the requests end, and with them the run on the node: a peer notices
+/// nothing else.
 struct NodeMessages {
-    stream: BoxStream<'static, Result<BatchRunResponse, Broken>>,
+    stream: BoxStream<'static, Result<BatchRunResponse, NodeFailure>>,
     _open: DropGuard,
 }
 
@@ -115,10 +115,10 @@ impl ReplicaRun {
     /// Begins a run on every one of `nodes` that is alive; the others are gaps.
     ///
     /// # Errors
-    /// What the job is told where a node is not alive any more without which no run begins.
+    /// The event for the job if a node without which no run begins is not alive any more.
     pub(crate) fn begin(
         replicas: &Replicas,
-        order: &Order,
+        order: &RunOrder,
         nodes: &[NodeState],
         clock: &Clock,
     ) -> Result<Self, Event> {
@@ -133,7 +133,7 @@ impl ReplicaRun {
             let messages = match replicas.batch_client(state) {
                 Ok(client) => Some(NodeMessages::open(client, order, &wanted, clock.clone())),
                 Err(error) => {
-                    merge.fail(index, Broken::Said(error.into()));
+                    merge.fail(index, NodeFailure::Said(error.into()));
                     None
                 }
             };
@@ -152,31 +152,31 @@ impl ReplicaRun {
         })
     }
 
-    /// The next of what comes; behind the end, the end again.
+    /// Returns the next message; behind the end, the end again.
     ///
     /// # Errors
-    /// What the job is told where a node broke off, after all that lies before.
-    pub(crate) async fn next(&mut self) -> Result<Brought, Event> {
+    /// The event for the job if a node failed, after all that lies before.
+    pub(crate) async fn next(&mut self) -> Result<RunMessage, Event> {
         loop {
             match self.merge.pull() {
-                Some(Out::Output(bytes)) => return Ok(Brought::Output(bytes)),
-                Some(Out::Done(done)) => return Ok(Brought::Done(done)),
-                Some(Out::Broken(node, why)) => return Err(event(&node, &why)),
-                None if self.merge.is_finished() => return Ok(Brought::End(self.gaps())),
+                Some(MergeItem::Output(bytes)) => return Ok(RunMessage::Output(bytes)),
+                Some(MergeItem::Done(done)) => return Ok(RunMessage::Done(done)),
+                Some(MergeItem::Broken(node, why)) => return Err(event(&node, &why)),
+                None if self.merge.is_finished() => return Ok(RunMessage::End(self.gaps())),
                 None => {}
             }
             let (index, message) = self.heard().await;
             if let Some(progress) = self.take(index, message) {
-                return Ok(Brought::Progress(progress));
+                return Ok(RunMessage::Progress(progress));
             }
         }
     }
 
-    /// Waits for a message that the merge has use for; gives who sent it. Absent: the node sends no more.
-    async fn heard(&mut self) -> (usize, Option<Result<BatchRunResponse, Broken>>) {
+    /// Waits for a message that the merge needs; returns it with the index of its node. `None` if the node sends no more.
+    async fn heard(&mut self) -> (usize, Option<Result<BatchRunResponse, NodeFailure>>) {
         let (nodes, merge, last) = (&mut self.nodes, &self.merge, &mut self.last);
         poll_fn(|cx| {
-            // Each in its turn: one that always has something to say hides no other.
+            // Each in its turn: a node that always has a message hides no other.
             let later = merge.hungry().filter(|index| *index > *last);
             for index in later.chain(merge.hungry().filter(|index| *index <= *last)) {
                 let messages = nodes.get_mut(index).and_then(|run| run.messages.as_mut());
@@ -193,11 +193,11 @@ impl ReplicaRun {
         .await
     }
 
-    /// Puts what a node sent into the merge. How far it is does not wait for its turn, and comes back.
+    /// Puts a message of a node into the merge. Its progress does not wait for its turn, and is returned.
     fn take(
         &mut self,
         index: usize,
-        message: Option<Result<BatchRunResponse, Broken>>,
+        message: Option<Result<BatchRunResponse, NodeFailure>>,
     ) -> Option<NodeProgress> {
         let run = self.nodes.get_mut(index)?;
         let step = match message {
@@ -209,7 +209,7 @@ impl ReplicaRun {
             }
             None => {
                 run.messages = None;
-                self.merge.fail(index, Broken::Cut);
+                self.merge.fail(index, NodeFailure::Cut);
                 return None;
             }
         };
@@ -247,20 +247,20 @@ impl ReplicaRun {
                     bytes: progress.bytes,
                 });
             }
-            Some(Answer::Progress(_)) => "it speaks for another node".to_owned(),
+            Some(Answer::Progress(_)) => "it reports for another node".to_owned(),
             Some(Answer::Want(_)) => match run.wanted.take() {
                 Some(wanted) => {
                     wanted.notify_one();
                     return None;
                 }
-                None => "it wants a component that there is not, or twice".to_owned(),
+                None => "it requests a component that the job does not have, or twice".to_owned(),
             },
         };
         self.merge.lied(index, lie);
         None
     }
 
-    /// What the output lacks, without what is out of service.
+    /// Returns the gaps of the output, without places that are out of service.
     fn gaps(&self) -> Vec<Gap> {
         let is_missed =
             |gap: &&Gap| !is_given_up(&self.standing, &self.replica, &gap.node, &gap.volume);
@@ -277,7 +277,7 @@ impl NodeMessages {
     /// Begins the run on a node: nothing is dialled before its messages are awaited.
     fn open(
         mut client: NodeClient<Channel>,
-        order: &Order,
+        order: &RunOrder,
         wanted: &Arc<Notify>,
         clock: Clock,
     ) -> Self {
@@ -289,8 +289,8 @@ impl NodeMessages {
         let answers = stream::once(answers).try_flatten().boxed();
         let stream = stream::unfold((answers, clock), async |(mut answers, clock)| {
             let answer = match clock.timeout(SILENCE, answers.next()).await {
-                Ok(answer) => answer?.map_err(Broken::Said),
-                Err(_late) => Err(Broken::Silent(SILENCE)),
+                Ok(answer) => answer?.map_err(NodeFailure::Said),
+                Err(_late) => Err(NodeFailure::Silent(SILENCE)),
             };
             Some((answer, (answers, clock)))
         });
@@ -301,8 +301,8 @@ impl NodeMessages {
     }
 }
 
-/// What a node is told: the order, and the component when it wants it. It stays open as long as the run shall.
-fn requests(order: &Order, wanted: &Arc<Notify>) -> BoxStream<'static, BatchRunRequest> {
+/// Returns the requests to a node: the order, and the component if requested. They stay open as long as the run shall.
+fn requests(order: &RunOrder, wanted: &Arc<Notify>) -> BoxStream<'static, BatchRunRequest> {
     let open = Some(Request::Open(order.run.write()));
     let component = stream::iter(order.component.clone());
     let wanted = Arc::clone(wanted);
@@ -314,15 +314,15 @@ fn requests(order: &Order, wanted: &Arc<Notify>) -> BoxStream<'static, BatchRunR
     stream::once(std::future::ready(open))
         .chain(component.map(|bytes| bytes.map(Request::Component)))
         .chain(stream::pending())
-        // What cannot be read any more ends the stream, and with it the run.
+        // A failed read ends the stream, and with it the run.
         .take_while(|step| std::future::ready(step.is_some()))
         .map(|step| BatchRunRequest { step })
         .boxed()
 }
 
-/// The nodes that are asked, by their ids; and the nodes and volumes that are not, each with its reason.
+/// Returns the nodes to ask, by their ids, and the nodes and volumes that are not asked, each with its reason.
 fn asked<'a>(
-    order: &Order,
+    order: &RunOrder,
     nodes: &'a [NodeState],
 ) -> Result<(Vec<&'a NodeState>, Vec<Gap>), Event> {
     let (mut asked, mut gaps) = (Vec::new(), Vec::new());
@@ -331,7 +331,7 @@ fn asked<'a>(
         if !state.alive {
             if order.present.contains(node) {
                 return Err(Event::Broke(format!(
-                    "replica {}: node {node} was alive a moment ago and is not heard now; it is waited for",
+                    "replica {}: node {node} was alive a moment ago and is silent now; waiting for it",
                     order.run.spec.replica
                 )));
             }
@@ -341,7 +341,7 @@ fn asked<'a>(
             };
             gaps.push(Gap::node(node, said));
         } else if order.left_out.contains(node) {
-            let said = "left out: it broke off again and again".to_owned();
+            let said = "left out: it failed again and again".to_owned();
             gaps.push(Gap::node(node, said));
         } else {
             asked.push(state);
@@ -357,7 +357,7 @@ fn asked<'a>(
     Ok((asked, gaps))
 }
 
-/// Reads a gap that a node names: it can only be in itself.
+/// Reads a gap that a node names: it can only be in the node itself.
 fn read_gap(node: &NodeId, gap: &wire::Gap) -> Gap {
     let reason = shortened(&gap.reason);
     match VolumeId::new(&gap.volume) {

@@ -1,4 +1,4 @@
-//! What is written is there after a restart, each step that people ask about with its line.
+//! Tests of the table: rows survive a restart, and each step that people ask about has its line in the trail.
 
 use archive_daemon::clock::ManualClock;
 use archive_model::{JobLimits, ReplicaId};
@@ -10,8 +10,8 @@ fn id(text: &str) -> JobId {
     JobId::new(text).unwrap()
 }
 
-pub(crate) fn row(text: &str, who: &str) -> Row {
-    Row {
+pub(crate) fn row(text: &str, who: &str) -> JobRow {
+    JobRow {
         id: id(text),
         spec: JobSpec {
             program: Program::BuiltIn("file-list".to_owned()),
@@ -29,17 +29,17 @@ pub(crate) fn row(text: &str, who: &str) -> Row {
         ended: None,
         expires: None,
         life: Life::default(),
-        mark: Mark::default(),
+        checkpoint: Checkpoint::default(),
         result: None,
     }
 }
 
-pub(crate) struct World {
+pub(crate) struct TableFixture {
     directory: tempfile::TempDir,
     hand: ManualClock,
 }
 
-impl World {
+impl TableFixture {
     pub(crate) fn new() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
@@ -47,11 +47,11 @@ impl World {
         }
     }
 
-    pub(crate) fn open(&self) -> (Admin, Jobs) {
+    pub(crate) fn open(&self) -> (Admin, JobTable) {
         let admin = Admin::init(self.directory.path()).unwrap();
         let clock = self.hand.clock();
         let (keep, patience) = (Duration::from_hours(1), Duration::from_mins(2));
-        let jobs = Jobs::new(admin.clone(), clock, keep, patience).unwrap();
+        let jobs = JobTable::new(admin.clone(), clock, keep, patience).unwrap();
         (admin, jobs)
     }
 }
@@ -61,13 +61,14 @@ fn compared(total: u64) -> Event {
     Event::Compared(UnreadFiles { total, by_node })
 }
 
+/// Fails if a restart loses a job or a step of it, or the audit trail lacks one of its lines.
 #[test]
-fn a_job_is_there_after_a_restart_in_each_of_its_steps() {
-    let world = World::new();
-    let (_, jobs) = world.open();
+fn job_survives_restart_in_each_step() {
+    let fixture = TableFixture::new();
+    let (_, jobs) = fixture.open();
     assert!(matches!(
         jobs.submit(row("j", "researcher/anna"), 1).unwrap(),
-        Submitted::Taken(_)
+        SubmitOutcome::Taken(_)
     ));
     drop(jobs);
     let steps = [
@@ -80,19 +81,19 @@ fn a_job_is_there_after_a_restart_in_each_of_its_steps() {
     ];
     let mut before = None;
     for (at, (event, expected)) in (1_u64..).zip(steps) {
-        let (_, jobs) = world.open();
+        let (_, jobs) = fixture.open();
         let found = jobs.get(&id("j")).unwrap();
         assert!(before.is_none() || before == found);
-        world.hand.advance(Duration::from_mins(1));
+        fixture.hand.advance(Duration::from_mins(1));
         let (after, step) = jobs
-            .happen(&id("j"), event, |row| row.mark.files = at)
+            .happen(&id("j"), event, |row| row.checkpoint.files = at)
             .unwrap()
             .unwrap();
         assert_eq!(step, expected);
         before = Some(after);
     }
     let row = before.unwrap();
-    assert_eq!(row.mark.files, 5, "what has ended stays as it is");
+    assert_eq!(row.checkpoint.files, 5, "what has ended stays as it is");
     let started: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
     let ended: Timestamp = "2026-01-01T00:05:00Z".parse().unwrap();
     let expires: Timestamp = "2026-01-01T01:05:00Z".parse().unwrap();
@@ -100,7 +101,7 @@ fn a_job_is_there_after_a_restart_in_each_of_its_steps() {
         (row.started, row.ended, row.expires),
         (Some(started), Some(ended), Some(expires))
     );
-    let (admin, jobs) = world.open();
+    let (admin, jobs) = fixture.open();
     jobs.forget(&row).unwrap();
     assert_eq!(jobs.get(&id("j")).unwrap(), None);
     assert_eq!(jobs.happen(&id("j"), Event::Turn, |_row| {}).unwrap(), None);
@@ -118,36 +119,37 @@ fn a_job_is_there_after_a_restart_in_each_of_its_steps() {
     );
 }
 
+/// Fails if an id has two jobs, or more jobs wait than the settings allow to all or to one person.
 #[test]
-fn an_id_is_one_job_and_no_more_wait_than_may() {
-    let world = World::new();
-    let (admin, jobs) = world.open();
+fn id_is_one_job_and_waiting_is_limited() {
+    let fixture = TableFixture::new();
+    let (admin, jobs) = fixture.open();
     let submit = |id: &str| jobs.submit(row(id, "researcher/anna"), 4).unwrap();
     let other = |id: &str| jobs.submit(row(id, "researcher/bo"), 4).unwrap();
-    assert!(matches!(submit("a"), Submitted::Taken(_)));
-    assert!(matches!(submit("a"), Submitted::Known(_)));
-    assert!(matches!(submit("b"), Submitted::Taken(_)));
+    assert!(matches!(submit("a"), SubmitOutcome::Taken(_)));
+    assert!(matches!(submit("a"), SubmitOutcome::Known(_)));
+    assert!(matches!(submit("b"), SubmitOutcome::Taken(_)));
     // Half of the places, and no more: the others are for others, up to the last one.
-    assert_eq!(submit("c"), Submitted::Own(2));
-    assert!(matches!(other("x"), Submitted::Taken(_)));
-    assert!(matches!(other("y"), Submitted::Taken(_)));
-    assert_eq!(other("z"), Submitted::Full(4));
-    assert_eq!(submit("c"), Submitted::Full(4));
-    assert!(matches!(submit("b"), Submitted::Known(_)));
+    assert_eq!(submit("c"), SubmitOutcome::Own(2));
+    assert!(matches!(other("x"), SubmitOutcome::Taken(_)));
+    assert!(matches!(other("y"), SubmitOutcome::Taken(_)));
+    assert_eq!(other("z"), SubmitOutcome::Full(4));
+    assert_eq!(submit("c"), SubmitOutcome::Full(4));
+    assert!(matches!(submit("b"), SubmitOutcome::Known(_)));
     jobs.happen(&id("a"), Event::Turn, |_row| {}).unwrap();
-    assert!(matches!(submit("c"), Submitted::Taken(_)));
+    assert!(matches!(submit("c"), SubmitOutcome::Taken(_)));
     let cancelled = Event::Cancelled("operator/olga".to_owned());
     jobs.happen(&id("b"), cancelled, |_row| {}).unwrap();
-    assert!(matches!(submit("d"), Submitted::Taken(_)));
+    assert!(matches!(submit("d"), SubmitOutcome::Taken(_)));
     let ids: Vec<_> = jobs.all().unwrap().map(|row| row.unwrap().id).collect();
     assert_eq!(ids, ["a", "b", "c", "d", "x", "y"].map(id));
     // Of an odd number, the bigger half; and where there is one place, that one.
     for (most, half) in [(0, 0), (1, 1), (2, 1), (3, 2)] {
-        let world = World::new();
-        let (_, jobs) = world.open();
+        let fixture = TableFixture::new();
+        let (_, jobs) = fixture.open();
         let taken = (0..4).filter(|at| {
             let one = row(&format!("j-{at}"), "researcher/anna");
-            matches!(jobs.submit(one, most).unwrap(), Submitted::Taken(_))
+            matches!(jobs.submit(one, most).unwrap(), SubmitOutcome::Taken(_))
         });
         assert_eq!(taken.count(), half, "{most}");
     }
@@ -163,11 +165,11 @@ fn an_id_is_one_job_and_no_more_wait_than_may() {
     assert_eq!(last, ["batch job b cancelled before it began"]);
 }
 
-/// Fails if the jobs that the index runs all day fill the audit trail, or one that somebody cancelled is not told.
+/// Fails if the jobs that the index runs all day fill the audit trail, or one that was cancelled is not recorded.
 #[test]
 fn trail_tells_only_of_cancelled_index_jobs() {
-    let world = World::new();
-    let (admin, jobs) = world.open();
+    let fixture = TableFixture::new();
+    let (admin, jobs) = fixture.open();
     for name in ["read", "ended"] {
         jobs.submit(row(name, "index/main"), 1).unwrap();
         jobs.happen(&id(name), Event::Turn, |_row| {}).unwrap();
@@ -189,9 +191,9 @@ fn trail_tells_only_of_cancelled_index_jobs() {
 
 /// Fails if a job is kept longer than the repository is set, or for another time than it asked.
 #[test]
-fn job_is_kept_as_it_asked_and_no_longer_than_set() {
-    let world = World::new();
-    let (_, jobs) = world.open();
+fn job_is_kept_no_longer_than_set() {
+    let fixture = TableFixture::new();
+    let (_, jobs) = fixture.open();
     let minutes = |count| Some(Duration::from_mins(count));
     for (name, keep, kept) in [
         ("a", None, 60),

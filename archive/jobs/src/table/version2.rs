@@ -1,4 +1,4 @@
-//! Jobs as version 2 of their table has them: without names of files and a time to be kept. Read, and never written.
+//! Rows of version 2 of the table: without names of files and a time to be kept. They are read, and never written.
 
 use archive_db::InvalidValue;
 use archive_db::value::decode_body;
@@ -6,14 +6,14 @@ use archive_model::{JobId, JobLimits, JobSpec, Program, ReplicaId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Mark, Row};
+use super::{Checkpoint, JobRow};
 use crate::life::Life;
 
-/// A job of version 2.
+/// A row of version 2.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Row2 {
+pub(super) struct JobRowV2 {
     pub(super) id: JobId,
-    pub(super) spec: Spec2,
+    pub(super) spec: JobSpecV2,
     pub(super) component_size: u64,
     pub(super) who: String,
     pub(super) submitted: Timestamp,
@@ -21,13 +21,13 @@ pub(super) struct Row2 {
     pub(super) ended: Option<Timestamp>,
     pub(super) expires: Option<Timestamp>,
     pub(super) life: Life,
-    pub(super) mark: Mark,
+    pub(super) checkpoint: Checkpoint,
     pub(super) result: Option<u64>,
 }
 
-/// What a job of version 2 does.
+/// The specification of a job of version 2.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Spec2 {
+pub(super) struct JobSpecV2 {
     pub(super) program: Program,
     pub(super) arguments: Vec<(String, String)>,
     pub(super) files: String,
@@ -35,14 +35,14 @@ pub(super) struct Spec2 {
     pub(super) limits: JobLimits,
 }
 
-/// Reads a job of version 2.
-pub(super) fn read(body: &[u8]) -> Result<Row, InvalidValue> {
-    decode_body::<Row2>(body).map(Row::from)
+/// Reads a row of version 2.
+pub(super) fn read(body: &[u8]) -> Result<JobRow, InvalidValue> {
+    decode_body::<JobRowV2>(body).map(JobRow::from)
 }
 
-impl From<Row2> for Row {
-    fn from(old: Row2) -> Self {
-        let Row2 {
+impl From<JobRowV2> for JobRow {
+    fn from(old: JobRowV2) -> Self {
+        let JobRowV2 {
             id,
             spec,
             component_size,
@@ -52,10 +52,10 @@ impl From<Row2> for Row {
             ended,
             expires,
             life,
-            mark,
+            checkpoint,
             result,
         } = old;
-        let Spec2 {
+        let JobSpecV2 {
             program,
             arguments,
             files,
@@ -80,7 +80,7 @@ impl From<Row2> for Row {
             ended,
             expires,
             life,
-            mark,
+            checkpoint,
             result,
         }
     }
@@ -91,16 +91,16 @@ mod tests {
     use archive_db::{Table, Value};
 
     use super::*;
-    use crate::table::tests::{World, row};
+    use crate::table::tests::{TableFixture, row};
 
-    impl Value for Row2 {
+    impl Value for JobRowV2 {
         const VERSION: u8 = 2;
     }
 
-    fn old(row: Row) -> Row2 {
-        Row2 {
+    fn old(row: JobRow) -> JobRowV2 {
+        JobRowV2 {
             id: row.id,
-            spec: Spec2 {
+            spec: JobSpecV2 {
                 program: row.spec.program,
                 arguments: row.spec.arguments,
                 files: row.spec.files,
@@ -114,7 +114,7 @@ mod tests {
             ended: row.ended,
             expires: row.expires,
             life: row.life,
-            mark: row.mark,
+            checkpoint: row.checkpoint,
             result: row.result,
         }
     }
@@ -122,24 +122,24 @@ mod tests {
     /// Fails if a job that an older release has taken is lost, or stops the repository from starting.
     #[test]
     fn version_2_job_is_read_as_it_was() {
-        let world = World::new();
+        let fixture = TableFixture::new();
         let before = row("j", "researcher/anna");
-        let (admin, jobs) = world.open();
-        let table: Table<String, Row2> = admin.table("batch").unwrap();
+        let (admin, jobs) = fixture.open();
+        let table: Table<String, JobRowV2> = admin.table("batch").unwrap();
         let mut changes = admin.change();
         let key = before.id.as_str().to_owned();
         let written = changes.batch().put(&table, &key, &old(before.clone()));
         written.unwrap();
         admin.commit(changes).unwrap();
         drop((admin, jobs, table));
-        let (_, jobs) = world.open();
+        let (_, jobs) = fixture.open();
         assert_eq!(jobs.get(&before.id).unwrap(), Some(before));
     }
 
     /// Fails if a version that nobody knows is taken for one that is.
     #[test]
     fn unknown_version_is_refused() {
-        let error = Row::upgrade(1, b"").unwrap_err();
+        let error = JobRow::upgrade(1, b"").unwrap_err();
         assert!(
             matches!(error, InvalidValue::Version { found: 1, .. }),
             "{error}"

@@ -1,4 +1,4 @@
-//! What was read against what is there, in every combination; manifests that are cut, mixed up or not ours.
+//! Tests of the comparison: every combination of read and present files; manifests that are cut, disordered or foreign.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// A file with copies: replica, state, since.
+/// Creates a file with copies: replica, state, since.
 fn file(text: &str, copies: &[(&str, ReplicaState, i64)]) -> AdminRow {
     let copies = copies.iter().map(|(id, state, since)| {
         let mut copy = ReplicaRecord::started(ReplicaKind::Bitarchive, true, at(*since));
@@ -49,8 +49,8 @@ fn whole(text: &str) -> AdminRow {
     file(text, &[("one", ReplicaState::UploadCompleted, 5)])
 }
 
-fn about(files: &str) -> About {
-    About {
+fn about(files: &str) -> CompareScope {
+    CompareScope {
         replica: replica("one"),
         selection: FileSelection::Pattern(NamePattern::parse(files).unwrap()),
         since: at(10),
@@ -65,7 +65,7 @@ fn manifest(names: &[&str]) -> Vec<u8> {
     lines
 }
 
-/// A line of a manifest: root, size, failures.
+/// Returns a line of a manifest: root, size, failures.
 fn line(name: &str, root: u8, size: u64, failures: u64) -> Vec<u8> {
     let root = Root::from_bytes([root; 32]);
     let text = format!(
@@ -81,21 +81,21 @@ fn errors(names: &[&str]) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-type Found = (Vec<String>, Vec<String>, u64);
+type CompareResult = (Vec<String>, Vec<String>, u64);
 
-/// Those that nobody has read; those of which other bytes were read; how many of these count anew.
+/// Returns the files that nobody has read, those of which other bytes were read, and how many of these count anew.
 fn found(
-    about: &About,
+    about: &CompareScope,
     (manifest, errors): (&[u8], &[u8]),
     rows: Vec<AdminRow>,
-) -> Result<Found, Unsaid> {
+) -> Result<CompareResult, CompareError> {
     let (mut nobody, mut other) = (Vec::new(), Vec::new());
     let rows = rows.into_iter().map(|row| Ok(row.into()));
     let (now, control) = (Now::default(), Control::default());
     let lists = Lists { manifest, errors };
     let count = unread(about, &now, lists, rows, &control, |finding| {
         match finding {
-            Finding::Unread(file, Missed::Here) => nobody.push(file.name.to_string()),
+            Finding::Unread(file, MissReason::Here) => nobody.push(file.name.to_string()),
             Finding::Unread(file, missed) => panic!("{}: {missed:?}", file.name),
             Finding::Other(read, content) => {
                 other.push(format!("{}: {} {}", read.file, read.size, content.size));
@@ -107,14 +107,19 @@ fn found(
     Ok((nobody, other, count.failed))
 }
 
-fn run(about: &About, manifest: &[u8], rows: Vec<AdminRow>) -> Result<Vec<String>, Unsaid> {
+fn run(
+    about: &CompareScope,
+    manifest: &[u8],
+    rows: Vec<AdminRow>,
+) -> Result<Vec<String>, CompareError> {
     let (nobody, other, failed) = found(about, (manifest, b""), rows)?;
     assert_eq!((other.len(), failed), (0, 0));
     Ok(nobody)
 }
 
+/// Fails if, for any set of files and any manifest, a file is missed that was read, or one is not that was not.
 #[test]
-fn every_set_of_files_against_every_manifest() {
+fn every_manifest_shows_its_missing_files() {
     let names = ["a", "b", "c", "d"];
     let some = |bits: usize| {
         let chosen = (0..4).filter(move |at| bits & (1 << at) != 0);
@@ -129,8 +134,9 @@ fn every_set_of_files_against_every_manifest() {
     }
 }
 
+/// Fails if a file that is in the list of errors counts twice, or a damaged list passes for a whole one.
 #[test]
-fn what_was_told_already_is_not_told_again() {
+fn reported_file_is_not_reported_again() {
     let rows = || ["a", "b", "c", "d", "e"].map(whole).to_vec();
     let run = |errors: &[u8]| found(&about(""), (&manifest(&["b"]), errors), rows());
     // `b` was read, with failures; `a` and `d` were not, as their nodes said.
@@ -146,8 +152,9 @@ fn what_was_told_already_is_not_told_again() {
     }
 }
 
+/// Fails if other bytes than those of the archive pass for the file, or its earlier failures count twice.
 #[test]
-fn other_bytes_than_the_archive_has_are_told() {
+fn file_with_other_bytes_is_reported() {
     let mut undecided = whole("d");
     undecided.record.content = None;
     // Not counted on there, and read nevertheless.
@@ -180,8 +187,9 @@ fn other_bytes_than_the_archive_has_are_told() {
     assert_eq!(failed, 2, "one had failed before");
 }
 
+/// Fails if a file is missed that the job need not read, or one is not that it must.
 #[test]
-fn only_what_the_job_is_about_is_missed() {
+fn only_selected_files_are_missed() {
     use ReplicaState::{DataUploaded, UploadCompleted, Withdrawn};
     let rows = vec![
         whole("a.warc"),
@@ -190,7 +198,7 @@ fn only_what_the_job_is_about_is_missed() {
         file("d.warc", &[("one", Withdrawn("why".to_owned()), 5)]),
         // Stored after the job began.
         file("e.warc", &[("one", UploadCompleted, 11)]),
-        // Healed after the job began, and in the archive before: it is known, and was read by nobody.
+        // Repaired after the job began, and in the archive before: it is known, and was read by nobody.
         file(
             "f.warc",
             &[("one", UploadCompleted, 11), ("two", UploadCompleted, 5)],
@@ -229,7 +237,7 @@ fn each_named_file_is_read_or_missed() {
     }
     admin.commit(changes).unwrap();
     let named = ["a", "b", "c", "d", "e", "f", "g", "h", "z"].map(name);
-    let about = About {
+    let about = CompareScope {
         selection: FileSelection::Names(NameList::new(named.to_vec()).unwrap()),
         ..about("")
     };
@@ -262,19 +270,20 @@ fn each_named_file_is_read_or_missed() {
     };
     assert!(counts(&rows[0]) && !counts(&rows[6]) && !counts(&rows[7]));
     let expected = [
-        ("c", Missed::Here),
-        ("d", Missed::Here),
-        ("e", Missed::Elsewhere),
-        ("f", Missed::Unknown),
-        ("g", Missed::Elsewhere),
-        ("h", Missed::Elsewhere),
-        ("z", Missed::Unknown),
+        ("c", MissReason::Here),
+        ("d", MissReason::Here),
+        ("e", MissReason::Elsewhere),
+        ("f", MissReason::Unknown),
+        ("g", MissReason::Elsewhere),
+        ("h", MissReason::Elsewhere),
+        ("z", MissReason::Unknown),
     ];
     assert_eq!(missed, expected.map(|(name, why)| (name.to_owned(), why)));
 }
 
+/// Fails if a damaged manifest is read as if it were whole, so that its files count as unread.
 #[test]
-fn a_manifest_that_is_not_what_was_written_is_an_error() {
+fn damaged_manifest_is_an_error() {
     let rows = || vec![whole("a"), whole("z")];
     let whole = manifest(&["b", "c"]);
     // Cut within a line: never a shorter manifest. Behind a line, the table knows its length.
@@ -294,8 +303,9 @@ fn a_manifest_that_is_not_what_was_written_is_an_error() {
     assert!(run(&about(""), &long, rows()).is_err());
 }
 
+/// Fails if a cancelled job searches on for unread files.
 #[test]
-fn it_ends_when_it_is_told_to() {
+fn stopped_comparison_ends() {
     let control = Control::default();
     control.stop(Stop::Cancelled);
     let rows = vec![Ok(whole("a").into())].into_iter();
@@ -310,5 +320,5 @@ fn it_ends_when_it_is_told_to() {
         &control,
         |_finding| Ok(()),
     );
-    assert!(matches!(told, Err(Unsaid::Stop(Stop::Cancelled))));
+    assert!(matches!(told, Err(CompareError::Stop(Stop::Cancelled))));
 }

@@ -1,4 +1,4 @@
-//! Every kind of anomaly, in every state; floods; and what people read.
+//! Tests of incidents: every kind of anomaly, in every state; many at once; and their texts.
 
 use archive_ledger::anomalies::{Ended, Filed};
 use archive_model::{Finder, Groups, NodeId, Root};
@@ -58,8 +58,8 @@ fn tallies(rows: impl IntoIterator<Item = AnomalyRow>) -> BTreeMap<String, Wrong
     tallies.wrong()
 }
 
-/// Every set of kinds of one file, open, accepted or closed: an incident is there exactly when something of its kind is
-/// open.
+/// Fails if, for any set of anomalies of one file, an incident of a kind of trouble lacks, or is there without an open
+/// anomaly.
 #[test]
 fn every_set_of_kinds_in_every_state() {
     let ended = || Ended {
@@ -87,8 +87,9 @@ fn every_set_of_kinds_in_every_state() {
     }
 }
 
+/// Fails if many anomalies are many incidents, or one incident lacks their counts or the first names.
 #[test]
-fn a_check_that_found_much_is_one_incident_with_counts_and_the_first_names() {
+fn many_anomalies_are_one_incident_with_counts() {
     let mut rows = Vec::new();
     for number in 0..500 {
         let file = format!("{number:03}.warc.gz");
@@ -109,12 +110,13 @@ fn a_check_that_found_much_is_one_incident_with_counts_and_the_first_names() {
         one.text,
         "500 files of replica one must be repaired: 500 corrupt, 250 unreadable\n\
          000.warc.gz, 001.warc.gz, 002.warc.gz, 003.warc.gz, 004.warc.gz and 495 more\n\
-         `holdfast anomalies` says what is done about each"
+         `holdfast anomalies` shows what is done about each"
     );
 }
 
+/// Fails if the text of a loss or a brake does not say what to do.
 #[test]
-fn a_loss_and_a_brake_say_what_to_do() {
+fn loss_and_brake_name_the_next_step() {
     let wrong = tallies([row("a", "one", AnomalyKind::Lost(vec![(0, 9)]), 3)]);
     let text = &wrong["anomalies/one/lost"].text;
     assert!(
@@ -135,12 +137,10 @@ fn a_loss_and_a_brake_say_what_to_do() {
     assert!(held(&[]).is_empty());
 }
 
+/// Fails if files that lag are not reported with their number and time, or new files are.
 #[test]
-fn files_that_lag_are_told_with_how_many_and_since_when() {
-    assert!(
-        late(None, 7).is_empty(),
-        "what has just come in is on its way"
-    );
+fn lagging_files_are_reported_with_number_and_time() {
+    assert!(late(None, 7).is_empty(), "new files are on their way");
     let lag = Late {
         files: 2,
         first: ["a", "b"].map(|name| FileName::new(name).unwrap()).to_vec(),
@@ -151,10 +151,10 @@ fn files_that_lag_are_told_with_how_many_and_since_when() {
     assert_eq!(wrong.since, Some(at(5)));
     let text = &wrong.text;
     assert!(
-        text.starts_with("9 files are not in every replica") && text.contains("\na, b\n"),
+        text.starts_with("9 files are not in every required replica") && text.contains("\na, b\n"),
         "{text}"
     );
-    // Both are read one after the other: what was completed in between is no reason to say nonsense.
+    // Both numbers are read one after the other: files that were completed in between must not make the text wrong.
     assert!(
         late(Some(&lag), 0)["files/below-required"]
             .text

@@ -1,4 +1,4 @@
-//! Looks at what is filed, counted and held, and tells the notifier.
+//! The worker that reads anomalies, counts and brakes, and reports incidents to the notifier.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use tokio::task::spawn_blocking;
 use super::{FILED, HELD, LATE, Tallies, held, late};
 use crate::preserver::Preserver;
 
-/// How often is looked.
+/// The time between two rounds.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// The job that looks.
+/// The worker that reports incidents of files.
 pub(crate) struct Alarm {
     own: Preserver,
     notifier: Notifier,
     changes: watch::Receiver<u64>,
-    /// How long a file may be on its way into every replica.
+    /// The time that a file may take into every required replica.
     delay: Duration,
     started: Instant,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Alarm {
 impl Alarm {
     pub(crate) fn new(own: Preserver, notifier: Notifier, delay: Duration) -> Self {
         let mut changes = own.anomalies.changes();
-        // What was filed before the start is looked at, too.
+        // Anomalies from before the start are reported, too.
         changes.mark_changed();
         Self {
             changes,
@@ -41,7 +41,7 @@ impl Alarm {
         }
     }
 
-    /// What is filed, added up, where that has changed.
+    /// Reports the anomalies, if they have changed.
     async fn look_at_files(&mut self) -> Result<(), WorkerError> {
         if !self.changes.has_changed()? {
             return Ok(());
@@ -58,7 +58,7 @@ impl Alarm {
     fn look_at_brakes(&self) {
         let mut wrong = held(&self.own.brakes());
         if self.own.policy.automatic == Automatic::Off || self.own.admin.counts().is_none() {
-            // Nothing would be repaired by itself anyway, or it is not known yet how many files there are.
+            // Automatic repairs are off anyway, or the number of files is not known yet.
             wrong.clear();
         }
         self.notifier.declare(HELD, &wrong, &BTreeSet::new());
@@ -73,7 +73,7 @@ impl Alarm {
         let before = now.checked_sub(self.delay).unwrap_or(now);
         let lag = self.own.admin.late(before, |id| standing.is_excused(id));
         let below = counts.below_required(|id| standing.is_excused(id));
-        // Since when a file lags is known from the start on only: until then nothing is over.
+        // The time since when a file lags is known from the start on only: until then no incident ends.
         let since = self
             .own
             .clock
@@ -102,7 +102,7 @@ impl Worker for Alarm {
         self.look_at_files().await?;
         self.look_at_brakes();
         self.look_at_late();
-        // With very many anomalies a round takes long: most of the time is for others.
+        // With very many anomalies a round takes long: leaves most of the time to others.
         let took = self.own.clock.instant().saturating_duration_since(begin);
         Ok(Step::Idle(PAUSE.max(took.saturating_mul(4))))
     }

@@ -1,7 +1,7 @@
-//! The listing of a replica against the admin data, both while they are read, in bounded memory.
+//! Compares the listing of a replica with the admin data while both are read, in bounded memory.
 //!
-//! The comparison blocks: it lives on a thread of its own between two channels, one that brings the listing, one that
-//! takes what seems to be wrong.
+//! The comparison blocks: it lives on a thread of its own between two channels, one with the listing, one for suspected
+//! names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,21 +19,22 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::task::spawn_blocking;
 
-use super::{Pass, Selection, WINDOW};
+use super::{CheckSelection, Pass, WINDOW};
 use crate::preserver::{expected, listed};
 
-/// Of a node or volume that is silent, so many files are filed as unverified; the others are counted, and the gap says
-/// whose they are.
+/// The number of files on silent nodes and volumes that are filed as unverified. The others are counted, and the gap names
+/// their place.
 const MOST_UNVERIFIED: u64 = 1000;
 
-/// How long the comparison waits for what it found to be looked at: each look has limits of its own, and is far shorter.
+/// The time for which the comparison waits for its findings to be looked at: each look has limits of its own, and is far
+/// shorter.
 const SETTLED: Duration = Duration::from_hours(1);
 
-/// What the comparison makes of a listing.
-type Item = Result<Listed, String>;
+/// An item of the listing, or the error that ended it.
+type ListedItem = Result<Listed, String>;
 
 impl Pass<'_> {
-    /// Compares every selected name; `false`: the replica could not be listed to its end.
+    /// Compares every selected name. Returns `false` if the replica could not be listed completely.
     pub(super) async fn compare_all(&self) -> Result<bool, CallError> {
         let opened = match self.open().await {
             Ok(opened) => opened,
@@ -45,7 +46,7 @@ impl Pass<'_> {
         let (items, listing) = mpsc::channel(WINDOW);
         let (findings, found) = mpsc::channel(WINDOW);
         let unexpected = findings.clone();
-        let side = AdminSide {
+        let side = ExpectedFiles {
             admin: self.own.admin.clone(),
             selection: self.order.selection.clone(),
             replica: self.replica.clone(),
@@ -56,13 +57,13 @@ impl Pass<'_> {
             done.map_err(|error| Kind::Internal.error(error.to_string()))?
         };
         let bringing = async {
-            self.bring(opened, items, unexpected).await;
+            self.send_listing(opened, items, unexpected).await;
             Ok(())
         };
         let ((), report, ()) = tokio::try_join!(bringing, comparing, self.settle(found))?;
         self.tally().withdrawn = report.withdrawn;
         for (node, volume) in report.silent() {
-            let reason = "it could not be asked, or not to the end".to_owned();
+            let reason = "the replica could not be asked, or not completely".to_owned();
             self.gap(Some(node.clone()), volume.cloned(), reason);
         }
         for cut in &report.cuts {
@@ -71,15 +72,19 @@ impl Pass<'_> {
         Ok(report.cuts.is_empty())
     }
 
-    /// Asks who is silent, and begins the listing. A replica that cannot be asked at all is one gap, not one for each file.
-    async fn open(&self) -> Result<Opened, CallError> {
+    /// Finds the silent nodes, and begins the listing. A replica that cannot be asked at all is one gap, not one for each file.
+    async fn open(&self) -> Result<OpenListing, CallError> {
         let (clock, stall) = (&self.own.clock, self.own.stall);
         let nodes = clock.timeout(stall, self.own.replicas.nodes_in_service(&self.replica));
         let nodes = nodes.await.map_err(late)??;
         let mut offline = Vec::new();
         for node in nodes {
             if !node.alive {
-                self.gap(Some(node.node.clone()), None, "it is silent".to_owned());
+                self.gap(
+                    Some(node.node.clone()),
+                    None,
+                    "the node is silent".to_owned(),
+                );
                 offline.push((node.node, None));
                 continue;
             }
@@ -94,30 +99,30 @@ impl Pass<'_> {
         }
         let opening = self.own.replicas.copies(&self.replica);
         let pages = clock.timeout(stall, opening).await.map_err(late)??;
-        Ok(Opened { offline, pages })
+        Ok(OpenListing { offline, pages })
     }
 
-    /// Brings the listing to the comparison. Who is silent is said first, so that nothing is missing because of it.
-    async fn bring(
+    /// Sends the listing to the comparison. Silent nodes are sent first, so that their files are not called missing.
+    async fn send_listing(
         &self,
-        opened: Opened,
-        items: mpsc::Sender<Item>,
+        opened: OpenListing,
+        items: mpsc::Sender<ListedItem>,
         unexpected: mpsc::Sender<Finding>,
     ) {
-        if let Err(error) = self.try_bring(opened, &items, &unexpected).await {
-            // Gone, the comparison has ended; it says why.
+        if let Err(error) = self.try_send_listing(opened, &items, &unexpected).await {
+            // If the receiver is gone, the comparison has ended and says why.
             drop(items.send(Err(error.reason)).await);
         }
     }
 
-    async fn try_bring(
+    async fn try_send_listing(
         &self,
-        opened: Opened,
-        items: &mpsc::Sender<Item>,
+        opened: OpenListing,
+        items: &mpsc::Sender<ListedItem>,
         unexpected: &mpsc::Sender<Finding>,
     ) -> Result<(), CallError> {
         let (clock, stall) = (&self.own.clock, self.own.stall);
-        let Opened { offline, mut pages } = opened;
+        let OpenListing { offline, mut pages } = opened;
         let gone = |_gone| Kind::Unavailable.error("the comparison has ended");
         for (node, volume) in offline.clone() {
             items
@@ -163,7 +168,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Looks once more at every name of which something seems to be wrong.
+    /// Looks a second time at every suspected name.
     async fn settle(&self, mut findings: mpsc::Receiver<Finding>) -> Result<(), CallError> {
         let mut last: Option<FileName> = None;
         while let Some(finding) = findings.recv().await {
@@ -183,7 +188,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Nobody could look: there is nobody to ask again.
+    /// Files a name that nobody could look at, without a second look.
     async fn unverified(&self, name: &FileName, kind: AnomalyKind) -> Result<(), CallError> {
         let record = self.own.record(name).await?;
         let content = record.as_ref().and_then(|record| record.content.as_ref());
@@ -221,9 +226,9 @@ impl Pass<'_> {
     }
 }
 
-/// A replica that answers.
-struct Opened {
-    /// Nodes, and volumes of them, at which nobody can look.
+/// The listing of a replica that answers.
+struct OpenListing {
+    /// Nodes, and volumes of them, that cannot be read.
     offline: Vec<(NodeId, Option<VolumeId>)>,
     pages: ListedCopies,
 }
@@ -232,18 +237,18 @@ fn late(late: TimedOut) -> CallError {
     Kind::TimedOut.error(late.to_string())
 }
 
-/// What the admin data expects of the replica.
-struct AdminSide {
+/// The files that the admin data expect in the replica.
+struct ExpectedFiles {
     admin: Admin,
-    selection: Selection,
+    selection: CheckSelection,
     replica: archive_model::ReplicaId,
     compared: Arc<AtomicU64>,
 }
 
-/// Compares until both sides end. When nobody takes what is found, it ends early.
+/// Compares until both sides end. It ends early if nobody receives the findings.
 fn compare(
-    side: &AdminSide,
-    mut listing: mpsc::Receiver<Item>,
+    side: &ExpectedFiles,
+    mut listing: mpsc::Receiver<ListedItem>,
     findings: &mpsc::Sender<Finding>,
 ) -> Result<Report, CallError> {
     let rows = side.admin.files(None);
@@ -265,7 +270,7 @@ fn compare(
             Err(SendTimeoutError::Closed(_)) => break,
             Err(SendTimeoutError::Timeout(_)) => {
                 return Err(Kind::TimedOut.error(format!(
-                    "nothing that seemed wrong was looked at for {SETTLED:?}; check again"
+                    "no finding was looked at for {SETTLED:?}; check again"
                 )));
             }
         }

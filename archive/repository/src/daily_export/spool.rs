@@ -1,4 +1,4 @@
-//! Where an export lies on the repository's disk until the archive has it.
+//! The spool: an export on the repository's disk until the archive has it.
 //!
 //! Owns that an export which the archive was asked to store can be stored again after a crash: it is durable, under the
 //! name that it has in the archive, before the archive is asked, and is removed only when the archive has it.
@@ -15,7 +15,7 @@ use flate2::{Compression, write::GzEncoder};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::DailyError;
+use super::DailyExportError;
 use archive_ledger::admin::Admin;
 use archive_ledger::export::{Export, ExportError, prefix};
 use archive_stores::depositor::Chunk;
@@ -25,7 +25,7 @@ const CHUNK: usize = 256 << 10;
 
 /// An export on the disk, not archived yet.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Spooled {
+pub(super) struct SpooledExport {
     pub(super) name: FileName,
     pub(super) path: PathBuf,
     pub(super) size: u64,
@@ -35,8 +35,8 @@ pub(super) struct Spooled {
 }
 
 /// An export that was written.
-pub(super) struct Written {
-    pub(super) spooled: Spooled,
+pub(super) struct WrittenExport {
+    pub(super) spooled: SpooledExport,
     pub(super) files: u64,
     pub(super) audit: u64,
 }
@@ -55,7 +55,7 @@ impl Spool {
     }
 
     /// The export that the archive was asked to store and may not have; what never came so far is removed.
-    pub(super) fn pending(&self) -> Result<Option<Spooled>, DailyError> {
+    pub(super) fn pending(&self) -> Result<Option<SpooledExport>, DailyExportError> {
         let folder = self.folder();
         directory::make(&folder)?;
         for entry in directory::names(&folder)? {
@@ -73,11 +73,11 @@ impl Spool {
         Ok(None)
     }
 
-    fn read(name: FileName, path: PathBuf) -> Result<Spooled, DailyError> {
+    fn read(name: FileName, path: PathBuf) -> Result<SpooledExport, DailyExportError> {
         let mut hash = blake3::Hasher::new();
         let mut file = directory::open(&path)?;
         let size = io::copy(&mut file, &mut hash).map_err(failed)?;
-        Ok(Spooled {
+        Ok(SpooledExport {
             name,
             path,
             size,
@@ -87,7 +87,7 @@ impl Spool {
     }
 
     /// Writes an export of now, durably.
-    pub(super) fn write(&self, now: Timestamp) -> Result<Written, DailyError> {
+    pub(super) fn write(&self, now: Timestamp) -> Result<WrittenExport, DailyExportError> {
         let folder = self.folder();
         directory::make(&folder)?;
         let time = now.strftime("%Y%m%dT%H%M%SZ");
@@ -95,7 +95,7 @@ impl Spool {
         let path = folder.join(name.as_str());
         // What an attempt of the same second left.
         directory::remove_name(&path)?;
-        let file = Hashed {
+        let file = HashedFile {
             file: AppendFile::open(&path)?,
             hash: blake3::Hasher::new(),
             size: 0,
@@ -116,8 +116,8 @@ impl Spool {
             .map_err(failed)?;
         written.file.sync()?;
         directory::sync(&folder)?;
-        Ok(Written {
-            spooled: Spooled {
+        Ok(WrittenExport {
+            spooled: SpooledExport {
                 name,
                 path,
                 size: written.size,
@@ -130,7 +130,7 @@ impl Spool {
     }
 }
 
-fn failed(error: io::Error) -> DailyError {
+fn failed(error: io::Error) -> DailyExportError {
     ExportError::Write(error).into()
 }
 
@@ -158,13 +158,13 @@ pub(super) fn read_on(
 }
 
 /// A file that is hashed while it is written.
-struct Hashed {
+struct HashedFile {
     file: AppendFile,
     hash: blake3::Hasher,
     size: u64,
 }
 
-impl Write for Hashed {
+impl Write for HashedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.append(bytes).map_err(|error| error.source)?;
         self.hash.update(bytes);

@@ -12,7 +12,7 @@ use archive_stores::mail::CoordinatorMessage;
 const NAME: &str = "holdfast-admin-kb-20260101T000000Z.jsonl.gz";
 
 struct ExportFixture {
-    daily: Daily,
+    daily: DailyExport,
     messages: mpsc::Receiver<CoordinatorMessage>,
     _directory: tempfile::TempDir,
 }
@@ -25,7 +25,7 @@ impl ExportFixture {
         let (mail, messages) = Mail::new();
         let admin = Admin::init(directory.path()).unwrap();
         let tasks = Tasks::new();
-        let daily = Daily {
+        let daily = DailyExport {
             admin,
             archive: "kb".to_owned(),
             data: directory.path().to_owned(),
@@ -45,7 +45,7 @@ impl ExportFixture {
         }
     }
 
-    /// The export lies on the disk, as a crash left it.
+    /// Puts an export on the disk, as a crash leaves it.
     fn spool(&self, bytes: &[u8]) -> PathBuf {
         let folder = self.daily.data.join("export");
         directory::make(&folder).unwrap();
@@ -55,7 +55,7 @@ impl ExportFixture {
         path
     }
 
-    /// The archive was asked for it, and one replica has not got it.
+    /// Begins the store of the export in the archive; one replica lacks it.
     fn begin(&self) -> FileRecord {
         let mut row = row(NAME, 7);
         row.record.phase = Phase::Incomplete;
@@ -72,13 +72,13 @@ impl ExportFixture {
 /// forgotten before the archive has it.
 #[tokio::test]
 async fn export_cut_by_crash_is_stored_again() {
-    let mut world = ExportFixture::new();
-    let path = world.spool(b"rows");
-    let record = world.begin();
+    let mut fixture = ExportFixture::new();
+    let path = fixture.spool(b"rows");
+    let record = fixture.begin();
     for is_stored in [false, true] {
         let ExportFixture {
             daily, messages, ..
-        } = &mut world;
+        } = &mut fixture;
         let mut step = Box::pin(daily.step());
         let message = tokio::select! {
             message = messages.recv() => message.unwrap(),
@@ -109,7 +109,7 @@ async fn export_cut_by_crash_is_stored_again() {
         step.await.unwrap();
         assert_eq!(path.try_exists().unwrap(), !is_stored);
     }
-    let (_, last) = world.daily.book().last().unwrap().unwrap();
+    let (_, last) = fixture.daily.book().last().unwrap().unwrap();
     assert_eq!(
         last.name.map(|name| name.to_string()).as_deref(),
         Some(NAME)
@@ -119,9 +119,9 @@ async fn export_cut_by_crash_is_stored_again() {
 /// Fails if what the archive was never asked to store is stored, or lies on the disk permanently.
 #[tokio::test]
 async fn export_that_was_never_begun_is_removed() {
-    let mut world = ExportFixture::new();
-    let path = world.spool(b"half a li");
-    world.daily.step().await.unwrap();
+    let mut fixture = ExportFixture::new();
+    let path = fixture.spool(b"half a li");
+    fixture.daily.step().await.unwrap();
     assert!(!path.try_exists().unwrap());
-    assert!(world.messages.try_recv().is_err(), "nothing is stored");
+    assert!(fixture.messages.try_recv().is_err(), "nothing is stored");
 }

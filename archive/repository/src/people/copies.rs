@@ -1,4 +1,4 @@
-//! The copies of a file in a replica, as people act on them: looked for on the disks, and read again.
+//! The copies of a file in a replica, for acts of people: searched for on the disks, and read again.
 
 use archive_daemon::clock::TimedOut;
 use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
@@ -9,7 +9,7 @@ use archive_stores::transfer::Transfers;
 use super::People;
 
 impl People {
-    /// The copies that are there, in whichever condition; who did not answer is an error.
+    /// Returns the existing copies, in any condition. A node that does not answer is an error.
     pub(crate) async fn existing_copies(
         &self,
         replica: &ReplicaId,

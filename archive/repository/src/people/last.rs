@@ -1,7 +1,7 @@
-//! Whether an act would take the last good copies of files.
+//! Protection of the last good copies: whether an act would take them.
 //!
 //! Owns the count, by what the archive vouches for (`custody`) and not by what is recorded: a damaged copy is no reason to
-//! give up a good one. Reads the admin data and what is filed beside each other, in memory that does not grow with them.
+//! give up a good one. Reads the admin data and the anomalies in parallel, in memory that does not grow with them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use archive_ledger::anomalies::AnomalyRow;
 use archive_ledger::custody::Vouched;
 use archive_ledger::standing::Now;
 
-/// What goes out of service.
+/// A part of the archive that goes out of service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// A disk.
@@ -53,7 +53,7 @@ impl Part {
 }
 
 impl People {
-    /// How many replicas besides `replica` have a good copy of a file.
+    /// Returns how many replicas besides `replica` have a good copy of a file.
     pub(super) async fn good_elsewhere(
         &self,
         row: &AdminRow,
@@ -62,7 +62,7 @@ impl People {
         self.vouched(row, |vouched| vouched.others(replica)).await
     }
 
-    /// Whether any replica has a good copy of a file under its name.
+    /// Returns whether any replica has a good copy of a file under its name.
     pub(super) async fn is_good_anywhere(&self, row: &AdminRow) -> Result<bool, CallError> {
         self.vouched(row, |vouched: &Vouched<'_>| vouched.has_bytes())
             .await
@@ -82,7 +82,7 @@ impl People {
         }))
     }
 
-    /// Whether every file on the part has a good copy elsewhere, or the caller knows that some have none.
+    /// Checks that every file on the part has a good copy elsewhere, or that the caller knows that some have none.
     pub(super) async fn dispensable(&self, part: Part, last_copies: bool) -> Result<(), CallError> {
         if last_copies {
             return Ok(());
@@ -95,7 +95,7 @@ impl People {
             0 => Ok(()),
             only => Err(changed(match part {
                 Part::Replica(_) => format!(
-                    "{only} file(s) have no good copy but in {part}; bring them into another one first"
+                    "{only} file(s) have no good copy but in {part}; repair them in another replica first"
                 ),
                 Part::Volume(_) | Part::Node(..) => format!(
                     "{only} file(s) have no good copy but on {part}; repair them first, or add `--last-copies`, which two custodians must say"
@@ -105,7 +105,7 @@ impl People {
     }
 }
 
-/// How many files on the part have no good copy elsewhere. Both sides are sorted by file.
+/// Counts the files on the part that have no good copy elsewhere. Both sides are sorted by file.
 fn only_there(
     part: &Part,
     now: &Now,

@@ -1,4 +1,4 @@
-//! Which node or volume a person means: an id by itself is enough as long as only one bears it.
+//! Selection of the node or volume that a person means: an id alone is enough as long as only one has it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::People;
 use super::acts::changed;
 use crate::tables::with_tables;
 
-/// The only one of the volumes that is meant; one in service goes before those that are retired.
+/// Returns the only volume that is meant; one in service goes before those that are retired.
 fn only(
     named: &VolumeSelector,
     all: BTreeSet<VolumeKey>,
@@ -26,20 +26,23 @@ fn only(
         in_service
     };
     match (meant.pop(), meant.as_slice()) {
-        (None, _) => Err(Kind::NotFound.error(format!("no node and no file knows a {named}"))),
+        (None, _) => Err(Kind::NotFound.error(format!(
+            "there is no {named}: no node reports it, and no copy is recorded on it"
+        ))),
         (Some(one), []) => Ok(one),
         (Some(last), others) => {
             let all = others.iter().chain([&last]).map(ToString::to_string);
             let all = all.collect::<Vec<_>>().join(", ");
             Err(changed(format!(
-                "more than one volume is meant by {named}: {all}; say which with --node and --replica"
+                "more than one volume is meant by {named}: {all}; name one with --node and --replica"
             )))
         }
     }
 }
 
 impl People {
-    /// The volume that is meant: the nodes report it, or a copy is recorded on it. Never the table of a checksum replica.
+    /// Returns the volume that is meant, which nodes report or on which a copy is recorded. It is never the table of a checksum
+    /// replica.
     pub(crate) async fn volume(&self, named: &VolumeSelector) -> Result<VolumeKey, CallError> {
         let retired = self.standing.now();
         let is_retired = |key: &VolumeKey| retired.volumes.contains_key(key);
@@ -48,13 +51,13 @@ impl People {
         Ok(volume)
     }
 
-    /// Every volume of the archive that is known of: recorded, reported or retired.
+    /// Returns every known volume of the archive: recorded, reported or retired.
     pub(crate) async fn volumes(&self) -> Result<BTreeSet<VolumeKey>, CallError> {
         let admin = self.admin.clone();
         let mut volumes = with_tables(move || admin.volumes()).await?;
         volumes.extend(self.standing.now().volumes.keys().cloned());
         for spec in self.standing.in_service(&self.specs) {
-            // Those of a monitor that does not answer are recorded, but for empty ones.
+            // The volumes of a monitor that does not answer are recorded, except empty ones.
             if let Ok(reported) = self.transfers.replicas.volumes_in_service(&spec.id).await {
                 volumes.extend(reported);
             }
@@ -63,7 +66,7 @@ impl People {
         Ok(volumes)
     }
 
-    /// Whether no volume of the archive bears that id, or bore it until it was retired.
+    /// Checks that no volume of the archive has this id, or had it until it was retired.
     pub(crate) async fn is_new_volume(&self, id: &VolumeId) -> Result<(), CallError> {
         let all = self.volumes().await?;
         match all.iter().find(|known| known.volume == *id) {
@@ -74,8 +77,8 @@ impl People {
         }
     }
 
-    /// Whether a part of a replica can be changed or retired by itself. A checksum replica has one node, and reports its
-    /// table as if it were a volume: out of service, nothing in that replica would count.
+    /// Checks that a part of a replica can be changed or retired by itself. A checksum replica has one node, and reports its
+    /// table as if it were a volume: if it were out of service, nothing in that replica would count.
     pub(super) fn keeps_bytes(
         &self,
         replica: &ReplicaId,
@@ -91,7 +94,7 @@ impl People {
         Ok(())
     }
 
-    /// The node that is meant, with its replica: it was heard there, and is not retired.
+    /// Returns the node that is meant, with its replica: it was heard there, and is not retired.
     pub(crate) async fn node(
         &self,
         named: &NodeSelector,
@@ -129,7 +132,7 @@ impl People {
             _ => {
                 let all: Vec<_> = found.iter().map(ToString::to_string).collect();
                 Err(changed(format!(
-                    "more than one node is meant by {named}: those of the replicas {}; say which with --replica",
+                    "more than one node is meant by {named}: those of the replicas {}; name one with --replica",
                     all.join(", ")
                 )))
             }

@@ -1,6 +1,6 @@
-//! Volumes and nodes that come back into service, after two persons have said so.
+//! Reinstatement of volumes and nodes, after two persons have decided it.
 //!
-//! A replica does not come back: every file was told that it left. A new one is set up under another id.
+//! A replica is not reinstated: it has left the rows of all files. A new one is set up under another id.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use super::People;
 use super::acts::changed;
 use crate::tables::with_tables;
 
-/// The only one of those that are retired.
+/// Returns the only retired one of those that are meant.
 fn only<T>(meant: impl Iterator<Item = T>, named: &impl std::fmt::Display) -> Result<T, CallError> {
     let mut meant: Vec<T> = meant.collect();
     match (meant.pop(), meant.len()) {
         (Some(one), 0) => Ok(one),
         (Some(_), _) => Err(changed(format!(
-            "more than one {named} is retired; say which with --node and --replica"
+            "more than one {named} is retired; name one with --node and --replica"
         ))),
         (None, _) => Err(Kind::NotFound.error(format!("no {named} is retired"))),
     }
 }
 
 impl People {
-    /// The retired volume that is meant.
+    /// Returns the retired volume that is meant.
     pub(super) fn retired_volume(&self, named: &VolumeSelector) -> Result<VolumeKey, CallError> {
         let now = self.standing.now();
         only(
@@ -34,7 +34,7 @@ impl People {
         )
     }
 
-    /// The retired node that is meant, with its replica.
+    /// Returns the retired node that is meant, with its replica.
     pub(super) fn retired_node(
         &self,
         named: &NodeSelector,
@@ -44,7 +44,7 @@ impl People {
         only(now.nodes.keys().filter(is_meant).cloned(), named)
     }
 
-    /// Lets a volume count again. Its node is told first: as long as it does not answer, the volume stays retired.
+    /// Lets a volume count again. Its node is told first: the volume stays retired until the node answers.
     pub(super) async fn reinstate_volume(
         &self,
         named: &VolumeSelector,
@@ -52,14 +52,14 @@ impl People {
     ) -> Result<String, CallError> {
         let volume = match self.retired_volume(named) {
             Ok(volume) => volume,
-            // A restart came between: it was done.
+            // It was done before a restart.
             Err(error) if error.kind == Kind::NotFound => {
                 let volume = self.volume(named).await?;
                 return Ok(format!("{volume} is in service"));
             }
             Err(error) => return Err(error),
         };
-        // A table is no disk: no node was told that it is retired.
+        // The table of a checksum replica is no disk: no node was told that it is retired.
         let replicas = &self.transfers.replicas;
         if self.keeps_bytes(&volume.replica, &volume).is_ok() {
             replicas.set_reinstating(Some(&volume));
@@ -86,7 +86,7 @@ impl People {
     ) -> Result<String, CallError> {
         let (replica, node) = match self.retired_node(named) {
             Ok(found) => found,
-            // A restart came between: it was done.
+            // It was done before a restart.
             Err(error) if error.kind == Kind::NotFound => self.node(named).await?,
             Err(error) => return Err(error),
         };

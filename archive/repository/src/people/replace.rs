@@ -1,11 +1,11 @@
-//! A wrong copy goes, the right bytes come: from a caller who has them.
+//! Replacement of a wrong copy with the right bytes, from a caller who has them.
 //!
 //! The bytes are received into a spool of the repository and hashed there, before anything is moved: bytes of another
-//! root change nothing anywhere. (A node takes back from its attic only what is as its sidecar admits, so a wrong copy
-//! that was put aside too early could not be brought back.) The spool needs room for one file; without it the call is
-//! refused at once. Then the wrong copy is put aside and the bytes take the ordinary way into the replica, with the
-//! admission that they always had. From there on the archive finishes alone: where the caller's bytes get lost on the
-//! way, the replica lacks the file, and it is brought from another one.
+//! root change nothing. (A node restores from its attic only files that match their sidecar, so a wrong copy that was moved
+//! there too early could not be restored.) The spool needs room for one file; without it the call is refused at once. Then
+//! the wrong copy is moved into the attic, and the bytes are stored in the replica in the ordinary way, with their old
+//! admission. From there on the archive finishes alone: if the caller's bytes get lost on the way, the replica lacks the
+//! file, and gets it from another one.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -26,62 +26,64 @@ use super::People;
 use super::acts::content;
 use crate::tables::{blocking, file_look};
 
-/// What stays free on the disk of the spool, in bytes.
+/// The bytes that stay free on the disk of the spool.
 const RESERVE: u64 = 1 << 30;
 
-/// How much is read at once.
+/// The number of bytes that are read at once.
 const BLOCK: usize = 1 << 20;
 
-/// What is to be replaced.
+/// The order to replace a copy.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct Replacement {
     pub(crate) name: FileName,
     pub(crate) replica: ReplicaId,
-    /// The root of the copy that goes.
+    /// The root of the wrong copy.
     pub(crate) checksum: Root,
     pub(crate) cause: Cause,
 }
 
-/// What was replaced.
+/// The old copy in the attic, and the new one.
 #[derive(Debug)]
-pub(crate) struct Replaced {
+pub(crate) struct ReplacementOutcome {
     pub(crate) aside: Aside,
     pub(crate) copy: Copy,
 }
 
-/// Bytes that were brought, and are what was admitted. Taken away when it is dropped.
+/// Bytes that were received, and are what was admitted. They are removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Spooled {
+pub(crate) struct SpooledBytes {
     spool: PathBuf,
     id: String,
 }
 
-impl Drop for Spooled {
+impl Drop for SpooledBytes {
     fn drop(&mut self) {
         if let Err(error) = Stage::forget(&self.spool, &self.id) {
-            tracing::warn!(%error, "what was spooled cannot be taken away; the next start tries again");
+            tracing::warn!(%error, "cannot remove spooled bytes; the next start tries again");
         }
     }
 }
 
 impl People {
-    /// Looks whether the copy may be replaced, before a byte is taken.
-    pub(crate) async fn replaceable(&self, wish: &Wish) -> Result<(), CallError> {
-        let row = self.known(&wish.name).await?;
+    /// Checks that the copy may be replaced, before a byte is received.
+    pub(crate) async fn replaceable(&self, replacement: &Replacement) -> Result<(), CallError> {
+        let row = self.known(&replacement.name).await?;
         let admitted = content(&row.record)?.clone();
-        let copy = row.record.replicas.get(&wish.replica);
+        let copy = row.record.replicas.get(&replacement.replica);
         if copy.is_none_or(|copy| copy.state.is_withdrawn()) {
             let said = format!(
-                "replica {} shall have no copy of {}",
-                wish.replica, wish.name
+                "cannot replace a copy: replica {} shall have no copy of {}",
+                replacement.replica, replacement.name
             );
             return Err(Kind::NotFound.error(said));
         }
-        let copy = self.copy_of(wish).await?;
-        if admitted.root == wish.checksum {
-            let verified = self.verified(&wish.replica, &wish.name, &copy).await?;
+        let copy = self.copy_of(replacement).await?;
+        if admitted.root == replacement.checksum {
+            let verified = self
+                .verified(&replacement.replica, &replacement.name, &copy)
+                .await?;
             if verified.copy.is_present() {
-                let said = "the copy is what was admitted: there is nothing to replace";
+                let said = "cannot replace the copy: it is what was admitted";
                 return Err(Kind::Mismatch.error(said));
             }
         }
@@ -90,7 +92,7 @@ impl People {
         let free = free.map_err(|error| failed_disk(&error))?.usable(RESERVE);
         if free < admitted.size {
             let said = format!(
-                "the repository has no room for {} bytes in {}; free some there",
+                "the repository has no room for {} bytes in {}; free some space there",
                 admitted.size,
                 self.spool.display()
             );
@@ -99,16 +101,16 @@ impl People {
         Ok(())
     }
 
-    /// Receives the bytes, and proves that they are what was admitted.
+    /// Receives the bytes, and checks that they are what was admitted.
     pub(crate) async fn spool(
         &self,
-        wish: &Wish,
+        replacement: &Replacement,
         mut chunks: impl AsyncNext,
-    ) -> Result<Spooled, CallError> {
-        let row = self.known(&wish.name).await?;
+    ) -> Result<SpooledBytes, CallError> {
+        let row = self.known(&replacement.name).await?;
         let admitted = content(&row.record)?.clone();
         let id = self.upload_id()?.to_string();
-        let spooled = Spooled {
+        let spooled = SpooledBytes {
             spool: self.spool.clone(),
             id: id.clone(),
         };
@@ -131,50 +133,59 @@ impl People {
             return Ok(spooled);
         }
         let what = format!(
-            "refused: replace the copy in {}: other bytes were sent",
-            wish.replica
+            "refused to replace the copy in {}: other bytes were sent",
+            replacement.replica
         );
-        self.note(wish.cause.who.clone(), Some(wish.name.clone()), what)
-            .await?;
+        self.note(
+            replacement.cause.who.clone(),
+            Some(replacement.name.clone()),
+            what,
+        )
+        .await?;
         let said = format!(
             "the bytes are not what was admitted as {}; nothing was changed",
-            wish.name
+            replacement.name
         );
         Err(Kind::Mismatch.error(said))
     }
 
-    /// Puts the wrong copy aside and stores the right bytes in its place, also when the caller does not wait for it.
+    /// Moves the wrong copy into the attic and stores the right bytes in its place, even if the caller goes away.
     pub(crate) async fn replace(
         self: &Arc<Self>,
-        wish: Wish,
-        spooled: Spooled,
-    ) -> Result<Replaced, CallError> {
+        replacement: Replacement,
+        spooled: SpooledBytes,
+    ) -> Result<ReplacementOutcome, CallError> {
         let (people, (tell, told)) = (Arc::clone(self), oneshot::channel());
         self.spawn("replace", async move {
-            let done = people.exchange(&wish, &spooled).await;
-            // A caller that is gone finds it in the audit trail.
+            let done = people.exchange(&replacement, &spooled).await;
+            // A caller that has gone away finds it in the audit trail.
             drop(tell.send(done));
             Ok(())
         });
         told.await.map_err(|_stopped| {
-            Kind::Unavailable.error("the repository is stopping; look how the file stands")
+            Kind::Unavailable
+                .error("the repository is stopping; see the state of the file with `holdfast stat`")
         })?
     }
 
-    async fn exchange(&self, wish: &Wish, spooled: &Spooled) -> Result<Replaced, CallError> {
+    async fn exchange(
+        &self,
+        replacement: &Replacement,
+        spooled: &SpooledBytes,
+    ) -> Result<ReplacementOutcome, CallError> {
         let _acting = self.acting.lock().await;
-        let Wish {
+        let Replacement {
             name,
             replica,
             checksum,
             cause,
-        } = wish;
+        } = replacement;
         let row = self.known(name).await?;
         let size = content(&row.record)?.size;
         let (Some(admission), Some(upload)) = (row.admission, row.record.upload) else {
             return Err(Kind::Storage.error(format!("{name} has no admission")));
         };
-        let copy = self.copy_of(wish).await?;
+        let copy = self.copy_of(replacement).await?;
         let place = (&copy.node, &copy.volume);
         let moving = self
             .transfers
@@ -182,7 +193,7 @@ impl People {
             .put_aside(replica, name, place, checksum, cause);
         let aside = self.within(size, moving).await?;
         let what = format!(
-            "the copy in {replica} is replaced, the old one lies in the attic of volume {} of node {} as {}: {}",
+            "the copy in {replica} is replaced, the old one is in the attic of volume {} of node {} as {}: {}",
             copy.volume, copy.node, aside.0.id, cause.why
         );
         self.note(cause.who.clone(), Some(name.clone()), what)
@@ -194,11 +205,12 @@ impl People {
         self.order(name, event, &cause.who).await?;
         let item = Item {
             name: name.clone(),
-            // That of its admission: a node holds the one against the other.
+            // The upload of its admission: a node compares the two.
             upload: upload.id,
             size,
         };
-        self.bring(replica, item, spooled, admission.into()).await?;
+        self.upload_spooled(replica, item, spooled, admission.into())
+            .await?;
         let row = self.known(name).await?;
         let state = row
             .record
@@ -211,11 +223,11 @@ impl People {
         {
             let state = state.map(|state| state.to_string()).unwrap_or_default();
             return Err(Kind::Unavailable.error(format!(
-                "the old copy is put aside, the new one is not stored yet ({state}); it will be brought from another replica"
+                "the old copy is in the attic, the new one is not stored yet ({state}); it will be copied from another replica"
             )));
         }
-        let copy = self.copy_of(wish).await?;
-        // The one copy of the replica, read back just now: what was filed of the wrong one is so no more.
+        let copy = self.copy_of(replacement).await?;
+        // The only copy of the replica, just read back: the anomalies of the wrong one are resolved.
         let look = Look {
             found: Vec::new(),
             quality: LookQuality::Listing,
@@ -225,15 +237,15 @@ impl People {
             place: Some((copy.node.clone(), copy.volume.clone())),
         };
         file_look(&self.anomalies, (replica, name), look, &cause.who).await?;
-        Ok(Replaced { aside, copy })
+        Ok(ReplacementOutcome { aside, copy })
     }
 
-    /// Sends what was spooled on the ordinary way into a replica.
-    async fn bring(
+    /// Uploads the spooled bytes into a replica, in the ordinary way.
+    async fn upload_spooled(
         &self,
         replica: &ReplicaId,
         item: Item,
-        spooled: &Spooled,
+        spooled: &SpooledBytes,
         admission: Arc<str>,
     ) -> Result<(), CallError> {
         let name = item.name.clone();
@@ -262,7 +274,7 @@ impl People {
         };
         let reading = async {
             feed(&lane, read).await?;
-            // A replica that takes no more has said why.
+            // A replica that accepts no more has reported why.
             if !lane.is_closed() {
                 seal.send_replace(Some(UploadVerdict::Admitted(admission)));
             }
@@ -272,39 +284,41 @@ impl People {
         let filling = self.transfers.fill(replica.clone(), item, chunks, sealed);
         let ((), read) = tokio::join!(filling, reading);
         read?;
-        // The report of the transfer was sent before: whoever is answered now is answered after it.
+        // The report of the transfer was sent before: this answer follows it.
         let heard = Event::Progress {
             replica: replica.clone(),
         };
         self.order(&name, heard, "repository").await
     }
 
-    /// The one copy that a replica has of the file.
-    pub(crate) async fn copy_of(&self, wish: &Wish) -> Result<Copy, CallError> {
-        let mut copies = self.existing_copies(&wish.replica, &wish.name).await?;
+    /// Returns the only copy that a replica has of the file.
+    pub(crate) async fn copy_of(&self, replacement: &Replacement) -> Result<Copy, CallError> {
+        let mut copies = self
+            .existing_copies(&replacement.replica, &replacement.name)
+            .await?;
         match copies.len() {
             1 => copies
                 .pop()
-                .ok_or_else(|| Kind::Internal.error("one copy is none")),
+                .ok_or_else(|| Kind::Internal.error("the only copy is gone from the list")),
             0 => Err(Kind::NotFound.error(format!(
-                "replica {} has no copy of {}: repair brings one; where no replica has a good one, store the file again",
-                wish.replica, wish.name
+                "replica {} has no copy of {}; repair it, or store the file again if no replica has a good copy",
+                replacement.replica, replacement.name
             ))),
             several => Err(Kind::Mismatch.error(format!(
                 "replica {} has {several} copies of {}; remove all but one first",
-                wish.replica, wish.name
+                replacement.replica, replacement.name
             ))),
         }
     }
 }
 
-/// Bytes that come one after another.
+/// A source of bytes, piece by piece.
 pub(crate) trait AsyncNext: Send {
-    /// The next bytes; none: the caller has sent them all.
+    /// Returns the next bytes, or `None` at the end.
     fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, CallError>> + Send;
 }
 
 fn failed_disk(error: &DiskError) -> CallError {
-    tracing::error!(%error, "the spool of the repository");
+    tracing::error!(%error, "cannot use the spool of the repository");
     Kind::Storage.error(error.to_string())
 }

@@ -1,7 +1,7 @@
-//! Volumes, nodes and replicas that go out of service for good.
+//! Retirement of volumes, nodes and replicas.
 //!
-//! Remembered first, then told to whom it concerns: so it holds also where node and disk are dead for ever. What every
-//! file has to be told follows by itself (`bootstrap`).
+//! A retirement is stored first, then its node is told: so it holds also if node and disk never come back. The rows of all
+//! files follow by themselves (`bootstrap`).
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use super::last::Part;
 use crate::tables::with_tables;
 
 impl People {
-    /// The act with the replica, and the node, of what it takes out of service: what is approved is what was asked for,
-    /// whatever else bears the same id by then.
+    /// Completes an act with the replica, and the node, of the part that it takes out of service: exactly that part is
+    /// approved, even if another one has the same id by then.
     pub(super) async fn with_place(&self, act: Act) -> Result<Act, CallError> {
         let node = |(replica, node): (ReplicaId, NodeId)| NodeSelector {
             replica: Some(replica),
@@ -52,7 +52,7 @@ impl People {
         })
     }
 
-    /// Whether a volume can be retired.
+    /// Checks that a volume can be retired.
     pub(super) async fn volume_can_go(
         &self,
         volume: &VolumeKey,
@@ -65,7 +65,7 @@ impl People {
             .await
     }
 
-    /// Whether a node can be retired.
+    /// Checks that a node can be retired.
     pub(super) async fn node_can_go(
         &self,
         replica: &ReplicaId,
@@ -96,9 +96,9 @@ impl People {
         let telling = self.transfers.replicas.tell_retired(&volume);
         let node = &volume.node;
         Ok(match self.within(0, telling).await {
-            Ok(()) => format!("node {node} has retired it; its files are brought elsewhere"),
+            Ok(()) => format!("node {node} has retired it; its files are stored elsewhere"),
             Err(error) => format!(
-                "it counts no more, and its files are brought elsewhere; node {node} is told when it can be ({})",
+                "it does not count any more, and its files are stored elsewhere; node {node} will be told when it answers ({})",
                 error.reason
             ),
         })
@@ -110,7 +110,7 @@ impl People {
         request: &Request,
         cause: &Cause,
     ) -> Result<String, CallError> {
-        let done = "it is not asked and not missed any more; its files are brought elsewhere";
+        let done = "it is not asked and not missed any more; its files are stored elsewhere";
         let is_mine = |((_, node), retired): (&(_, NodeId), &Retired)| {
             *node == named.node && retired.why == cause.why
         };
@@ -157,12 +157,12 @@ impl People {
             }
         }
         Ok(
-            "it is neither asked nor required any more; take it out of the settings when you like"
+            "it is neither asked nor required any more; it may be removed from the settings"
                 .to_owned(),
         )
     }
 
-    /// Whether the archive can do without a replica.
+    /// Checks that the archive can do without a replica.
     pub(super) async fn expendable(&self, replica: &ReplicaId) -> Result<(), CallError> {
         self.configured(replica)?;
         let now = self.standing.now();

@@ -1,7 +1,8 @@
-//! A file that a replica has and the admin data do not know: taken in with its own admission, if a trusted key signed it.
+//! Unexpected files: a file that a replica has and the admin data do not know is added with its own admission, if a trusted
+//! key signed it.
 //!
-//! Every replica is asked, so that admissions that contradict each other are seen. What is decided of them is decided as
-//! in a restore ([`Rule::combine`]).
+//! Every replica is asked, so that contradicting admissions are noticed. They are combined as in a restore
+//! ([`Rule::combine`]).
 
 use std::collections::BTreeSet;
 
@@ -14,8 +15,8 @@ use super::acts::changed;
 use archive_ledger::restore::combine::{Rule, Sighting, Verdict};
 
 impl People {
-    /// Takes a file into the admin data that replicas have with a valid admission.
-    pub(crate) async fn take_in(
+    /// Adds a file to the admin data that replicas have with a valid admission.
+    pub(crate) async fn adopt_unexpected(
         &self,
         name: &FileName,
         (archive, trust): (&str, &TrustFile),
@@ -31,8 +32,9 @@ impl People {
             }
         }
         if sightings.is_empty() {
-            let said =
-                format!("{name} is not in the archive, and no replica has a file of that name");
+            let said = format!(
+                "cannot adopt {name}: it is not in the archive, and no replica has a file of that name"
+            );
             return Err(Kind::NotFound.error(said));
         }
         let rule = Rule {
@@ -45,23 +47,25 @@ impl People {
             Verdict::File(row) => *row,
             Verdict::Contradicting(which) => {
                 return Err(changed(format!(
-                    "{name} was admitted with different content: {which}; remove the wrong ones, by their own checksums"
+                    "cannot adopt {name}: it was admitted with different contents: {which}; remove the wrong copies by their own checksums"
                 )));
             }
             Verdict::Unsigned(why) => {
                 return Err(changed(format!(
-                    "no trusted key has signed an admission of {name}: {why}; remove it, by its own checksum"
+                    "cannot adopt {name}: no trusted key has signed its admission: {why}; remove it by its own checksum"
                 )));
             }
         };
         match self.transfers.mail.admit(row, who.to_owned()).await {
             Some(true) => Ok(()),
-            Some(false) => Err(Kind::Busy.error(format!("{name} is being stored just now"))),
+            Some(false) => {
+                Err(Kind::Busy.error(format!("{name} is being stored now; try again later")))
+            }
             None => Err(Kind::Unavailable.error("the repository is stopping")),
         }
     }
 
-    /// What the sidecars of one node say of a name.
+    /// Reads the admissions of a name on one node.
     async fn sightings(
         &self,
         replica: &ReplicaId,
@@ -76,10 +80,11 @@ impl People {
         let mut sightings = Vec::new();
         loop {
             let page = clock.timeout(stall, pages.next()).await.map_err(late)??;
-            let ended = || Kind::Unavailable.error(format!("node {node} ended its list early"));
+            let ended =
+                || Kind::Unavailable.error(format!("the listing of node {node} ended early"));
             let page = page.ok_or_else(ended)?;
             let mut is_past = page.end.is_some();
-            // What is wrong with another name is not asked here.
+            // Problems of other names are ignored here.
             for (found, sighting) in page.found.into_iter().flatten() {
                 is_past |= found > *name;
                 if found == *name {

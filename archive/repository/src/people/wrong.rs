@@ -1,7 +1,7 @@
-//! Removing what is not what it should be: a wrong copy of a file, or a file that nobody knows, by its own checksum.
+//! Removal of wrong copies: a copy that is not what was admitted, or an unknown file, by its own checksum.
 //!
-//! Such a copy is not *withdrawn*: the replica shall have the file, so the right bytes are brought once the wrong ones are
-//! out of the way. No answer tells the checksum of a copy: whoever removes it must know it.
+//! Such a copy is not *withdrawn*: the replica shall have the file, so the right bytes are stored once the wrong ones are
+//! moved away. No answer reveals the checksum of a copy: the person who removes it must know it.
 
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
@@ -15,7 +15,10 @@ use super::acts::{changed, content};
 use crate::tables::{file_look, with_tables};
 
 impl People {
-    /// The copy of that checksum, which is not what was admitted under the name; else why there is none to be removed.
+    /// Finds the copy of that checksum, which is not what was admitted under the name.
+    ///
+    /// # Errors
+    /// The reason why there is no such copy to be removed.
     pub(super) async fn wrong_copy(
         &self,
         row: Option<&AdminRow>,
@@ -31,7 +34,7 @@ impl People {
         for copy in found {
             if row.is_none() && !copy.is_unexpected() {
                 return Err(changed(format!(
-                    "{name} has an admission of its own: adopt it, and then remove it"
+                    "cannot remove {name}: it has an admission of its own; adopt it, and then remove it"
                 )));
             }
             is_any = true;
@@ -42,13 +45,13 @@ impl People {
             }
         }
         if is_any {
-            let said = "the checksum is not that of the copy; read it again from the archive";
+            let said = "the checksum is not that of the copy; check its copies again, and use the checksum that is shown";
             return Err(Kind::Mismatch.error(said));
         }
         Err(Kind::NotFound.error(format!("replica {replica} has no copy of {name}")))
     }
 
-    /// Whether an earlier try of the same request has put a copy aside, on any node of the replica.
+    /// Returns whether an earlier try of the same request has moved a copy into an attic, on any node of the replica.
     pub(super) async fn is_aside(
         &self,
         (name, replica): (&FileName, &ReplicaId),
@@ -68,7 +71,7 @@ impl People {
         Ok(false)
     }
 
-    /// A wrong copy was put aside: what was filed of it is so no more, and the right one is brought.
+    /// Closes the anomalies of a wrong copy that was moved into the attic, and has the right one stored.
     pub(super) async fn make_room(
         &self,
         row: Option<&AdminRow>,

@@ -12,8 +12,8 @@ use super::{AnswerStream, Door, admin_failed, changes, get, list, salvage};
 use crate::settings::ReplicaSettings;
 
 impl Door {
-    /// What is to be read of a file that the archive has.
-    fn job(&self, request: &wire::GetRequest) -> Result<get::Job, Status> {
+    /// Returns the read of a file that the archive has.
+    fn job(&self, request: &wire::GetRequest) -> Result<get::GetJob, Status> {
         let name = fields::file_name("name", &request.name)?;
         let replica = request.replica.as_str();
         if !replica.is_empty() && self.specs.iter().all(|spec| spec.id.as_str() != replica) {
@@ -23,12 +23,12 @@ impl Door {
         let row = self.admin.file(&name);
         let row = row.map_err(|error| admin_failed(&error))?;
         let unknown = || fields::to_status(&ArchiveError::NotFound(name.to_string()));
-        get::Job::new(&row.ok_or_else(unknown)?, request)
+        get::GetJob::new(&row.ok_or_else(unknown)?, request)
     }
 }
 
 impl Door {
-    /// How a replica is, as its monitor says within its limit.
+    /// Returns the state of a replica, as its monitor reports it within its limit.
     async fn replica_state(
         &self,
         spec: &ReplicaSettings,
@@ -82,7 +82,7 @@ impl Access for Door {
         &self,
         request: Request<wire::ListRequest>,
     ) -> Result<Response<AnswerStream<wire::ListResponse>>, Status> {
-        let job = list::Job::new(&request.into_inner())?;
+        let job = list::ListJob::new(&request.into_inner())?;
         let door = self.clone();
         Ok(self.answer(
             "list",
@@ -101,7 +101,7 @@ impl Access for Door {
         &self,
         request: Request<wire::ChangesRequest>,
     ) -> Result<Response<AnswerStream<wire::ChangesResponse>>, Status> {
-        let job = changes::Job::new(request.get_ref());
+        let job = changes::FeedJob::new(request.get_ref());
         let door = self.clone();
         Ok(self.answer("changes", |answers| async move {
             job.run(&door, &answers).await
@@ -113,14 +113,16 @@ impl Access for Door {
         _request: Request<wire::StatusRequest>,
     ) -> Result<Response<wire::StatusResponse>, Status> {
         let standing = self.people.standing.now();
-        // All at once: one that does not answer keeps nobody waiting for the others.
+        // All at once: a monitor that does not answer delays none of the others.
         let asked = self
             .specs
             .iter()
             .map(|spec| self.replica_state(spec, &standing));
         let replicas = join_all(asked).await;
         let Some(counts) = self.admin.counts() else {
-            return Err(Kind::Unavailable.status("the files are still being counted; ask again"));
+            return Err(Kind::Unavailable.status(
+                "the repository has just started and is still counting its files; try again later",
+            ));
         };
         let mut anomalies = self.preserver.anomalies.kinds();
         anomalies.retain(|_, count| *count > 0);

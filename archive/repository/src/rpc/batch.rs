@@ -6,7 +6,7 @@ mod replica;
 use std::collections::BTreeSet;
 
 use archive_batch::InvalidJob;
-use archive_jobs::{Asked, Incoming, Row, Stuck, SubmitError, Unread};
+use archive_jobs::{BatchError, JobRow, PendingSubmission, ReadError, Submission, SubmitError};
 use archive_model::JobId;
 use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
 use proto_archive::wire::batch_output_request::What;
@@ -59,11 +59,11 @@ impl Batch for Door {
         let Some(Step::Open(open)) = first.and_then(|first| first.step) else {
             return Err(InvalidMessage::missing("open").into());
         };
-        let asked = self.asked(&open, who).await?;
-        let submitted = self.batches.submit(asked).await;
+        let submission = self.submission(&open, who).await?;
+        let submitted = self.batches.submit(submission).await;
         let row = match submitted.map_err(|error| refused(&error))? {
             Err(known) => known,
-            Ok(incoming) => self.receive(incoming, steps).await?,
+            Ok(pending) => self.receive(pending, steps).await?,
         };
         Ok(Response::new(self.batch_status(&row)))
     }
@@ -147,8 +147,8 @@ impl Batch for Door {
 }
 
 impl Door {
-    /// What somebody wants, all of it said.
-    async fn asked(&self, open: &Open, who: String) -> Result<Asked, Status> {
+    /// Reads a submission, with all defaults filled in.
+    async fn submission(&self, open: &Open, who: String) -> Result<Submission, Status> {
         let id = convert::id(&open.id)?;
         let spec = open.spec.as_ref();
         let spec = spec.ok_or_else(|| InvalidMessage::missing("spec"))?;
@@ -165,7 +165,7 @@ impl Door {
             (named, _) => self.named_replica(named)?,
         };
         let settings = self.batches.settings();
-        Ok(Asked {
+        Ok(Submission {
             id,
             spec: convert::spec(spec, replica, known.as_ref(), settings)?,
             component_size: spec.component_size,
@@ -173,36 +173,36 @@ impl Door {
         })
     }
 
-    /// Takes the component, if there is one, and then the job.
+    /// Receives the component, if the job has one, and then accepts the job.
     async fn receive(
         &self,
-        mut incoming: Incoming,
+        mut pending: PendingSubmission,
         mut steps: impl Stream<Item = Result<wire::BatchSubmitRequest, Status>> + Unpin + Send,
-    ) -> Result<Row, Status> {
-        while incoming.missing() > 0 {
+    ) -> Result<JobRow, Status> {
+        while pending.missing() > 0 {
             let bytes = match steps.next().await.transpose().map(component) {
                 Ok(Ok(bytes)) => bytes,
                 Ok(Err(status)) | Err(status) => {
-                    let dropped = self.batches.drop_incoming(incoming).await;
+                    let dropped = self.batches.abandon(pending).await;
                     dropped.map_err(|error| refused(&error))?;
                     return Err(status);
                 }
             };
-            let appended = incoming.append(bytes).await;
-            incoming = appended.map_err(|error| refused(&error))?;
+            let appended = pending.append(bytes).await;
+            pending = appended.map_err(|error| refused(&error))?;
         }
-        let taken = self.batches.take(incoming).await;
+        let taken = self.batches.take(pending).await;
         taken.map_err(|error| refused(&error))
     }
 
-    async fn job_row(&self, id: &str) -> Result<Row, Status> {
+    async fn job_row(&self, id: &str) -> Result<JobRow, Status> {
         let id = convert::id(id)?;
         let found = self.batches.find(&id).await;
         let found = found.map_err(|error| stuck(&error))?;
         found.ok_or_else(|| unknown(id.as_str()))
     }
 
-    fn batch_status(&self, row: &Row) -> wire::BatchStatus {
+    fn batch_status(&self, row: &JobRow) -> wire::BatchStatus {
         convert::status(row, self.batches.nodes(&row.id))
     }
 
@@ -213,7 +213,7 @@ impl Door {
     ) -> Result<(), Status> {
         for id in ids {
             let found = self.batches.find(&id).await;
-            // One that is kept no longer is not there.
+            // A job that has expired is not listed.
             if let Some(row) = found.map_err(|error| stuck(&error))? {
                 send(answers, self.batch_status(&row)).await?;
             }
@@ -226,22 +226,28 @@ fn component(message: Option<wire::BatchSubmitRequest>) -> Result<bytes::Bytes, 
     match message.and_then(|message| message.step) {
         Some(Step::Component(bytes)) if bytes.len() <= MESSAGE => Ok(bytes),
         Some(Step::Component(_)) => {
-            Err(InvalidMessage::invalid("component", "a message has more than 1 MiB").into())
+            Err(InvalidMessage::invalid("component", "has more than 1 MiB in one message").into())
         }
-        Some(Step::Open(_)) => Err(InvalidMessage::invalid("open", "comes once").into()),
-        None => Err(InvalidMessage::invalid("component", "ended before its end").into()),
+        Some(Step::Open(_)) => {
+            Err(InvalidMessage::invalid("open", "is sent twice; send it once").into())
+        }
+        None => Err(
+            InvalidMessage::invalid("component", "is incomplete: the stream ended early").into(),
+        ),
     }
 }
 
 async fn send_bytes(
-    mut pieces: impl Stream<Item = Result<bytes::Bytes, Unread>> + Unpin,
+    mut pieces: impl Stream<Item = Result<bytes::Bytes, ReadError>> + Unpin,
     size: u64,
     answers: &Answers<wire::BatchOutputResponse>,
 ) -> Result<(), Status> {
     while let Some(piece) = pieces.next().await {
         let data = piece.map_err(|error| {
-            tracing::error!(%error, "what a batch job left cannot be read");
-            Kind::Storage.status(format!("{error}; run the job again"))
+            tracing::error!(%error, "cannot read a file of a batch job");
+            Kind::Storage.status(format!(
+                "cannot read the files of the batch job: {error}; run the job again"
+            ))
         })?;
         let answer = wire::BatchOutputResponse {
             data,
@@ -258,31 +264,33 @@ async fn send_bytes(
     send(answers, end).await
 }
 
-/// In whose name the caller submits, which also decides the lane. A person who holds both roles is a researcher.
+/// Returns the name and role under which the caller submits, which also decide the lane. A person who holds both roles is a
+/// researcher.
 fn own_name(identity: &Identity) -> Result<String, Status> {
     let of = |role| identity.grants().iter().find(|grant| grant.role() == role);
     let grant = of(Role::Researcher).or_else(|| of(Role::Index));
     let refused =
-        || Kind::Refused.status("this wants a certificate with the role researcher or index");
+        || Kind::Refused.status("batch jobs need a certificate with the role researcher or index");
     grant.map(ToString::to_string).ok_or_else(refused)
 }
 
-fn not_own(row: &Row) -> Status {
-    Kind::Refused.status(format!("batch job {} is of {}, not yours", row.id, row.who))
+fn not_own(row: &JobRow) -> Status {
+    Kind::Refused.status(format!(
+        "batch job {} belongs to {}, not to you",
+        row.id, row.who
+    ))
 }
 
-fn is_own(identity: &Identity, row: &Row) -> bool {
+fn is_own(identity: &Identity, row: &JobRow) -> bool {
     let mut grants = identity.grants().iter();
     grants.any(|grant| grant.to_string() == row.who)
 }
 
 fn unknown(id: &str) -> Status {
-    Kind::NotFound.status(format!(
-        "there is no batch job {id}, or it is kept no longer"
-    ))
+    Kind::NotFound.status(format!("there is no batch job {id}, or it has expired"))
 }
 
-/// Why a job is not taken, on the wire.
+/// Returns the status of a refused submission.
 fn refused(error: &SubmitError) -> Status {
     let kind = match error {
         SubmitError::Job(InvalidJob::Unknown(_)) => Kind::NotFound,
@@ -292,25 +300,27 @@ fn refused(error: &SubmitError) -> Status {
             Kind::Invalid
         }
         SubmitError::Taken(..) => Kind::Exists,
-        SubmitError::Foreign => Kind::Refused,
-        SubmitError::Twice(_) | SubmitError::Many => Kind::Busy,
-        SubmitError::Full(_) | SubmitError::Own(_) | SubmitError::Space(_) => Kind::NoSpace,
+        SubmitError::IndexComponent => Kind::Refused,
+        SubmitError::BeingSubmitted(_) | SubmitError::TooManyUploads => Kind::Busy,
+        SubmitError::TooManyWaiting(_)
+        | SubmitError::TooManyOfOnePerson(_)
+        | SubmitError::Space(_) => Kind::NoSpace,
         SubmitError::Folder(error) => {
-            tracing::error!(%error, "a batch job cannot be written");
+            tracing::error!(%error, "cannot write the files of a batch job");
             if error.is_full() {
                 Kind::NoSpace
             } else {
                 Kind::Storage
             }
         }
-        SubmitError::Stuck(error) => return stuck(error),
+        SubmitError::Batch(error) => return stuck(error),
     };
     kind.status(error.to_string())
 }
 
-fn stuck(error: &Stuck) -> Status {
+fn stuck(error: &BatchError) -> Status {
     match error {
-        Stuck::Db(error) => super::admin_failed(error).into(),
-        Stuck::Join(error) => Kind::Internal.status(error.to_string()),
+        BatchError::Db(error) => super::admin_failed(error).into(),
+        BatchError::Join(error) => Kind::Internal.status(error.to_string()),
     }
 }

@@ -1,7 +1,7 @@
-//! The feed on the wire: a listing where it is due, the changes since, and what is decided from then on.
+//! The feed on the wire: a listing if it is needed, the changes since, and new decisions from then on.
 //!
-//! A follower costs a task and a few messages, however far behind it is: what it has not taken stays in the table, and is
-//! read from its position when there is room. Nobody waits for a follower.
+//! A follower costs a task and a few messages, however far behind it is: changes that it has not received stay in the
+//! table, and are read from its position when there is room. No decision waits for a follower.
 
 use std::time::Duration;
 
@@ -20,21 +20,21 @@ use tonic::Status;
 use super::{Answers, Door, admin_failed, send};
 use crate::tables::with_tables;
 
-/// How many files or changes one message has.
+/// The number of files or changes in one message.
 const ENTRIES: usize = 1000;
 
-/// How long a follower hears nothing at most.
+/// The longest silence of the feed.
 const BEAT: Duration = Duration::from_secs(10);
 
-/// How many follow the feed at once.
+/// The most followers at once.
 pub(super) const MOST_FOLLOWERS: usize = 16;
 
 /// A request to follow the feed.
-pub(super) struct Job {
+pub(super) struct FeedJob {
     after: Option<FeedPosition>,
 }
 
-impl Job {
+impl FeedJob {
     /// Reads the request.
     pub(super) fn new(request: &wire::ChangesRequest) -> Self {
         let after = request.after.map(FeedPosition::from);
@@ -49,7 +49,7 @@ impl Job {
     ) -> Result<(), Status> {
         let _place = door.followers.try_acquire().map_err(|_none_left| {
             Kind::Busy.status(format!(
-                "{MOST_FOLLOWERS} followers read the feed; ask again when one has gone"
+                "{MOST_FOLLOWERS} followers read the feed already; try again when one has gone"
             ))
         })?;
         let (admin, clock) = (door.admin.clone(), door.clock.clone());
@@ -62,7 +62,7 @@ impl Job {
         tokio::select! {
             told = follower.tell(self.after) => told,
             () = stop.cancelled() => Err(Kind::Unavailable.status(
-                "the repository stops; come back with the last position",
+                "the repository is stopping; try again later with the last position",
             )),
         }
     }
@@ -76,22 +76,22 @@ struct Follower {
 }
 
 impl Follower {
-    /// Sends the feed after a position, until nobody listens any more.
+    /// Sends the feed after a position, until the follower goes away.
     async fn tell(&self, after: Option<FeedPosition>) -> Result<(), Status> {
-        // Taken before any file is looked at: what is decided from here on comes as a change.
+        // Taken before any file is listed: later decisions are sent as changes.
         let mut told = self.admin.follow_feed();
         let listed = *told.borrow_and_update();
         let mut position = if let Some(position) = self.known(after).await? {
             position
         } else {
-            let mut listing = Listing::new(self.admin.clone(), listed);
+            let mut listing = FeedListing::new(self.admin.clone(), listed);
             answer_from(&self.answers, move |outlet| listing.send(outlet)).await?;
             listed
         };
         loop {
             let end = *told.borrow_and_update();
             if position.number < end.number {
-                let mut span = Span::new(self.admin.clone(), position, end);
+                let mut span = FeedSpan::new(self.admin.clone(), position, end);
                 answer_from(&self.answers, move |outlet| span.send(outlet)).await?;
                 position = end;
             }
@@ -102,7 +102,7 @@ impl Follower {
         }
     }
 
-    /// Waits until there is something to say; `false`: nobody listens any more.
+    /// Waits until there is something to send. Returns `false` if the follower has gone away.
     async fn wait(&self, told: &mut watch::Receiver<FeedPosition>) -> bool {
         tokio::select! {
             () = self.answers.closed() => false,
@@ -111,7 +111,7 @@ impl Follower {
         }
     }
 
-    /// The position, if the feed came through it.
+    /// Returns the position, if it is one of this feed.
     async fn known(&self, position: Option<FeedPosition>) -> Result<Option<FeedPosition>, Status> {
         let Some(position) = position else {
             return Ok(None);
@@ -126,13 +126,13 @@ const fn response(step: Step) -> ChangesResponse {
     ChangesResponse { step: Some(step) }
 }
 
-/// The outlet of work that blocks.
-type To = Outlet<Result<ChangesResponse, Status>>;
+/// The outlet of blocking work.
+type ChangesOutlet = Outlet<Result<ChangesResponse, Status>>;
 
-/// Every file that stands, on its way to a follower.
-struct Listing {
+/// The listing of all stored files, as it is sent to a follower.
+struct FeedListing {
     admin: Admin,
-    /// The changes after this position follow.
+    /// The position whose changes follow the listing.
     position: FeedPosition,
     /// The last file that was sent.
     after: Option<FileName>,
@@ -140,7 +140,7 @@ struct Listing {
     count: u64,
 }
 
-impl Listing {
+impl FeedListing {
     const fn new(admin: Admin, position: FeedPosition) -> Self {
         Self {
             admin,
@@ -151,7 +151,7 @@ impl Listing {
         }
     }
 
-    fn send(&mut self, to: &mut To) -> Result<Progress, Status> {
+    fn send(&mut self, to: &mut ChangesOutlet) -> Result<Progress, Status> {
         let admin = self.admin.clone();
         let rows = admin.files(self.after.as_ref());
         for row in rows.map_err(|error| admin_failed(&error))? {
@@ -170,7 +170,7 @@ impl Listing {
                 return Ok(Progress::Paused);
             }
         }
-        // Decisions of which nobody was told yet are among what was listed: a power cut must not take them back now.
+        // The listing has decisions that were not announced yet: a power cut must not take them back now.
         let stamped = self.admin.stamp();
         stamped.map_err(|error| Kind::Storage.status(error.to_string()))?;
         if !self.files.is_empty() {
@@ -185,15 +185,15 @@ impl Listing {
     }
 }
 
-/// The changes behind one position up to another, on their way to a follower.
-struct Span {
+/// The changes behind one position up to another, as they are sent to a follower.
+struct FeedSpan {
     admin: Admin,
-    /// Behind the last change that was sent.
+    /// The position behind the last change that was sent.
     position: FeedPosition,
     end: FeedPosition,
 }
 
-impl Span {
+impl FeedSpan {
     const fn new(admin: Admin, position: FeedPosition, end: FeedPosition) -> Self {
         Self {
             admin,
@@ -202,7 +202,7 @@ impl Span {
         }
     }
 
-    fn send(&mut self, to: &mut To) -> Result<Progress, Status> {
+    fn send(&mut self, to: &mut ChangesOutlet) -> Result<Progress, Status> {
         while self.position.number < self.end.number {
             let page = self.page()?;
             if !to.send(Ok(response(Step::Changes(page)))) {
@@ -212,7 +212,7 @@ impl Span {
         Ok(Progress::Done)
     }
 
-    /// The next changes. A number that has no row is damage, never a change less.
+    /// Returns the next changes. A number without a row is an error: no change is skipped.
     fn page(&mut self) -> Result<Changes, Status> {
         let mut changes = Vec::new();
         let rows = self.admin.feed(self.position.number, self.end.number);
@@ -236,7 +236,7 @@ impl Span {
         let number = self.position.number;
         tracing::error!(number, "the feed has a hole in the admin data");
         Kind::Storage.status(format!(
-            "the admin data have no change after number {number}, though there was one: put them back from a backup, or \
+            "the admin data are damaged: the change after number {number} is missing; put them back from a backup, or \
              restore them by `holdfast admin restore`"
         ))
     }

@@ -1,4 +1,4 @@
-//! Between the repository's own types and the wire.
+//! Conversions between the repository's own types and the wire.
 
 use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_ledger::admin::AdminRow;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use proto_archive::convert as fields;
 use proto_archive::wire;
 
-/// How a file stands in each replica, and when what failed is tried again, as far as that is known.
+/// Writes the state of a file in each replica, and the time of the next try for failed copies, as far as it is known.
 pub(super) fn replicas(record: &FileRecord, retries: &Times) -> Vec<wire::ReplicaStatus> {
     let status = |(id, copy): (&ReplicaId, &ReplicaRecord)| {
         let (progress, reason) = match &copy.state {
@@ -48,7 +48,7 @@ pub(super) fn replicas(record: &FileRecord, retries: &Times) -> Vec<wire::Replic
     record.replicas.iter().map(status).collect()
 }
 
-/// How a file stands in each replica, and which of its copies count.
+/// Writes the state of a file in each replica, and which of its copies count.
 fn vouched(vouched: &Vouched<'_>, retries: &Times) -> Vec<wire::ReplicaStatus> {
     let of = |(mut status, (id, copy)): (wire::ReplicaStatus, (&ReplicaId, &ReplicaRecord))| {
         let condition = match vouched.doubt(id, copy) {
@@ -81,13 +81,13 @@ fn vouched(vouched: &Vouched<'_>, retries: &Times) -> Vec<wire::ReplicaStatus> {
         .collect()
 }
 
-/// Says why a copy does not count, for programs and for people.
+/// Writes why a copy does not count, for programs and for people.
 fn doubtful(why: CopyDoubt, doubt: &Doubt<'_>, status: wire::ReplicaStatus) -> wire::ReplicaStatus {
     let reason = doubt.to_string();
     fields::with_doubt(why, wire::ReplicaStatus { reason, ..status })
 }
 
-/// What is known of a file.
+/// Writes the state of a file.
 pub(super) fn stat(
     row: &AdminRow,
     admitted: String,

@@ -1,4 +1,4 @@
-//! What is drained, for those who ask how the archive stands.
+//! The drains under way, for the status of the archive.
 
 use proto_archive::wire::status_response::Drain;
 

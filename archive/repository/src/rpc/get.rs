@@ -1,4 +1,4 @@
-//! One file, or a range of it, out of the archive: from whichever replica has each part intact.
+//! Reads of one file, or a range of it: each part from any replica that has it intact.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use tonic::Status;
 
 use super::{Answers, Door, send};
 
-/// How long a donor waits for a caller that does not read.
+/// The time for which a donor waits for a caller that does not read.
 const LAG: Duration = Duration::from_secs(1);
 
-/// What is to be sent.
-pub(super) struct Job {
+/// A read of one file.
+pub(super) struct GetJob {
     wanted: WantedFile,
     admission: String,
     asked: Range<u64>,
@@ -26,14 +26,14 @@ pub(super) struct Job {
     only: Option<ReplicaId>,
 }
 
-impl Job {
-    /// Holds the request against what the archive has.
+impl GetJob {
+    /// Checks the request against the file that the archive has.
     pub(super) fn new(row: &AdminRow, request: &wire::GetRequest) -> Result<Self, Status> {
         let absent = || fields::to_status(&ArchiveError::NotFound(row.record.name.to_string()));
         let (Some(content), Some(admission)) = (&row.record.content, &row.admission) else {
             return Err(absent());
         };
-        // Who reads a record does not know how long the file is: what lies past its end is left out.
+        // A reader of a record does not know the length of the file: bytes past its end are left out.
         let end = match request.end {
             0 => content.size,
             end => end.min(content.size),
@@ -57,7 +57,7 @@ impl Job {
             && let Some(copy) = row.record.replicas.get(id)
             && copy.kind == ReplicaKind::Checksum
         {
-            let reason = format!("{id} keeps checksums only; read from another one");
+            let reason = format!("{id} keeps checksums only; name another replica");
             return Err(InvalidMessage::invalid("replica", reason).into());
         }
         let mut donors = donors(row);
@@ -67,7 +67,10 @@ impl Job {
                 .is_none_or(|wanted| *wanted == donor.replica)
         });
         if donors.is_empty() {
-            let nowhere = format!("{} is in no replica that was asked for", row.record.name);
+            let nowhere = format!(
+                "cannot read {}: it is in no replica that may be read",
+                row.record.name
+            );
             return Err(fields::to_status(&ArchiveError::Unavailable(nowhere)));
         }
         Ok(Self {
@@ -83,7 +86,7 @@ impl Job {
         })
     }
 
-    /// Sends it, segment by segment; a hole ends it.
+    /// Sends the file, segment by segment. A hole ends it with an error.
     pub(super) async fn run(
         self,
         door: &Door,
@@ -120,7 +123,7 @@ impl Job {
         ended
     }
 
-    /// What stands before the bytes.
+    /// Returns the message before the bytes.
     pub(super) fn head(&self) -> wire::get_response::Head {
         wire::get_response::Head {
             admission: self.admission.clone(),
@@ -129,7 +132,7 @@ impl Job {
         }
     }
 
-    /// The file.
+    /// Returns the name of the file.
     pub(super) const fn name(&self) -> &FileName {
         &self.wanted.name
     }
@@ -141,7 +144,7 @@ impl Job {
     }
 }
 
-/// Sends one answer. While the caller does not take it, no donor waits.
+/// Sends one answer. No donor waits while the caller does not receive it.
 async fn give(
     answers: &Answers<wire::GetResponse>,
     answer: wire::GetResponse,
@@ -156,7 +159,7 @@ async fn give(
     }
 }
 
-/// The replicas that have the bytes, as was decided.
+/// Returns the replicas that have the bytes according to the admin data.
 fn donors(row: &AdminRow) -> Vec<Donor> {
     let donor = |id: &archive_model::ReplicaId| Donor {
         replica: id.clone(),
@@ -170,7 +173,7 @@ fn donors(row: &AdminRow) -> Vec<Donor> {
     row.record.donors().map(donor).collect()
 }
 
-/// Writes a part.
+/// Writes a proven part.
 pub(super) fn segment(proven: Proven) -> wire::Segment {
     wire::Segment {
         offset: proven.offset,
@@ -179,15 +182,15 @@ pub(super) fn segment(proven: Proven) -> wire::Segment {
     }
 }
 
-/// Why a hole ends the answer. Of one replica alone nothing is said about the others.
+/// Returns the error for a hole. If one replica was read, it says nothing about the others.
 fn nowhere(name: &FileName, only: Option<&ReplicaId>, hole: &Hole) -> Status {
     let Range { start, end } = hole.range;
     match only {
         Some(replica) if hole.unknown.is_empty() => {
             let last = end.saturating_sub(1);
             return Kind::Damaged.status(format!(
-                "{name}: bytes {start}-{last} are damaged in replica {replica}; without --replica they come from any \
-                 other one that has them"
+                "cannot read {name}: bytes {start}-{last} are damaged in replica {replica}; without --replica they come from any \
+                 other replica that has them"
             ));
         }
         None if hole.unknown.is_empty() => {
@@ -197,7 +200,7 @@ fn nowhere(name: &FileName, only: Option<&ReplicaId>, hole: &Hole) -> Status {
         Some(_) | None => {}
     }
     fields::to_status(&ArchiveError::Unavailable(format!(
-        "{name} from byte {start} on: {}",
+        "cannot read {name} from byte {start} on: {}",
         hole.said
     )))
 }
@@ -209,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// Fails if a range that cannot be is told without the offset that is wrong, or by a field that nobody typed.
+    /// Fails if the error of an impossible range lacks the wrong offset, or names a field that the caller did not set.
     #[test]
     fn impossible_range_names_the_wrong_offset() {
         let behind =
@@ -228,14 +231,14 @@ mod tests {
                 end,
                 ..wire::GetRequest::default()
             };
-            let answer = Job::new(&row("a", 200), &request);
+            let answer = GetJob::new(&row("a", 200), &request);
             let asked = answer.map(|job| job.asked);
             let told = asked.map_err(|status| status.message().to_owned());
             assert_eq!(told, expected, "{start}..{end}");
         }
     }
 
-    /// Fails if damage in the one replica that was read is told as damage everywhere.
+    /// Fails if damage in the one replica that was read is reported as damage everywhere.
     #[test]
     fn damage_in_one_replica_names_that_replica() {
         let name = FileName::new("a").unwrap();

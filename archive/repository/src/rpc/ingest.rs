@@ -65,7 +65,7 @@ impl Ingest for Door {
             .admin
             .file(&name)
             .map_err(|error| admin_failed(&error))?
-            // What has not come whole is not in the archive.
+            // A file that was not received completely is not in the archive.
             .filter(|row| row.record.content.is_some())
             .ok_or_else(unknown)?;
         if !may_know(&identity, &row.depositor) {
@@ -87,17 +87,18 @@ impl Ingest for Door {
 }
 
 impl Door {
-    /// Reads an admission that this repository signed, or one before it.
+    /// Reads an admission that a key of this archive signed.
     pub(super) fn admitted(&self, text: &str) -> Result<Admission, Status> {
-        let unusable =
-            |why: String| Kind::Storage.status(format!("an admission cannot be read: {why}"));
+        let unusable = |why: String| {
+            Kind::Storage.status(format!("cannot read the admission of the file: {why}"))
+        };
         let envelope =
             Envelope::parse(text.as_bytes()).map_err(|error| unusable(error.to_string()))?;
         Admission::verify(&envelope, &self.trust).map_err(|error| unusable(error.to_string()))
     }
 }
 
-/// Whether the caller may know of a file of this depositor: readers and custodians of all, harvesters of their own.
+/// Returns whether the caller may know of a file of this depositor: readers and custodians of all, harvesters of their own.
 pub(super) fn may_know(identity: &Identity, depositor: &str) -> bool {
     let is_own = |grant: &archive_rpc::Grant| grant.to_string() == depositor;
     identity.has(Role::Reader)
@@ -105,13 +106,14 @@ pub(super) fn may_know(identity: &Identity, depositor: &str) -> bool {
         || identity.grants().iter().any(is_own)
 }
 
-/// In whose name the caller deposits.
+/// Returns the name and role under which the caller deposits.
 fn depositor(identity: &Identity) -> Result<String, Status> {
     let grant = identity
         .grants()
         .iter()
         .find(|grant| grant.role() == Role::Harvester);
-    let refused = || Kind::Refused.status("storing wants a certificate with the role harvester");
+    let refused =
+        || Kind::Refused.status("storing a file needs a certificate with the role harvester");
     grant.map(ToString::to_string).ok_or_else(refused)
 }
 
@@ -130,9 +132,11 @@ fn claim(open: &Open) -> Result<Claim, Status> {
     let sha256 = fields::optional_bytes("sha256", &open.sha256)?;
     let md5 = fields::optional_bytes("md5", &open.md5)?;
     if root.is_none() && sha256.is_none() && md5.is_none() && !open.no_digest {
-        return Err(
-            InvalidMessage::invalid("no_digest", "is not set, and no digest is given").into(),
-        );
+        return Err(InvalidMessage::invalid(
+            "no_digest",
+            "is not set, and no digest is given; give a digest or set it",
+        )
+        .into());
     }
     Ok(Claim {
         size: open.size,
@@ -141,7 +145,7 @@ fn claim(open: &Open) -> Result<Claim, Status> {
     })
 }
 
-/// What the depositor sends after `open`.
+/// Returns the messages of the depositor after `open`.
 fn chunks(
     steps: Fuse<Idle<Streaming<wire::StoreRequest>>>,
 ) -> impl tokio_stream::Stream<Item = Result<Chunk, String>> {
@@ -151,16 +155,16 @@ fn chunks(
             Some(Step::Data(bytes)) => Ok(Chunk::Data(bytes)),
             Some(Step::Close(_)) => Ok(Chunk::End),
             Some(Step::Open(_)) | None => {
-                Err("neither `data` nor `close` came after `open`".to_owned())
+                Err("a message after `open` has neither `data` nor `close`".to_owned())
             }
         },
     })
 }
 
-/// Another file whose name differs only in case. The receipt does not wait for it.
+/// Returns another file whose name differs only in case. An error is logged: the receipt does not depend on it.
 fn similar(admin: &Admin, name: &FileName) -> String {
     let found = admin.similar(name).unwrap_or_else(|error| {
-        tracing::error!(%error, "the index of similar names cannot be read");
+        tracing::error!(%error, "cannot read the index of similar names");
         None
     });
     found.map(|other| other.to_string()).unwrap_or_default()

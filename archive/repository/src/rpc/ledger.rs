@@ -1,4 +1,4 @@
-//! The trail, the export and the test of notifications, on the wire.
+//! The audit trail, the export and the test of notifications, on the wire.
 
 use std::io::{self, Write};
 
@@ -16,12 +16,12 @@ use tonic::{Response, Status};
 
 use super::{AnswerStream, Answers, Door};
 
-/// How many lines one message has at most, and about how many bytes.
+/// The most lines in one message, and about the most bytes.
 const LINES: usize = 1000;
 const BYTES: usize = 256 << 10;
 
 impl Door {
-    /// Begins to send the trail.
+    /// Sends the audit trail.
     pub(super) fn send_audit(
         &self,
         request: &wire::AuditRequest,
@@ -36,7 +36,7 @@ impl Door {
         Ok(self.answer_blocking("audit", move |answers| {
             let log = door.settings.data.join("audit");
             let trail = Trail::read(&door.admin, &log).map_err(|error| failed(&error))?;
-            let mut page = Page::default();
+            let mut page = AuditPage::default();
             for entry in trail {
                 let entry = entry.map_err(|error| failed(&error))?;
                 if wanted.has(&entry.line) {
@@ -53,12 +53,12 @@ impl Door {
         }))
     }
 
-    /// Begins to send the export.
+    /// Sends the export.
     pub(super) fn send_export(&self) -> Response<AnswerStream<wire::ExportResponse>> {
         let (door, now) = (self.clone(), self.clock.now());
         self.answer_blocking("export-rpc", move |answers| {
             let log = door.settings.data.join("audit");
-            let mut pages = Pages {
+            let mut pages = ExportWriter {
                 answers,
                 bytes: Vec::with_capacity(2 * BYTES),
             };
@@ -111,7 +111,7 @@ impl Door {
         }
     }
 
-    /// Does the same as [`Door::answer`] with work that blocks.
+    /// Runs blocking work in a task of its own, as [`Door::answer`] does.
     fn answer_blocking<T: Send + 'static>(
         &self,
         name: &str,
@@ -125,18 +125,18 @@ impl Door {
 }
 
 fn failed(error: &LogError) -> Status {
-    tracing::error!(%error, "the audit trail cannot be read");
+    tracing::error!(%error, "cannot read the audit trail");
     Kind::Storage.status(error.to_string())
 }
 
-/// Lines that wait for a message to be full.
+/// The lines of the next message.
 #[derive(Default)]
-struct Page {
+struct AuditPage {
     lines: Vec<wire::AuditLineState>,
     bytes: usize,
 }
 
-impl Page {
+impl AuditPage {
     fn add(&mut self, entry: Entry) {
         self.bytes += entry.line.who.len() + entry.line.what.len() + 256;
         let line = wire::AuditLineState {
@@ -169,13 +169,13 @@ impl Page {
     }
 }
 
-/// Sends what is written in messages.
-struct Pages<'a> {
+/// A writer that sends its bytes in messages.
+struct ExportWriter<'a> {
     answers: &'a Answers<wire::ExportResponse>,
     bytes: Vec<u8>,
 }
 
-impl Pages<'_> {
+impl ExportWriter<'_> {
     fn send(&mut self) -> io::Result<()> {
         let lines = Bytes::from(std::mem::replace(
             &mut self.bytes,
@@ -186,7 +186,7 @@ impl Pages<'_> {
     }
 }
 
-impl Write for Pages<'_> {
+impl Write for ExportWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.bytes.extend_from_slice(line);
         if self.bytes.len() >= BYTES {

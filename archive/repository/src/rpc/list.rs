@@ -1,4 +1,4 @@
-//! What is in the archive: as was decided, or as one replica says now.
+//! Listings of the archive: according to the admin data, or as one replica reports now.
 
 use archive_daemon::clock::TimedOut;
 use archive_ledger::admin::AdminRow;
@@ -11,21 +11,21 @@ use tonic::Status;
 
 use super::{Answers, Door, admin_failed, convert, send};
 
-/// How many entries one message has.
+/// The number of entries in one message.
 const ENTRIES: usize = 1000;
 
-/// How many listings of replicas go on at once for all callers: fewer than a monitor gives, so that one who reads slowly
-/// never keeps a check from listing.
+/// The most listings of replicas at once, for all callers: fewer than a monitor allows, so that a slow reader never keeps a
+/// check from listing.
 pub(super) const MOST_GATHERED: usize = 4;
 
-/// What is to be listed.
-pub(super) struct Job {
+/// A request for a listing.
+pub(super) struct ListJob {
     replica: Option<ReplicaId>,
     after: Option<FileName>,
     matching: NamePattern,
 }
 
-impl Job {
+impl ListJob {
     /// Reads the request.
     pub(super) fn new(request: &wire::ListRequest) -> Result<Self, Status> {
         let replica = match request.replica.as_str() {
@@ -40,7 +40,7 @@ impl Job {
         })
     }
 
-    /// Sends it.
+    /// Sends the listing.
     pub(super) async fn run(
         self,
         door: &Door,
@@ -57,7 +57,7 @@ impl Job {
         door: &Door,
         answers: &Answers<wire::ListResponse>,
     ) -> Result<(), Status> {
-        let (admin, mut page) = (door.admin.clone(), Page::default());
+        let (admin, mut page) = (door.admin.clone(), ListPage::default());
         answer_from(answers, move |outlet| {
             let after = self.after.take();
             let rows = admin.files(after.as_ref());
@@ -89,7 +89,7 @@ impl Job {
     ) -> Result<(), Status> {
         let _place = door.listings.try_acquire().map_err(|_none_left| {
             Kind::Busy.status(format!(
-                "{MOST_GATHERED} listings of replicas are under way; ask again when one has ended"
+                "{MOST_GATHERED} listings of replicas are under way; try again when one has ended"
             ))
         })?;
         let after = self
@@ -101,13 +101,13 @@ impl Job {
         let late = |late: TimedOut| Kind::TimedOut.status(format!("replica {replica}: {late}"));
         let opening = door.replicas.listing(replica, &after);
         let mut messages = door.clock.timeout(stall, opening).await.map_err(late)??;
-        let mut page = Page::default();
+        let mut page = ListPage::default();
         loop {
             let message = door.clock.timeout(stall, messages.message()).await;
             let message = message.map_err(late)??;
             let cut = || {
                 Kind::Unavailable.status(format!(
-                    "the listing of replica {replica} ended before its end"
+                    "the listing of replica {replica} is incomplete: it ended early"
                 ))
             };
             let message = message.ok_or_else(cut)?;
@@ -132,14 +132,14 @@ impl Job {
     }
 }
 
-/// Entries that wait for a message to be full.
+/// The entries of the next message.
 #[derive(Default)]
-struct Page {
+struct ListPage {
     entries: Vec<wire::ListEntry>,
     count: u64,
 }
 
-impl Page {
+impl ListPage {
     fn add(&mut self, entry: wire::ListEntry) {
         self.entries.push(entry);
         self.count += 1;

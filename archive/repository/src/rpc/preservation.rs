@@ -1,4 +1,4 @@
-//! The door `Preservation`: checks, anomalies, repairs, and the verbs of people. Decodes, asks, and encodes.
+//! The service `Preservation`: checks, anomalies, repairs, and the acts of people. Decodes, calls the core, and encodes.
 
 mod adopt;
 mod anomalies;
@@ -36,7 +36,7 @@ impl Preservation for Door {
         &self,
         request: Request<wire::AnomaliesRequest>,
     ) -> Result<Response<AnswerStream<wire::AnomaliesResponse>>, Status> {
-        let wanted = anomalies::Wanted::new(&request.into_inner())?;
+        let wanted = anomalies::AnomalyFilter::new(&request.into_inner())?;
         let door = self.clone();
         Ok(self.answer_until_stop("anomalies", |answers| async move {
             wanted.run(&door, &answers).await
@@ -48,7 +48,7 @@ impl Preservation for Door {
         request: Request<wire::RepairRequest>,
     ) -> Result<Response<AnswerStream<wire::RepairResponse>>, Status> {
         let who = acting(&request, Role::Officer)?;
-        let job = repair::Job::new(&request.into_inner(), who)?;
+        let job = repair::RepairJob::new(&request.into_inner(), who)?;
         job.allow(self).await?;
         let door = self.clone();
         Ok(self.answer_until_stop(
@@ -166,7 +166,7 @@ impl Preservation for Door {
 }
 
 impl Door {
-    /// Does the same as [`Door::answer`] with work that may take days: a stop of the repository ends it.
+    /// Runs work that may take days, as [`Door::answer`] does. A stop of the repository ends it.
     fn answer_until_stop<T: Send + 'static, F>(
         &self,
         name: &str,
@@ -179,7 +179,7 @@ impl Door {
         self.answer(name, |answers| {
             let work = Box::pin(work(answers));
             async move {
-                let stopping = "the repository is stopping; ask again when it is back";
+                let stopping = "the repository is stopping; try again when it is back";
                 tokio::select! {
                     () = stop.cancelled() => Err(Kind::Unavailable.status(stopping)),
                     done = work => done,
@@ -189,7 +189,7 @@ impl Door {
     }
 }
 
-/// In whose name the caller acts: as `role/name`.
+/// Returns the caller as `role/name`, under the role in which it acts.
 fn acting<T>(request: &Request<T>, role: Role) -> Result<Arc<str>, Status> {
     let identity = Identity::of(request)?;
     let grants = identity.grants();

@@ -1,4 +1,4 @@
-//! Receipts on demand: what the archive has of a file as it stands now.
+//! Receipts on demand: signed statements of which replicas have a file now.
 
 use archive_ledger::custody::Vouched;
 use archive_model::ArchiveError;
@@ -22,7 +22,7 @@ impl Door {
             .admin
             .file(&name)
             .map_err(|error| admin_failed(&error))?
-            // What is not the caller's business is not there for it.
+            // A file that the caller may not know of does not exist for it.
             .filter(|row| may_know(&identity, &row.depositor))
             .ok_or_else(|| fields::to_status(&ArchiveError::NotFound(asked.clone())))?;
         let anomalies = &self.preserver.anomalies;
@@ -35,14 +35,16 @@ impl Door {
             filed: &filed,
         };
         if let Some(missing) = vouched.missing() {
-            let text = format!("not every required replica has a good copy of {name}: {missing}");
+            let text = format!(
+                "cannot issue a receipt: not every required replica has a good copy of {name}: {missing}"
+            );
             return Err(Kind::NotEnoughReplicas.status(text));
         }
         let admission = row.admission.as_deref().unwrap_or_default();
         let receipt = vouched
             .receipt(admission, self.clock.now(), &self.key)
             .map_err(|why| {
-                Kind::Storage.status(format!("{name}: no receipt can be made: {why}"))
+                Kind::Storage.status(format!("cannot issue a receipt of {name}: {why}"))
             })?;
         Ok(wire::ReceiptResponse { receipt })
     }

@@ -1,4 +1,4 @@
-//! What is left of a file: every byte that some replica has intact, and a map of the rest.
+//! Salvage of a file: every byte that some replica has intact, and a map of the rest.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use tonic::Status;
 use super::get::{self, segment};
 use super::{Answers, Door, send};
 
-/// Sends it. Neighbouring holes of one sort are one hole.
+/// Sends the file. Adjacent holes of the same sort are merged.
 pub(super) async fn run(
-    job: get::Job,
+    job: get::GetJob,
     door: &Door,
     answers: &Answers<wire::SalvageResponse>,
 ) -> Result<(), Status> {

@@ -1,10 +1,10 @@
-//! Batch jobs through the doors of a repository.
+//! Tests of batch jobs through the services of a repository.
 
 mod ends;
+mod fixture;
 mod index;
 mod limits;
 mod named;
 mod replica;
 mod resumed;
 mod silent;
-mod world;

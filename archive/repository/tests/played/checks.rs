@@ -1,4 +1,4 @@
-//! A check that reads copies again, of a replica whose node does not find what its monitor lists.
+//! Tests of a check of checksums, of a replica whose node does not find what its monitor lists.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -23,20 +23,20 @@ use tonic::codegen::BoxStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
-use crate::lab::{Lab, Started, replica};
+use crate::lab::{Lab, StartedRepository, replica};
 
 const NODES: [&str; 2] = ["n-1", "n-2"];
 
-/// What became of a file that is on the volume `v-1` of the node `n-1`, by the admin data and at first by the monitor.
+/// The course of events for a file on the volume `v-1` of the node `n-1`, by the admin data and at first by the monitor.
 #[derive(Default)]
 struct Script {
-    /// Where each node lives.
+    /// The address of each node.
     endpoints: Vec<(&'static str, String)>,
-    /// Where the monitor says it is, after each time that a node was asked to read it; the last one stays.
+    /// The places that the monitor reports, one after each time that a node was asked to read the file; the last one stays.
     places: Vec<Option<&'static str>>,
-    /// Whether `n-2` finds it; `n-1` does not.
+    /// Whether `n-2` finds the file; `n-1` does not.
     is_found: bool,
-    /// Which nodes were asked to read it.
+    /// The nodes that were asked to read the file.
     read: Vec<&'static str>,
 }
 
@@ -120,7 +120,7 @@ impl Node for FakeNode {
     }
 }
 
-/// Admin data with the file.
+/// Creates admin data with the file.
 fn store(lab: &Lab) {
     let mut copy = ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
     copy.state = ReplicaState::UploadCompleted;
@@ -148,7 +148,7 @@ fn store(lab: &Lab) {
     admin.commit(changes).unwrap();
 }
 
-/// The report of a check of checksums of the file, and which nodes were asked to read it.
+/// Returns the report of a check of checksums of the file, and the nodes that were asked to read it.
 async fn check(script: Script) -> (Report, Vec<&'static str>) {
     let lab = Lab::new();
     store(&lab);
@@ -168,7 +168,7 @@ async fn check(script: Script) -> (Report, Vec<&'static str>) {
     let daemon = Daemon::new(Clock::system(), Chance::system());
     let serving = archive_repository::serve(settings, daemon.clone());
     let address = serving.await.unwrap().to_string();
-    let daemon = Started(daemon);
+    let daemon = StartedRepository(daemon);
     let channel = connect_lazy(
         &address,
         &lab.credentials("officer/olga"),
@@ -195,7 +195,7 @@ async fn check(script: Script) -> (Report, Vec<&'static str>) {
     (report.unwrap(), read)
 }
 
-/// Fails if a copy that was listed and that nobody has read passes for intact, is no gap, or is not read where it is now.
+/// Fails if a listed copy that nobody has read passes for intact, is no gap, or is not read where it is now.
 #[tokio::test(flavor = "multi_thread")]
 async fn copy_listed_and_not_read_is_not_intact() {
     let (one, two) = (Some("n-1"), Some("n-2"));

@@ -1,4 +1,4 @@
-//! The directory and the authority of a repository, and what is played around it.
+//! The directory and the certificate authority of a repository under test, and the fake parts around it.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -20,12 +20,12 @@ use tonic::service::Routes;
 pub(crate) struct Lab {
     directory: TempDir,
     authority: Authority,
-    /// Of those who are played.
+    /// The certificates of the fake parts.
     tasks: Tasks,
 }
 
 impl Lab {
-    /// All that a repository needs to be there before its first start.
+    /// Prepares all files that a repository needs before its first start.
     pub(crate) fn new() -> Self {
         let lab = Self {
             directory: TempDir::new().unwrap(),
@@ -50,7 +50,7 @@ impl Lab {
         lab
     }
 
-    /// Serves with the certificate of `grant`, and says where.
+    /// Serves with the certificate of `grant`, and returns the address.
     pub(crate) async fn play(&self, grant: &str, routes: Routes) -> String {
         let credentials = self.credentials(grant);
         let (listener, address) = bind("127.0.0.1:0").await.unwrap();
@@ -99,7 +99,7 @@ impl Lab {
         self.at("data")
     }
 
-    /// Nothing happens by the clock alone.
+    /// Returns settings under which nothing happens by the clock alone.
     pub(crate) fn settings(&self, replicas: Vec<ReplicaSettings>) -> Settings {
         Settings {
             repair: RepairSettings::default(),
@@ -137,10 +137,10 @@ impl Lab {
     }
 }
 
-/// A repository that was started. It is told to stop also where a test panics, which would else wait for its threads.
-pub(crate) struct Started(pub(crate) Daemon);
+/// A started repository. It is stopped also if a test panics, which would otherwise wait for its threads.
+pub(crate) struct StartedRepository(pub(crate) Daemon);
 
-impl Started {
+impl StartedRepository {
     pub(crate) async fn stop(self) {
         self.0.tasks.stop_all();
         let limit = Duration::from_secs(40);
@@ -148,18 +148,18 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedRepository {
     fn drop(&mut self) {
         self.0.tasks.stop_all();
     }
 }
 
-/// The key with which the archive signs.
+/// Returns the key with which the archive signs.
 pub(crate) fn signing_key() -> SigningKey {
     SigningKey::from_seed([1; 32])
 }
 
-/// A required replica, and where its monitor is.
+/// Creates a required replica with the address of its monitor.
 pub(crate) fn replica(id: &str, kind: ReplicaKind, monitor: &str) -> ReplicaSettings {
     ReplicaSettings {
         id: id.parse().unwrap(),
@@ -171,7 +171,7 @@ pub(crate) fn replica(id: &str, kind: ReplicaKind, monitor: &str) -> ReplicaSett
     }
 }
 
-/// From an hour ago, for so many hours: those of a certificate lie within those of its authority.
+/// Returns the validity from an hour ago, for this number of hours: that of a certificate lies within that of its authority.
 fn validity(hours: u64) -> Validity {
     let now = SystemTime::from(Clock::system().now());
     let not_before = now.checked_sub(Duration::from_hours(1)).unwrap();

@@ -1,4 +1,4 @@
-//! A whole repository, its TLS, RocksDB and files real, and its replicas played by servers that say what a test tells them.
+//! Tests of a whole repository with real TLS, RocksDB and files, and fake replicas that answer as each test tells them.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod batch;

@@ -1,13 +1,13 @@
-//! The way back from the sidecars: nodes that answer, contradict each other, forge and break off.
+//! Tests of a restore from sidecars: nodes that answer, contradict each other, forge admissions and fail.
 
-mod world;
+mod fixture;
 
 use archive_ledger::admin::Admin;
 use archive_ledger::restore::RestoreError;
 use archive_model::FileName;
 use archive_repository::restore::FromReplicas;
 
-use world::{Saying, World, end, foreign, gap, signed};
+use fixture::{SidecarFixture, SidecarPages, end, foreign, gap, signed};
 
 fn names(findings: &archive_ledger::restore::Findings) -> Vec<&str> {
     findings
@@ -17,25 +17,26 @@ fn names(findings: &archive_ledger::restore::Findings) -> Vec<&str> {
         .collect()
 }
 
-fn files(world: &World) -> Vec<(String, usize)> {
-    let admin = Admin::init(&world.data()).unwrap();
+fn files(fixture: &SidecarFixture) -> Vec<(String, usize)> {
+    let admin = Admin::init(&fixture.data()).unwrap();
     let rows = admin.files(None).unwrap().map(Result::unwrap);
     rows.map(|row| (row.record.name.to_string(), row.record.donors().count()))
         .collect()
 }
 
-fn is_there(world: &World) -> bool {
-    world.data().join("admin/CURRENT").try_exists().unwrap()
+fn is_there(fixture: &SidecarFixture) -> bool {
+    fixture.data().join("admin/CURRENT").try_exists().unwrap()
 }
 
-async fn restore(world: &World, partial: bool) -> Result<FromReplicas, RestoreError> {
+async fn restore(fixture: &SidecarFixture, partial: bool) -> Result<FromReplicas, RestoreError> {
     let clock = archive_daemon::Clock::system();
-    archive_repository::restore::from_replicas(&world.settings(), partial, clock).await
+    archive_repository::restore::from_replicas(&fixture.settings(), partial, clock).await
 }
 
+/// Fails if a file with a valid admission is not restored from the sidecars, or an unsigned one is, or is not named.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_signed_comes_back_and_the_rest_is_named() {
-    let one: Saying = vec![
+async fn signed_files_are_restored_others_named() {
+    let one: SidecarPages = vec![
         vec![("a", signed("a", 1)), ("b", signed("b", 1))],
         vec![],
         vec![
@@ -44,25 +45,25 @@ async fn what_is_signed_comes_back_and_the_rest_is_named() {
             ("f", String::new()),
         ],
     ];
-    let two: Saying = vec![vec![
+    let two: SidecarPages = vec![vec![
         ("a", signed("a", 1)),
         ("c", signed("c", 2)),
         ("d", signed("other", 1)),
         ("e", signed("e", 1)),
         ("f", signed("f", 1)),
     ]];
-    let world = World::start(end(one, 5), end(two, 5)).await;
-    let report = restore(&world, false).await.unwrap();
+    let fixture = SidecarFixture::start(end(one, 5), end(two, 5)).await;
+    let report = restore(&fixture, false).await.unwrap();
     assert!(report.written && report.silent.count == 0, "{report:?}");
     assert_eq!(names(&report.contradicting), ["c"]);
     assert_eq!(names(&report.unsigned), ["d"]);
     assert_eq!((report.files, report.incomplete), (4, 3));
     let expected = [("a", 2), ("b", 1), ("e", 1), ("f", 1)];
     assert_eq!(
-        files(&world),
+        files(&fixture),
         expected.map(|(name, copies)| (name.to_owned(), copies))
     );
-    let admin = Admin::init(&world.data()).unwrap();
+    let admin = Admin::init(&fixture.data()).unwrap();
     let row = admin.file(&FileName::new("a").unwrap()).unwrap().unwrap();
     assert_eq!(row.admission, Some(signed("a", 1)));
     assert_eq!(row.depositor, "harvester/h");
@@ -71,40 +72,44 @@ async fn what_is_signed_comes_back_and_the_rest_is_named() {
         assert_eq!(nodes, [node.parse().unwrap()]);
     }
     drop(admin);
-    let again = restore(&world, true).await.unwrap_err();
+    let again = restore(&fixture, true).await.unwrap_err();
     assert!(matches!(again, RestoreError::There(_)), "{again}");
-    world.stop().await;
+    fixture.stop().await;
 }
 
+/// Fails if admin data are restored from incomplete answers although nobody asked for a partial restore.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_is_not_whole_writes_nothing_unless_that_is_wanted() {
-    let good: Saying = vec![vec![("a", signed("a", 1))]];
-    let more: Saying = vec![vec![("a", signed("a", 1)), ("b", signed("b", 1))]];
-    let unsorted: Saying = vec![vec![("b", signed("b", 1)), ("a", signed("a", 1))]];
-    let bad_name: Saying = vec![vec![("../a", signed("a", 1))]];
+async fn incomplete_answer_restores_only_on_demand() {
+    let good: SidecarPages = vec![vec![("a", signed("a", 1))]];
+    let more: SidecarPages = vec![vec![("a", signed("a", 1)), ("b", signed("b", 1))]];
+    let unsorted: SidecarPages = vec![vec![("b", signed("b", 1)), ("a", signed("a", 1))]];
+    let bad_name: SidecarPages = vec![vec![("../a", signed("a", 1))]];
     for (what, bad) in [
         ("cut", (more.clone(), None)),
         ("short", end(more.clone(), 3)),
         ("unsorted", end(unsorted, 2)),
         ("gap", gap(more, 2)),
     ] {
-        let world = World::start(end(good.clone(), 1), bad).await;
-        let report = restore(&world, false).await.unwrap();
+        let fixture = SidecarFixture::start(end(good.clone(), 1), bad).await;
+        let report = restore(&fixture, false).await.unwrap();
         assert!(
             !report.written && report.silent.count == 1,
             "{what}: {report:?}"
         );
-        assert!(!is_there(&world), "{what}");
-        let report = restore(&world, true).await.unwrap();
+        assert!(!is_there(&fixture), "{what}");
+        let report = restore(&fixture, true).await.unwrap();
         assert!(
             report.written && report.silent.count == 1,
             "{what}: {report:?}"
         );
-        assert!(files(&world).iter().any(|(name, _)| name == "a"), "{what}");
-        world.stop().await;
+        assert!(
+            files(&fixture).iter().any(|(name, _)| name == "a"),
+            "{what}"
+        );
+        fixture.stop().await;
     }
-    let world = World::start(end(good, 1), end(bad_name, 1)).await;
-    let report = restore(&world, false).await.unwrap();
+    let fixture = SidecarFixture::start(end(good, 1), end(bad_name, 1)).await;
+    let report = restore(&fixture, false).await.unwrap();
     assert!(report.written && report.unsigned.count == 1, "{report:?}");
-    world.stop().await;
+    fixture.stop().await;
 }

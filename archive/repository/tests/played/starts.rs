@@ -1,4 +1,4 @@
-//! What a repository looks at when it starts, and what it runs from then on, before anybody calls it.
+//! Tests of the start of a repository, and of what it does by itself before the first call.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,9 +14,9 @@ use archive_repository::StartError;
 use jiff::Timestamp;
 use testing::{PATIENCE, eventually};
 
-use crate::lab::{Lab, Started, replica};
+use crate::lab::{Lab, StartedRepository, replica};
 
-/// Admin data with one file, of which the replica `two` has a copy.
+/// Creates admin data with one file, of which the replica `two` has a copy.
 fn store(data: &Path) {
     let mut copy = ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
     copy.state = ReplicaState::UploadCompleted;
@@ -44,13 +44,13 @@ fn store(data: &Path) {
     admin.commit(changes).unwrap();
 }
 
-/// A start with these replicas, whose monitors are silent.
-async fn start(lab: &Lab, replicas: &[&str]) -> (Started, Result<(), StartError>) {
+/// Starts a repository with these replicas, whose monitors are silent.
+async fn start(lab: &Lab, replicas: &[&str]) -> (StartedRepository, Result<(), StartError>) {
     let replicas = replicas.iter();
     let replicas = replicas.map(|id| replica(id, ReplicaKind::Bitarchive, "127.0.0.1:1"));
     let daemon = Daemon::new(Clock::system(), Chance::system());
     let started = archive_repository::serve(lab.settings(replicas.collect()), daemon.clone()).await;
-    (Started(daemon), started.map(drop))
+    (StartedRepository(daemon), started.map(drop))
 }
 
 /// Fails if a repository starts whose settings lack a replica that has copies, or refuses to start once it is there.
@@ -70,7 +70,7 @@ async fn start_without_replica_with_copies_is_refused() {
     lab.end().await;
 }
 
-/// Fails if nothing brings the stamp up to date while the archive is idle.
+/// Fails if the stamp is not updated while the archive is idle.
 #[tokio::test(flavor = "multi_thread")]
 async fn running_repository_stamps_its_admin_data() {
     let lab = Lab::new();
@@ -84,7 +84,7 @@ async fn running_repository_stamps_its_admin_data() {
     lab.end().await;
 }
 
-/// Fails if a repository that has cut away a torn write says nothing of it in the audit trail.
+/// Fails if a repository that has cut away a torn write does not record it in the audit trail.
 #[tokio::test(flavor = "multi_thread")]
 async fn start_behind_torn_write_is_in_the_trail() {
     let lab = Lab::new();
@@ -92,7 +92,7 @@ async fn start_behind_torn_write_is_in_the_trail() {
     let entries = std::fs::read_dir(lab.data().join("admin")).unwrap();
     let files = entries.map(|entry| entry.unwrap().path());
     let logs = files.filter(|file| file.extension().is_some_and(|kind| kind == "log"));
-    // What a power cut leaves of a write: its whole length, and zeros.
+    // A power cut leaves of a write its whole length, and zeros.
     let mut torn = vec![0x12, 0x34, 0x56, 0x78, 0xe8, 3, 1];
     torn.resize(1007, 0);
     let mut log = AppendFile::open(&logs.max().unwrap()).unwrap();

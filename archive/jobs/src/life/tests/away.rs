@@ -1,162 +1,172 @@
-//! Nodes that are not heard of yet, and nodes that break off each time.
+//! Nodes that are not heard of yet, and nodes that end each run.
 
 use super::*;
 
+/// Fails if a job does not wait for nodes after a restart of the cluster, waits without limit, or waits twice.
 #[test]
-fn who_was_not_heard_of_is_waited_for_and_then_the_job_goes_on_without_it() {
-    let mut world = World::running();
-    // The cluster was started again, and nobody has said that he lives yet.
-    world.seconds = 1000;
+fn unheard_node_is_waited_for_once() {
+    let mut history = JobHistory::running();
+    // The cluster was started again, and no node has reported yet.
+    history.seconds = 1000;
     assert!(matches!(
-        world.say(looked_also(&[], &[], &["a", "b"])),
+        history.say(looked_also(&[], &[], &["a", "b"])),
         Step::Pause(_)
     ));
-    let reason = &world.life.reason;
-    assert!(reason.contains("waits for a, b"), "{reason}");
-    world.seconds = 1119;
+    let reason = &history.life.reason;
+    assert!(reason.contains("waiting for a, b"), "{reason}");
+    history.seconds = 1119;
     assert!(matches!(
-        world.say(looked_also(&["a"], &["c"], &["b"])),
+        history.say(looked_also(&["a"], &["c"], &["b"])),
         Step::Pause(_)
     ));
-    let reason = &world.life.reason;
-    assert!(reason.contains("waits for b,"), "{reason}");
-    world.seconds = 1120;
+    let reason = &history.life.reason;
+    assert!(reason.contains("waiting for b,"), "{reason}");
+    history.seconds = 1120;
     let without = looked_also(&["a"], &["c"], &["b"]);
-    assert_eq!(world.say(without.clone()), Step::Run);
-    world.say(Event::Progress);
-    // Not a second time, as long as it is not heard of.
-    world.say(Event::Broke("cut".to_owned()));
-    assert_eq!(world.say(without.clone()), Step::Run);
-    world.say(Event::Progress);
-    let names: Vec<_> = world.life.gaps.iter().map(|gap| &gap.node).collect();
+    assert_eq!(history.say(without.clone()), Step::Run);
+    history.say(Event::Progress);
+    // The job does not wait a second time, as long as the node is not heard of.
+    history.say(Event::Broke("cut".to_owned()));
+    assert_eq!(history.say(without.clone()), Step::Run);
+    history.say(Event::Progress);
+    let names: Vec<_> = history.life.gaps.iter().map(|gap| &gap.node).collect();
     assert_eq!(names, ["b", "c"]);
     // It was there, and the monitor has forgotten it again.
-    world.say(Event::Broke("cut".to_owned()));
-    assert_eq!(world.say(looked(&["a", "b"], &["c"])), Step::Run);
-    world.say(Event::Broke("cut".to_owned()));
-    assert!(matches!(world.say(without), Step::Pause(_)));
+    history.say(Event::Broke("cut".to_owned()));
+    assert_eq!(history.say(looked(&["a", "b"], &["c"])), Step::Run);
+    history.say(Event::Broke("cut".to_owned()));
+    assert!(matches!(history.say(without), Step::Pause(_)));
 }
 
+/// Fails if a node that reports within the patience becomes a gap.
 #[test]
-fn who_is_heard_of_in_time_leaves_no_gap() {
-    let mut world = World::running();
+fn node_heard_in_time_leaves_no_gap() {
+    let mut history = JobHistory::running();
     assert!(matches!(
-        world.say(looked_also(&[], &[], &["a", "b"])),
+        history.say(looked_also(&[], &[], &["a", "b"])),
         Step::Pause(_)
     ));
-    world.seconds += 119;
-    assert_eq!(world.say(looked(&["a", "b"], &[])), Step::Run);
-    world.say(Event::Progress);
-    world.say(Event::Finished(Vec::new()));
-    world.say(compared(0));
-    world.say(Event::Reduced);
-    assert_eq!(world.life.ending(), Some(Ending::Done));
+    history.seconds += 119;
+    assert_eq!(history.say(looked(&["a", "b"], &[])), Step::Run);
+    history.say(Event::Progress);
+    history.say(Event::Finished(Vec::new()));
+    history.say(compared(0));
+    history.say(Event::Reduced);
+    assert_eq!(history.life.ending(), Some(Ending::Done));
 }
 
+/// Fails if a node that ends each run holds up the job, is asked again, or is not named with its last error.
 #[test]
-fn who_breaks_off_each_time_is_left_out_and_named_with_its_last_words() {
-    let mut world = World::at_the_brink();
-    assert!(out(&world.life).is_empty());
-    assert_eq!(world.say(broke("b")), Step::Look);
-    assert_eq!(out(&world.life), ["b"]);
-    let said = words(&world.life, "b");
+fn node_failing_each_run_is_left_out() {
+    let mut history = JobHistory::at_the_brink();
+    assert!(out(&history.life).is_empty());
+    assert_eq!(history.say(broke("b")), Step::Look);
+    assert_eq!(out(&history.life), ["b"]);
+    let said = words(&history.life, "b");
     assert!(
         said.contains("5 times") && said.contains("after b.warc") && said.contains("node b: gone"),
         "{said}"
     );
-    // Whatever becomes of it: it is neither waited for nor asked.
-    assert_eq!(world.say(looked(&["a", "c"], &["b"])), Step::Run);
-    assert_eq!(world.say(looked_also(&["a", "c"], &[], &["b"])), Step::Run);
-    assert_eq!(world.say(looked(&["a", "b", "c"], &[])), Step::Run);
-    world.say(Event::Progress);
-    world.say(Event::Restarted);
-    assert_eq!(out(&world.life), ["b"]);
-    world.say(looked(&["a", "b", "c"], &[]));
-    world.say(Event::Finished(vec![gap("b")]));
-    world.say(compared(0));
-    world.say(Event::Reduced);
-    assert_eq!(world.life.ending(), Some(Ending::Partial));
-    assert_eq!(world.life.gaps.len(), 1, "{:?}", world.life.gaps);
+    // In any state, it is neither waited for nor asked.
+    assert_eq!(history.say(looked(&["a", "c"], &["b"])), Step::Run);
+    assert_eq!(
+        history.say(looked_also(&["a", "c"], &[], &["b"])),
+        Step::Run
+    );
+    assert_eq!(history.say(looked(&["a", "b", "c"], &[])), Step::Run);
+    history.say(Event::Progress);
+    history.say(Event::Restarted);
+    assert_eq!(out(&history.life), ["b"]);
+    history.say(looked(&["a", "b", "c"], &[]));
+    history.say(Event::Finished(vec![gap("b")]));
+    history.say(compared(0));
+    history.say(Event::Reduced);
+    assert_eq!(history.life.ending(), Some(Ending::Partial));
+    assert_eq!(history.life.gaps.len(), 1, "{:?}", history.life.gaps);
 }
 
+/// Fails if a long error of a node fills the row, or replaces the reason of its earlier gap.
 #[test]
-fn words_of_a_liar_do_not_grow_and_come_to_those_of_a_known_gap() {
-    let mut world = World::at_the_brink();
-    world.life.add(gap("b"));
+fn error_of_left_out_node_is_shortened() {
+    let mut history = JobHistory::at_the_brink();
+    history.life.add(gap("b"));
     let long = "ä".repeat(100_000);
-    assert_eq!(world.say(Event::NodeBroke(node("b"), long)), Step::Look);
-    let said = words(&world.life, "b");
-    assert!(said.starts_with("silent; later it broke off"), "{said}");
+    assert_eq!(history.say(Event::NodeBroke(node("b"), long)), Step::Look);
+    let said = words(&history.life, "b");
+    assert!(said.starts_with("silent; later the node failed"), "{said}");
     assert!(said.chars().count() < 1000);
 }
 
+/// Fails if a restarting node is left out at once, or its failures count on after a new file.
 #[test]
-fn who_breaks_off_is_given_time_and_a_file_is_an_amnesty() {
-    // A machine that is started again breaks off quickly and often.
-    let mut world = World::running();
+fn new_file_resets_blame_counter() {
+    // A machine that restarts fails quickly and often.
+    let mut history = JobHistory::running();
     for _ in 0..100 {
-        world.say(looked(&["a", "b"], &[]));
-        world.seconds += 1;
-        assert!(matches!(world.say(broke("b")), Step::Pause(_)));
+        history.say(looked(&["a", "b"], &[]));
+        history.seconds += 1;
+        assert!(matches!(history.say(broke("b")), Step::Pause(_)));
     }
-    assert_eq!(world.life.attempts, 0, "the job is not to blame");
-    // What ends its patience is a file, a restart of the repository, or that nobody knows how it is.
+    assert_eq!(history.life.attempts, 0, "the job is not to blame");
+    // A new file, a restart of the repository and a silent monitor reset the counters.
     for event in [
         Event::Progress,
         Event::Restarted,
         Event::Silent("no monitor".to_owned()),
     ] {
-        let mut world = World::at_the_brink();
-        world.say(event);
+        let mut history = JobHistory::at_the_brink();
+        history.say(event);
         for _ in 1..MOST_BREAKS {
-            world.say(looked(&["a", "b", "c"], &[]));
-            world.seconds += 61;
-            assert!(matches!(world.say(broke("b")), Step::Pause(_)));
+            history.say(looked(&["a", "b", "c"], &[]));
+            history.seconds += 61;
+            assert!(matches!(history.say(broke("b")), Step::Pause(_)));
         }
-        assert!(out(&world.life).is_empty());
-        assert_eq!(world.say(broke("b")), Step::Look);
+        assert!(out(&history.life).is_empty());
+        assert_eq!(history.say(broke("b")), Step::Look);
     }
 }
 
+/// Fails if a node is left out because another one ends the runs.
 #[test]
-fn a_node_that_is_well_is_not_left_out_for_one_that_is_not() {
-    let mut world = World::at_the_brink();
-    // The healthy ones break off now and then too, as often as they may.
+fn healthy_node_is_not_left_out() {
+    let mut history = JobHistory::at_the_brink();
+    // Healthy nodes fail now and then too, as often as they may.
     for _ in 1..MOST_BREAKS {
-        assert!(matches!(world.say(broke("a")), Step::Pause(_)));
-        world.say(looked(&["a", "b", "c"], &[]));
+        assert!(matches!(history.say(broke("a")), Step::Pause(_)));
+        history.say(looked(&["a", "b", "c"], &[]));
     }
-    world.seconds += 1000;
-    assert_eq!(world.say(broke("b")), Step::Look);
-    assert_eq!(out(&world.life), ["b"]);
-    world.say(looked(&["a", "b", "c"], &[]));
-    world.say(Event::Progress);
-    assert!(matches!(world.say(broke("a")), Step::Pause(_)));
-    assert_eq!(out(&world.life), ["b"]);
+    history.seconds += 1000;
+    assert_eq!(history.say(broke("b")), Step::Look);
+    assert_eq!(out(&history.life), ["b"]);
+    history.say(looked(&["a", "b", "c"], &[]));
+    history.say(Event::Progress);
+    assert!(matches!(history.say(broke("a")), Step::Pause(_)));
+    assert_eq!(out(&history.life), ["b"]);
 }
 
+/// Fails if a job leaves out its last node and ends as if it had read something.
 #[test]
-fn the_last_node_is_not_left_out_but_fails_the_job() {
-    let mut world = World::at_the_brink();
-    world.say(broke("b"));
+fn last_node_fails_job_instead() {
+    let mut history = JobHistory::at_the_brink();
+    history.say(broke("b"));
     for _ in 0..MOST_BREAKS {
-        world.say(looked(&["a", "b", "c"], &[]));
-        world.seconds += 61;
-        world.say(broke("a"));
+        history.say(looked(&["a", "b", "c"], &[]));
+        history.seconds += 61;
+        history.say(broke("a"));
     }
-    assert_eq!(out(&world.life), ["a", "b"]);
+    assert_eq!(out(&history.life), ["a", "b"]);
     // One that is left out already, one that is not there, and the last one.
     for (at, name) in (1..=MOST_ATTEMPTS).zip(["a", "x", "c"].into_iter().cycle()) {
-        world.say(looked(&["a", "b", "c"], &["d"]));
-        world.seconds += 61;
-        assert_eq!(world.say(broke(name)) == Step::Close, at == MOST_ATTEMPTS);
+        history.say(looked(&["a", "b", "c"], &["d"]));
+        history.seconds += 61;
+        assert_eq!(history.say(broke(name)) == Step::Close, at == MOST_ATTEMPTS);
     }
-    world.say(Event::Compared(UnreadFiles::default()));
-    assert_eq!(world.life.ending(), Some(Ending::Failed));
-    let reason = &world.life.reason;
+    history.say(Event::Compared(UnreadFiles::default()));
+    assert_eq!(history.life.ending(), Some(Ending::Failed));
+    let reason = &history.life.reason;
     assert!(
         reason.contains("20 times in a row after b.warc") && reason.contains(": gone"),
         "{reason}"
     );
-    assert_eq!(world.life.gaps.len(), 2, "what is known stays");
+    assert_eq!(history.life.gaps.len(), 2, "what is known stays");
 }

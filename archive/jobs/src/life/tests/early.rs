@@ -1,4 +1,4 @@
-//! Jobs that end before their end: what was not read is counted and named.
+//! Tests of jobs that end early: unread files are counted and named.
 
 use super::*;
 
@@ -6,7 +6,8 @@ pub(super) fn ends_early(life: &Life) -> bool {
     matches!(life.phase, Phase::Closing(_))
 }
 
-/// A job that had begun ends early only after what nobody has read was counted, or with a gap that says that it was not.
+/// Checks that a job that had begun ends early only after its unread files were counted, or with a gap that says that they
+/// were not.
 pub(super) fn check_counted(before: &Life, event: &Event, after: &Life) {
     let ended = matches!(after.ending(), Some(Ending::Failed | Ending::Cancelled));
     if !ended
@@ -27,37 +28,37 @@ pub(super) fn check_counted(before: &Life, event: &Event, after: &Life) {
     }
 }
 
-/// A job that has read up to `b.warc`.
-fn reading() -> World {
-    let mut world = World::running();
-    world.say(looked(&["a", "b"], &[]));
-    world.say(Event::Progress);
-    world
+/// Returns a job that has read up to `b.warc`.
+fn reading() -> JobHistory {
+    let mut history = JobHistory::running();
+    history.say(looked(&["a", "b"], &[]));
+    history.say(Event::Progress);
+    history
 }
 
-/// Fails if a job whose time is over ends before its unread files were counted, or its nodes are not named.
+/// Fails if a job out of time ends before its unread files were counted, or its nodes are not named.
 #[test]
 fn job_out_of_time_names_unread_nodes() {
-    let mut world = reading();
-    assert_eq!(world.say(Event::TimeOver), Step::Close);
-    assert_eq!(world.life.ending(), None);
-    assert_eq!(world.say(compared(7)), Step::Stop);
-    assert_eq!(world.life.ending(), Some(Ending::Failed));
-    assert_eq!(world.life.unread, 7);
-    let said = words(&world.life, "b");
+    let mut history = reading();
+    assert_eq!(history.say(Event::TimeOver), Step::Close);
+    assert_eq!(history.life.ending(), None);
+    assert_eq!(history.say(compared(7)), Step::Stop);
+    assert_eq!(history.life.ending(), Some(Ending::Failed));
+    assert_eq!(history.life.unread, 7);
+    let said = words(&history.life, "b");
     assert!(
         said.contains("7 of its files") && said.contains("after b.warc"),
         "{said}"
     );
-    assert_eq!(world.life.reason, "its time is over");
+    assert_eq!(history.life.reason, "the time limit of the job has passed");
 }
 
-/// Fails if what comes late changes why or how a job ends that is being closed, or if a restart forgets it.
+/// Fails if a late event changes why or how a closing job ends, or if a restart forgets it.
 #[test]
 fn closing_job_keeps_its_reason() {
-    let mut world = reading();
+    let mut history = reading();
     let cancelled = |who: &str| Event::Cancelled(who.to_owned());
-    assert_eq!(world.say(cancelled("researcher/anna")), Step::Close);
+    assert_eq!(history.say(cancelled("researcher/anna")), Step::Close);
     for late in [
         cancelled("operator/olga"),
         Event::Failed("late".to_owned()),
@@ -67,34 +68,34 @@ fn closing_job_keeps_its_reason() {
         Event::Restarted,
         Event::Turn,
     ] {
-        assert_eq!(world.say(late.clone()), Step::Close, "{late:?}");
+        assert_eq!(history.say(late.clone()), Step::Close, "{late:?}");
     }
-    assert_eq!(world.say(compared(1)), Step::Stop);
-    assert_eq!(world.life.ending(), Some(Ending::Cancelled));
-    assert_eq!(world.life.reason, "cancelled by researcher/anna");
+    assert_eq!(history.say(compared(1)), Step::Stop);
+    assert_eq!(history.life.ending(), Some(Ending::Cancelled));
+    assert_eq!(history.life.reason, "cancelled by researcher/anna");
 }
 
 /// Fails if files that could not be counted look like no unread files.
 #[test]
 fn uncounted_files_make_the_replica_a_gap() {
-    let mut world = reading();
-    world.say(Event::Failed("the disk is full".to_owned()));
+    let mut history = reading();
+    history.say(Event::Failed("the disk is full".to_owned()));
     let uncounted = Event::Uncounted("no room".to_owned());
-    assert_eq!(world.say(uncounted), Step::Stop);
-    assert_eq!(world.life.reason, "the disk is full");
-    let said = words(&world.life, "");
-    assert!(said.contains("cannot be said: no room"), "{said}");
+    assert_eq!(history.say(uncounted), Step::Stop);
+    assert_eq!(history.life.reason, "the disk is full");
+    let said = words(&history.life, "");
+    assert!(said.contains("cannot be counted: no room"), "{said}");
 }
 
 /// Fails if a job that waits is compared with an archive that it never asked for, or says nothing of it.
 #[test]
 fn waiting_job_is_cancelled_at_once() {
-    let mut world = World::new();
+    let mut history = JobHistory::new();
     let cancelled = Event::Cancelled("researcher/anna".to_owned());
-    assert_eq!(world.say(cancelled), Step::Stop);
-    let reason = &world.life.reason;
+    assert_eq!(history.say(cancelled), Step::Stop);
+    let reason = &history.life.reason;
     assert!(
-        reason.ends_with("it had not begun and read no file"),
+        reason.ends_with("the job had not begun and read no file"),
         "{reason}"
     );
 }
@@ -102,10 +103,10 @@ fn waiting_job_is_cancelled_at_once() {
 /// Fails if gaps beyond the limit are dropped without a word.
 #[test]
 fn too_many_gaps_say_so() {
-    let mut world = reading();
+    let mut history = reading();
     let gaps = (0..2000).map(|at| gap(&format!("n-{at}")));
-    world.say(Event::Finished(gaps.collect()));
-    let gaps = &world.life.gaps;
+    history.say(Event::Finished(gaps.collect()));
+    let gaps = &history.life.gaps;
     assert_eq!(gaps.len(), 1000);
     assert!(
         gaps[999].reason.starts_with("1000 or more"),
@@ -117,30 +118,30 @@ fn too_many_gaps_say_so() {
 /// Fails if a run that always breaks at one place goes on without end, or its job does not say where.
 #[test]
 fn run_breaking_at_one_place_fails_job() {
-    let mut world = World::running();
-    world.say(looked(&["a"], &[]));
+    let mut history = JobHistory::running();
+    history.say(looked(&["a"], &[]));
     for _ in 0..100 {
         // With progress between, it may break as often as it likes.
         assert!(matches!(
-            world.say(Event::Broke("cut".to_owned())),
+            history.say(Event::Broke("cut".to_owned())),
             Step::Pause(_)
         ));
-        world.say(looked(&["a"], &[]));
-        world.say(Event::Progress);
+        history.say(looked(&["a"], &[]));
+        history.say(Event::Progress);
     }
     for at in 1..=MOST_ATTEMPTS {
-        let step = world.say(Event::Broke("node a: gone".to_owned()));
+        let step = history.say(Event::Broke("node a: gone".to_owned()));
         assert_eq!(step == Step::Close, at == MOST_ATTEMPTS, "{at}");
-        world.say(looked(&["a"], &[]));
+        history.say(looked(&["a"], &[]));
     }
-    world.say(compared(2));
-    assert_eq!(world.life.ending(), Some(Ending::Failed));
-    let reason = &world.life.reason;
+    history.say(compared(2));
+    assert_eq!(history.life.ending(), Some(Ending::Failed));
+    let reason = &history.life.reason;
     assert!(
         reason.contains("after b.warc") && reason.contains("node a: gone"),
         "{reason}"
     );
-    let mut busy = World::running();
+    let mut busy = JobHistory::running();
     for _ in 0..1000 {
         assert!(matches!(
             busy.say(Event::Busy("full".to_owned())),

@@ -1,4 +1,4 @@
-//! Why the run on one node, or its reduce step, broke off, and what the job is told of it.
+//! Failures of the run on one node, or of its reduce step, and the events that follow for the job.
 
 use std::error::Error;
 use std::fmt;
@@ -9,23 +9,23 @@ use archive_rpc::{ConnectError, Kind};
 use tonic::{Code, Status};
 
 use crate::life::Event;
-use crate::merge::Why;
+use crate::merge::SourceError;
 
-/// Why a node broke off.
+/// The reason why a node failed.
 #[derive(Debug)]
-pub(crate) enum Broken {
-    /// It said so, or the connection did.
+pub(crate) enum NodeFailure {
+    /// The node or the connection returned an error.
     Said(Status),
-    /// It said nothing for so long.
+    /// The node was silent for this time.
     Silent(Duration),
-    /// Its stream ended without an end.
+    /// The stream ended without its last message.
     Cut,
 }
 
-/// What the job is told of a node that broke off: whether it waits, fails, or goes on with the node later, or without it.
-pub(crate) fn event(node: &NodeId, why: &Why<Broken>) -> Event {
+/// Returns the event for the job if a node failed: the job waits, fails, or goes on with the node later, or without it.
+pub(crate) fn event(node: &NodeId, why: &SourceError<NodeFailure>) -> Event {
     let said = format!("node {node}: {why}");
-    let Why::Failed(Broken::Said(status)) = why else {
+    let SourceError::Failed(NodeFailure::Said(status)) = why else {
         return Event::NodeBroke(node.clone(), said);
     };
     match kind(status) {
@@ -42,7 +42,7 @@ pub(crate) fn event(node: &NodeId, why: &Why<Broken>) -> Event {
     }
 }
 
-/// What the caller does next. What only the connection says refuses no job.
+/// Returns the kind of a status. An error of the connection alone refuses no job.
 fn kind(status: &Status) -> Kind {
     if status.code() == Code::Unimplemented {
         Kind::Mismatch
@@ -54,7 +54,7 @@ fn kind(status: &Status) -> Kind {
     }
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for NodeFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Said(status) => match ConnectError::within(status) {
@@ -62,8 +62,8 @@ impl fmt::Display for Broken {
                 None if status.message().is_empty() => status.code().fmt(f),
                 None => f.write_str(status.message()),
             },
-            Self::Silent(limit) => write!(f, "it said nothing for {limit:?}"),
-            Self::Cut => f.write_str("it broke off"),
+            Self::Silent(limit) => write!(f, "it sent nothing for {limit:?}"),
+            Self::Cut => f.write_str("its stream broke off"),
         }
     }
 }
@@ -72,24 +72,25 @@ impl fmt::Display for Broken {
 mod tests {
     use super::*;
 
-    fn told(why: &Why<Broken>) -> Event {
+    fn told(why: &SourceError<NodeFailure>) -> Event {
         event(&NodeId::new("a").unwrap(), why)
     }
 
     fn said(status: Status) -> Event {
-        told(&Why::Failed(Broken::Said(status)))
+        told(&SourceError::Failed(NodeFailure::Said(status)))
     }
 
     fn is_of_node(event: &Event) -> bool {
         matches!(event, Event::NodeBroke(node, said) if node.as_str() == "a" && said.starts_with("node a: "))
     }
 
+    /// Fails if a job fails because a node is away, or goes on although a node has refused it.
     #[test]
-    fn only_what_a_node_refuses_fails_the_job() {
+    fn only_refusal_of_node_fails_job() {
         for why in [
-            Why::Failed(Broken::Cut),
-            Why::Failed(Broken::Silent(Duration::from_mins(1))),
-            Why::Lied("it sent noise".to_owned()),
+            SourceError::Failed(NodeFailure::Cut),
+            SourceError::Failed(NodeFailure::Silent(Duration::from_mins(1))),
+            SourceError::Lied("it sent noise".to_owned()),
         ] {
             assert!(is_of_node(&told(&why)), "{why}");
         }
@@ -113,8 +114,9 @@ mod tests {
         }
     }
 
+    /// Fails if a broken connection is taken for a refusal of the node.
     #[test]
-    fn what_only_the_connection_says_refuses_no_job() {
+    fn connection_error_refuses_no_job() {
         let slow = ConnectError::TimedOut {
             address: "a:1".to_owned(),
             limit: Duration::from_secs(2),

@@ -1,4 +1,4 @@
-//! Who is asked, and what is read of the gaps that a node names.
+//! Tests of the choice of nodes, and of the gaps that a node names.
 
 use archive_model::{JobId, JobLane, JobLimits, JobSpec, Program, VolumeState};
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ fn nodes(names: &[&str]) -> BTreeSet<NodeId> {
     names.iter().map(|name| node(name)).collect()
 }
 
-fn order(present: &[&str], left_out: &[&str]) -> Order {
+fn order(present: &[&str], left_out: &[&str]) -> RunOrder {
     let spec = JobSpec {
         program: Program::BuiltIn("file-list".to_owned()),
         arguments: Vec::new(),
@@ -28,7 +28,7 @@ fn order(present: &[&str], left_out: &[&str]) -> Order {
         },
         keep: None,
     };
-    Order {
+    RunOrder {
         run: JobRun {
             id: JobId::new("j").unwrap(),
             spec,
@@ -52,6 +52,7 @@ fn state(name: &str, alive: bool) -> NodeState {
     }
 }
 
+/// Fails if a node or volume is passed over silently, or one that is retired is named.
 #[test]
 fn nodes_that_are_not_asked_are_gaps() {
     let unreported = VolumeState {
@@ -86,7 +87,7 @@ fn nodes_that_are_not_asked_are_gaps() {
         told.collect::<Vec<_>>(),
         [
             ("a", "v9", "nobody knows it"),
-            ("b", "", "left out: it broke off again and again"),
+            ("b", "", "left out: it failed again and again"),
             ("c", "", "silent since 1970-01-01T00:00:00Z"),
             ("d", "", "not heard of since the monitor started"),
         ]
@@ -106,6 +107,7 @@ fn run_begins_with_every_node_present() {
     assert!(asked(&order, &[state("b", true), state("a", true)]).is_ok());
 }
 
+/// Fails if a node names gaps of another node, or a reason grows without limit.
 #[test]
 fn gap_of_node_is_in_itself() {
     let read = |volume: &str, reason: &str| {

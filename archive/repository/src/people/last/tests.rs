@@ -1,4 +1,4 @@
-//! Files in two replicas, each copy on one of two volumes or absent, damaged or not: counted beside each other.
+//! Tests of the count: files in two replicas, each copy on one of two volumes or absent, damaged or not.
 
 use archive_decisions::store::Phase;
 use archive_model::{AnomalyKind, FileName, Finder, Groups, ReplicaState, VolumeId};
@@ -11,7 +11,7 @@ fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()
 }
 
-/// Of one copy: 0 absent, 1 on the first volume, 2 on the second, 3 on the first and damaged.
+/// Creates one copy: 0 is absent, 1 on the first volume, 2 on the second, 3 on the first and damaged.
 fn copy(replica: &str, how: usize) -> ReplicaRecord {
     let volume = if how == 2 { "b" } else { "a" };
     let state = if how == 0 {
@@ -49,8 +49,8 @@ fn damage(file: &FileName, replica: &str) -> AnomalyRow {
     }
 }
 
-/// Fails if a damaged copy counts as one that is left, files count that are not on the part but on its namesake of another
-/// node, what is filed of one file is held against another, or an anomaly counts of a file that the admin data do not have.
+/// Fails if a damaged copy counts as good, files count that are on a volume of the same id on another node, an anomaly counts
+/// for another file, or one of a file that the admin data do not have.
 #[test]
 fn every_pair_of_copies_on_every_part() {
     let name = |one: usize, two: usize| FileName::new(&format!("f-{one}{two}")).unwrap();
@@ -85,7 +85,7 @@ fn every_pair_of_copies_on_every_part() {
     };
     let volume = |of: &str, text: &str| volume_of(of, text, text);
     let node = |of: &str, text: &str| Part::Node(id(of), NodeId::new(text).unwrap());
-    // In "two", 0 and 3 are not good: so many of the copies in "one" are the only good ones, or damaged as well.
+    // In "two", 0 and 3 are not good: then the copies in "one" are the only good ones, or damaged as well.
     for (part, expected) in [
         (volume("one", "one-a"), 2 * 2),
         (volume("one", "one-b"), 2),

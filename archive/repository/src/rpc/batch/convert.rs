@@ -1,8 +1,8 @@
-//! Between jobs and the wire: what is asked for, and how a job stands.
+//! Conversions between jobs and the wire: submissions, and the states of jobs.
 
 use std::time::Duration;
 
-use archive_jobs::{BatchPhase, Ending, Name, NodeProgress, Row};
+use archive_jobs::{BatchPhase, Ending, JobFile, JobRow, NodeProgress};
 use archive_model::{JobId, JobLimits, JobSpec, Program, ReplicaId, Root};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ pub(super) fn id(text: &str) -> Result<JobId, InvalidMessage> {
     JobId::new(text).map_err(|error| InvalidMessage::invalid("id", error.to_string()))
 }
 
-/// Reads what runs.
+/// Reads the program.
 pub(super) fn program(spec: &wire::BatchSpec) -> Result<Program, InvalidMessage> {
     let component: Option<Root> = fields::optional_root("component", &spec.component)?;
     match (spec.job.as_str(), component) {
@@ -28,21 +28,21 @@ pub(super) fn program(spec: &wire::BatchSpec) -> Result<Program, InvalidMessage>
         ("", None) => Err(InvalidMessage::missing("job")),
         (_, Some(_)) => Err(InvalidMessage::invalid(
             "component",
-            "a built-in job has none",
+            "is set for a built-in job; leave it empty",
         )),
         (_, None) if spec.component_size > 0 => Err(InvalidMessage::invalid(
             "component_size",
-            "a built-in job has no component",
+            "is set for a built-in job; leave it empty",
         )),
         (job, None) => Ok(Program::BuiltIn(job.to_owned())),
     }
 }
 
-/// Reads what is to be done. What is not said is as it is with the job that is `known`, else as the repository is set.
+/// Reads the specification of a job. Missing fields are taken from the `known` job of this id, else from the settings.
 pub(super) fn spec(
     wire: &wire::BatchSpec,
     replica: ReplicaId,
-    known: Option<&Row>,
+    known: Option<&JobRow>,
     settings: &BatchSettings,
 ) -> Result<JobSpec, InvalidMessage> {
     let most = JobLimits {
@@ -65,7 +65,7 @@ pub(super) fn spec(
     };
     let names = fields::name_list("names", &wire.names)?;
     if names.is_some() && !wire.files.is_empty() {
-        let why = "a job is about files by an expression or by their names, not both";
+        let why = "are set together with `files`; select files by an expression or by their names, not both";
         return Err(InvalidMessage::invalid("names", why));
     }
     let keep = (wire.keep_ms > 0).then(|| Duration::from_millis(wire.keep_ms));
@@ -111,10 +111,10 @@ fn bounded<T: PartialOrd + std::fmt::Debug + Copy>(
     Ok(asked)
 }
 
-/// How a job stands.
-pub(super) fn status(row: &Row, nodes: Vec<(NodeProgress, Timestamp)>) -> wire::BatchStatus {
+/// Writes the state of a job.
+pub(super) fn status(row: &JobRow, nodes: Vec<(NodeProgress, Timestamp)>) -> wire::BatchStatus {
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
-    let (life, mark) = (&row.life, &row.mark);
+    let (life, checkpoint) = (&row.life, &row.checkpoint);
     let gaps = life.gaps.iter().map(|gap| wire::Gap {
         replica: row.spec.replica.to_string(),
         node: gap.node.clone(),
@@ -138,39 +138,39 @@ pub(super) fn status(row: &Row, nodes: Vec<(NodeProgress, Timestamp)>) -> wire::
         started: time(row.started),
         ended: time(row.ended),
         expires: time(row.expires),
-        files: mark.files,
-        failed: mark.failed,
+        files: checkpoint.files,
+        failed: checkpoint.failed,
         unread: life.unread,
-        records: mark.records,
-        bytes: mark.bytes,
-        output_bytes: mark.output,
+        records: checkpoint.records,
+        bytes: checkpoint.bytes,
+        output_bytes: checkpoint.output,
         result_bytes: if has_result(row) {
             left(row, wire::batch_output_request::What::Result).1
         } else {
             0
         },
-        error_bytes: mark.errors,
-        manifest_bytes: mark.manifest,
+        error_bytes: checkpoint.errors,
+        manifest_bytes: checkpoint.manifest,
         gaps: gaps.collect(),
         nodes: nodes.collect(),
         restarts: life.restarts,
     }
 }
 
-/// The file that has what is asked for, and how long it is.
-pub(super) fn left(row: &Row, what: wire::batch_output_request::What) -> (Name, u64) {
+/// Returns the requested file of a job, and its length.
+pub(super) fn left(row: &JobRow, what: wire::batch_output_request::What) -> (JobFile, u64) {
     use wire::batch_output_request::What;
     match (what, row.result) {
-        (What::Errors, _) => (Name::Errors, row.mark.errors),
-        (What::Manifest, _) => (Name::Manifest, row.mark.manifest),
+        (What::Errors, _) => (JobFile::Errors, row.checkpoint.errors),
+        (What::Manifest, _) => (JobFile::Manifest, row.checkpoint.manifest),
         (What::Result | What::Unspecified, Some(length)) if has_result(row) => {
-            (Name::Result, length)
+            (JobFile::Result, length)
         }
-        (What::Result | What::Unspecified, _) => (Name::Output, row.mark.output),
+        (What::Result | What::Unspecified, _) => (JobFile::Output, row.checkpoint.output),
     }
 }
 
-fn has_result(row: &Row) -> bool {
+fn has_result(row: &JobRow) -> bool {
     match row.life.phase {
         BatchPhase::Ended(Ending::Done | Ending::Partial) => true,
         BatchPhase::Ended(Ending::Failed | Ending::Cancelled)
@@ -182,7 +182,7 @@ fn has_result(row: &Row) -> bool {
     }
 }
 
-fn state(row: &Row) -> State {
+fn state(row: &JobRow) -> State {
     match row.life.phase {
         BatchPhase::Waiting => State::Queued,
         BatchPhase::Reading if row.life.silent => State::Queued,

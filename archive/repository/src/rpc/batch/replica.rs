@@ -1,10 +1,10 @@
-//! The replica that reads for a job: the one that is named, or one that has the files and answers.
+//! The replica that reads for a job: the one that it names, or one that has the files and answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use archive_jobs::choice::{Answer, Candidate, Choice, choose};
-use archive_jobs::{BatchLook, Stuck};
+use archive_jobs::choice::{Candidate, Choice, MonitorAnswer, choose};
+use archive_jobs::{BatchError, NodeLiveness};
 use archive_model::{NameList, NodeId, ReplicaId, ReplicaKind};
 use archive_rpc::Kind;
 use futures_util::StreamExt;
@@ -15,17 +15,17 @@ use tonic::Status;
 
 use crate::rpc::Door;
 
-/// How long a replica may take to say that it is there.
+/// The time in which a replica must answer.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// How long the answer of one replica is waited for when another one has the files, too.
+/// The time to wait for a replica if another one has the files, too.
 const SOON: Duration = Duration::from_millis(500);
 
-/// How many of the files of a job are on each node of a replica.
+/// The number of files of a job on each node of a replica.
 type FilesByNode = BTreeMap<NodeId, u64>;
 
 impl Door {
-    /// The replica that a job names.
+    /// Reads the replica that a job names.
     pub(super) fn named_replica(&self, named: &str) -> Result<ReplicaId, Status> {
         let id = fields::replica_id(named)?;
         let spec = self.specs.iter().find(|spec| spec.id == id);
@@ -35,7 +35,7 @@ impl Door {
             ))
         };
         if spec.ok_or_else(missing)?.kind != ReplicaKind::Bitarchive {
-            let said = format!("replica {id} keeps checksums and no bytes; name another");
+            let said = format!("replica {id} keeps checksums and no bytes; name another one");
             return Err(Kind::Mismatch.status(said));
         }
         if self.people.standing.now().is_retired(&id) {
@@ -44,8 +44,8 @@ impl Door {
         Ok(id)
     }
 
-    /// Chooses the replica for a job that names none. All of them are asked at once, so that one that is down delays nothing
-    /// which another one can do.
+    /// Chooses the replica for a job that does not name one. All are asked at once, so that one that is down delays no job
+    /// which another one can read for.
     pub(super) async fn choose_replica(
         &self,
         names: Option<NameList>,
@@ -61,7 +61,7 @@ impl Door {
             .iter()
             .map(|replica| Candidate {
                 is_avoided: avoided.contains(replica),
-                answer: Answer::Awaited,
+                answer: MonitorAnswer::Awaited,
             })
             .collect();
         let files = match names {
@@ -78,7 +78,7 @@ impl Door {
             asked.push(async move { (place, asking.await) });
         }
         let nobody = || {
-            let said = "no replica that keeps bytes answers; name one for the job to wait for";
+            let said = "no replica that keeps bytes answers; name one to submit the job, which then waits for it";
             Kind::Unavailable.status(said)
         };
         let late = self.clock.sleep(SOON);
@@ -104,15 +104,19 @@ impl Door {
         }
     }
 
-    /// Asks a monitor, and counts the files on the nodes that are alive: those that are named, if any are.
-    async fn answer_of(&self, replica: &ReplicaId, files: Option<(u64, &FilesByNode)>) -> Answer {
+    /// Asks a monitor, and counts the files on the nodes that are alive: the named ones, if the job names files.
+    async fn answer_of(
+        &self,
+        replica: &ReplicaId,
+        files: Option<(u64, &FilesByNode)>,
+    ) -> MonitorAnswer {
         let state = self.replicas.nodes_in_service(replica);
         let Ok(Ok(nodes)) = self.clock.timeout(LOOK, state).await else {
-            return Answer::Failed;
+            return MonitorAnswer::Failed;
         };
-        let look: BatchLook = nodes.into_iter().collect();
+        let look: NodeLiveness = nodes.into_iter().collect();
         let Some((wanted, by_node)) = files else {
-            return Answer::Nodes {
+            return MonitorAnswer::Nodes {
                 found: u64::try_from(look.alive.len()).unwrap_or(u64::MAX),
                 is_whole: !look.alive.is_empty()
                     && look.silent.is_empty()
@@ -123,13 +127,13 @@ impl Door {
             .iter()
             .filter(|(node, _)| look.alive.contains(*node));
         let found = alive.map(|(_, files)| *files).sum();
-        Answer::Nodes {
+        MonitorAnswer::Nodes {
             found,
             is_whole: found >= wanted,
         }
     }
 
-    /// Counts the files of a job on each node of each replica, as the admin data have them.
+    /// Counts the files of a job on each node of each replica, according to the admin data.
     async fn files_by_node(
         &self,
         names: NameList,
@@ -156,16 +160,16 @@ impl Door {
             }
             Ok::<_, archive_db::DbError>(files)
         });
-        let counted = counted.await.map_err(Stuck::from);
-        let counted = counted.and_then(|counted| counted.map_err(Stuck::from));
+        let counted = counted.await.map_err(BatchError::from);
+        let counted = counted.and_then(|counted| counted.map_err(BatchError::from));
         counted.map_err(|error| super::stuck(&error))
     }
 }
 
-/// The files that a job names, by where they are.
+/// The files that a job names, by their nodes.
 struct FilesOfJob {
-    /// How many it names.
+    /// The number of files that it names.
     wanted: u64,
-    /// One for each replica that was asked about.
+    /// The counts for each replica that was asked about.
     replicas: Vec<FilesByNode>,
 }

@@ -1,4 +1,4 @@
-//! The feed as followers hear it: who begins with a listing, what comes live, and what a slow one costs.
+//! Tests of the feed as followers receive it: which begin with a listing, live changes, and the cost of a slow follower.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,14 +14,14 @@ use tokio::task::{JoinSet, spawn_blocking};
 
 use super::*;
 
-/// A follower of some admin data, and the hand on its clock.
-struct Following {
+/// A follower of some admin data, and the clock that it reads.
+struct TestFollower {
     messages: Receiver<Result<ChangesResponse, Status>>,
     hand: ManualClock,
     telling: JoinSet<Result<(), Status>>,
 }
 
-fn follow(admin: &Admin, after: Option<FeedPosition>) -> Following {
+fn follow(admin: &Admin, after: Option<FeedPosition>) -> TestFollower {
     let hand = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
     let (answers, messages) = mpsc::channel(4);
     let follower = Follower {
@@ -31,7 +31,7 @@ fn follow(admin: &Admin, after: Option<FeedPosition>) -> Following {
     };
     let mut telling = JoinSet::new();
     telling.spawn(async move { follower.tell(after).await });
-    Following {
+    TestFollower {
         messages,
         hand,
         telling,
@@ -40,28 +40,28 @@ fn follow(admin: &Admin, after: Option<FeedPosition>) -> Following {
 
 /// The messages that a follower has read until it had caught up.
 #[derive(Debug, Default, PartialEq)]
-struct Heard {
+struct FeedTranscript {
     /// The files of the listing and the position behind it.
     listing: Option<(Vec<String>, FeedPosition)>,
     changes: Vec<FeedChange>,
     caught_up: Option<FeedPosition>,
 }
 
-impl Heard {
+impl FeedTranscript {
     fn names(&self) -> Vec<&str> {
         let names = self.changes.iter();
         names.map(|change| change.file.name.as_str()).collect()
     }
 }
 
-impl Following {
+impl TestFollower {
     async fn next(&mut self) -> Step {
         let message = self.messages.recv().await.unwrap();
         message.unwrap().step.unwrap()
     }
 
-    async fn until_caught_up(&mut self) -> Heard {
-        let (mut heard, mut names) = (Heard::default(), Vec::new());
+    async fn until_caught_up(&mut self) -> FeedTranscript {
+        let (mut heard, mut names) = (FeedTranscript::default(), Vec::new());
         loop {
             match self.next().await {
                 Step::Files(page) => {
@@ -112,7 +112,7 @@ fn open(directory: &Path) -> Admin {
     Admin::init(directory).unwrap()
 }
 
-/// Fails if a follower without a position misses a file, hears of one that does not stand, or misses what comes live.
+/// Fails if a follower without a position misses a file, receives a withdrawn one, or misses live changes.
 #[tokio::test]
 async fn newcomer_hears_listing_then_changes() {
     let directory = tempfile::tempdir().unwrap();
@@ -136,8 +136,8 @@ async fn newcomer_hears_listing_then_changes() {
     assert_eq!(heard.changes[0].position, told(&admin));
 }
 
-/// Fails if a follower that comes back hears a change twice or misses one, or if one whose position is unknown is not
-/// given a listing.
+/// Fails if a follower that comes back receives a change twice or misses one, or if one whose position is unknown gets no
+/// listing.
 #[tokio::test]
 async fn position_decides_how_the_feed_begins() {
     let directory = tempfile::tempdir().unwrap();
@@ -168,7 +168,7 @@ async fn position_decides_how_the_feed_begins() {
     }
 }
 
-/// Fails if an idle feed is silent for longer than it says, or an idle follower is told of changes that there are not.
+/// Fails if an idle feed is silent for longer than promised, or an idle follower receives changes that were not made.
 #[tokio::test]
 async fn idle_feed_says_that_it_lives() {
     let directory = tempfile::tempdir().unwrap();
@@ -206,7 +206,7 @@ async fn slow_follower_keeps_a_few_messages() {
     assert_eq!(heard, names);
 }
 
-/// Rows of many files, without signing each.
+/// Creates rows of many files, without signing each.
 fn rows<'a>(of: impl IntoIterator<Item = &'a String>) -> Vec<AdminRow> {
     let template = row("x", 1);
     let named = of.into_iter().map(|name| {
@@ -270,7 +270,7 @@ async fn nothing_is_lost_between_listing_and_changes() {
     assert_eq!(standing, expected);
 }
 
-/// Fails if a change that is gone from the table is passed over in silence.
+/// Fails if a change that is missing from the table is skipped silently.
 #[tokio::test]
 async fn lost_row_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
@@ -300,7 +300,7 @@ async fn lost_row_is_an_error() {
     }
 }
 
-/// Fails if a follower that has gone away is still told.
+/// Fails if the feed is still read for a follower that has gone away.
 #[tokio::test]
 async fn follower_that_goes_ends_its_telling() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A file that a replica has, unexpectedly, becomes one of the archive.
+//! Adoption of an unexpected file of a replica into the archive.
 
 use std::sync::Arc;
 
@@ -26,9 +26,9 @@ pub(super) async fn adopt(
     let known = people.row(&name).await?;
     let is_known = known.is_some_and(|row| row.record.content.is_some());
     if !is_known {
-        // Nobody knows it: its own admission must say what it is.
+        // The admin data do not know it: its own admission decides.
         let of = (door.settings.archive.as_str(), &*door.trust);
-        people.take_in(&name, of, &who).await?;
+        people.adopt_unexpected(&name, of, &who).await?;
     }
     let row = people.known(&name).await?;
     let copy = choose(door, &row, (&name, &replica), !is_known).await?;
@@ -49,7 +49,7 @@ pub(super) async fn adopt(
     people.note(who.clone(), Some(name.clone()), what).await?;
     join(door, &row.record, &replica, &who).await?;
     people.restored(&name, &replica, &adopted, &who).await?;
-    // What was filed of it, in any replica, is so no more.
+    // The anomalies of this file, in any replica, are resolved.
     let errand = Errand {
         who: Arc::from(who),
         finder: Finder::Check,
@@ -64,8 +64,7 @@ pub(super) async fn adopt(
     })
 }
 
-/// The one file that is adopted: without a sidecar that can be believed, or with the admission that the archive has, where
-/// it does not count yet.
+/// Chooses the file to adopt: without a valid sidecar, or with the admission that the archive has, if it does not count yet.
 async fn choose(
     door: &Door,
     row: &AdminRow,
@@ -82,9 +81,9 @@ async fn choose(
         0 => Err(Kind::NotFound.status(format!("replica {replica} has no unexpected file {name}"))),
         1 => found
             .pop()
-            .ok_or_else(|| Kind::Internal.status("one file is none")),
+            .ok_or_else(|| Kind::Internal.status("the only unexpected file is gone from the list")),
         _ => Err(Kind::Mismatch.status(format!(
-            "replica {replica} has {name} unexpectedly on several volumes"
+            "replica {replica} has {name} unexpectedly on several volumes; remove all but one, by their checksums"
         ))),
     }
 }

@@ -1,4 +1,4 @@
-//! What is filed, as the wire says it.
+//! The list of anomalies on the wire.
 
 use archive_db::DbError;
 use archive_ledger::anomalies::{Anomalies, AnomalyRow};
@@ -11,16 +11,16 @@ use tonic::Status;
 use super::super::admin_failed;
 use super::{Answers, Door};
 
-/// How many anomalies one message has.
+/// The number of anomalies in one message.
 const ENTRIES: usize = 500;
 
-/// Which are asked for.
-pub(super) struct Wanted {
+/// The anomalies that a caller asks for.
+pub(super) struct AnomalyFilter {
     all: bool,
     file: Option<FileName>,
 }
 
-impl Wanted {
+impl AnomalyFilter {
     pub(super) fn new(request: &wire::AnomaliesRequest) -> Result<Self, Status> {
         let file = match request.file.as_str() {
             "" => None,
@@ -39,7 +39,7 @@ impl Wanted {
         answers: &Answers<wire::AnomaliesResponse>,
     ) -> Result<(), Status> {
         let door = door.clone();
-        let mut walk = Walk::new(self, ENTRIES);
+        let mut walk = AnomalyWalk::new(self, ENTRIES);
         answer_from(answers, move |outlet| {
             let sent = walk.send_on(&door.preserver.anomalies, |row| state(&door, row), outlet);
             sent.map_err(|error| admin_failed(&error).into())
@@ -53,18 +53,18 @@ impl Wanted {
     }
 }
 
-/// A walk through what is filed, as far as the caller has read.
-struct Walk {
-    wanted: Wanted,
+/// A walk through the anomalies, as far as the caller has read.
+struct AnomalyWalk {
+    wanted: AnomalyFilter,
     /// The last one that was sent before the caller stopped reading.
     last: Option<AnomalyRow>,
     page: Vec<wire::AnomalyState>,
-    /// How many anomalies a page has.
+    /// The number of anomalies in a page.
     entries: usize,
 }
 
-impl Walk {
-    const fn new(wanted: Wanted, entries: usize) -> Self {
+impl AnomalyWalk {
+    const fn new(wanted: AnomalyFilter, entries: usize) -> Self {
         Self {
             wanted,
             last: None,
@@ -73,7 +73,7 @@ impl Walk {
         }
     }
 
-    /// Sends what is left, for as long as it is taken.
+    /// Sends the remaining anomalies, as long as the caller receives them.
     fn send_on(
         &mut self,
         anomalies: &Anomalies,
@@ -118,7 +118,7 @@ impl Walk {
     }
 }
 
-/// Writes one.
+/// Writes an anomaly.
 pub(super) fn state(
     door: &Door,
     row: &AnomalyRow,
@@ -181,15 +181,15 @@ mod tests {
 
     use super::*;
 
-    /// What comes to a caller who reads nothing before the walk has paused, which is after one page more than there is
+    /// Returns the ids for a caller who reads nothing before the walk has paused, which is after one page more than there is
     /// `room` for.
     async fn read(anomalies: &Arc<Anomalies>, room: usize) -> Vec<String> {
         let (answers, mut pages) = mpsc::channel(room);
-        let wanted = Wanted {
+        let wanted = AnomalyFilter {
             all: true,
             file: None,
         };
-        let (mut walk, of) = (Walk::new(wanted, 2), Arc::clone(anomalies));
+        let (mut walk, of) = (AnomalyWalk::new(wanted, 2), Arc::clone(anomalies));
         let sending = async move {
             let state = |row: &AnomalyRow| {
                 Ok(wire::AnomalyState {
@@ -206,7 +206,7 @@ mod tests {
         let reading = async {
             let mut ids = Vec::new();
             loop {
-                // There is one thread that may block: it is free once the walk has paused, or is done.
+                // There is one blocking thread: it is free once the walk has paused, or is finished.
                 spawn_blocking(|| ()).await.unwrap();
                 let Some(page) = pages.recv().await else {
                     return ids;
@@ -218,7 +218,7 @@ mod tests {
         tokio::join!(sending, reading).1
     }
 
-    /// Fails if the list lacks something, or says it twice, where its reader did not take it at once.
+    /// Fails if the list lacks an anomaly, or has it twice, because its reader paused.
     #[test]
     fn list_goes_on_after_each_pause() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What lies in the attics: every node of every replica is asked, and who cannot be is named.
+//! The contents of the attics: asks every node of every replica, and names those that do not answer.
 
 use archive_model::{NodeId, ReplicaId};
 use archive_rpc::Kind;
@@ -33,7 +33,7 @@ pub(super) fn attics(
     }))
 }
 
-/// Every node is asked; who cannot be is a gap.
+/// Asks every node; those that do not answer are gaps.
 async fn gather(
     door: &Door,
     replicas: Vec<ReplicaId>,
@@ -69,7 +69,7 @@ async fn gather(
     send(answers, last).await
 }
 
-/// Hands on what one node says; the gaps in it, or why it could not say all.
+/// Forwards the items of one node. Returns its gaps, or the error that ended its answer.
 async fn one_attic(
     door: &Door,
     replica: &ReplicaId,
@@ -95,7 +95,7 @@ async fn one_attic(
             replica: replica.to_string(),
             item: Some(item),
         };
-        // A row of a checksum replica lies in no attic: it has no place, and nobody can bring it back from there.
+        // A row of a checksum replica lies in no attic: it has no place, and cannot be restored from there.
         let items = message.items.into_iter();
         let items = items.filter(|item| !item.id.is_empty());
         let without = |item| wire::AtticItem {

@@ -1,4 +1,4 @@
-//! A check that a person asked for, as it is decoded and told.
+//! Checks that a person asked for: reads the request, and sends the steps.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tonic::Status;
 use super::super::{admin_failed, send};
 use super::anomalies::state;
 use super::{Answers, Door};
-use crate::checking::{CheckOrder, CheckProgress, CheckStep, ReplicaReport, Selection};
+use crate::checking::{CheckOrder, CheckProgress, CheckSelection, CheckStep, ReplicaReport};
 use crate::preserver::Errand;
 
 /// Reads the request.
@@ -35,7 +35,7 @@ pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<Check
     Ok(CheckOrder {
         reads_bytes,
         challenges: request.challenge,
-        selection: Selection {
+        selection: CheckSelection {
             names: names.collect::<Result<BTreeSet<_>, _>>()?,
             matching: fields::name_pattern("match", &request.r#match)?,
         },
@@ -48,7 +48,7 @@ pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<Check
     })
 }
 
-/// Checks, and tells. When nobody listens any more, the check ends.
+/// Checks, and sends each step. The check ends when the caller goes away.
 pub(super) async fn run(
     door: &Door,
     order: &CheckOrder,

@@ -1,4 +1,4 @@
-//! The verbs of people: requests and their second person, attics, disks, nodes, and the filling of a replica.
+//! The acts of people: requests and their approval, attics, disks, nodes, and the filling of a replica.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::bootstrap::lacking;
 use crate::people::not_allowed;
 use crate::tables::with_tables;
 
-/// The roles under which an officer's verbs stand in the trail.
+/// The roles under which acts of an officer are recorded in the audit trail.
 pub(super) const OFFICER: &[Role] = &[Role::Officer];
 const OPERATOR: &[Role] = &[Role::Operator];
 
-/// The person that a certificate names. Certificates of parts of the archive name none.
+/// Returns the person that a certificate names. Certificates of parts of the archive are refused.
 fn person(identity: &Identity) -> Result<Person, Status> {
     let name = identity.person();
     let name = name.ok_or_else(|| not_allowed(NotAllowed::Nobody))?;
@@ -29,14 +29,14 @@ fn person(identity: &Identity) -> Result<Person, Status> {
     Ok(Person::new(name, &personal))
 }
 
-/// Who calls, as `role/name`.
+/// Returns the caller, as `role/name`.
 pub(super) fn who<T>(request: &Request<T>, roles: &'static [Role]) -> Result<String, Status> {
     let person = person(&*Identity::of(request)?)?;
     let refused = || not_allowed(NotAllowed::Nobody);
     Ok(person.acting(roles).ok_or_else(refused)?)
 }
 
-/// A reason that was given.
+/// Reads the reason, which must not be empty.
 pub(super) fn reason(text: &str) -> Result<String, Status> {
     let plain = plain_reason(text).map_err(not_allowed)?;
     Ok(plain.to_owned())
@@ -114,7 +114,7 @@ fn state(request: &Asked) -> wire::RequestState {
     }
 }
 
-/// A replica that the file does not know yet becomes one of its own.
+/// Adds a replica to those of a file, if the file does not have it yet.
 pub(super) async fn join(
     door: &Door,
     record: &archive_decisions::store::FileRecord,
@@ -157,7 +157,7 @@ pub(super) async fn restore(
         .take_back(&replica, (&node, &volume), &id, &cause);
     let (name, copy) = people.within(0, taking).await?;
     let what = format!(
-        "{id} came back from the attic of volume {volume} of node {node}: {}",
+        "{id} was restored from the attic of volume {volume} of node {node}: {}",
         cause.why
     );
     people.note(who.clone(), Some(name.clone()), what).await?;
@@ -167,7 +167,7 @@ pub(super) async fn restore(
     let root = row.record.content.as_ref().map(|content| content.root);
     if root != Some(copy.admitted()?.0) {
         let said = format!(
-            "{name} is back, and is not what the archive means by that name; remove or replace it"
+            "{name} was restored from the attic, but is not the file that was admitted under this name; remove or replace it"
         );
         return Err(Kind::Mismatch.status(said));
     }
@@ -187,15 +187,15 @@ pub(super) async fn volume(
     let word = match order.order() {
         Order::Unspecified => return Err(InvalidMessage::missing("order").into()),
         Order::Retire => {
-            let said = "retiring a volume wants a second person: ask for it";
+            let said = "cannot retire a volume by an order: it needs a second person; ask for it with `holdfast volume retire`";
             return Err(Kind::Refused.status(said));
         }
         Order::Reinstate => {
-            let said = "taking a retired volume back wants a second person: ask for it";
+            let said = "cannot reinstate a volume by an order: it needs a second person; ask for it with `holdfast volume reinstate`";
             return Err(Kind::Refused.status(said));
         }
         Order::Init => "labelled",
-        Order::Adopt => "taken over",
+        Order::Adopt => "adopted",
         Order::Clear => "cleared",
         Order::ReadWrite => "set to read and write",
         Order::ReadOnly => "set to read only",

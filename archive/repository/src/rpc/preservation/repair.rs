@@ -1,4 +1,4 @@
-//! A repair that a person asked for, step by step.
+//! Repairs that a person asked for, one after the other.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use super::anomalies::state;
 use super::{Answers, Door};
 use crate::mending::{Mandate, Which};
 
-/// How often the caller hears how far a repair is.
+/// The time between two reports of progress.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// What is to be repaired.
-pub(super) struct Job {
+/// A request for repairs.
+pub(super) struct RepairJob {
     which: Which,
     mandate: Mandate,
     confirm: u64,
 }
 
-impl Job {
+impl RepairJob {
     /// Reads the request.
     pub(super) fn new(request: &wire::RepairRequest, who: Arc<str>) -> Result<Self, Status> {
         let names = request
@@ -41,7 +41,7 @@ impl Job {
             (true, true) => Which::All,
             (false, false) => Which::Names(names),
             (true, false) => {
-                let both = "must be empty together with `all`";
+                let both = "must be empty if `all` is set";
                 return Err(InvalidMessage::invalid("names", both).into());
             }
             (false, true) => return Err(InvalidMessage::missing("names").into()),
@@ -61,7 +61,7 @@ impl Job {
         })
     }
 
-    /// Whether the brake lets it pass. Saying what would be done is never too much.
+    /// Checks that the brake allows the repairs. A dry run is always allowed.
     pub(super) async fn allow(&self, door: &Door) -> Result<(), Status> {
         if self.mandate.is_dry {
             return Ok(());
@@ -70,7 +70,7 @@ impl Job {
         Ok(())
     }
 
-    /// Repairs one after the other.
+    /// Repairs one anomaly after the other.
     pub(super) async fn run(
         self,
         door: &Door,
@@ -85,7 +85,7 @@ impl Job {
         let repairing = async {
             while let Some(row) = next.recv().await {
                 unrepaired.remove(&row.file);
-                // What was repaired before it may have been all that was wrong.
+                // An earlier repair may have closed this anomaly.
                 if door.preserver.is_open(&row).await? {
                     self.one(door, &row, answers).await?;
                 }
@@ -100,8 +100,9 @@ impl Job {
                 unknown.push(name.to_string());
                 continue;
             }
-            let what =
-                format!("{name}: nothing is filed of it; `holdfast check checksums {name}` looks");
+            let what = format!(
+                "{name} has no open anomaly; `holdfast check checksums {name}` reads its copies again"
+            );
             let nothing = wire::RepairResponse {
                 outcome: Outcome::Nothing.into(),
                 what,

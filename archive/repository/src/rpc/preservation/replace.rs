@@ -1,4 +1,4 @@
-//! The door of `Replace`: what is to go, then the bytes that are to come.
+//! The call `Replace`: receives the order, then the bytes of the new copy.
 
 use archive_replicas::Cause;
 use archive_rpc::{CallError, Idle, InvalidMessage};
@@ -10,7 +10,7 @@ use tonic::{Request, Status, Streaming};
 
 use super::super::Door;
 use super::people::{OFFICER, reason, who};
-use crate::people::replace::{AsyncNext, Wish};
+use crate::people::replace::{AsyncNext, Replacement};
 
 pub(super) async fn replace(
     door: &Door,
@@ -23,7 +23,7 @@ pub(super) async fn replace(
     let Some(Step::Open(open)) = first.step else {
         return Err(InvalidMessage::missing("open").into());
     };
-    let wish = Wish {
+    let replacement = Replacement {
         name: fields::file_name("name", &open.name)?,
         replica: fields::replica_id(&open.replica)?,
         checksum: fields::root("checksum", &open.checksum)?,
@@ -34,21 +34,21 @@ pub(super) async fn replace(
         },
     };
     let people = &door.people;
-    people.configured(&wish.replica)?;
-    people.replaceable(&wish).await?;
-    let spooled = people.spool(&wish, Data(steps)).await?;
-    let name = wish.name.clone();
-    let replaced = people.replace(wish, spooled).await?;
+    people.configured(&replacement.replica)?;
+    people.replaceable(&replacement).await?;
+    let spooled = people.spool(&replacement, ReplacementStream(steps)).await?;
+    let name = replacement.name.clone();
+    let replaced = people.replace(replacement, spooled).await?;
     Ok(wire::ReplaceResponse {
         attic: Some(replaced.aside.0),
         entry: Some(replaced.copy.to_entry(&name)),
     })
 }
 
-/// What comes after `open`.
-struct Data(Idle<Streaming<wire::ReplaceRequest>>);
+/// The messages after `open`.
+struct ReplacementStream(Idle<Streaming<wire::ReplaceRequest>>);
 
-impl AsyncNext for Data {
+impl AsyncNext for ReplacementStream {
     async fn next(&mut self) -> Result<Option<Bytes>, CallError> {
         match self.0.next().await.transpose()?.map(|message| message.step) {
             None => Ok(None),

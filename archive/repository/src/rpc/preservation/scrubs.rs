@@ -1,4 +1,4 @@
-//! What scrubbing does on every node, and orders to it. To see it is for operators too; to order it, for officers.
+//! The state of scrubbing on every node, and orders to it. Operators may see it; officers may order it.
 
 use archive_model::{NodeId, ReplicaKind};
 use archive_rpc::{Identity, Kind, Role};
@@ -9,7 +9,7 @@ use tonic::{Request, Status};
 use super::Door;
 use super::acting;
 
-/// Asks, or orders, every node that is meant.
+/// Asks, or orders, every selected node.
 pub(super) async fn run(
     door: &Door,
     request: Request<wire::ScrubsRequest>,
@@ -26,7 +26,7 @@ pub(super) async fn run(
         id => Some(fields::node_id(id)?),
     };
     if let Some(word) = word {
-        // Before it is done: an order that reaches only some nodes was given too.
+        // Recorded before it is done: an order may reach some nodes only.
         let whose = match (&only, &replica) {
             (Some(node), _) => format!("of node {node}"),
             (None, Some(replica)) => format!("of replica {replica}"),
@@ -68,12 +68,12 @@ pub(super) async fn run(
         }
     }
     if !is_met && (only.is_some() || replica.is_some()) {
-        return Err(Kind::NotFound.status("no such node or replica is known"));
+        return Err(Kind::NotFound.status("no node or replica of that name is known"));
     }
     Ok(answer)
 }
 
-/// What is ordered, in a word; none: only to tell. An order wants an officer.
+/// Returns the order in words, or `None` if the caller only asks. An order needs an officer.
 fn order(request: &Request<wire::ScrubsRequest>) -> Result<Option<String>, Status> {
     let order = request.get_ref().order.unwrap_or_default();
     let word = match order.order() {
@@ -86,7 +86,7 @@ fn order(request: &Request<wire::ScrubsRequest>) -> Result<Option<String>, Statu
     };
     let identity = Identity::of(request)?;
     if !identity.has(Role::Officer) {
-        let said = format!("{identity} may see what scrubs do; to order them wants an officer");
+        let said = format!("{identity} may see scrubs, but not order them; an officer may");
         return Err(Kind::Refused.status(said));
     }
     Ok(Some(word))

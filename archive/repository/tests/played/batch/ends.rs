@@ -1,4 +1,4 @@
-//! How jobs end: partial, cancelled, refused, without a node that lies.
+//! Tests of the ends of jobs: partial, cancelled, refused, and without a node that violates the protocol.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use proto_archive::wire::{BatchListRequest, BatchSpec, BatchStatus};
 use testing::{PATIENCE, eventually};
 use tonic::Code;
 
-use super::replica::{Cut, Lie, PlayedReplica};
-use super::world::{Caller, World, file_list, state};
+use super::fixture::{BatchFixture, Caller, file_list, state};
+use super::replica::{Lie, PlayedReplica, RunEnd};
 
 pub(super) fn fill(replica: &PlayedReplica, names: &[&str]) {
     let mut script = replica.script();
@@ -32,13 +32,14 @@ pub(super) async fn list(caller: &mut Caller, own: bool, open: bool) -> Vec<Stri
     ids
 }
 
+/// Fails if a job hides files that no node has read, or its result lacks those of the others.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_has_read_is_named_and_the_result_is_of_the_others() {
-    let world = World::new().await;
-    fill(&world.replica, &["b.warc", "d.warc"]);
-    world.store(&["a.warc", "b.warc", "c.txt", "d.warc", "e.warc"]);
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+async fn unread_files_are_named_beside_the_result() {
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica, &["b.warc", "d.warc"]);
+    fixture.store(&["a.warc", "b.warc", "c.txt", "d.warc", "e.warc"]);
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     let spec = BatchSpec {
         files: r".*\.warc".to_owned(),
         ..file_list()
@@ -58,7 +59,7 @@ async fn what_nobody_has_read_is_named_and_the_result_is_of_the_others() {
         )
     };
     assert_eq!(errors, expected("a.warc") + &expected("e.warc"));
-    world.replica.script().has_silent_node = true;
+    fixture.replica.script().has_silent_node = true;
     let only = BatchSpec {
         files: "b.warc|d.warc".to_owned(),
         ..file_list()
@@ -68,18 +69,19 @@ async fn what_nobody_has_read_is_named_and_the_result_is_of_the_others() {
     assert_eq!((state(&status), status.unread), (State::Partial, 0));
     assert_eq!(status.gaps.len(), 1);
     assert_eq!(status.gaps[0].node, "n-2");
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
+/// Fails if a file that its node cannot read counts as read, leaves output, or is named twice.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_node_has_and_cannot_read_is_unread_and_told_once() {
-    let world = World::new().await;
-    fill(&world.replica, &["a", "b", "c", "not-known"]);
+async fn unreadable_file_is_unread_and_named_once() {
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica, &["a", "b", "c", "not-known"]);
     let unread = ["b", "not-known"].map(ToOwned::to_owned);
-    world.replica.script().unread.extend(unread);
-    world.store(&["a", "b", "c", "d"]);
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    fixture.replica.script().unread.extend(unread);
+    fixture.store(&["a", "b", "c", "d"]);
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     anna.submit("unread", file_list()).await.unwrap();
     let status = anna.ended("unread").await;
     assert_eq!(state(&status), State::Partial);
@@ -105,15 +107,16 @@ async fn what_a_node_has_and_cannot_read_is_unread_and_told_once() {
         told("d", "n-2", nobody),
     ];
     assert_eq!(errors, expected.concat());
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
+/// Fails if output of other bytes than the archive has passes for that of the file.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_read_other_bytes_than_the_archive_has_is_told_of() {
-    let world = World::new().await;
-    fill(&world.replica, &["a", "b", "c"]);
-    world.replica.script().failing.insert("c".to_owned());
-    world.replica.script().lie = Some(|mut steps| {
+async fn output_of_other_bytes_is_named() {
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica, &["a", "b", "c"]);
+    fixture.replica.script().failing.insert("c".to_owned());
+    fixture.replica.script().lie = Some(|mut steps| {
         for step in &mut steps {
             if let Step::Done(done) = step
                 && done.name != "a"
@@ -123,9 +126,9 @@ async fn a_node_that_read_other_bytes_than_the_archive_has_is_told_of() {
         }
         steps
     });
-    world.store(&["a", "b", "c"]);
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    fixture.store(&["a", "b", "c"]);
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     anna.submit("other", file_list()).await.unwrap();
     let status = anna.ended("other").await;
     assert_eq!(state(&status), State::Done, "{status:?}");
@@ -147,22 +150,23 @@ async fn a_node_that_read_other_bytes_than_the_archive_has_is_told_of() {
         }
         assert!(line.contains("holdfast check"), "{line}");
     }
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
+/// Fails if a cancelled job runs on, or somebody cancels the job of another person.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
-    let mut world = World::new().await;
-    world.settings.running = 1;
-    fill(&world.replica, &["a", "b", "c"]);
+async fn owner_and_operators_cancel_job_at_once() {
+    let mut fixture = BatchFixture::new().await;
+    fixture.settings.running = 1;
+    fill(&fixture.replica, &["a", "b", "c"]);
     for id in ["one", "two"] {
-        let cuts = VecDeque::from([Cut::Hangs(4)]);
-        world.replica.script().cuts.insert(id.to_owned(), cuts);
+        let cuts = VecDeque::from([RunEnd::Hangs(4)]);
+        fixture.replica.script().cuts.insert(id.to_owned(), cuts);
     }
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
-    let mut bo = world.caller(&running, "researcher/bo");
-    let mut olga = world.caller(&running, "operator/olga");
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
+    let mut bo = fixture.caller(&running, "researcher/bo");
+    let mut olga = fixture.caller(&running, "operator/olga");
     for id in ["one", "two", "three"] {
         anna.submit(id, file_list()).await.unwrap();
     }
@@ -185,7 +189,7 @@ async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
     anna.cancel("one").await.unwrap();
     let cancelled = anna.ended("one").await;
     eventually("the next job runs", PATIENCE, async || {
-        let runs = world.replica.script().runs.clone();
+        let runs = fixture.replica.script().runs.clone();
         if runs.iter().any(|run| run.0 == "two") {
             Ok(())
         } else {
@@ -206,7 +210,7 @@ async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
     let cancelled = olga.ended("two").await;
     assert_eq!(cancelled.reason, "cancelled by operator/olga");
     eventually("nothing runs", PATIENCE, async || {
-        match world.replica.script().running {
+        match fixture.replica.script().running {
             0 => Ok(()),
             running => Err(running),
         }
@@ -222,15 +226,16 @@ async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
     assert_eq!(list(&mut bo, true, false).await, Vec::<String>::new());
     let ids = olga.output_from("two", What::Result, 0).await;
     assert_eq!(ids.unwrap_err().code(), Code::PermissionDenied);
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
+/// Fails if messages that violate the protocol get into the output, or their node is not named as a gap.
 #[tokio::test(flavor = "multi_thread")]
 async fn node_that_lies_is_a_gap() {
-    let world = World::new().await;
-    fill(&world.replica, &["a", "b"]);
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica, &["a", "b"]);
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     let lies: [(&str, Lie, &str, &[u8]); 6] = [
         (
             "order",
@@ -252,7 +257,7 @@ async fn node_that_lies_is_a_gap() {
                 }
                 steps
             },
-            "ended 2 files and says 3",
+            "ended 2 files and reports 3",
             b"a\nb\n",
         ),
         (
@@ -278,7 +283,7 @@ async fn node_that_lies_is_a_gap() {
         ("want", |_steps| vec![Step::Want(Want {})], "component", b""),
     ];
     for (id, lie, said, output) in lies {
-        world.replica.script().lie = Some(lie);
+        fixture.replica.script().lie = Some(lie);
         anna.submit(id, file_list()).await.unwrap();
         let status = anna.ended(id).await;
         assert_eq!(state(&status), State::Partial, "{id}: {status:?}");
@@ -288,20 +293,21 @@ async fn node_that_lies_is_a_gap() {
         assert_eq!(gap.node, "n-1", "{id}");
         let is_told = gap.reason.contains("does not keep to the protocol");
         assert!(is_told && gap.reason.contains(said), "{id}: {}", gap.reason);
-        // What came before counts.
+        // Earlier messages count.
         assert_eq!(anna.output(id, What::Result).await, output, "{id}");
         assert_eq!(anna.manifest_or_nothing(id).await, output.len() / 2, "{id}");
     }
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
-/// Fails if half a file of a node that lies stays in the output, or if the job does not begin again behind the last whole one.
+/// Fails if half a file of a node that violates the protocol stays in the output, or if the job does not resume behind the
+/// last whole file.
 #[tokio::test(flavor = "multi_thread")]
 async fn lie_within_a_file_ends_the_run() {
-    let world = World::new().await;
-    fill(&world.replica, &["a", "b"]);
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica, &["a", "b"]);
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     let lies: [(&str, Lie, &str); 3] = [
         (
             "length",
@@ -315,7 +321,7 @@ async fn lie_within_a_file_ends_the_run() {
                 }
                 steps
             },
-            "sent 2 bytes and says 3",
+            "sent 2 bytes and reports 3",
         ),
         (
             "other",
@@ -345,38 +351,39 @@ async fn lie_within_a_file_ends_the_run() {
         ),
     ];
     for (id, lie, said) in lies {
-        world.replica.script().lie = Some(lie);
+        fixture.replica.script().lie = Some(lie);
         anna.submit(id, file_list()).await.unwrap();
         let waits = anna.until(id, |status| status.reason.contains(said)).await;
         assert!(waits.reason.contains("node n-1"), "{id}: {}", waits.reason);
-        world.replica.script().lie = None;
-        let status = anna.ended_after_pauses(&world, id).await;
+        fixture.replica.script().lie = None;
+        let status = anna.ended_after_pauses(&fixture, id).await;
         assert_eq!(state(&status), State::Done, "{id}: {status:?}");
         assert!(status.restarts >= 1, "{id}: {status:?}");
         assert_eq!(anna.output(id, What::Result).await, b"a\nb\n", "{id}");
         assert_eq!(anna.manifest_or_nothing(id).await, 2, "{id}");
     }
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
+/// Fails if a job exceeds one of its limits, or does not say which one ended it.
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_end_a_job_with_the_reason() {
-    let mut world = World::new().await;
-    world.settings.output = ByteSize::from_bytes(100);
-    world.settings.space = Some(ByteSize::from_bytes(100_000));
-    fill(&world.replica, &["a", "b"]);
-    world
+    let mut fixture = BatchFixture::new().await;
+    fixture.settings.output = ByteSize::from_bytes(100);
+    fixture.settings.space = Some(ByteSize::from_bytes(100_000));
+    fill(&fixture.replica, &["a", "b"]);
+    fixture
         .replica
         .script()
         .files
         .insert("c".to_owned(), vec![b'x'; 200]);
-    world
+    fixture
         .replica
         .script()
         .cuts
-        .insert("slow".to_owned(), VecDeque::from([Cut::Hangs(4)]));
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+        .insert("slow".to_owned(), VecDeque::from([RunEnd::Hangs(4)]));
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     anna.submit("much", file_list()).await.unwrap();
     let status = anna.ended("much").await;
     assert_eq!(state(&status), State::Failed);
@@ -397,31 +404,31 @@ async fn limits_end_a_job_with_the_reason() {
     anna.submit("slow", slow).await.unwrap();
     let status = anna.ended("slow").await;
     assert_eq!(state(&status), State::Failed);
-    assert!(status.reason.contains("time is over"), "{}", status.reason);
+    assert!(status.reason.contains("time limit"), "{}", status.reason);
     assert_eq!(anna.output("slow", What::Result).await, b"a\n");
     drop(anna);
     running.stop().await;
-    // All of them together, and how long they are kept.
-    world.settings.output = ByteSize::from_bytes(1 << 30);
-    world.settings.keep = Period::from_secs(0);
-    world
+    // The limit of all jobs together, and how long they are kept.
+    fixture.settings.output = ByteSize::from_bytes(1 << 30);
+    fixture.settings.keep = Period::from_secs(0);
+    fixture
         .replica
         .script()
         .files
         .insert("d".to_owned(), vec![b'x'; 200_000]);
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     anna.submit("all", file_list()).await.unwrap();
     let status = anna.ended("all").await;
     assert!(status.reason.contains("batch.space"), "{}", status.reason);
     drop(anna);
     running.stop().await;
-    let running = world.start().await;
+    let running = fixture.start().await;
     eventually("its files are gone", PATIENCE, async || {
-        !world.folder("all").try_exists().unwrap()
+        !fixture.folder("all").try_exists().unwrap()
     })
     .await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let mut anna = fixture.caller(&running, "researcher/anna");
     assert_eq!(anna.find("all").await.unwrap_err().code(), Code::NotFound);
-    world.end(running).await;
+    fixture.end(running).await;
 }

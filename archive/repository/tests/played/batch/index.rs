@@ -1,4 +1,4 @@
-//! Jobs of the index: their lane, and what the index may do to jobs of others.
+//! Tests of jobs of the index: their lane, and what the index may do to jobs of others.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -8,25 +8,25 @@ use proto_archive::wire::{BatchJobsRequest, BatchSpec};
 use tonic::Code;
 
 use super::ends::{fill, list};
-use super::replica::Cut;
-use super::world::{World, file_list, state};
+use super::fixture::{BatchFixture, file_list, state};
+use super::replica::RunEnd;
 
 /// Fails if a job of the index waits for researchers' jobs, counts among them, or is refused because too many of them
 /// wait; or if a job of a researcher gets into its lane.
 #[tokio::test(flavor = "multi_thread")]
 async fn index_job_waits_for_no_researcher() {
-    let mut world = World::new().await;
-    world.settings.running = 2;
-    world.settings.waiting = 3;
-    fill(&world.replica, &["a", "b"]);
+    let mut fixture = BatchFixture::new().await;
+    fixture.settings.running = 2;
+    fixture.settings.waiting = 3;
+    fill(&fixture.replica, &["a", "b"]);
     for long in ["long-1", "long-2"] {
-        let hangs = VecDeque::from([Cut::Hangs(0)]);
-        world.replica.script().cuts.insert(long.to_owned(), hangs);
+        let hangs = VecDeque::from([RunEnd::Hangs(0)]);
+        fixture.replica.script().cuts.insert(long.to_owned(), hangs);
     }
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
-    let mut bo = world.caller(&running, "researcher/bo");
-    let mut index = world.caller(&running, "index/main");
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
+    let mut bo = fixture.caller(&running, "researcher/bo");
+    let mut index = fixture.caller(&running, "index/main");
     for long in ["long-1", "long-2"] {
         anna.submit(long, file_list()).await.unwrap();
         anna.until(long, |status| state(status) == State::Running)
@@ -52,20 +52,20 @@ async fn index_job_waits_for_no_researcher() {
     let waits = anna.find("waits-1").await.unwrap();
     assert_eq!(state(&waits), State::Queued, "no place of the index is its");
     let of_index = BTreeSet::from(["cdx-1", "cdx-2", "cdx-3"].map(str::to_owned));
-    assert_eq!(world.replica.script().of_index, of_index);
-    world.end(running).await;
+    assert_eq!(fixture.replica.script().of_index, of_index);
+    fixture.end(running).await;
 }
 
-/// Fails if the index has no bound, so that a program that went wrong takes the whole machine.
+/// Fails if jobs of the index have no limit, so that a faulty program takes the whole machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn lane_of_index_has_two_places() {
-    let world = World::new().await;
+    let fixture = BatchFixture::new().await;
     for id in ["cdx-1", "cdx-2"] {
-        let hangs = VecDeque::from([Cut::Hangs(0)]);
-        world.replica.script().cuts.insert(id.to_owned(), hangs);
+        let hangs = VecDeque::from([RunEnd::Hangs(0)]);
+        fixture.replica.script().cuts.insert(id.to_owned(), hangs);
     }
-    let running = world.start().await;
-    let mut index = world.caller(&running, "index/main");
+    let running = fixture.start().await;
+    let mut index = fixture.caller(&running, "index/main");
     for id in ["cdx-1", "cdx-2"] {
         index.submit(id, file_list()).await.unwrap();
         index
@@ -73,25 +73,29 @@ async fn lane_of_index_has_two_places() {
             .await;
     }
     index.submit("cdx-3", file_list()).await.unwrap();
-    let mut anna = world.caller(&running, "researcher/anna");
+    let mut anna = fixture.caller(&running, "researcher/anna");
     anna.submit("beside", file_list()).await.unwrap();
     assert_eq!(state(&anna.ended("beside").await), State::Done);
     assert_eq!(state(&index.find("cdx-3").await.unwrap()), State::Queued);
     index.cancel("cdx-1").await.unwrap();
     assert_eq!(state(&index.ended("cdx-3").await), State::Done);
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
-/// Fails if the index reads or ends what is not its own, or runs what people bring.
+/// Fails if the index reads or ends jobs of others, or runs components.
 #[tokio::test(flavor = "multi_thread")]
 async fn index_has_power_over_its_own_jobs_only() {
-    let world = World::new().await;
-    fill(&world.replica, &["a"]);
-    let hangs = VecDeque::from([Cut::Hangs(0)]);
-    world.replica.script().cuts.insert("long".to_owned(), hangs);
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
-    let mut index = world.caller(&running, "index/main");
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica, &["a"]);
+    let hangs = VecDeque::from([RunEnd::Hangs(0)]);
+    fixture
+        .replica
+        .script()
+        .cuts
+        .insert("long".to_owned(), hangs);
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
+    let mut index = fixture.caller(&running, "index/main");
     anna.submit("study", file_list()).await.unwrap();
     anna.ended("study").await;
     anna.submit("long", file_list()).await.unwrap();
@@ -111,11 +115,11 @@ async fn index_has_power_over_its_own_jobs_only() {
         component_size: bytes.len() as u64,
         ..file_list()
     };
-    let brought = index.submit_with("own", component, bytes).await;
-    let refused = brought.unwrap_err();
+    let submitted = index.submit_with("own", component, bytes).await;
+    let refused = submitted.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
-    assert!(!world.folder("own").try_exists().unwrap());
-    // Under an id that is taken it learns nothing but that.
+    assert!(!fixture.folder("own").try_exists().unwrap());
+    // Of an id that is taken it learns nothing else.
     let taken = index.submit("study", file_list()).await.unwrap_err();
     assert_eq!(taken.code(), Code::AlreadyExists, "{taken}");
 
@@ -126,9 +130,9 @@ async fn index_has_power_over_its_own_jobs_only() {
     assert_eq!(anna.output("cdx", What::Result).await, b"a\n");
     let refused = anna.cancel("cdx").await.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
-    let mut operator = world.caller(&running, "operator/otto");
+    let mut operator = fixture.caller(&running, "operator/otto");
     operator.cancel("long").await.unwrap();
     let ended = anna.ended("long").await;
     assert_eq!(state(&ended), State::Cancelled);
-    world.end(running).await;
+    fixture.end(running).await;
 }

@@ -1,4 +1,4 @@
-//! Submitting: what is refused, what is the same job, and components on their way.
+//! Tests of submissions: refusals, repeated submissions, and the transfer of components.
 
 use std::collections::VecDeque;
 
@@ -8,8 +8,8 @@ use proto_archive::wire::batch_status::State;
 use proto_archive::wire::{BatchJobsRequest, BatchSpec};
 use tonic::Code;
 
-use super::replica::Cut;
-use super::world::{World, file_list, state};
+use super::fixture::{BatchFixture, file_list, state};
+use super::replica::RunEnd;
 
 fn component(bytes: &[u8]) -> BatchSpec {
     BatchSpec {
@@ -27,15 +27,20 @@ fn value(name: &str, value: &str) -> Value {
     }
 }
 
+/// Fails if a job that cannot be run is accepted, or leaves files or a row.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_run_is_refused_and_leaves_nothing() {
-    let mut world = World::new().await;
-    world.settings.running = 1;
-    world.settings.waiting = 3;
-    let hangs = VecDeque::from([Cut::Hangs(0)]);
-    world.replica.script().cuts.insert("runs".to_owned(), hangs);
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+async fn invalid_submission_is_refused_without_trace() {
+    let mut fixture = BatchFixture::new().await;
+    fixture.settings.running = 1;
+    fixture.settings.waiting = 3;
+    let hangs = VecDeque::from([RunEnd::Hangs(0)]);
+    fixture
+        .replica
+        .script()
+        .cuts
+        .insert("runs".to_owned(), hangs);
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     let jobs = anna
         .0
         .batch_jobs(BatchJobsRequest {})
@@ -92,13 +97,13 @@ async fn what_cannot_be_run_is_refused_and_leaves_nothing() {
             .await
             .unwrap_err();
         assert_eq!(error.code(), code, "{at}: {error}");
-        assert!(!world.folder(&format!("bad-{at}")).try_exists().unwrap());
+        assert!(!fixture.folder(&format!("bad-{at}")).try_exists().unwrap());
     }
     for id in ["", "A", "a b", "../x", &"x".repeat(65)] {
         let error = anna.submit(id, file_list()).await.unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument, "{id}");
     }
-    let mut reader = world.caller(&running, "reader/rob");
+    let mut reader = fixture.caller(&running, "reader/rob");
     let error = reader.submit("r", file_list()).await.unwrap_err();
     assert_eq!(error.code(), Code::PermissionDenied);
     anna.submit("runs", file_list()).await.unwrap();
@@ -109,26 +114,27 @@ async fn what_cannot_be_run_is_refused_and_leaves_nothing() {
     let error = anna.submit("three", file_list()).await.unwrap_err();
     assert_eq!(error.code(), Code::ResourceExhausted);
     assert!(error.message().contains("2 of your"), "{error}");
-    assert!(!world.folder("three").try_exists().unwrap());
+    assert!(!fixture.folder("three").try_exists().unwrap());
     // The other half is for others.
-    let mut bo = world.caller(&running, "researcher/bo");
+    let mut bo = fixture.caller(&running, "researcher/bo");
     bo.submit("three", file_list()).await.unwrap();
     let error = bo.submit("four", file_list()).await.unwrap_err();
     assert_eq!(error.code(), Code::ResourceExhausted);
     assert!(error.message().contains("3 batch jobs wait"), "{error}");
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
+/// Fails if a repeated submission runs a second job, or another job gets the id.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_job_under_the_same_id_is_one_job() {
-    let world = World::new().await;
-    world
+async fn same_submission_twice_is_one_job() {
+    let fixture = BatchFixture::new().await;
+    fixture
         .replica
         .script()
         .files
         .insert("a".to_owned(), b"a\n".to_vec());
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     let spec = BatchSpec {
         replica: String::new(),
         ..file_list()
@@ -147,12 +153,12 @@ async fn the_same_job_under_the_same_id_is_one_job() {
         anna.submit("same", other).await.unwrap_err().code(),
         Code::AlreadyExists
     );
-    let mut bo = world.caller(&running, "researcher/bo");
+    let mut bo = fixture.caller(&running, "researcher/bo");
     let error = bo.submit("same", spec.clone()).await.unwrap_err();
     assert_eq!(error.code(), Code::AlreadyExists);
-    // At the same time: one is taken, and the others are told of it or to come again.
+    // At the same time: one is accepted, and the others get the same job or are asked to try again.
     let calls = (0..8).map(|_| {
-        let mut caller = world.caller(&running, "researcher/anna");
+        let mut caller = fixture.caller(&running, "researcher/anna");
         let spec = spec.clone();
         async move { caller.submit("at-once", spec).await }
     });
@@ -162,7 +168,7 @@ async fn the_same_job_under_the_same_id_is_one_job() {
         assert_eq!(error.code(), Code::Aborted, "{error}");
     }
     anna.ended("at-once").await;
-    let runs = world
+    let runs = fixture
         .replica
         .script()
         .runs
@@ -170,22 +176,23 @@ async fn the_same_job_under_the_same_id_is_one_job() {
         .filter(|run| run.0 == "at-once")
         .count();
     assert_eq!(runs, 1);
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
+/// Fails if a component is sent to a node that has it, is missing when a node asks, or stays after the job.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
-    let world = World::new().await;
+async fn component_is_kept_and_sent_on_request() {
+    let fixture = BatchFixture::new().await;
     let bytes: Vec<u8> = (0..2_500_000_u32).map(|at| at.to_le_bytes()[0]).collect();
     {
-        let mut script = world.replica.script();
+        let mut script = fixture.replica.script();
         script.files.insert("a".to_owned(), b"abc".to_vec());
         script.files.insert("b".to_owned(), b"def".to_vec());
         script.wants = true;
         script.reduces = true;
     }
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     let spec = component(&bytes);
     for (id, sent, code) in [
         (
@@ -201,12 +208,12 @@ async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
         ),
     ] {
         let answer = anna.submit_with(id, spec.clone(), &sent).await;
-        // The last bytes may come after all that was announced: then nobody reads them.
+        // The last bytes may follow all that was announced: then they are not read.
         if id == "long" && answer.is_ok() {
             continue;
         }
         assert_eq!(answer.unwrap_err().code(), code, "{id}");
-        assert!(!world.folder(id).try_exists().unwrap(), "{id}");
+        assert!(!fixture.folder(id).try_exists().unwrap(), "{id}");
     }
     anna.submit_with("reduced", spec.clone(), &bytes)
         .await
@@ -216,17 +223,18 @@ async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
     assert_eq!(anna.output("reduced", What::Result).await, b"fedcba");
     assert_eq!((status.output_bytes, status.result_bytes), (6, 6));
     assert!(
-        world.replica.script().component == bytes,
+        fixture.replica.script().component == bytes,
         "it came over whole"
     );
-    // A node that has it asks for nothing, and one that has no place is passed over; a component without a reduce step leaves the output as it is.
+    // A node that has it asks for nothing, and one without a place is skipped; a component without a reduce step leaves the
+    // output as it is.
     for (id, wants, reduces, result) in [
         ("known", false, true, b"fedcba"),
         ("plain", true, false, b"abcdef"),
         ("known-plain", false, false, b"abcdef"),
     ] {
         {
-            let mut script = world.replica.script();
+            let mut script = fixture.replica.script();
             script.wants = wants;
             script.reduces = reduces;
         }
@@ -235,5 +243,5 @@ async fn a_component_is_kept_until_the_end_and_sent_when_it_is_wanted() {
         assert_eq!(state(&status), State::Done, "{id}: {status:?}");
         assert_eq!(anna.output(id, What::Result).await, result, "{id}");
     }
-    world.end(running).await;
+    fixture.end(running).await;
 }

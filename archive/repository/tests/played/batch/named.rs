@@ -1,4 +1,4 @@
-//! Jobs over files by their names, and jobs that are kept for a short time.
+//! Tests of jobs over files by their names, and of jobs that are kept for a short time.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use testing::{PATIENCE, eventually};
 use tonic::Code;
 
 use super::ends::fill;
-use super::world::{World, file_list, state};
+use super::fixture::{BatchFixture, file_list, state};
 
 fn named(names: &[&str]) -> BatchSpec {
     BatchSpec {
@@ -20,14 +20,14 @@ fn named(names: &[&str]) -> BatchSpec {
     }
 }
 
-/// Fails if a job says that it is done although a file that it names was not read, or if the file is not named.
+/// Fails if a job is done although a file that it names was not read, or if that file is not reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn named_file_that_no_node_has_is_told() {
-    let world = World::new().await;
-    fill(&world.replica, &["b.warc", "c.warc", "d.warc"]);
-    world.store(&["b.warc", "c.warc", "d.warc", "e.warc"]);
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica, &["b.warc", "c.warc", "d.warc"]);
+    fixture.store(&["b.warc", "c.warc", "d.warc", "e.warc"]);
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     let spec = named(&["b.warc", "e.warc", "z.warc"]);
     let taken = anna.submit("some", spec.clone()).await.unwrap();
     assert_eq!(taken.spec.unwrap().names, spec.names);
@@ -56,7 +56,7 @@ async fn named_file_that_no_node_has_is_told() {
     );
 
     // A node that is silent has none of the files that were read.
-    world.replica.script().has_silent_node = true;
+    fixture.replica.script().has_silent_node = true;
     anna.submit("all", named(&["b.warc", "d.warc"]))
         .await
         .unwrap();
@@ -68,15 +68,15 @@ async fn named_file_that_no_node_has_is_told() {
     // The same id with other names is another job.
     let other = anna.submit("all", named(&["b.warc"])).await.unwrap_err();
     assert_eq!(other.code(), Code::AlreadyExists);
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
-/// Fails if the output of files that nobody named gets into a result.
+/// Fails if the output of files that the job does not name gets into its result.
 #[tokio::test(flavor = "multi_thread")]
 async fn node_that_reads_unnamed_files_is_not_believed() {
-    let world = World::new().await;
-    fill(&world.replica, &["a", "b", "c"]);
-    world.replica.script().lie = Some(|mut steps| {
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica, &["a", "b", "c"]);
+    fixture.replica.script().lie = Some(|mut steps| {
         for step in &mut steps {
             if let Step::Begin(begin) = step {
                 "a".clone_into(&mut begin.name);
@@ -86,24 +86,25 @@ async fn node_that_reads_unnamed_files_is_not_believed() {
         }
         steps
     });
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     anna.submit("b", named(&["b"])).await.unwrap();
     let status = anna.ended("b").await;
     assert_eq!(state(&status), State::Partial, "{status:?}");
     let said = &status.gaps[0].reason;
-    assert!(said.contains("the job is not about"), "{status:?}");
+    assert!(said.contains("the job has not selected"), "{status:?}");
     assert_eq!((status.files, status.unread), (0, 1));
     assert_eq!(anna.output("b", What::Result).await, b"");
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
+/// Fails if a job is accepted with an invalid list of names, or may be kept for longer than the settings allow.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_lists_and_long_keeps_are_refused() {
-    let mut world = World::new().await;
-    world.settings.keep = Period::from_secs(3600);
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let mut fixture = BatchFixture::new().await;
+    fixture.settings.keep = Period::from_secs(3600);
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     let many: Vec<_> = (0..=10_000).map(|at| format!("{at:05}")).collect();
     let long: Vec<_> = (0..9000).map(|at| format!("{at:0200}")).collect();
     let cases = [
@@ -131,18 +132,18 @@ async fn wrong_lists_and_long_keeps_are_refused() {
     for (at, spec) in cases.into_iter().enumerate() {
         let refused = anna.submit(&format!("bad-{at}"), spec).await.unwrap_err();
         assert_eq!(refused.code(), Code::InvalidArgument, "{at}: {refused}");
-        assert!(!world.folder(&format!("bad-{at}")).try_exists().unwrap());
+        assert!(!fixture.folder(&format!("bad-{at}")).try_exists().unwrap());
     }
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
-/// Fails if a job stays longer than it was asked to, or another one goes with it.
+/// Fails if a job is kept for longer than it asked, or another one is removed with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn job_is_forgotten_when_its_keep_is_over() {
-    let world = World::new().await;
-    fill(&world.replica, &["a"]);
-    let running = world.start().await;
-    let mut index = world.caller(&running, "index/main");
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica, &["a"]);
+    let running = fixture.start().await;
+    let mut index = fixture.caller(&running, "index/main");
     let short = BatchSpec {
         keep_ms: 60_000,
         ..named(&["a"])
@@ -155,9 +156,9 @@ async fn job_is_forgotten_when_its_keep_is_over() {
     let kept = time(&status.expires).duration_since(time(&status.ended));
     assert_eq!(kept.as_secs(), 60);
     assert_eq!(index.output("short", What::Result).await, b"a\n");
-    world.hand.advance(Duration::from_secs(61));
+    fixture.hand.advance(Duration::from_secs(61));
     eventually("it is forgotten", PATIENCE, async || {
-        world.hand.advance(Duration::from_secs(1));
+        fixture.hand.advance(Duration::from_secs(1));
         match index.find("short").await {
             Err(status) if status.code() == Code::NotFound => Ok(()),
             other => Err(other),
@@ -165,9 +166,9 @@ async fn job_is_forgotten_when_its_keep_is_over() {
     })
     .await;
     eventually("its files are gone", PATIENCE, async || {
-        !world.folder("short").try_exists().unwrap()
+        !fixture.folder("short").try_exists().unwrap()
     })
     .await;
     assert_eq!(state(&index.find("usual").await.unwrap()), State::Done);
-    world.end(running).await;
+    fixture.end(running).await;
 }

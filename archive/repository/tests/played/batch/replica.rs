@@ -1,5 +1,5 @@
-//! A replica of a monitor and two nodes, which bring what a test has told them to bring, true or not, and break off where
-//! they are told to. All files are on the node `n-1`.
+//! A fake replica of a monitor and two nodes, which send what a test has scripted, correct or not, and fail where the script
+//! says. All files are on the node `n-1`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,78 +20,78 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status, Streaming};
 
-/// What is read of every file.
+/// The root and the size of every file.
 pub(crate) const ROOT: [u8; 32] = [7; 32];
 pub(crate) const SIZE: u64 = 100;
 
-/// How a run ends before its end.
+/// A scripted early end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
-    /// With UNAVAILABLE after so many messages.
+pub(crate) enum RunEnd {
+    /// It ends with UNAVAILABLE after this number of messages.
     Broken(usize),
-    /// The stream just ends.
+    /// The stream ends without its last message.
     Ended(usize),
-    /// Nothing more comes, and nothing ends.
+    /// No more messages are sent, and the stream stays open.
     Hangs(usize),
 }
 
-/// What a run does to the messages that would be true.
+/// A change of the correct messages of a run.
 pub(crate) type Lie = fn(Vec<Step>) -> Vec<Step>;
 
 #[derive(Default)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each says of itself what is played"
+    reason = "each is a switch of the script"
 )]
 pub(crate) struct Script {
-    /// Files by name, with what is written about each.
+    /// Files by name, with the output for each.
     pub(crate) files: BTreeMap<String, Vec<u8>>,
-    /// Those that fail.
+    /// Files with a failure.
     pub(crate) failing: BTreeSet<String>,
-    /// Those that a node has and cannot read, after some output.
+    /// Files that a node has and cannot read, after some output.
     pub(crate) unread: BTreeSet<String>,
-    /// What becomes of the next runs of each job; then they are whole.
-    pub(crate) cuts: BTreeMap<String, VecDeque<Cut>>,
+    /// The early ends of the next runs of each job; later runs are completed.
+    pub(crate) cuts: BTreeMap<String, VecDeque<RunEnd>>,
     pub(crate) lie: Option<Lie>,
     /// Whether there is a node `n-2`, which is silent.
     pub(crate) has_silent_node: bool,
     /// Whether the monitor is silent.
     pub(crate) silent: bool,
-    /// Not heard of yet by the monitor, so often as it is asked.
+    /// The number of requests for which the monitor has not heard of the nodes yet.
     pub(crate) unheard: usize,
-    /// Whether the node `n-3` is alive, which ends each run that it is asked in, and has no place for a reduce step.
+    /// Whether the node `n-3` is alive, which ends each run in which it is asked, and has no place for a reduce step.
     pub(crate) has_breaking_node: bool,
-    /// How often that node was asked.
+    /// The number of times that this node was asked.
     pub(crate) breaks: usize,
-    /// Asks for the component.
+    /// Whether nodes request the component.
     pub(crate) wants: bool,
     /// The component that was sent last.
     pub(crate) component: Vec<u8>,
     /// Whether components have a reduce step.
     pub(crate) reduces: bool,
-    /// After which file each run began.
+    /// The file after which each run began.
     pub(crate) runs: Vec<(String, String)>,
-    /// Runs that are under way.
+    /// The number of runs under way.
     pub(crate) running: usize,
-    /// Those of the index.
+    /// The number of those of the index.
     pub(crate) of_index: BTreeSet<String>,
-    /// Where each node listens.
+    /// The address of each node.
     pub(crate) endpoints: BTreeMap<&'static str, String>,
 }
 
-/// What the monitor and the nodes share; clones are the same one.
+/// The state that the monitor and the nodes share; clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct PlayedReplica(pub(crate) Arc<Mutex<Script>>);
 
-/// One node of it.
+/// One node of the fake replica.
 pub(crate) struct PlayedNode {
     pub(crate) id: &'static str,
     pub(crate) replica: PlayedReplica,
 }
 
-struct Running(PlayedReplica);
+struct RunGuard(PlayedReplica);
 
-impl Drop for Running {
+impl Drop for RunGuard {
     fn drop(&mut self) {
         self.0.script().running -= 1;
     }
@@ -158,7 +158,7 @@ impl PlayedReplica {
     }
 }
 
-/// Whether somebody still listens.
+/// Sends a message. Returns whether the receiver is still there.
 async fn send(answers: &mpsc::Sender<Result<BatchRunResponse, Status>>, step: Step) -> bool {
     let message = BatchRunResponse { step: Some(step) };
     answers.send(Ok(message)).await.is_ok()
@@ -227,7 +227,7 @@ impl Node for PlayedNode {
             let cut = script.cuts.get_mut(&open.id).and_then(VecDeque::pop_front);
             (cut, script.wants)
         };
-        let running = Running(self.replica.clone());
+        let running = RunGuard(self.replica.clone());
         let spec = open.spec.unwrap();
         let size = spec.component_size;
         let steps = self.replica.messages(&open.after, &spec.names);
@@ -251,7 +251,7 @@ impl Node for PlayedNode {
             }
             let most = match cut {
                 None => usize::MAX,
-                Some(Cut::Broken(most) | Cut::Ended(most) | Cut::Hangs(most)) => most,
+                Some(RunEnd::Broken(most) | RunEnd::Ended(most) | RunEnd::Hangs(most)) => most,
             };
             for step in steps.into_iter().take(most) {
                 if !send(&answers, step).await {
@@ -259,12 +259,12 @@ impl Node for PlayedNode {
                 }
             }
             match cut {
-                Some(Cut::Broken(_)) => {
+                Some(RunEnd::Broken(_)) => {
                     let broken = Err(Status::unavailable("it broke off"));
                     drop(answers.send(broken).await);
                 }
-                Some(Cut::Hangs(_)) => answers.closed().await,
-                Some(Cut::Ended(_)) | None => {}
+                Some(RunEnd::Hangs(_)) => answers.closed().await,
+                Some(RunEnd::Ended(_)) | None => {}
             }
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(stream))))

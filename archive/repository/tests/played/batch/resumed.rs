@@ -1,4 +1,4 @@
-//! Whatever breaks, and wherever: what is left is what an undisturbed run leaves, byte by byte.
+//! Tests of resumed jobs: after any failure at any place, the results are those of an undisturbed run, byte by byte.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -7,10 +7,11 @@ use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_status::State;
 use testing::{PATIENCE, eventually};
 
-use super::replica::{Cut, PlayedReplica};
-use super::world::{World, file_list, state};
+use super::fixture::{BatchFixture, file_list, state};
+use super::replica::{PlayedReplica, RunEnd};
 
-/// Seven files, most with output, one with a failure, one with nothing, one whose output is lost as nobody read it whole.
+/// Fills a replica with seven files: most with output, one with a failure, one without output, and one that no node can
+/// read completely.
 fn fill(replica: &PlayedReplica) {
     let mut script = replica.script();
     for (at, name) in ["a", "b", "c", "d", "e", "f", "g"].into_iter().enumerate() {
@@ -25,14 +26,14 @@ fn fill(replica: &PlayedReplica) {
     script.unread.insert("e.warc".to_owned());
 }
 
-/// How many messages a whole run has.
+/// The number of messages of a complete run.
 fn messages(replica: &PlayedReplica) -> usize {
     let script = replica.script();
     let of = |output: &Vec<u8>| output.len().div_ceil(5) + 3;
     script.files.values().map(of).sum::<usize>() + 1
 }
 
-async fn left(caller: &mut super::world::Caller, id: &str) -> (Vec<u8>, Vec<u8>, String) {
+async fn left(caller: &mut super::fixture::Caller, id: &str) -> (Vec<u8>, Vec<u8>, String) {
     let manifest = caller.manifest(id).await;
     (
         caller.output(id, What::Result).await,
@@ -41,13 +42,14 @@ async fn left(caller: &mut super::world::Caller, id: &str) -> (Vec<u8>, Vec<u8>,
     )
 }
 
+/// Fails if a run that fails after any of its messages loses or repeats output.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
-    let world = World::new().await;
-    fill(&world.replica);
-    let count = messages(&world.replica);
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+async fn run_cut_after_any_message_is_resumed() {
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica);
+    let count = messages(&fixture.replica);
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     anna.submit("whole", file_list()).await.unwrap();
     let whole = anna.ended("whole").await;
     assert_eq!(state(&whole), State::Partial, "{whole:?}");
@@ -57,14 +59,14 @@ async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
     assert_eq!(expected.2.lines().count(), 6);
     assert!(count > 20, "{count}");
     let cut = |at: usize| match at % 2 {
-        0 => Cut::Broken(at),
-        _ => Cut::Ended(at),
+        0 => RunEnd::Broken(at),
+        _ => RunEnd::Ended(at),
     };
     for at in 0..count {
         let id = format!("cut-{at}");
-        // Each one breaks once more, later.
+        // Each run fails once more, later.
         let cuts = VecDeque::from([cut(at), cut(at / 2)]);
-        world.replica.script().cuts.insert(id.clone(), cuts);
+        fixture.replica.script().cuts.insert(id.clone(), cuts);
         anna.submit(&id, file_list()).await.unwrap();
     }
     for at in 0..count {
@@ -78,36 +80,37 @@ async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
             (whole.files, whole.unread, whole.records, whole.bytes)
         );
     }
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
+/// Fails if a repository that stops after any message of a run loses or repeats output.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repository_that_stops_after_any_message_goes_on() {
-    let world = World::new().await;
-    fill(&world.replica);
-    let count = messages(&world.replica);
-    let mut running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+async fn repository_stopped_after_any_message_resumes() {
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica);
+    let count = messages(&fixture.replica);
+    let mut running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     anna.submit("whole", file_list()).await.unwrap();
     anna.ended("whole").await;
     let expected = left(&mut anna, "whole").await;
     for at in (0..count).step_by(3) {
         let id = format!("stop-{at}");
-        let cuts = VecDeque::from([Cut::Hangs(at), Cut::Hangs(4)]);
-        world.replica.script().cuts.insert(id.clone(), cuts);
+        let cuts = VecDeque::from([RunEnd::Hangs(at), RunEnd::Hangs(4)]);
+        fixture.replica.script().cuts.insert(id.clone(), cuts);
         anna.submit(&id, file_list()).await.unwrap();
         for runs in 1..=2 {
             eventually("another run", PATIENCE, async || {
-                let all = world.replica.script().runs.clone();
+                let all = fixture.replica.script().runs.clone();
                 let own = all.iter().filter(|run| run.0 == id).count();
                 if own < runs { Err(own) } else { Ok(()) }
             })
             .await;
             drop(anna);
             running.stop().await;
-            // What a kill leaves behind the last checkpoint.
+            // A kill leaves bytes behind the last checkpoint.
             for name in ["output", "errors.jsonl", "manifest.jsonl"] {
-                let path = world.folder(&id).join(name);
+                let path = fixture.folder(&id).join(name);
                 if path.try_exists().unwrap() {
                     let mut file = std::fs::OpenOptions::new()
                         .append(true)
@@ -116,15 +119,15 @@ async fn a_repository_that_stops_after_any_message_goes_on() {
                     file.write_all(b"{\"file\":\"half a li").unwrap();
                 }
             }
-            running = world.start().await;
-            anna = world.caller(&running, "researcher/anna");
+            running = fixture.start().await;
+            anna = fixture.caller(&running, "researcher/anna");
         }
         let status = anna.ended(&id).await;
         assert_eq!(state(&status), State::Partial, "{status:?}");
         assert_eq!((status.files, status.unread), (6, 1), "{status:?}");
         assert_eq!(left(&mut anna, &id).await, expected, "{id}");
     }
-    // What has ended is kept over any restart, and can be read from anywhere.
+    // An ended job survives any restart, and its result can be read from any offset.
     let result = anna.output("whole", What::Result).await;
     for offset in 0..=result.len() {
         let from = anna.output_from("whole", What::Result, offset as u64).await;
@@ -133,45 +136,46 @@ async fn a_repository_that_stops_after_any_message_goes_on() {
     let behind = result.len() as u64 + 1;
     let error = anna.output_from("whole", What::Result, behind).await;
     assert_eq!(error.unwrap_err().code(), tonic::Code::InvalidArgument);
-    world.end(running).await;
+    fixture.end(running).await;
 }
 
+/// Fails if a job goes on over files that it has lost, or a directory without a job stays.
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_were_lost_under_a_job_fail_it_and_what_belongs_to_none_goes() {
-    let world = World::new().await;
-    fill(&world.replica);
+async fn lost_files_fail_job_and_orphans_go() {
+    let fixture = BatchFixture::new().await;
+    fill(&fixture.replica);
     for id in ["cut-output", "no-folder"] {
-        let cuts = VecDeque::from([Cut::Hangs(12)]);
-        world.replica.script().cuts.insert(id.to_owned(), cuts);
+        let cuts = VecDeque::from([RunEnd::Hangs(12)]);
+        fixture.replica.script().cuts.insert(id.to_owned(), cuts);
     }
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     for id in ["cut-output", "no-folder"] {
         anna.submit(id, file_list()).await.unwrap();
         anna.until(id, |status| status.files > 0).await;
     }
     drop(anna);
     running.stop().await;
-    let output = world.folder("cut-output").join("output");
+    let output = fixture.folder("cut-output").join("output");
     let file = std::fs::OpenOptions::new()
         .write(true)
         .open(output)
         .unwrap();
     file.set_len(1).unwrap();
-    std::fs::remove_dir_all(world.folder("no-folder")).unwrap();
-    std::fs::create_dir(world.folder("of-nobody")).unwrap();
-    std::fs::create_dir(world.folder("of-nobody").join("scratch")).unwrap();
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
+    std::fs::remove_dir_all(fixture.folder("no-folder")).unwrap();
+    std::fs::create_dir(fixture.folder("of-nobody")).unwrap();
+    std::fs::create_dir(fixture.folder("of-nobody").join("scratch")).unwrap();
+    let running = fixture.start().await;
+    let mut anna = fixture.caller(&running, "researcher/anna");
     for id in ["cut-output", "no-folder"] {
         let status = anna.ended(id).await;
         assert_eq!(state(&status), State::Failed);
         assert!(
-            status.reason.contains("submit it again"),
+            status.reason.contains("submit the job again"),
             "{}",
             status.reason
         );
     }
-    assert!(!world.folder("of-nobody").try_exists().unwrap());
-    world.end(running).await;
+    assert!(!fixture.folder("of-nobody").try_exists().unwrap());
+    fixture.end(running).await;
 }

@@ -1,20 +1,20 @@
-//! What a check has met, each counted once, in bounded memory.
+//! A set that counts each item once, in bounded memory.
 
 use std::collections::BTreeSet;
 
-/// So many are remembered.
+/// The most items that are remembered.
 const MOST: usize = 100_000;
 
-/// Things that were met. The first of them are remembered, and of the others the last: names come in order, so that what
-/// is met again at once is known. Beyond that one may be counted twice, and never not at all.
+/// A set of items. The first of them are remembered, and of the others the last: names come in order, so that an item that
+/// is repeated at once is known. Beyond that an item may be counted twice, and is never missed.
 #[derive(Debug)]
-pub(super) struct Seen<T> {
+pub(super) struct BoundedSet<T> {
     first: BTreeSet<T>,
     last: Option<T>,
     count: u64,
 }
 
-impl<T> Default for Seen<T> {
+impl<T> Default for BoundedSet<T> {
     fn default() -> Self {
         Self {
             first: BTreeSet::new(),
@@ -24,8 +24,8 @@ impl<T> Default for Seen<T> {
     }
 }
 
-impl<T: Ord> Seen<T> {
-    /// Meets one; `false`: it was met before.
+impl<T: Ord> BoundedSet<T> {
+    /// Inserts an item. Returns `false` if it was there before.
     pub(super) fn insert(&mut self, one: T) -> bool {
         if self.first.contains(&one) || self.last.as_ref() == Some(&one) {
             return false;
@@ -39,7 +39,7 @@ impl<T: Ord> Seen<T> {
         true
     }
 
-    /// How many were met.
+    /// Returns the number of items.
     pub(super) const fn count(&self) -> u64 {
         self.count
     }
@@ -49,16 +49,16 @@ impl<T: Ord> Seen<T> {
 mod tests {
     use super::*;
 
-    /// Fails if the set grows with the damage, or what is not remembered is not counted.
+    /// Fails if the set grows with the damage, or an item that is not remembered is not counted.
     #[test]
     fn each_is_counted_once_and_memory_ends() {
-        let mut seen = Seen::default();
+        let mut seen = BoundedSet::default();
         for number in 0..2 * MOST {
             assert!(seen.insert(number));
-            assert!(!seen.insert(number), "at once again: {number}");
+            assert!(!seen.insert(number), "repeated at once: {number}");
         }
         assert_eq!(seen.count(), 2 * MOST as u64);
-        assert!(!seen.insert(7), "the first are known for ever");
+        assert!(!seen.insert(7), "the first items stay known");
         assert_eq!(seen.first.len(), MOST);
     }
 }

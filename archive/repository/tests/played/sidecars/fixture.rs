@@ -1,4 +1,5 @@
-//! Two replicas of one node each that say what a test tells them to say, true or not; and a stopped repository.
+//! The fixture of restores: two replicas of one node each that answer as a test tells them, correctly or not; and a stopped
+//! repository.
 
 use std::path::PathBuf;
 
@@ -20,13 +21,13 @@ use tonic::{Request, Response, Status};
 use crate::lab::{Lab, replica, signing_key};
 
 /// Pages of names with their admissions.
-pub(crate) type Saying = Vec<Vec<(&'static str, String)>>;
+pub(crate) type SidecarPages = Vec<Vec<(&'static str, String)>>;
 
-/// The pages of a node, and how it ends; none: it breaks off.
-pub(crate) type Answer = (Saying, Option<End>);
+/// The pages of a node, and its last message; `None` if its stream fails.
+pub(crate) type NodeAnswer = (SidecarPages, Option<End>);
 
-/// Ends as a node should, with this count.
-pub(crate) fn end(saying: Saying, count: u64) -> Answer {
+/// Ends correctly, with this count.
+pub(crate) fn end(saying: SidecarPages, count: u64) -> NodeAnswer {
     (
         saying,
         Some(End {
@@ -36,8 +37,8 @@ pub(crate) fn end(saying: Saying, count: u64) -> Answer {
     )
 }
 
-/// Ends with a volume that could not be looked at.
-pub(crate) fn gap(saying: Saying, count: u64) -> Answer {
+/// Ends with a volume that could not be read.
+pub(crate) fn gap(saying: SidecarPages, count: u64) -> NodeAnswer {
     let gap = Gap {
         reason: "absent".to_owned(),
         volume: "v-2".to_owned(),
@@ -60,7 +61,7 @@ fn admission(name: &str, content: u8) -> Admission {
     }
 }
 
-/// Signed by the archive.
+/// Returns an admission that the archive has signed.
 pub(crate) fn signed(name: &str, content: u8) -> String {
     admission(name, content)
         .sign(&signing_key())
@@ -69,7 +70,7 @@ pub(crate) fn signed(name: &str, content: u8) -> String {
         .to_owned()
 }
 
-/// Signed by nobody whom the archive trusts.
+/// Returns an admission that no trusted key has signed.
 pub(crate) fn foreign(name: &str, content: u8) -> String {
     let key = SigningKey::from_seed([9; 32]);
     admission(name, content)
@@ -81,7 +82,7 @@ pub(crate) fn foreign(name: &str, content: u8) -> String {
 
 struct FakeNode {
     id: String,
-    answer: Answer,
+    answer: NodeAnswer,
 }
 
 #[tonic::async_trait]
@@ -152,13 +153,13 @@ impl Replica for FakeMonitor {
     }
 }
 
-pub(crate) struct World {
+pub(crate) struct SidecarFixture {
     lab: Lab,
     monitors: Vec<(&'static str, String)>,
 }
 
-impl World {
-    pub(crate) async fn start(one: Answer, two: Answer) -> Self {
+impl SidecarFixture {
+    pub(crate) async fn start(one: NodeAnswer, two: NodeAnswer) -> Self {
         let lab = Lab::new();
         let mut monitors = Vec::new();
         for (replica, answer) in [("one", one), ("two", two)] {
@@ -181,7 +182,7 @@ impl World {
         self.lab.data()
     }
 
-    /// Without the key with which the archive signs: nothing of this may need it.
+    /// Creates the fixture without the signing key of the archive: a restore must not need it.
     pub(crate) fn settings(&self) -> Settings {
         let replicas = self.monitors.iter();
         let replicas = replicas.map(|(id, monitor)| replica(id, ReplicaKind::Bitarchive, monitor));

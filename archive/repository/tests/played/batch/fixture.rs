@@ -1,4 +1,4 @@
-//! A repository over real TLS and RocksDB, its replica `one` played by a [`PlayedReplica`]; and who calls it.
+//! The fixture of batch tests: a repository over real TLS and RocksDB, its replica `one` a [`PlayedReplica`], and callers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,10 +29,10 @@ use tonic::transport::Channel;
 use super::replica::{PlayedNode, PlayedReplica, ROOT, SIZE};
 use crate::lab::{Lab, replica};
 
-/// The longest pause that a job makes, and longer than any limit that these tests set.
+/// A time as long as the longest pause of a job, and longer than any limit that these tests set.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-pub(crate) struct World {
+pub(crate) struct BatchFixture {
     lab: Lab,
     endpoint: String,
     pub(crate) replica: PlayedReplica,
@@ -41,16 +41,16 @@ pub(crate) struct World {
     pub(crate) hand: ManualClock,
 }
 
-/// A repository that runs.
-pub(crate) struct Running {
+/// A running repository.
+pub(crate) struct RunningRepository {
     daemon: Daemon,
     address: String,
 }
 
-/// Somebody who calls it.
+/// A caller of the repository.
 pub(crate) struct Caller(pub(crate) BatchClient<Channel>);
 
-impl World {
+impl BatchFixture {
     pub(crate) async fn new() -> Self {
         let lab = Lab::new();
         drop(Admin::init(&lab.data()).unwrap());
@@ -75,7 +75,7 @@ impl World {
         }
     }
 
-    /// The directory of a job.
+    /// Returns the directory of a job.
     pub(crate) fn folder(&self, id: &str) -> PathBuf {
         self.lab.data().join("batch").join(id)
     }
@@ -89,7 +89,7 @@ impl World {
         settings
     }
 
-    /// Files that the admin data have in replica `one`, since long ago.
+    /// Adds files to the admin data, which are in replica `one` for a long time.
     pub(crate) fn store(&self, names: &[&str]) {
         let admin = Admin::init(&self.lab.data()).unwrap();
         let mut changes = admin.change();
@@ -119,18 +119,18 @@ impl World {
         admin.commit(changes).unwrap();
     }
 
-    pub(crate) async fn start(&self) -> Running {
+    pub(crate) async fn start(&self) -> RunningRepository {
         let daemon = Daemon::new(self.hand.clock(), Chance::system());
         let address = archive_repository::serve(self.all_settings(), daemon.clone())
             .await
             .unwrap();
-        Running {
+        RunningRepository {
             daemon,
             address: address.to_string(),
         }
     }
 
-    pub(crate) fn caller(&self, running: &Running, grant: &str) -> Caller {
+    pub(crate) fn caller(&self, running: &RunningRepository, grant: &str) -> Caller {
         let channel = connect_lazy(
             &running.address,
             &self.lab.credentials(grant),
@@ -140,13 +140,13 @@ impl World {
         Caller(BatchClient::new(channel.unwrap()))
     }
 
-    pub(crate) async fn end(self, running: Running) {
+    pub(crate) async fn end(self, running: RunningRepository) {
         running.stop().await;
         self.lab.end().await;
     }
 }
 
-impl Running {
+impl RunningRepository {
     pub(crate) async fn stop(self) {
         self.daemon.tasks.stop_all();
         self.daemon
@@ -157,7 +157,7 @@ impl Running {
     }
 }
 
-/// The built-in job over all files of replica `one`.
+/// Returns the built-in job over all files of replica `one`.
 pub(crate) fn file_list() -> BatchSpec {
     BatchSpec {
         job: "file-list".to_owned(),
@@ -206,7 +206,7 @@ impl Caller {
         Ok(self.0.batch_cancel(BatchRef { id }).await?.into_inner())
     }
 
-    /// Waits until a job is as it should be.
+    /// Waits until the status of a job fulfils a condition.
     pub(crate) async fn until(
         &mut self,
         id: &str,
@@ -223,9 +223,13 @@ impl Caller {
         .await
     }
 
-    /// Waits for the end of a job without waiting for its pauses: the time is moved over them, each time later, so that
-    /// a slow machine comes to its end, too.
-    pub(crate) async fn ended_after_pauses(&mut self, world: &World, id: &str) -> BatchStatus {
+    /// Waits for the end of a job without waiting for its pauses: advances the clock over them, each time later, so that a
+    /// slow machine gets there, too.
+    pub(crate) async fn ended_after_pauses(
+        &mut self,
+        fixture: &BatchFixture,
+        id: &str,
+    ) -> BatchStatus {
         let (mut calm, mut next) = (Duration::from_millis(200), Instant::now());
         eventually("the end of a job", PATIENCE, async || {
             let status = self.find(id).await.unwrap();
@@ -233,7 +237,7 @@ impl Caller {
                 return Ok(status);
             }
             if Instant::now() >= next {
-                world.hand.advance(LONGEST_PAUSE);
+                fixture.hand.advance(LONGEST_PAUSE);
                 next = Instant::now() + calm;
                 calm = calm * 3 / 2;
             }
@@ -273,7 +277,7 @@ impl Caller {
         Ok(bytes)
     }
 
-    /// Its lines but for the first, which is the job itself.
+    /// Returns the lines of a manifest except the first, which is the job itself.
     pub(crate) async fn manifest(&mut self, id: &str) -> String {
         let text = self.output(id, What::Manifest).await;
         let text = String::from_utf8(text).unwrap();
@@ -282,7 +286,7 @@ impl Caller {
         rest.to_owned()
     }
 
-    /// How many files a manifest has, where there is one.
+    /// Returns the number of files of a manifest, if there is one.
     pub(crate) async fn manifest_or_nothing(&mut self, id: &str) -> usize {
         let text = self.output(id, What::Manifest).await;
         let lines = text.split(|byte| *byte == b'\n').count() - 1;
