@@ -1,4 +1,4 @@
-//! Helpers of tests: waiting without hanging on luck, and numbers that look random. Tests see this crate under
+//! Helpers of tests: waiting without hanging on luck, and numbers and bytes that look random. Tests see this crate under
 //! `[dev-dependencies]`; nothing else does.
 //!
 //! A test meets time in three ways:
@@ -18,5 +18,5 @@
 mod random;
 mod wait;
 
-pub use random::Random;
+pub use random::{Random, noise};
 pub use wait::{Nothing, Observation, PATIENCE, eventually, eventually_blocking, in_time};

@@ -1,5 +1,4 @@
-//! Helpers that the tests of this crate share: bytes that look random, sizes where trees change shape, and broken
-//! disks.
+//! Helpers that the tests of this crate share: sizes where trees change shape, and broken disks.
 
 use std::cell::Cell;
 use std::io;
@@ -16,37 +15,6 @@ pub(crate) const EDGES: [usize; 27] = [
     32_768, 32_769, 49_151, 49_152, 49_153, 65_536, 65_537, 100_000, 131_073, 1_048_576, 1_048_577,
     2_345_678, 3_162_112,
 ];
-
-/// `size` bytes, the same for the same seed.
-pub(crate) fn noise(size: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; size];
-    blake3::Hasher::new()
-        .update(&seed.to_le_bytes())
-        .finalize_xof()
-        .fill(&mut bytes);
-    bytes
-}
-
-/// Small numbers, the same for the same seed.
-pub(crate) struct Dice(blake3::OutputReader);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(
-            blake3::Hasher::new()
-                .update(b"dice")
-                .update(&seed.to_le_bytes())
-                .finalize_xof(),
-        )
-    }
-
-    /// A number below `limit`.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        let mut bytes = [0; 8];
-        self.0.fill(&mut bytes);
-        u64::from_le_bytes(bytes) % limit
-    }
-}
 
 /// Bytes on a disk of which some groups cannot be read: a read that touches one fails.
 pub(crate) struct BadDisk<'a> {

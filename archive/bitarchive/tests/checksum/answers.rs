@@ -9,8 +9,9 @@ use proto_archive::wire::{
     VerifyRequest,
 };
 
-use crate::world::{World, noise, root};
+use crate::world::{World, root};
 use proto_archive::wire::scrub_state::Activity;
+use testing::noise;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listing_is_sorted_paged_and_says_its_end() {

@@ -4,7 +4,8 @@
 use archive_bitarchive::StartError;
 use archive_bitarchive::checksum::{Record, RecordError};
 
-use crate::world::{World, noise};
+use crate::world::World;
+use testing::noise;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_are_there_after_a_restart() {

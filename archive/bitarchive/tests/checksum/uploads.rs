@@ -5,7 +5,8 @@ use archive_rpc::Kind;
 use proto_archive::wire::FindRequest;
 use proto_archive::wire::upload_request::{Start, Step};
 
-use crate::world::{PATIENCE, TRUSTED, World, admission, noise, root, say, signed};
+use crate::world::{PATIENCE, TRUSTED, World, admission, root, say, signed};
+use testing::noise;
 
 const SIZE: usize = 1_000_003;
 

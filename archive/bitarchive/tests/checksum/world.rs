@@ -52,16 +52,6 @@ pub(crate) struct Sending {
     pub(crate) answers: Streaming<UploadResponse>,
 }
 
-/// Bytes that are the same for the same seed.
-pub(crate) fn noise(size: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; size];
-    blake3::Hasher::new()
-        .update(&seed.to_le_bytes())
-        .finalize_xof()
-        .fill(&mut bytes);
-    bytes
-}
-
 pub(crate) fn root(bytes: &[u8]) -> Root {
     Root::from_bytes(*blake3::hash(bytes).as_bytes())
 }

@@ -11,7 +11,8 @@ use tonic::Status;
 
 use crate::archive::{GetFault, admission};
 use crate::serving::honest;
-use crate::world::{ServedArchive, key, limits, noise, trust};
+use crate::world::{ServedArchive, key, limits, trust};
+use testing::noise;
 
 /// Thirteen groups, five segments.
 const SIZE: usize = 200_000;

@@ -20,7 +20,8 @@ use tonic::Status;
 
 use crate::archive::{admission, receipt};
 use crate::keep::{OFFICER, checked, name, order};
-use crate::world::{ServedArchive, key, noise};
+use crate::world::{ServedArchive, key};
+use testing::noise;
 
 fn entry(file: &str) -> FileEntry {
     FileEntry {

@@ -10,7 +10,8 @@ use flate2::write::GzEncoder;
 use proto_archive::wire::get_response::Step;
 
 use crate::archive::GetFault;
-use crate::world::{ServedArchive, noise, trust};
+use crate::world::{ServedArchive, trust};
+use testing::noise;
 
 const NAME: &str = "a.warc.gz";
 

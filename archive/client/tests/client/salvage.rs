@@ -4,7 +4,8 @@ use archive_client::{Access, ClientError, FileRange, Hole, Salvaged};
 use archive_model::FileName;
 use proto_archive::wire::salvage_response::Hole as WireHole;
 
-use crate::world::{ServedArchive, noise};
+use crate::world::ServedArchive;
+use testing::noise;
 
 const G: u64 = 16 * 1024;
 

@@ -9,7 +9,8 @@ use archive_model::{FileName, Root};
 use archive_rpc::Kind;
 
 use crate::archive::{Fault, Instead, Wrong};
-use crate::world::{ServedArchive, limits, noise, trust};
+use crate::world::{ServedArchive, limits, trust};
+use testing::noise;
 
 /// Five messages of data.
 const SIZE: usize = 1024 * 1024 + 7;

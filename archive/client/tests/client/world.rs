@@ -149,13 +149,3 @@ pub fn trust() -> Arc<TrustFile> {
     };
     Arc::new(TrustFile::new(vec![key]).expect("trust"))
 }
-
-/// Bytes that are the same for the same seed.
-pub fn noise(size: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; size];
-    blake3::Hasher::new()
-        .update(&seed.to_le_bytes())
-        .finalize_xof()
-        .fill(&mut bytes);
-    bytes
-}

@@ -7,7 +7,7 @@ use proto_archive::wire::get_response::Step;
 
 use crate::archive::{Fault, GetFault, Wrong};
 use crate::holdfast::Place;
-use crate::world::noise;
+use testing::noise;
 
 const AS_READER: [&str; 2] = ["--as", "reader"];
 

@@ -10,7 +10,7 @@ use proto_archive::wire::{
 };
 
 use crate::holdfast::Place;
-use crate::world::noise;
+use testing::noise;
 
 const PLACE: &str = "two/n-2/v/x-1";
 

@@ -3,7 +3,7 @@
 use proto_archive::wire::salvage_response::Hole;
 
 use crate::holdfast::{Place, executable, run};
-use crate::world::noise;
+use testing::noise;
 
 const AS_READER: [&str; 2] = ["--as", "reader"];
 
