@@ -8,10 +8,10 @@ use proto_archive::wire::{
     PutAsideRequest, ReadRequest, ReplicaStateRequest, ScrubRequest, SetVolumeRequest,
     VerifyRequest,
 };
+use testing::noise;
 
 use crate::world::{World, root};
 use proto_archive::wire::scrub_state::Activity;
-use testing::noise;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listing_is_sorted_paged_and_says_its_end() {

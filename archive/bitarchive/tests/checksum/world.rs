@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime};
 use archive_bitarchive::StartError;
 use archive_bitarchive::checksum::{ChecksumReplicaSettings, Record, Settings, serve};
 use archive_daemon::{ByteSize, Chance, Clock, Daemon, DaemonSettings, Period};
-use archive_model::{Digests, FileName, Root};
-use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
+use archive_model::Root;
+use archive_proof::testing::trust_in;
+use archive_proof::{Admission, SigningKey};
 use archive_rpc::{
     Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, RpcSettings, Validity,
     connect_lazy,
 };
-use jiff::Timestamp;
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::wire::upload_request::{Close, Open, Start, Step};
@@ -59,14 +59,8 @@ pub(crate) fn root(bytes: &[u8]) -> Root {
 /// What the repository would admit these bytes as.
 pub(crate) fn admission(name: &str, upload: &str, bytes: &[u8]) -> Admission {
     Admission {
-        archive: "kb".to_owned(),
-        name: FileName::new(name).expect("name"),
-        size: bytes.len() as u64,
-        root: root(bytes),
-        digests: Digests::default(),
-        depositor: "harvester/h".to_owned(),
-        admitted: Timestamp::UNIX_EPOCH,
         upload: upload.parse().expect("upload"),
+        ..archive_proof::testing::admission(name, bytes)
     }
 }
 
@@ -99,13 +93,8 @@ impl World {
             uploads: AtomicU64::new(0),
         };
         world.init();
-        let trust = TrustFile::new(vec![TrustedKey {
-            archive: "kb".to_owned(),
-            public_key: SigningKey::from_seed(TRUSTED).public_key(),
-            from: Timestamp::UNIX_EPOCH,
-            until: None,
-        }]);
-        let trust = trust.and_then(|trust| trust.to_json()).expect("trust file");
+        let trust = trust_in(&SigningKey::from_seed(TRUSTED));
+        let trust = trust.to_json().expect("trust file");
         write(&world.path("trust.json"), trust.as_bytes());
         world
     }

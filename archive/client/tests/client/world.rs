@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use archive_client::{ClientLimits, Depositor, Keeper, Reader};
-use archive_proof::{SigningKey, TrustFile, TrustedKey};
+use archive_proof::testing::trust_in;
+use archive_proof::{SigningKey, TrustFile};
 use archive_rpc::{
     Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, Services, Validity, bind,
     connect_lazy, serve,
@@ -19,9 +20,6 @@ use tonic::service::Routes;
 use tonic::transport::Channel;
 
 use crate::archive::Archive;
-
-/// The archive that the keys sign for.
-pub const NAME: &str = "kb";
 
 /// Quick, and long enough for a machine that is busy.
 pub fn limits() -> ClientLimits {
@@ -141,11 +139,5 @@ impl ServedArchive {
 }
 
 pub fn trust() -> Arc<TrustFile> {
-    let key = TrustedKey {
-        archive: NAME.to_owned(),
-        public_key: key(1).public_key(),
-        from: "2020-01-01T00:00:00Z".parse().expect("time"),
-        until: None,
-    };
-    Arc::new(TrustFile::new(vec![key]).expect("trust"))
+    Arc::new(trust_in(&key(1)))
 }

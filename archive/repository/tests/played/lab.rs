@@ -6,14 +6,13 @@ use std::time::{Duration, SystemTime};
 use archive_daemon::{Clock, Daemon, DaemonSettings, NotifySettings, Period, Tasks};
 use archive_durable::{directory, replace, replace_secret};
 use archive_model::ReplicaKind;
-use archive_proof::{SigningKey, TrustFile, TrustedKey};
+use archive_proof::testing::{signing_key, trust_in};
 use archive_repository::settings::{BatchSettings, CheckSettings, DrainSettings, RepairSettings};
 use archive_repository::{ReplicaSettings, RepositorySettings, Settings};
 use archive_rpc::{
     Authority, CredentialPem, Credentials, Grant, Limits, RpcSettings, ServeError, Services,
     Validity, bind, serve,
 };
-use jiff::Timestamp;
 use tempfile::TempDir;
 use tonic::service::Routes;
 
@@ -32,13 +31,7 @@ impl Lab {
             authority: Authority::create("archive.example", validity(4)).unwrap(),
             tasks: Tasks::new(),
         };
-        let trust = TrustFile::new(vec![TrustedKey {
-            archive: "kb".to_owned(),
-            public_key: signing_key().public_key(),
-            from: Timestamp::UNIX_EPOCH,
-            until: None,
-        }])
-        .unwrap();
+        let trust = trust_in(&signing_key());
         let signing = signing_key().to_pem().unwrap();
         let own = lab.pem("repository/kb");
         replace(&lab.at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();
@@ -152,11 +145,6 @@ impl Drop for Started {
     fn drop(&mut self) {
         self.0.tasks.stop_all();
     }
-}
-
-/// The key with which the archive signs.
-pub(crate) fn signing_key() -> SigningKey {
-    SigningKey::from_seed([1; 32])
 }
 
 /// A required replica, and where its monitor is.
