@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
 
 use archive_bitarchive::StartError;
 use archive_bitarchive::checksum::{ChecksumReplicaSettings, Record, Settings, serve};
@@ -10,10 +9,8 @@ use archive_daemon::{ByteSize, Chance, Clock, Daemon, DaemonSettings, Period};
 use archive_model::Root;
 use archive_proof::testing::trust_in;
 use archive_proof::{Admission, SigningKey};
-use archive_rpc::{
-    Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, RpcSettings, Validity,
-    connect_lazy,
-};
+use archive_rpc::testing::TestAuthority;
+use archive_rpc::{Expected, Grant, Limits, Role, RpcSettings, connect_lazy};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::wire::upload_request::{Close, Open, Start, Step};
@@ -34,7 +31,7 @@ pub(crate) const IDLE: Period = Period::from_secs(2);
 pub(crate) const TRUSTED: [u8; 32] = [1; 32];
 
 pub(crate) struct World {
-    authority: Authority,
+    authority: TestAuthority,
     files: TempDir,
     uploads: AtomicU64,
 }
@@ -71,15 +68,6 @@ pub(crate) fn signed(admission: &Admission, seed: [u8; 32]) -> String {
     envelope.as_str().to_owned()
 }
 
-/// From an hour ago, for so many hours: an authority lives longer than what it issues.
-fn validity(hours: u64) -> Validity {
-    let not_before = SystemTime::from(Clock::system().now()) - Duration::from_hours(1);
-    Validity {
-        not_before,
-        not_after: not_before + Duration::from_hours(hours),
-    }
-}
-
 fn write(path: &std::path::Path, bytes: &[u8]) {
     archive_durable::replace(path, bytes).expect("written");
 }
@@ -88,7 +76,7 @@ impl World {
     /// With an empty record that was made as an operator would make it.
     pub(crate) fn new() -> Self {
         let world = Self {
-            authority: Authority::create("lab", validity(4)).expect("authority"),
+            authority: TestAuthority::new(),
             files: TempDir::new().expect("directory"),
             uploads: AtomicU64::new(0),
         };
@@ -117,23 +105,8 @@ impl World {
         format!("u-{}", self.uploads.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn pem(&self, grants: &[&str]) -> CredentialPem {
-        let parse = |grant: &&str| grant.parse().expect("grant");
-        let grants: Vec<Grant> = grants.iter().map(parse).collect();
-        let issued = self
-            .authority
-            .issue(&grants, &["127.0.0.1"], validity(2))
-            .expect("issue");
-        CredentialPem {
-            certificate: issued.certificate,
-            key: issued.key,
-            authorities: self.authority.certificate().to_owned(),
-            revoked: None,
-        }
-    }
-
     pub(crate) fn settings(&self, grants: &[&str]) -> Settings {
-        let pem = self.pem(grants);
+        let pem = self.authority.pem(grants);
         write(&self.path("own.pem"), pem.certificate.as_bytes());
         write(&self.path("own.key"), pem.key.as_bytes());
         write(&self.path("authority.pem"), pem.authorities.as_bytes());
@@ -161,9 +134,7 @@ impl World {
     pub(crate) async fn try_start(&self, settings: Settings) -> Result<Running, StartError> {
         let daemon = Daemon::new(Clock::system(), Chance::system());
         let address = serve(settings, daemon.clone()).await?.to_string();
-        let now = Clock::system().now().into();
-        let own = Credentials::from_pem(&self.pem(&["repository/kb", "node/n"]), now);
-        let own = own.expect("credentials");
+        let own = self.authority.credentials(&["repository/kb", "node/n"]);
         let channel = |role, name| {
             let expected = Expected::named(&Grant::new(role, name).expect("grant"));
             connect_lazy(&address, &own, &expected, &Limits::default()).expect("channel")

@@ -2,15 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use archive_client::{ClientLimits, Depositor, Keeper, Reader};
 use archive_proof::testing::trust_in;
 use archive_proof::{SigningKey, TrustFile};
-use archive_rpc::{
-    Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, Services, Validity, bind,
-    connect_lazy, serve,
-};
+use archive_rpc::testing::TestAuthority;
+use archive_rpc::{Credentials, Expected, Limits, Role, Services, bind, connect_lazy, serve};
 use proto_archive::wire::access_server::AccessServer;
 use proto_archive::wire::ingest_server::IngestServer;
 use proto_archive::wire::preservation_server::PreservationServer;
@@ -39,12 +36,8 @@ pub fn key(seed: u8) -> SigningKey {
     SigningKey::from_seed([seed; 32])
 }
 
-fn at(year: u64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs((year - 1970) * 31_556_952)
-}
-
 pub struct ServedArchive {
-    authority: Authority,
+    pub authority: TestAuthority,
     pub archive: Archive,
     pub address: SocketAddr,
     running: JoinSet<()>,
@@ -52,13 +45,8 @@ pub struct ServedArchive {
 
 impl ServedArchive {
     pub async fn new() -> Self {
-        let validity = Validity {
-            not_before: at(2000),
-            not_after: at(2200),
-        };
-        let authority = Authority::create("archive.example", validity).expect("authority");
         let mut world = Self {
-            authority,
+            authority: TestAuthority::new(),
             archive: Archive::default(),
             address: ([127, 0, 0, 1], 0).into(),
             running: JoinSet::new(),
@@ -92,27 +80,8 @@ impl ServedArchive {
         self.running.shutdown().await;
     }
 
-    /// The text of a certificate that carries `grant`, its key, and the authority.
-    pub fn pem(&self, grant: &str) -> CredentialPem {
-        let validity = Validity {
-            not_before: at(2000),
-            not_after: at(2200),
-        };
-        let grant: Grant = grant.parse().expect("grant");
-        let issued = self
-            .authority
-            .issue(&[grant], &[], validity)
-            .expect("issue");
-        CredentialPem {
-            certificate: issued.certificate,
-            key: issued.key,
-            authorities: self.authority.certificate().to_owned(),
-            revoked: None,
-        }
-    }
-
     pub fn credentials(&self, grant: &str) -> Credentials {
-        Credentials::from_pem(&self.pem(grant), at(2026)).expect("credentials")
+        self.authority.credentials(&[grant])
     }
 
     pub fn channel(&self, grant: &str) -> Channel {
