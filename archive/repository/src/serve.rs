@@ -13,7 +13,7 @@ use archive_jobs::{Batches, RetentionWorker};
 use archive_ledger::admin::stamp::Stamping;
 use archive_ledger::admin::{Admin, AdminError};
 use archive_ledger::anomalies::Anomalies;
-use archive_ledger::audit_log::Drain;
+use archive_ledger::audit_log::TrailWriter;
 use archive_ledger::requests::table::Requests;
 use archive_ledger::standing::Standing;
 use archive_model::ReplicaId;
@@ -34,7 +34,7 @@ use crate::attention::Attention;
 use crate::automatic::{Automatic, Volumes};
 use crate::bootstrap::Bring;
 use crate::daily_export::DailyExport;
-use crate::drain::{Board, Drain as Draining, Hands};
+use crate::drain::{Board, Drain, Hands};
 use crate::incidents::IncidentTable;
 use crate::membership::{self, Membership};
 use crate::metrics::Instruments;
@@ -231,7 +231,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     daemon.workers.spawn(Bring::new(Arc::clone(&people)))?;
     let drains = Board::new(preserver.instruments.clone());
     let rate = settings.drain.bytes_per_second.bytes();
-    daemon.workers.spawn(Draining::new(Hands {
+    daemon.workers.spawn(Drain::new(Hands {
         people: Arc::clone(&people),
         own: preserver.clone(),
         board: drains.clone(),
@@ -357,7 +357,7 @@ impl Ledger<'_> {
             &[],
         )?;
         let (clock, stop) = (daemon.clock.clone(), daemon.tasks.stop());
-        daemon.workers.spawn(Drain::new(
+        daemon.workers.spawn(TrailWriter::new(
             self.admin.clone(),
             self.own.data.join("audit"),
             self.notifier.clone(),
