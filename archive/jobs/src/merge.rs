@@ -346,7 +346,7 @@ impl<E> Merge<E> {
             match &source.state {
                 SourceState::Held(_, PendingPiece::Done(_)) => source.state = SourceState::Unknown,
                 SourceState::Begun(_) | SourceState::Held(_, PendingPiece::Output(_)) => {
-                    source.state = SourceState::Ignored
+                    source.state = SourceState::Ignored;
                 }
                 SourceState::Unknown
                 | SourceState::Ignored

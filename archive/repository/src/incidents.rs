@@ -43,7 +43,7 @@ impl Memory for IncidentTable {
                 Some(kept) => {
                     changes
                         .batch()
-                        .put(&self.table, key, &StoredIncident(kept.clone()))?
+                        .put(&self.table, key, &StoredIncident(kept.clone()))?;
                 }
                 None => changes.batch().delete(&self.table, key)?,
             }
