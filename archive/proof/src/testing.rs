@@ -1,4 +1,4 @@
-//! Helpers of tests: a key, whoever trusts it, and admissions for it to sign.
+//! Helpers of tests: a key, a file that trusts it, and admissions for it to sign.
 //!
 //! Owns the archive that tests speak of. Other crates see it with the feature `testing`. Not promised: that an admission
 //! from here has ever been made by a repository.
