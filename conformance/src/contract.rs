@@ -25,6 +25,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use archive_client::{Announced, ClientError, Deposit, Ingest, StoreEvent, Stored};
 use archive_model::{FileName, Root};
+use testing::noise;
 
 /// No promise may take longer to be shown.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -72,16 +73,6 @@ fn name_of<F>() -> &'static str {
 /// The name of a file that a suite stores.
 pub fn name(text: &str) -> Result<FileName> {
     Ok(FileName::new(text)?)
-}
-
-/// Bytes that are the same for the same seed.
-pub fn noise(size: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; size];
-    blake3::Hasher::new()
-        .update(&seed.to_le_bytes())
-        .finalize_xof()
-        .fill(&mut bytes);
-    bytes
 }
 
 /// The root of these bytes, by another implementation than ours.

@@ -14,8 +14,9 @@ use anyhow::{Context, Result};
 use archive_bitarchive::{AtticSettings, Entry, Node, NodeError, NodeOptions};
 use archive_durable::{VolumeProblem, directory};
 use archive_model::file_name::MANIFEST_NAME;
-use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
-use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
+use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_proof::Admission;
+use archive_proof::testing::{signing_key, trust_in};
 use jiff::Timestamp;
 use rustix::io::Errno;
 use rustix::thread::{self, CapabilitySet};
@@ -72,19 +73,13 @@ impl Machine {
 
     /// The same, with a reserve on its volume, in bytes: with a large one there is no room for a second copy.
     pub fn start_with(&self, now: i64, reserve: u64) -> Result<Node> {
-        let trusted = TrustedKey {
-            archive: "test".into(),
-            public_key: key().public_key(),
-            from: Timestamp::MIN,
-            until: None,
-        };
         let options = NodeOptions {
             node: NodeId::new("n1")?,
             replica: ReplicaId::new("one")?,
             data: self.data(),
             volumes: vec![self.disk()],
             reserve,
-            trust: TrustFile::new(vec![trusted])?,
+            trust: trust_in(&signing_key()),
             attic: AtticSettings {
                 removals_per_hour: 1_000_000,
                 ..AtticSettings::default()
@@ -144,7 +139,7 @@ impl Machine {
 pub fn store(node: &Node, name: &FileName, now: i64) -> Result<Result<Entry, NodeError>> {
     let bytes = content(name)?;
     let upload = upload(name)?;
-    let signed = admission(name, now)?.sign(&key())?;
+    let signed = admission(name, now)?.sign(&signing_key())?;
     let now = Timestamp::from_second(now)?;
     let send = || {
         let mut receiving = node.begin(&upload, name, bytes.len() as u64)?;
@@ -165,16 +160,10 @@ pub fn store(node: &Node, name: &FileName, now: i64) -> Result<Result<Entry, Nod
 }
 
 fn admission(name: &FileName, now: i64) -> Result<Admission> {
-    let bytes = content(name)?;
     Ok(Admission {
-        archive: "test".into(),
-        name: name.clone(),
-        size: bytes.len() as u64,
-        root: root(&bytes),
-        digests: Digests::default(),
-        depositor: "harvester/h1".into(),
         admitted: Timestamp::from_second(now)?,
         upload: upload(name)?,
+        ..archive_proof::testing::admission(name.as_str(), &content(name)?)
     })
 }
 
@@ -244,8 +233,4 @@ pub fn root(bytes: &[u8]) -> Root {
 fn upload(name: &FileName) -> Result<UploadId> {
     let id: String = format!("u-{name}").chars().take(64).collect();
     Ok(UploadId::new(id.trim_end_matches('-'))?)
-}
-
-fn key() -> SigningKey {
-    SigningKey::from_seed([7; 32])
 }

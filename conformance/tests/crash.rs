@@ -49,8 +49,7 @@ const OPERATIONS: [&str; 15] = [
 const KEPT: &str = "kept-50000";
 
 /// The files that the node stores while the faults happen: nothing, one group, a file whose upload was cut, and one
-/// whose
-/// upload died between linking its sidecar and linking the file.
+/// whose upload died between linking its sidecar and linking the file.
 const STORED: [&str; 4] = ["empty-0", "small-16384", "cut-100000", "left-20000"];
 
 /// When the machine is prepared, when the fault happens, and when the node starts again, in seconds.

@@ -8,6 +8,7 @@
 )]
 
 mod architecture;
+mod circles;
 mod cluster;
 mod crash;
 mod flaky;

@@ -1,4 +1,4 @@
-//! Helpers of tests: waiting without hanging on luck, and numbers that look random. Tests see this crate under
+//! Helpers of tests: waiting without hanging on luck, and numbers and bytes that look random. Tests see this crate under
 //! `[dev-dependencies]`; nothing else does.
 //!
 //! A test meets time in three ways:
@@ -11,12 +11,23 @@
 //! - A future must end and might not: [`in_time`].
 //!
 //! The limits are against hanging. None of them decides how fast something is: a machine that is ten times slower
-//! passes the same tests. A cluster on port 0 is in `conformance/tests/cluster/world.rs`.
+//! passes the same tests.
+//!
+//! What belongs to one crate stands there, behind its feature `testing`, and is not made anew:
+//!
+//! | For a test | From |
+//! |---|---|
+//! | a key that signs, a trust file, an admission | `archive_proof::testing` |
+//! | an authority, certificates, credentials | `archive_rpc::testing` |
+//! | admin data with rows | `archive_ledger::restore::testing` |
+//! | replicas that answer by a script, a coordinator's parts | `archive_stores::scripted`, `archive_stores::coordinator::undriven` |
+//! | an archive, an index in memory | the feature `fake` of `archive_client` and `index_client` |
+//! | a whole cluster on port 0 | `conformance/tests/cluster/world.rs` |
 //!
 //! Functions panic where a test has to fail; none returns an error.
 
 mod random;
 mod wait;
 
-pub use random::Random;
+pub use random::{Random, noise};
 pub use wait::{Nothing, Observation, PATIENCE, eventually, eventually_blocking, in_time};

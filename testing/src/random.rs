@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run.
+//! Numbers and bytes that look random and are the same in every run.
 
 /// A generator of numbers (`SplitMix64`), the same for the same seed. Fit for tests only.
 ///
@@ -59,4 +59,20 @@ impl Random {
         let place = self.index(from.len());
         &from[place]
     }
+}
+
+/// Returns bytes that look random, the same for the same seed.
+///
+/// ```
+/// assert_eq!(testing::noise(3, 1), testing::noise(5, 1)[..3]);
+/// assert_ne!(testing::noise(5, 1), testing::noise(5, 2));
+/// ```
+pub fn noise(size: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let mut bytes = Vec::with_capacity(size.next_multiple_of(8));
+    while bytes.len() < size {
+        bytes.extend_from_slice(&random.roll().to_le_bytes());
+    }
+    bytes.truncate(size);
+    bytes
 }

@@ -10,8 +10,7 @@
 //! reduce step, which sees all the output in the order of the names.
 //!
 //! Everything of a file that is not in the output is reported with its place: damaged bytes, what is broken in the
-//! file, what the job
-//! itself could not do. Memory is bounded for a file, a record, a page and a line of any size.
+//! file, what the job itself could not do. Memory is bounded for a file, a record, a page and a line of any size.
 //!
 //! The rooms in reading order:
 //!

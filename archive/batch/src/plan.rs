@@ -115,24 +115,47 @@ pub trait Plan: Send + Sync + fmt::Debug {
     fn start(&self, control: &Control) -> Result<Box<dyn Job + '_>, JobError>;
 }
 
-/// The built-in jobs, by name.
-pub fn built_in() -> &'static [JobInfo] {
-    const ALL: &[JobInfo] = &[
-        checksum::INFO,
-        crawl_log::DOMAIN,
-        crawl_log::LINES,
-        dedup_cdx::INFO,
-        export::INFO,
-        extract_cdx::INFO,
-        extract_links::INFO,
-        extract_metadata::INFO,
-        extract_text::INFO,
-        file_list::INFO,
-        file_list::SINCE,
-        mime_statistics::INFO,
-        url_search::INFO,
-    ];
-    ALL
+/// A built-in job: its description, and how it is prepared with its arguments.
+struct BuiltInJob {
+    info: JobInfo,
+    prepare: Prepare,
+}
+
+/// A function that prepares a job with its arguments.
+type Prepare = fn(&Arguments) -> Result<Box<dyn Plan>, InvalidJob>;
+
+impl BuiltInJob {
+    const fn new(info: JobInfo, prepare: Prepare) -> Self {
+        Self { info, prepare }
+    }
+}
+
+/// Every built-in job, sorted by name. A job that stands here is listed, run, described and tested.
+static BUILT_IN: [BuiltInJob; 13] = [
+    BuiltInJob::new(checksum::INFO, checksum::plan),
+    BuiltInJob::new(crawl_log::DOMAIN, crawl_log::domain),
+    BuiltInJob::new(crawl_log::LINES, crawl_log::lines),
+    BuiltInJob::new(dedup_cdx::INFO, dedup_cdx::plan),
+    BuiltInJob::new(export::INFO, export::plan),
+    BuiltInJob::new(extract_cdx::INFO, extract_cdx::plan),
+    BuiltInJob::new(extract_links::INFO, |_| {
+        Ok(Box::new(extract_links::ExtractLinks))
+    }),
+    BuiltInJob::new(extract_metadata::INFO, extract_metadata::plan),
+    BuiltInJob::new(extract_text::INFO, |_| {
+        Ok(Box::new(extract_text::ExtractText))
+    }),
+    BuiltInJob::new(file_list::INFO, |_| Ok(Box::new(file_list::FileList))),
+    BuiltInJob::new(file_list::SINCE, file_list::since),
+    BuiltInJob::new(mime_statistics::INFO, |_| {
+        Ok(Box::new(mime_statistics::MimeStatistics))
+    }),
+    BuiltInJob::new(url_search::INFO, url_search::plan),
+];
+
+/// Returns the descriptions of the built-in jobs, by name.
+pub fn built_in() -> impl Iterator<Item = &'static JobInfo> {
+    BUILT_IN.iter().map(|job| &job.info)
 }
 
 /// Prepares a built-in job.
@@ -141,24 +164,8 @@ pub fn built_in() -> &'static [JobInfo] {
 ///
 /// [`InvalidJob`] if there is no such job, or an argument is missing, unknown or wrong.
 pub fn plan(name: &str, arguments: &[(String, String)]) -> Result<Box<dyn Plan>, InvalidJob> {
-    let Some(info) = built_in().iter().find(|info| info.name == name) else {
+    let Some(job) = BUILT_IN.iter().find(|job| job.info.name == name) else {
         return Err(InvalidJob::Unknown(name.to_owned()));
     };
-    let arguments = Arguments::read(info, arguments)?;
-    match name {
-        "checksum" => checksum::plan(&arguments),
-        "crawl-log-domain" => crawl_log::domain(&arguments),
-        "crawl-log-lines" => crawl_log::lines(&arguments),
-        "dedup-cdx" => dedup_cdx::plan(&arguments),
-        "export" => export::plan(&arguments),
-        "extract-cdx" => extract_cdx::plan(&arguments),
-        "extract-links" => Ok(Box::new(extract_links::ExtractLinks)),
-        "extract-metadata" => extract_metadata::plan(&arguments),
-        "extract-text" => Ok(Box::new(extract_text::ExtractText)),
-        "file-list" => Ok(Box::new(file_list::FileList)),
-        "file-list-since" => file_list::since(&arguments),
-        "mime-statistics" => Ok(Box::new(mime_statistics::MimeStatistics)),
-        "url-search" => url_search::plan(&arguments),
-        _ => Err(InvalidJob::Unknown(name.to_owned())),
-    }
+    (job.prepare)(&Arguments::read(&job.info, arguments)?)
 }

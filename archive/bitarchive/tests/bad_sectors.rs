@@ -11,8 +11,9 @@ use std::sync::Mutex;
 
 use archive_bitarchive::{AtticSettings, Condition, Entry, Layout, Node, NodeOptions, attic};
 use archive_durable::{Target, VolumeProblem, fault};
-use archive_model::{Digests, FileName, Groups, NodeId, ReplicaId, Root, UploadId, VolumeId};
-use archive_proof::{Admission, Envelope, SigningKey, TrustFile, TrustedKey};
+use archive_model::{FileName, Groups, NodeId, ReplicaId, UploadId, VolumeId};
+use archive_proof::testing::{signing_key, trust_in};
+use archive_proof::{Admission, Envelope};
 use jiff::Timestamp;
 
 /// What cannot be read is one list a process.
@@ -57,19 +58,13 @@ impl Machine {
     }
 
     fn start(&self) -> Node {
-        let trusted = TrustedKey {
-            archive: "test".into(),
-            public_key: key().public_key(),
-            from: Timestamp::MIN,
-            until: None,
-        };
         let options = NodeOptions {
             node: NodeId::new("n1").expect("an id"),
             replica: ReplicaId::new("r").expect("an id"),
             data: self.path("data"),
             volumes: Vec::new(),
             reserve: 0,
-            trust: TrustFile::new(vec![trusted]).expect("a trust file"),
+            trust: trust_in(&signing_key()),
             attic: AtticSettings::default(),
         };
         Node::open(options, now()).expect("a node").0
@@ -100,10 +95,6 @@ fn now() -> Timestamp {
     Timestamp::from_second(1_900_000_000).expect("a time")
 }
 
-fn key() -> SigningKey {
-    SigningKey::from_seed([7; 32])
-}
-
 fn bytes(file: &str) -> Vec<u8> {
     let mut bytes = vec![0; SIZE];
     blake3::Hasher::new()
@@ -115,16 +106,11 @@ fn bytes(file: &str) -> Vec<u8> {
 
 fn admission(file: &str) -> Envelope {
     let admission = Admission {
-        archive: "test".into(),
-        name: name(file),
-        size: SIZE as u64,
-        root: Root::from_bytes(*blake3::hash(&bytes(file)).as_bytes()),
-        digests: Digests::default(),
-        depositor: "harvester/h1".into(),
         admitted: now(),
         upload: upload(file),
+        ..archive_proof::testing::admission(file, &bytes(file))
     };
-    admission.sign(&key()).expect("signed")
+    admission.sign(&signing_key()).expect("signed")
 }
 
 fn unreadable(paths: &[PathBuf]) {

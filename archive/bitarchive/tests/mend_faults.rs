@@ -19,8 +19,9 @@ use archive_bitarchive::{
     AtticSettings, Condition, Entry, Layout, Mended, Node, NodeError, NodeOptions, Order,
 };
 use archive_durable::fault::{self, Fault, Plan};
-use archive_model::{Digests, FileName, Groups, NodeId, ReplicaId, Root, UploadId, VolumeId};
-use archive_proof::{Admission, SigningKey, TreeBuilder, TrustFile, TrustedKey, encode};
+use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_proof::testing::{signing_key, trust_in};
+use archive_proof::{Admission, TreeBuilder, encode};
 use jiff::Timestamp;
 use rustix::io::Errno;
 use rustix::thread::{self, CapabilitySet};
@@ -56,7 +57,7 @@ impl Machine {
         node.volume_set()
             .init(&empty.path("disk"), &volume)
             .expect("a volume");
-        let signed = admission().sign(&key()).expect("signed");
+        let signed = admission().sign(&signing_key()).expect("signed");
         let upload = UploadId::new("u1").expect("an id");
         let mut receiving = node.begin(&upload, &name(), SIZE as u64).expect("begun");
         receiving.write_all(&good()).expect("written");
@@ -73,19 +74,13 @@ impl Machine {
     }
 
     fn start(&self) -> Node {
-        let trusted = TrustedKey {
-            archive: "test".into(),
-            public_key: key().public_key(),
-            from: Timestamp::MIN,
-            until: None,
-        };
         let options = NodeOptions {
             node: NodeId::new("n1").expect("an id"),
             replica: ReplicaId::new("one").expect("an id"),
             data: self.path("data"),
             volumes: vec![self.path("disk")],
             reserve: self.reserve,
-            trust: TrustFile::new(vec![trusted]).expect("a trust file"),
+            trust: trust_in(&signing_key()),
             attic: AtticSettings::default(),
         };
         Node::open(options, now()).expect("the node starts").0
@@ -133,10 +128,6 @@ fn give_up_override() {
     thread::set_capabilities(None, sets).expect("given up");
 }
 
-fn key() -> SigningKey {
-    SigningKey::from_seed([7; 32])
-}
-
 fn name() -> FileName {
     FileName::new("a.warc").expect("a name")
 }
@@ -166,14 +157,9 @@ fn root() -> Root {
 
 fn admission() -> Admission {
     Admission {
-        archive: "test".into(),
-        name: name(),
-        size: SIZE as u64,
-        root: root(),
-        digests: Digests::default(),
-        depositor: "harvester/h1".into(),
         admitted: now(),
         upload: UploadId::new("u1").expect("an id"),
+        ..archive_proof::testing::admission(name().as_str(), &good())
     }
 }
 

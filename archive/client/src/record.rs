@@ -72,8 +72,7 @@ pub async fn record<'a, A: Access + ?Sized>(
 }
 
 /// Begins to read a record as [`record`] does, from any replica. As many bytes as an index says that it has are asked
-/// for first,
-/// and nothing else comes of that: the record ends where its own bytes say.
+/// for first, and nothing else comes of that: the record ends where its own bytes say.
 ///
 /// # Errors
 ///

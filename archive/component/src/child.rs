@@ -19,7 +19,8 @@ use archive_model::limits::LARGEST_COMPONENT;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
 use super::compile::Program;
-use super::{engine, host, reason};
+use super::config::engine;
+use super::{host, reason};
 
 /// The verb with which the executable is called: `VERB CACHE MEMORY SECONDS`, with the component on its standard input.
 pub const VERB: &str = "compile-component";
@@ -216,7 +217,7 @@ fn compile(cache: &Path) -> Result<(), String> {
         .read_to_end(&mut bytes)
         .map_err(|error| format!("it cannot be read: {error}"))?;
     let failed = |error: wasmtime::Error| format!("there is no engine for components: {error:#}");
-    let engine = engine::engine(Some(cache)).map_err(failed)?;
+    let engine = engine(Some(cache)).map_err(failed)?;
     let linker = host::linker(&engine).map_err(failed)?;
     match Program::compile(&engine, &linker, &bytes) {
         Ok(_program) => Ok(()),

@@ -1,6 +1,6 @@
 //! The engine that runs components, and those that it has compiled.
 //!
-//! Owns the settings of the engine, and its clock: every few milliseconds whatever computes looks whether it may go on.
+//! Owns the clock of the engine: every few milliseconds whatever computes looks whether it may go on.
 
 use std::fmt;
 use std::path::Path;
@@ -12,18 +12,17 @@ use archive_batch::{Control, InvalidJob, Sink, Stop};
 use archive_model::{JobLimits, Root};
 use tempfile::TempDir;
 use wasmtime::component::Linker;
-use wasmtime::{CacheConfig, Config, Engine, EngineWeak};
+use wasmtime::{Engine, EngineWeak};
 
 use super::block::Block;
 use super::cache::Cache;
 use super::child::{CompileError, Compiler};
 use super::compile::{Program, looks_like_one};
+use super::config::engine;
 use super::guest::{Call, Guest};
 use super::host::{self, Host};
 use super::{About, Component, reason};
 
-/// The depth to which components may call.
-pub(super) const STACK: usize = 1 << 20;
 /// The time between two looks of computing code whether it may go on.
 const TICK: Duration = Duration::from_millis(10);
 /// The number of compiled components that are kept: one of Python takes about 60 MB.
@@ -245,30 +244,6 @@ impl Sink for Nowhere {
     fn write(&mut self, _bytes: &[u8]) -> Result<(), Stop> {
         Err(Stop::Output)
     }
-}
-
-/// An engine as all processes of a node have it: what one compiles, the others run.
-pub(super) fn engine(code: Option<&Path>) -> wasmtime::Result<Engine> {
-    Engine::new(&config(code)?)
-}
-
-fn config(code: Option<&Path>) -> wasmtime::Result<Config> {
-    let mut config = Config::new();
-    config
-        .epoch_interruption(true)
-        .max_wasm_stack(STACK)
-        // The same on every node, whatever its processor does with what is no number.
-        .cranelift_nan_canonicalization(true)
-        .relaxed_simd_deterministic(true);
-    if let Some(code) = code {
-        let mut settings = CacheConfig::new();
-        settings
-            .with_directory(code)
-            // What is used often would be written again, and then not be what was noted.
-            .with_optimized_compression_usage_counter_threshold(u64::MAX);
-        config.cache(Some(wasmtime::Cache::new(settings)?));
-    }
-    Ok(config)
 }
 
 /// Goes on as long as there is the engine.

@@ -22,7 +22,7 @@ use super::reason;
 use super::wit::{ArchiveRecord, Arguments, Ended, File};
 
 /// The stack of the thread of a component: its own, and room for what the host does on top of it.
-const STACK: usize = super::engine::STACK + (2 << 20);
+const STACK: usize = super::config::STACK + (2 << 20);
 /// The most handles of resources; there are none to have.
 const HANDLES: usize = 100;
 

@@ -1,9 +1,8 @@
 //! Telling people: one message when something is wrong for a while, one when it is over, never one per file.
 //!
 //! A part that finds something wrong calls [`Notifier::raise`], and [`Notifier::resolve`] when it is right again; one
-//! that
-//! sees all of something says so with [`Notifier::declare`]. As often as they like: none waits, and none is lost. One
-//! task makes messages of it; every way that is set sends them for itself, and tries again what was not taken.
+//! that sees all of something says so with [`Notifier::declare`]. As often as they like: none waits, and none is lost.
+//! One task makes messages of it; every way that is set sends them for itself, and tries again what was not taken.
 //!
 //! A restart neither loses an incident nor repeats it: a row for each is kept in a [`Memory`], written before anything
 //! is told, and again once the first way has taken the message. What is wrong now is not remembered but found again;

@@ -7,6 +7,7 @@
 //! Not promised: one moment for both sides. A file stored or removed while the check runs can show up as a finding, so
 //! ask the admin data once more before filing one.
 
+mod error;
 mod input;
 mod report;
 #[cfg(test)]
@@ -17,7 +18,8 @@ use std::collections::BTreeSet;
 
 use archive_model::{AnomalyKind, CopyPlace, FileName, Root};
 
-pub use input::{AdminEntry, CheckError, Expected, Listed, ListedEntry};
+pub use error::CheckError;
+pub use input::{AdminEntry, Expected, Listed, ListedEntry};
 use input::{Listing, Ordered};
 use report::Absence;
 pub use report::{Cut, Finding, Report, Side};

@@ -25,6 +25,7 @@ pub mod error;
 pub mod exchange;
 #[cfg(feature = "faults")]
 pub mod fault;
+pub mod hashed;
 pub mod journal;
 pub mod replace;
 pub mod sidecar;
@@ -37,6 +38,7 @@ pub mod volume;
 pub use append::AppendFile;
 pub use error::{DiskError, Severity};
 pub use exchange::{Copy, Proven};
+pub use hashed::HashedFile;
 pub use journal::{Change, Journal, JournalWriter};
 pub use replace::{SmallFile, read_small, read_state, replace, replace_all, replace_secret};
 pub use sidecar::{OutboardRecord, Sidecar, SidecarError};

@@ -10,15 +10,18 @@ mod coding;
 mod framer;
 mod head;
 mod media;
+mod notes;
 mod payload;
+mod undo;
 mod zstd;
 
-pub use body::{Body, Limits, Note};
+pub use body::Body;
 pub use chunked::Chunked;
-pub use coding::Coding;
+pub use coding::{Coding, Limits};
 pub use framer::{Ending, Part, ResponseFramer};
 pub use head::{Head, HeadError, HeadNote, HeaderField, Start};
 pub use media::MediaType;
+pub use notes::Note;
 pub(crate) use payload::Tee;
 pub use payload::{Reading, Unchecked, Verdict, check_payload};
 

@@ -142,7 +142,7 @@ pub struct Admin {
     audit: Table<u64, AuditLine>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
     volumes: Table<volumes::VolumeTableKey, ()>,
-    drained: ledger::Drained,
+    log_end: ledger::LogEnds,
     rows: Tables,
     similar: similar::Similar,
     feed: feed::Feed,
@@ -218,7 +218,7 @@ impl Admin {
         }
         let admin = Self::new(database, stamp)?;
         admin.index_names()?;
-        if let Some(position) = admin.drained()? {
+        if let Some(position) = admin.log_end()? {
             admin.stamp.log_ends(&position);
         }
         admin.stamp()?;
@@ -231,7 +231,7 @@ impl Admin {
             audit: database.table("audit")?,
             nodes: database.table("nodes")?,
             volumes: database.table(volumes::VOLUMES)?,
-            drained: database.table("audit-log")?,
+            log_end: database.table("audit-log")?,
             rows: Tables::open(&database)?,
             similar: similar::Similar::of(&database)?,
             feed: feed::Feed::open(&database)?,

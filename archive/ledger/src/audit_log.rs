@@ -17,10 +17,10 @@
 //! All functions fail with [`LogError`] if the log cannot be read or written, or is not what it was.
 
 mod chain;
-mod drain;
 mod files;
 #[cfg(test)]
 mod tests;
+mod trail_writer;
 
 use std::path::{Path, PathBuf};
 
@@ -30,8 +30,8 @@ use serde::{Deserialize, Serialize};
 
 pub use chain::Written;
 pub use chain::{Chain, Entry, Hash};
-pub use drain::Drain;
 pub use files::Walk;
+pub use trail_writer::TrailWriter;
 
 use crate::admin::AuditLine;
 

@@ -152,8 +152,8 @@ pub enum JobLane {
 
 impl JobLane {
     /// The number of jobs of the index that run at once over one replica, at its monitor and on each node: one that
-    /// follows what is
-    /// stored, and one that rebuilds beside it. The same number for all three, so that none refuses what another sends.
+    /// follows what is stored, and one that rebuilds beside it. The same number for all three, so that none refuses
+    /// what another sends.
     pub const MOST_OF_INDEX: usize = 2;
 
     /// Both of them.

@@ -68,8 +68,9 @@ mod tests {
 
     use super::*;
     use crate::ranges::encode;
-    use crate::testing::{Dice, EDGES, noise};
+    use crate::testing::EDGES;
     use crate::tree::{Tree, TreeBuilder};
+    use testing::{Random, noise};
 
     fn slice(data: &[u8], tree: &Tree<Vec<u8>>, range: Range<u64>) -> Vec<u8> {
         let mut out = Vec::new();
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn joined_slices_equal_slice_of_whole() {
-        let mut dice = Dice::new(7);
+        let mut dice = Random::new(7);
         for size in EDGES.into_iter().filter(|size| *size > 0) {
             let data = noise(size, 3);
             let mut builder = TreeBuilder::new(Vec::new());

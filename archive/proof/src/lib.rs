@@ -86,8 +86,8 @@ pub mod read_at;
 pub mod reader;
 pub mod receipt;
 pub mod record_proof;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod tree;
 pub mod trust;
 pub mod version;

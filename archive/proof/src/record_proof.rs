@@ -80,8 +80,7 @@ pub struct Proven {
 /// Verifies the record proof that `input` holds, and hands its bytes to `sink`, ascending, at most 16 KiB at a time.
 ///
 /// Every byte that `sink` got is proven at once; but only when this returns is it known that nothing is missing. It
-/// keeps one group,
-/// and the first line, which has a limit: the range may be of any size.
+/// keeps one group, and the first line, which has a limit: the range may be of any size.
 ///
 /// # Errors
 ///

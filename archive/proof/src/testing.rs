@@ -1,80 +1,66 @@
-//! Helpers that the tests of this crate share: bytes that look random, sizes where trees change shape, and broken
-//! disks.
+//! Helpers of tests: a key, a file that trusts it, and admissions for it to sign.
+//!
+//! Owns the archive that tests speak of. Other crates see it with the feature `testing`. Not promised: that an admission
+//! from here has ever been made by a repository.
 
-use std::cell::Cell;
-use std::io;
-use std::iter;
-use std::ops::Range;
+#![expect(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "helpers of tests"
+)]
 
-use archive_model::Groups;
+use archive_model::{Digests, FileName, Root, UploadId};
+use jiff::Timestamp;
 
-use crate::read_at::ReadAt;
+use crate::admission::Admission;
+use crate::key::SigningKey;
+use crate::trust::{TrustFile, TrustedKey};
 
-/// Sizes around every boundary at which the tree changes shape.
-pub(crate) const EDGES: [usize; 27] = [
-    0, 1, 1023, 1024, 1025, 2048, 2049, 15_361, 16_383, 16_384, 16_385, 17_408, 17_409, 32_767,
-    32_768, 32_769, 49_151, 49_152, 49_153, 65_536, 65_537, 100_000, 131_073, 1_048_576, 1_048_577,
-    2_345_678, 3_162_112,
-];
+#[cfg(test)]
+mod trees;
 
-/// `size` bytes, the same for the same seed.
-pub(crate) fn noise(size: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; size];
-    blake3::Hasher::new()
-        .update(&seed.to_le_bytes())
-        .finalize_xof()
-        .fill(&mut bytes);
-    bytes
+#[cfg(test)]
+pub(crate) use trees::{BadDisk, EDGES};
+
+/// The archive that signs in tests.
+pub const ARCHIVE: &str = "kb";
+
+/// Returns the key that signs in tests.
+pub fn signing_key() -> SigningKey {
+    SigningKey::from_seed([1; 32])
 }
 
-/// Small numbers, the same for the same seed.
-pub(crate) struct Dice(blake3::OutputReader);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(
-            blake3::Hasher::new()
-                .update(b"dice")
-                .update(&seed.to_le_bytes())
-                .finalize_xof(),
-        )
-    }
-
-    /// A number below `limit`.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        let mut bytes = [0; 8];
-        self.0.fill(&mut bytes);
-        u64::from_le_bytes(bytes) % limit
-    }
+/// Returns a trust file that trusts this key, for [`ARCHIVE`], from 1970 on.
+pub fn trust_in(key: &SigningKey) -> TrustFile {
+    let trusted = TrustedKey {
+        archive: ARCHIVE.to_owned(),
+        public_key: key.public_key(),
+        from: Timestamp::UNIX_EPOCH,
+        until: None,
+    };
+    TrustFile::new(vec![trusted]).expect("one key with an open term is good")
 }
 
-/// Bytes on a disk of which some groups cannot be read: a read that touches one fails.
-pub(crate) struct BadDisk<'a> {
-    pub(crate) bytes: &'a [u8],
-    pub(crate) bad: Groups,
-    pub(crate) reads: Cell<u64>,
-}
-
-impl<'a> BadDisk<'a> {
-    pub(crate) fn new(bytes: &'a [u8], bad: impl IntoIterator<Item = Range<u64>>) -> Self {
-        let mut groups = Groups::none();
-        bad.into_iter().for_each(|range| groups.insert(range));
-        Self {
-            bytes,
-            bad: groups,
-            reads: Cell::new(0),
-        }
-    }
-}
-
-impl ReadAt for BadDisk<'_> {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.reads.set(self.reads.get() + 1);
-        let touched = Groups::touching(iter::once(offset..offset + buffer.len() as u64));
-        if touched.intersection(&self.bad).is_empty() {
-            self.bytes.read_at(offset, buffer)
-        } else {
-            Err(io::Error::from_raw_os_error(5))
-        }
+/// Returns the admission of a file with this content, uploaded as `u-1`.
+///
+/// ```
+/// use archive_proof::Admission;
+/// use archive_proof::testing::{admission, signing_key, trust_in};
+///
+/// let admission = admission("a.warc", b"abc");
+/// let signed = admission.sign(&signing_key())?;
+/// assert_eq!(Admission::verify(&signed, &trust_in(&signing_key()))?, admission);
+/// # Ok::<(), archive_proof::AdmissionError>(())
+/// ```
+pub fn admission(name: &str, content: &[u8]) -> Admission {
+    Admission {
+        archive: ARCHIVE.to_owned(),
+        name: FileName::new(name).expect("a test names a good file"),
+        size: content.len() as u64,
+        root: Root::from_bytes(*blake3::hash(content).as_bytes()),
+        digests: Digests::default(),
+        depositor: "harvester/h".to_owned(),
+        admitted: Timestamp::from_second(1_767_225_600).expect("it is 2026"),
+        upload: UploadId::new("u-1").expect("it is an id"),
     }
 }

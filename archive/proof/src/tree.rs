@@ -264,7 +264,8 @@ mod tests {
     use bao_tree::io::outboard::PostOrderMemOutboard;
 
     use super::*;
-    use crate::testing::{EDGES, noise};
+    use crate::testing::EDGES;
+    use testing::noise;
 
     fn build(data: &[u8], slice: usize) -> Tree<Vec<u8>> {
         let mut builder = TreeBuilder::new(Vec::new());

@@ -388,33 +388,12 @@ pub fn failure(error: &CallError, doing: &str) -> StoreFailure {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
-
-    use archive_rpc::{Authority, CredentialPem, Validity};
+    use archive_rpc::testing::TestAuthority;
 
     use super::*;
 
     fn credentials() -> Credentials {
-        let now = SystemTime::from(jiff::Timestamp::now());
-        let validity = Validity {
-            not_before: now - Duration::from_mins(1),
-            not_after: now + Duration::from_hours(1),
-        };
-        // A certificate ends before its authority, which counts whole seconds.
-        let longer = Validity {
-            not_after: now + Duration::from_hours(2),
-            ..validity
-        };
-        let authority = Authority::create("archive.example", longer).unwrap();
-        let grants = ["repository/kb".parse().unwrap()];
-        let issued = authority.issue(&grants, &["127.0.0.1"], validity).unwrap();
-        let pem = CredentialPem {
-            certificate: issued.certificate,
-            key: issued.key,
-            authorities: authority.certificate().to_owned(),
-            revoked: None,
-        };
-        Credentials::from_pem(&pem, now).unwrap()
+        TestAuthority::new().credentials(&["repository/kb"])
     }
 
     /// Fails if a call to a node of one replica goes to the node of the same name in another, because that was dialled first.

@@ -139,7 +139,7 @@ impl Work {
         let mut next = 0;
         if let Some((last, position)) = &log {
             restoring.line(last.number, &last.line)?;
-            restoring.drained(*position)?;
+            restoring.set_log_end(*position)?;
             next = position.chain.next();
         }
         Ok((restoring, next))

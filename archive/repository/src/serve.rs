@@ -13,7 +13,7 @@ use archive_jobs::{Batches, RetentionWorker};
 use archive_ledger::admin::stamp::Stamping;
 use archive_ledger::admin::{Admin, AdminError};
 use archive_ledger::anomalies::Anomalies;
-use archive_ledger::audit_log::Drain;
+use archive_ledger::audit_log::TrailWriter;
 use archive_ledger::requests::table::Requests;
 use archive_ledger::standing::Standing;
 use archive_model::ReplicaId;
@@ -363,7 +363,7 @@ impl Ledger<'_> {
             &[],
         )?;
         let (clock, stop) = (daemon.clock.clone(), daemon.tasks.stop());
-        daemon.workers.spawn(Drain::new(
+        daemon.workers.spawn(TrailWriter::new(
             self.admin.clone(),
             self.own.data.join("audit"),
             self.notifier.clone(),

@@ -44,6 +44,8 @@ pub mod rules;
 pub mod serve;
 pub mod settings;
 pub mod status;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod text;
 pub mod tls;
 pub mod verify;

@@ -1,8 +1,7 @@
 //! The server one meant to reach, by its role and name; the name of its host does not matter.
 //!
 //! A server at the address of the repository that does not hold its certificate is not the repository. Nodes move
-//! between
-//! machines, so hosts prove nothing.
+//! between machines, so hosts prove nothing.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! Healing, which the archive does by itself to bring a file into every replica: ask whether it is there, and bring it
-//! from a
-//! replica that has it. Bytes are verified while they pass.
+//! from a replica that has it. Bytes are verified while they pass.
 //!
 //! Some at a time for each replica; the others wait for their turn. A file that waits to be brought says now and then
 //! that it lives.

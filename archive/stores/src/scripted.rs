@@ -10,16 +10,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
 use archive_ledger::standing::View;
 use archive_model::{Groups, ReplicaId, ReplicaKind, Root};
 use archive_replicas::{ReplicaSettings, Replicas};
-use archive_rpc::{
-    Authority, CredentialPem, Credentials, Grant, Limits, ServeError, Services, Validity, bind,
-    serve,
-};
+use archive_rpc::testing::TestAuthority;
+use archive_rpc::{Credentials, Limits, ServeError, Services, bind, serve};
 use proto_archive::wire::node_server::{Node, NodeServer};
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use proto_archive::{convert as fields, wire};
@@ -66,7 +64,7 @@ pub struct ScriptedReplicas {
 impl ScriptedReplicas {
     /// Starts them on free ports.
     pub async fn start() -> Self {
-        let authority = Authority::create("archive.example", validity(4)).unwrap();
+        let authority = TestAuthority::new();
         let (tasks, script) = (Tasks::new(), Arc::<Mutex<Script>>::default());
         let mut specs = Vec::new();
         for replica in ["one", "two"] {
@@ -77,19 +75,19 @@ impl ScriptedReplicas {
             };
             let routes = Routes::new(NodeServer::new(part.clone()));
             let grant = format!("node/{replica}-1");
-            part.endpoint = listen(&tasks, credentials(&authority, &grant), routes).await;
+            part.endpoint = listen(&tasks, authority.credentials(&[&grant]), routes).await;
             let routes = Routes::new(ReplicaServer::new(part));
             let grant = format!("monitor/{replica}");
             specs.push(ReplicaSettings {
                 id: replica.parse().unwrap(),
                 kind: ReplicaKind::Bitarchive,
                 required: true,
-                monitor: listen(&tasks, credentials(&authority, &grant), routes).await,
+                monitor: listen(&tasks, authority.credentials(&[&grant]), routes).await,
                 site: None,
                 media: None,
             });
         }
-        let own = credentials(&authority, "repository/kb");
+        let own = authority.credentials(&["repository/kb"]);
         let replicas = Replicas::new(&specs, own, Limits::default(), View::default()).unwrap();
         for ReplicaSettings { id, .. } in &specs {
             replicas.set_members(id, vec![format!("{id}-1").parse().unwrap()]);
@@ -194,28 +192,6 @@ pub fn silent(replica: &str, volume: &str) -> wire::Gap {
         volume: volume.to_owned(),
         reason: "offline".to_owned(),
     }
-}
-
-/// From an hour ago, for that number of hours.
-fn validity(hours: u64) -> Validity {
-    let not_before = SystemTime::from(Clock::system().now()) - Duration::from_hours(1);
-    Validity {
-        not_before,
-        not_after: not_before + Duration::from_hours(hours),
-    }
-}
-
-fn credentials(authority: &Authority, grant: &str) -> Credentials {
-    let grant: Grant = grant.parse().unwrap();
-    let issued = authority.issue(&[grant], &["127.0.0.1"], validity(3));
-    let issued = issued.unwrap();
-    let pem = CredentialPem {
-        certificate: issued.certificate,
-        key: issued.key,
-        authorities: authority.certificate().to_owned(),
-        revoked: None,
-    };
-    Credentials::from_pem(&pem, Clock::system().now().into()).unwrap()
 }
 
 async fn listen(tasks: &Tasks, credentials: Credentials, routes: Routes) -> String {

@@ -1,6 +1,5 @@
 //! The measurements that `tools/bench` cannot do from a shell: it fills a volume without waiting for disks, walks a
-//! file on one core,
-//! and fills a catalog. It prints figures; the script compares them.
+//! file on one core, and fills a catalog. It prints figures; the script compares them.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,

@@ -16,10 +16,11 @@ use archive_bitarchive::attic::{AtticId, Cause};
 use archive_bitarchive::{Layout, Node, Order};
 use archive_durable::directory;
 use archive_model::{FileName, Groups, Root};
+use archive_proof::testing::signing_key;
 use archive_proof::{TreeBuilder, encode};
 use jiff::Timestamp;
 
-use super::{Machine, admission, content, key, root, volume};
+use super::{Machine, admission, content, root, volume};
 
 /// The file that is damaged and mended.
 pub const MENDED: &str = "mended-100000";
@@ -181,7 +182,7 @@ fn stranger(machine: &Machine, name: &FileName) -> Result<()> {
 
 /// Gives a stranger its admission.
 pub fn adopt(node: &Node, name: &FileName, now: i64) -> Result<Option<Root>> {
-    let signed = admission(name, now)?.sign(&key())?;
+    let signed = admission(name, now)?.sign(&signing_key())?;
     let entry = node.adopt(name, &volume()?, &signed, Timestamp::from_second(now)?)?;
     Ok(entry.row.root)
 }

@@ -5,7 +5,8 @@ use archive_client::{
     Selection, StoreEvent, Stored,
 };
 use archive_model::FileName;
-pub(crate) use conformance::contract::{deposit, noise, root};
+pub(crate) use conformance::contract::{deposit, root};
+pub(crate) use testing::noise;
 
 use super::world::Cluster;
 

@@ -19,7 +19,8 @@ use archive_daemon::{Chance, Clock, Daemon};
 use archive_durable::{directory, replace, replace_secret};
 use archive_ledger::admin::Admin;
 use archive_model::{FileName, VolumeId};
-use archive_proof::{SigningKey, TrustFile, TrustedKey};
+use archive_proof::TrustFile;
+use archive_proof::testing::{signing_key, trust_in};
 use archive_rpc::{
     Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, Validity, connect_lazy,
 };
@@ -128,14 +129,8 @@ impl Cluster {
         let hand = ManualClock::running(Clock::system().now());
         let clock = hand.clock();
         let authority = Authority::create("archive.example", validity(clock.now(), 4)).unwrap();
-        let key = SigningKey::from_seed([1; 32]);
-        let trust = TrustFile::new(vec![TrustedKey {
-            archive: "kb".to_owned(),
-            public_key: key.public_key(),
-            from: Timestamp::UNIX_EPOCH,
-            until: None,
-        }])
-        .unwrap();
+        let key = signing_key();
+        let trust = trust_in(&key);
         let at = |name: &str| directory.path().join(name);
         replace_secret(&at("signing.key"), key.to_pem().unwrap().as_bytes()).unwrap();
         replace(&at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();

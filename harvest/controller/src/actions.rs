@@ -27,17 +27,14 @@ use harvest_crawler::crawl::{ControlRequest, CrawlCommand};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-use crate::directory::JobDirectory;
-use crate::job::{JobNotice, NoticeHandler};
+use crate::directory::{JobDirectory, MAX_REQUEST};
+use crate::notice::{JobNotice, NoticeHandler};
 
 /// The interval at which the directory is looked at.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// The time for which a file without a line end at its end has to stay as it is: its writer may not be done.
 const UNENDED: Duration = Duration::from_secs(5);
-
-/// The longest request, in bytes.
-pub(crate) const MAX_REQUEST: u64 = 64 << 20;
 
 /// The most bytes that are kept of the name of a request.
 const LONGEST_NAME: usize = 200;

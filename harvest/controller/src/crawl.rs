@@ -16,8 +16,10 @@ use index_dedup::{DedupError, DedupIndex};
 use tokio::sync::{mpsc, watch};
 
 use crate::actions::ActionWatch;
-use crate::job::{JobError, JobNotice, JobRun};
-use crate::progress_log::ProgressLog;
+use crate::error::JobError;
+use crate::notice::JobNotice;
+use crate::progress_log::{ProgressLog, end_message};
+use crate::run::JobRun;
 
 impl JobRun<'_> {
     /// Crawls to the end, or until it is suspended.
@@ -167,18 +169,4 @@ fn watch_error(ended: Result<(), DiskError>) -> JobError {
         DiskError::new("watch", std::path::Path::new("action"), source)
     };
     JobError::Disk(ended.err().unwrap_or_else(by_itself))
-}
-
-/// Returns the words of the end of a crawl; `None` of one that is to be resumed.
-pub(crate) const fn end_message(end: CrawlEnd) -> Option<EndMessage> {
-    match end {
-        CrawlEnd::Finished => Some(EndMessage::Finished),
-        // NetarchiveSuite ends a crawl that does nothing more, as an operator does: its harvest is unfinished.
-        CrawlEnd::Terminated | CrawlEnd::Idle => Some(EndMessage::EndedByOperator),
-        CrawlEnd::TimeLimit => Some(EndMessage::TimeLimit),
-        CrawlEnd::DataLimit => Some(EndMessage::DataLimit),
-        CrawlEnd::ObjectLimit => Some(EndMessage::DocumentLimit),
-        CrawlEnd::Broken => Some(EndMessage::AbnormalExit),
-        CrawlEnd::Suspended => None,
-    }
 }

@@ -21,26 +21,27 @@
 //! ```
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use archive_durable::directory::EntryKind;
-use archive_durable::{AppendFile, DiskError, directory, read_small, replace};
+use archive_durable::{DiskError, directory, read_small, replace};
 use harvest_crawler::archive_files::{ClosedFile, OPEN};
 use harvest_crawler::crawl::CrawlOutcome;
 use harvest_model::order::PrintError;
 use harvest_model::{HarvestJob, InvalidOrder};
-use harvest_reports::index::{ArchiveIndex, IndexError, IndexLines, index_archive_file};
+use harvest_reports::index::IndexError;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-
-use crate::report::JobStatus;
 
 /// The ending of an archive file that is damaged.
 pub(crate) const INVALID: &str = ".invalid";
 
 mod begin;
+mod index;
+
+pub(crate) use index::IndexedFile;
 
 /// The file with the choices of the person who began a job.
 const RUN_SETTINGS: &str = "run.json";
@@ -48,11 +49,8 @@ const RUN_SETTINGS: &str = "run.json";
 /// The longest `job.toml`.
 const MAX_JOB: u64 = 256 << 20;
 
-/// The longest description of a file.
-const MAX_ENTRY: u64 = 64 << 10;
-
-/// The bytes that are copied at a time.
-const PIECE: usize = 256 << 10;
+/// The longest request to a job that is running.
+pub(crate) const MAX_REQUEST: u64 = 64 << 20;
 
 /// The reason why the directory of a job cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -227,35 +225,6 @@ impl JobDirectory {
         self.path.join(name)
     }
 
-    /// Indexes an archive file that was closed, and describes it. One that has an index keeps it. Returns the first damage of one
-    /// that is damaged: it is not described then.
-    ///
-    /// # Errors
-    ///
-    /// [`JobDirectoryError::Index`], [`JobDirectoryError::Disk`].
-    pub fn index_file(&self, closed: &ClosedFile) -> Result<Option<String>, JobDirectoryError> {
-        let entry = self.path("index").join(format!("{}.json", closed.name));
-        if read_small(&entry, MAX_ENTRY)?.is_some() {
-            return Ok(None);
-        }
-        let scratch = self.path("scratch");
-        directory::make_unsynced(&scratch)?;
-        let archive = open(&closed.path)?;
-        let mut index = index_archive_file(archive, &closed.name, &scratch)?;
-        if index.damage.is_some() {
-            return Ok(index.damage);
-        }
-        self.keep_lines(&closed.name, "cdx", &mut index.cdx)?;
-        self.keep_lines(&closed.name, "cdxj", &mut index.captures)?;
-        let description = serde_json::json!(FileEntry {
-            name: closed.name.clone(),
-            size: closed.size,
-            closed: closed.closed,
-        });
-        replace(&entry, description.to_string().as_bytes())?;
-        Ok(None)
-    }
-
     /// Keeps the name and size of the metadata file.
     ///
     /// # Errors
@@ -279,83 +248,12 @@ impl JobDirectory {
     /// # Errors
     ///
     /// [`DiskError`].
-    pub(crate) fn remove_frontier(&self, status: JobStatus) -> Result<(), DiskError> {
-        if status != JobStatus::Done {
-            return Ok(());
-        }
+    pub(crate) fn remove_frontier(&self) -> Result<(), DiskError> {
         let state = self.path("state");
         match directory::kind(&state)? {
             Some(_) => remove_tree(&state),
             None => Ok(()),
         }
-    }
-
-    /// Copies the lines of an index out of their temporary file.
-    fn keep_lines(
-        &self,
-        name: &str,
-        kind: &str,
-        lines: &mut IndexLines,
-    ) -> Result<(), JobDirectoryError> {
-        let path = self.path("index").join(format!("{name}.{kind}"));
-        let mut kept = AppendFile::open(&path)?;
-        kept.cut(0)?;
-        let mut piece = vec![0; PIECE];
-        loop {
-            let count = lines.lines.read(&mut piece);
-            let count = count.map_err(|source| JobDirectoryError::Read {
-                path: path.clone(),
-                source,
-            })?;
-            match piece.get(..count) {
-                None | Some([]) => break,
-                Some(bytes) => kept.append(bytes)?,
-            }
-        }
-        kept.sync()?;
-        Ok(())
-    }
-
-    /// Returns the archive files that were indexed, in the order in which they were begun.
-    ///
-    /// # Errors
-    ///
-    /// [`JobDirectoryError::Entry`] if a description is damaged, [`JobDirectoryError::Disk`].
-    pub fn indexed_files(&self) -> Result<Vec<FileEntry>, JobDirectoryError> {
-        let mut entries = Vec::new();
-        for name in directory::names(&self.path("index"))? {
-            let path = self.path("index").join(&name);
-            if path.extension().is_none_or(|extension| extension != "json") {
-                continue;
-            }
-            let bytes = read_small(&path, MAX_ENTRY)?.unwrap_or_default();
-            let entry = serde_json::from_slice(&bytes);
-            let entry: FileEntry =
-                entry.map_err(|source| JobDirectoryError::Entry { path, source })?;
-            entries.push(entry);
-        }
-        entries.sort_by_cached_key(|entry| self.file_order(&entry.name));
-        Ok(entries)
-    }
-
-    /// Returns the index of an archive file, as it was kept.
-    ///
-    /// # Errors
-    ///
-    /// [`JobDirectoryError::Read`] if it cannot be opened.
-    pub fn index_of(&self, name: &str) -> Result<ArchiveIndex, JobDirectoryError> {
-        let lines = |kind: &str| -> Result<IndexLines, JobDirectoryError> {
-            let lines = open(&self.path("index").join(format!("{name}.{kind}")))?;
-            Ok(IndexLines { lines, count: 0 })
-        };
-        Ok(ArchiveIndex {
-            file: name.to_owned(),
-            cdx: lines("cdx")?,
-            captures: lines("cdxj")?,
-            problem_count: 0,
-            problems: Vec::new(),
-            damage: None,
-        })
     }
 
     /// Returns the archive files that lie in the directory under their final names, in the order in which they were begun.

@@ -14,28 +14,26 @@ use harvest_crawler::capture::record_id;
 use harvest_crawler::crawl::CrawlOutcome;
 use harvest_crawler::frontier::{Frontier, FrontierSettings, QueueSnapshot};
 use harvest_crawler::recorder::{CRAWL_LOG, RecorderError};
-use harvest_crawler::suffixes::{SuffixListError, suffix_list};
+use harvest_crawler::suffixes::SuffixListError;
 use harvest_reports::archive_files::{ArchiveFileReport, archive_files_report};
 use harvest_reports::frontier::{QueueReport, ReportMoment};
-use harvest_reports::harvest::{HarvestReport, StopReason};
 use harvest_reports::log::{CrawlLogReader, LogEntry};
 use harvest_reports::metadata::{
     JobIdentity, MetadataDocument, MetadataError, MetadataFile, MetadataHead, MetadataSection,
     RecordStamp,
 };
 use harvest_reports::processors::processors_report;
-use harvest_reports::progress::{EndMessage, FILE_NAME as PROGRESS_LOG, last_line};
+use harvest_reports::progress::EndMessage;
 use harvest_reports::statistics::{CrawlStatistics, CrawlSummary};
 use harvest_reports::text::Hundredths;
 use harvest_reports::threads::ThreadReport;
 use harvest_reports::warcinfo::Warcinfo;
 use harvest_reports::{archive_files, frontier, processors, threads};
 
-use crate::crawl::end_message;
 use crate::directory::{FileEntry, JobDirectory, JobDirectoryError, open};
+use crate::environment::JobEnvironment;
 use crate::error_logs::ErrorLogs;
-use crate::job::JobEnvironment;
-use crate::report::{DomainOutcome, stop_reason};
+use crate::progress_log::end_message;
 use crate::requests_log::{self, requests_log};
 
 /// The reason why a crawl cannot be documented.
@@ -122,7 +120,8 @@ fn metadata_name(job: &JobDirectory) -> String {
     format!("{prefix}-metadata-1.warc.gz")
 }
 
-fn log_error(path: &Path) -> impl Fn(io::Error) -> DocumentError {
+/// Returns the error of a log that cannot be read.
+pub(crate) fn log_error(path: &Path) -> impl Fn(io::Error) -> DocumentError {
     |source| DocumentError::Log {
         path: path.to_owned(),
         source,
@@ -347,33 +346,4 @@ fn documents(job: &JobDirectory) -> Result<Vec<MetadataDocument<'static>>, Docum
         }
     }
     Ok(documents)
-}
-
-/// Returns the harvest of each domain, as the logs tell it.
-pub(crate) fn domains(job: &JobDirectory) -> Result<Vec<DomainOutcome>, DocumentError> {
-    let path = job.path("logs").join(PROGRESS_LOG);
-    let last = match directory::kind(&path)? {
-        Some(_) => last_line(BufReader::new(open(&path)?)).map_err(log_error(&path))?,
-        None => None,
-    };
-    let reason = StopReason::from_last_progress_line(last.as_deref());
-    let mut report = HarvestReport::new(reason, false);
-    let suffixes = suffix_list(&job.job().order)?;
-    let path = job.path("logs").join(CRAWL_LOG);
-    for entry in CrawlLogReader::new(BufReader::new(open(&path)?)) {
-        match entry.map_err(log_error(&path))? {
-            LogEntry::Line(line) => {
-                report.add(&line, |host| Some(suffixes.domain(host).to_owned()));
-            }
-            // It is counted in crawl-report.txt.
-            LogEntry::Unreadable(_) => {}
-        }
-    }
-    let domains = report.domains().map(|(domain, report)| DomainOutcome {
-        domain: domain.to_owned(),
-        objects: report.objects,
-        bytes: report.bytes,
-        stop_reason: stop_reason(report.stop_reason),
-    });
-    Ok(domains.collect())
 }

@@ -5,169 +5,24 @@
 //! in a state that its directory shows, and can be resumed from there.
 
 use std::convert::Infallible;
-use std::net::IpAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
-use archive_client::{ClientError, Ingest};
-use archive_daemon::clock::{Chance, Clock};
-use archive_durable::DiskError;
-use harvest_crawler::archive_files::ClosedFile;
-use harvest_crawler::crawl::{CrawlCommand, CrawlEnd, CrawlError, CrawlNotice, CrawlProgress};
+use harvest_crawler::crawl::{CrawlCommand, CrawlEnd, CrawlProgress};
 use harvest_model::order::Http2Use;
 use harvest_reports::warcinfo::{REWRITTEN_HEADS, Warcinfo};
-use index_dedup::DedupError;
 use tokio::sync::{mpsc, watch};
 
-use crate::directory::{JobDirectory, JobDirectoryError};
-use crate::document::{DocumentError, document};
-use crate::lock::{JobLock, LockError};
-use crate::report::{JobEnd, JobReport, report};
-use crate::salvage::{SalvageError, salvage};
+use crate::directory::JobDirectory;
+use crate::environment::JobEnvironment;
+use crate::error::JobError;
+use crate::lock::JobLock;
+use crate::notice::JobNotice;
+use crate::report::{JobEnd, JobReport, JobStatus, report};
+use crate::run::JobRun;
+use crate::salvage::salvage;
 use crate::upload::Uploader;
 
 /// The program that writes archive files, in their `warcinfo`.
 const SOFTWARE: &str = concat!("Holdfast/", env!("CARGO_PKG_VERSION"));
-
-/// The reason why a job has broken off.
-#[derive(Debug, thiserror::Error)]
-pub enum JobError {
-    /// Its directory.
-    #[error(transparent)]
-    Directory(#[from] JobDirectoryError),
-    /// Another process works on it, or its directory cannot be locked.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// The disk.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    /// The files of a process that has died cannot be salvaged.
-    #[error(transparent)]
-    Salvage(#[from] SalvageError),
-    /// The crawl. What it has recorded is whole.
-    #[error("the crawl broke off: {0}")]
-    Crawl(#[from] CrawlError),
-    /// The frontier of the crawl.
-    #[error(
-        "the state of the crawl is damaged: {source}; restore the files from a copy, or give {} up: the job then ends with what it \
-         has recorded",
-        state.display()
-    )]
-    Frontier {
-        /// Its directory.
-        state: PathBuf,
-        /// The reason why it cannot be used.
-        source: Box<CrawlError>,
-    },
-    /// The index of earlier captures.
-    #[error(transparent)]
-    Dedup(#[from] DedupError),
-    /// The documentation.
-    #[error("cannot document the crawl: {0}")]
-    Document(#[from] DocumentError),
-    /// Work on the files of the job.
-    #[error("cannot {what}: {source}")]
-    Task {
-        /// The work.
-        what: &'static str,
-        /// The reason.
-        source: tokio::task::JoinError,
-    },
-}
-
-/// The surroundings of a job.
-#[derive(Clone)]
-pub struct JobEnvironment {
-    /// The time.
-    pub clock: Clock,
-    /// Randomness.
-    pub chance: Chance,
-    /// The archive that takes the files; `None`: they stay in the directory.
-    pub archive: Option<Arc<dyn Ingest>>,
-    /// The time for which an archive that takes no file is waited for.
-    pub patience: Duration,
-    /// Whether local files stay after they are stored.
-    pub keeps_files: bool,
-    /// The name of this machine.
-    pub host: String,
-    /// The address of this machine, for the metadata file.
-    pub address: IpAddr,
-    /// The organisation that harvests, in the URIs of the metadata file.
-    pub organization: String,
-}
-
-impl std::fmt::Debug for JobEnvironment {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JobEnvironment")
-            .field("host", &self.host)
-            .finish_non_exhaustive()
-    }
-}
-
-/// An event of a job that people are told.
-#[derive(Clone, Copy, Debug)]
-pub enum JobNotice<'a> {
-    /// A file is in the archive, and its receipt is kept.
-    Stored(&'a str),
-    /// The archive cannot take a file now.
-    Waiting {
-        /// The name of the file.
-        name: &'a str,
-        /// The answer of the archive.
-        error: &'a ClientError,
-        /// The time until it is asked again.
-        pause: Duration,
-    },
-    /// A file is not stored.
-    NotStored {
-        /// The name of the file.
-        name: &'a str,
-        /// The reason.
-        why: &'a str,
-    },
-    /// A request was carried out.
-    Action {
-        /// The name of its file.
-        name: &'a str,
-        /// The effect, in words.
-        done: &'a str,
-    },
-    /// A notice of the crawl.
-    Crawl(&'a CrawlNotice),
-    /// A request cannot be taken.
-    ActionRefused {
-        /// The name of its file.
-        name: &'a str,
-        /// The reason.
-        why: &'a str,
-    },
-    /// Outcomes whose records had not reached the disk were taken back; their URIs are fetched again.
-    TakenBack(u64),
-    /// A file of a process that died was salvaged, or is in the way.
-    Salvaged {
-        /// The name of the file.
-        name: &'a str,
-        /// The effect on it, in words.
-        what: &'a str,
-    },
-    /// The crawl has written no archive file.
-    NothingHarvested,
-}
-
-/// The function that people are told by.
-pub(crate) type NoticeHandler<'a> = &'a (dyn Fn(JobNotice<'_>) + Send + Sync);
-
-/// A job that runs.
-#[derive(Clone, Copy)]
-pub(crate) struct JobRun<'a> {
-    pub(crate) directory: &'a JobDirectory,
-    pub(crate) environment: &'a JobEnvironment,
-    pub(crate) warcinfo: &'a Warcinfo,
-    /// The way to the uploader, for each file that is whole.
-    pub(crate) files: &'a mpsc::UnboundedSender<ClosedFile>,
-    pub(crate) notify: NoticeHandler<'a>,
-}
 
 /// Runs a job to its end, from its start or from where an earlier process has left it. `control` gives further requests;
 /// `progress` is told how far it is.
@@ -224,7 +79,9 @@ pub async fn run_job(
         stores_nothing: environment.archive.is_none(),
     };
     let report = report(directory, &end)?;
-    directory.remove_frontier(report.status)?;
+    if report.status == JobStatus::Done {
+        directory.remove_frontier()?;
+    }
     Ok(report)
 }
 
@@ -242,86 +99,6 @@ async fn forward_commands(
         drop(to_crawl.send(request));
     }
     std::future::pending().await
-}
-
-impl JobRun<'_> {
-    /// Closes archive files that an earlier process has left whole. One that cannot be indexed does not hold up the others; the
-    /// first such error is given at the end.
-    pub(crate) async fn close_all(&self, files: Vec<ClosedFile>) -> Result<(), JobError> {
-        let mut first = Ok(());
-        for file in files {
-            first = first.and(self.close_or_notify(file).await);
-        }
-        first
-    }
-
-    /// Closes an archive file as [`JobRun::close`] does, and tells people at once why it cannot: it is tried again when the job
-    /// goes on.
-    pub(crate) async fn close_or_notify(&self, file: ClosedFile) -> Result<(), JobError> {
-        let name = file.name.clone();
-        let closed = self.close(file).await;
-        if let Err(error) = &closed {
-            let why = format!("{error}; it is stored once the job is resumed");
-            (self.notify)(JobNotice::NotStored {
-                name: &name,
-                why: &why,
-            });
-        }
-        closed
-    }
-
-    /// Indexes an archive file that was closed, and hands it on to be stored. A damaged one stays, as `NAME.invalid`.
-    async fn close(&self, file: ClosedFile) -> Result<(), JobError> {
-        let (directory, indexed) = (self.directory.clone(), file.clone());
-        let damage = run_blocking("index an archive file", move || {
-            directory.index_file(&indexed)
-        });
-        if let Some(damage) = damage.await? {
-            self.directory.set_aside(&file.name)?;
-            (self.notify)(JobNotice::NotStored {
-                name: &file.name,
-                why: &format!(
-                    "it is damaged, and lies in `warcs` as {}.invalid: {damage}",
-                    file.name
-                ),
-            });
-        } else {
-            // Uploads that were ended take nothing more.
-            drop(self.files.send(file));
-        }
-        Ok(())
-    }
-
-    /// Writes the reports and the metadata file, and hands it on to be stored.
-    async fn document(
-        &self,
-        outcome: &harvest_crawler::crawl::CrawlOutcome,
-    ) -> Result<(), JobError> {
-        if self.directory.indexed_files()?.is_empty() {
-            (self.notify)(JobNotice::NothingHarvested);
-        }
-        let (directory, environment) = (self.directory.clone(), self.environment.clone());
-        let (warcinfo, outcome) = (self.warcinfo.clone(), outcome.clone());
-        let written = run_blocking("write the metadata file", move || {
-            document(&directory, &environment, &warcinfo, &outcome)
-        });
-        if let Some(metadata) = written.await? {
-            drop(self.files.send(metadata));
-        }
-        Ok(())
-    }
-}
-
-/// Does work that blocks on a thread that may.
-async fn run_blocking<T: Send + 'static, E: Send + 'static>(
-    what: &'static str,
-    work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, JobError>
-where
-    JobError: From<E>,
-{
-    let done = tokio::task::spawn_blocking(work).await;
-    Ok(done.map_err(|source| JobError::Task { what, source })??)
 }
 
 fn warcinfo(directory: &JobDirectory, environment: &JobEnvironment) -> Warcinfo {

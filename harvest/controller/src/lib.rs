@@ -4,13 +4,15 @@
 //! goes only on a receipt that is kept. A job whose process has ended is resumed from its directory; what such a process left is
 //! salvaged. Decides nothing about what is fetched, and nothing about where the archive keeps it.
 //!
-//! The rooms, in reading order:
-//! - [`job`]: a job from its seeds to its receipts; [`directory`]: all that it has on disk; [`lock`]: one process at a time;
-//! - `salvage`: what a dead process has left;
-//! - `crawl`: the crawl, with `progress_log` beside it; `actions`: the requests of people while it goes on;
-//! - `document`: reports and the metadata file, with `error_logs`, `requests_log` and `unanswered`;
-//! - `upload`: archive files on their way into the archive; `receipts`: which of them count as stored;
-//! - [`report`]: how the job ended.
+//! The rooms, in reading order; each uses only those below it:
+//! - `job`: a job from its seeds to its receipts;
+//! - `report`: how the job ended, with `domains` and `unanswered`, as the logs tell it;
+//! - `crawl`: the crawl, with `actions`, the requests of people while it goes on;
+//! - `run`: what the steps of a job share, and the way of each whole file; `error`: the reasons why a job breaks off;
+//! - `upload`: archive files on their way into the archive; `salvage`: what a dead process has left;
+//! - `document`: reports and the metadata file, with `error_logs` and `requests_log`; `progress_log`: the log of the crawl;
+//! - `environment` and `notice`: the machine around a job, and what people are told;
+//! - [`directory`]: all that a job has on disk; [`lock`]: one process at a time; `receipts`: which files count as stored.
 //!
 //! Promised: no file is deleted before the archive has proven with a receipt that it has these bytes.
 //!
@@ -45,18 +47,27 @@ mod actions;
 mod crawl;
 pub mod directory;
 mod document;
+mod domains;
+mod environment;
+mod error;
 mod error_logs;
-pub mod job;
+mod job;
 pub mod lock;
+mod notice;
 mod progress_log;
 mod receipts;
-pub mod report;
+mod report;
 mod requests_log;
+mod run;
 mod salvage;
 mod unanswered;
 mod upload;
 
 pub use directory::{JobDirectory, JobDirectoryError, RunSettings};
-pub use job::{JobEnvironment, JobError, JobNotice, run_job};
-pub use report::{DomainOutcome, FileOutcome, JobReport, JobStatus, QuarantinedPattern};
+pub use domains::DomainOutcome;
+pub use environment::JobEnvironment;
+pub use error::JobError;
+pub use job::run_job;
+pub use notice::JobNotice;
+pub use report::{FileOutcome, JobReport, JobStatus, QuarantinedPattern};
 pub use unanswered::UnansweredSeed;

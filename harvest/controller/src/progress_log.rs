@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::clock::Clock;
 use archive_durable::{AppendFile, DiskError};
-use harvest_crawler::crawl::CrawlProgress;
-use harvest_reports::progress::{CrawlState, ProgressLine, ProgressRate, StateNote, legend};
+use harvest_crawler::crawl::{CrawlEnd, CrawlProgress};
+use harvest_reports::progress::{
+    CrawlState, EndMessage, ProgressLine, ProgressRate, StateNote, legend,
+};
 use harvest_reports::text::Hundredths;
 use tokio::sync::watch;
 
@@ -197,6 +199,20 @@ pub(crate) fn cut_to_whole_lines(path: &Path) -> Result<u64, DiskError> {
         AppendFile::open(path)?.cut(end)?;
     }
     Ok(end)
+}
+
+/// Returns the words of the end of a crawl; `None` of one that is to be resumed.
+pub(crate) const fn end_message(end: CrawlEnd) -> Option<EndMessage> {
+    match end {
+        CrawlEnd::Finished => Some(EndMessage::Finished),
+        // NetarchiveSuite ends a crawl that does nothing more, as an operator does: its harvest is unfinished.
+        CrawlEnd::Terminated | CrawlEnd::Idle => Some(EndMessage::EndedByOperator),
+        CrawlEnd::TimeLimit => Some(EndMessage::TimeLimit),
+        CrawlEnd::DataLimit => Some(EndMessage::DataLimit),
+        CrawlEnd::ObjectLimit => Some(EndMessage::DocumentLimit),
+        CrawlEnd::Broken => Some(EndMessage::AbnormalExit),
+        CrawlEnd::Suspended => None,
+    }
 }
 
 #[cfg(test)]

@@ -6,14 +6,13 @@
 use std::collections::BTreeMap;
 
 use harvest_crawler::crawl::{CrawlEnd, CrawlOutcome};
-use harvest_reports::harvest::StopReason;
 use harvest_reports::progress::EndMessage;
 use serde::Serialize;
 
-use crate::crawl::end_message;
 use crate::directory::JobDirectory;
-use crate::document::domains;
-use crate::job::JobError;
+use crate::domains::{DomainOutcome, domains};
+use crate::error::JobError;
+use crate::progress_log::end_message;
 use crate::unanswered::{UnansweredSeed, unanswered_seeds};
 
 /// The state in which a job ended.
@@ -40,19 +39,6 @@ pub struct FileOutcome {
     /// The reason why it is not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-}
-
-/// The harvest of a domain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DomainOutcome {
-    /// The domain.
-    pub domain: String,
-    /// Its objects.
-    pub objects: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// The reason why it stopped, in the words of NetarchiveSuite.
-    pub stop_reason: &'static str,
 }
 
 /// The report of a job.
@@ -180,17 +166,4 @@ fn file_outcome(
         size,
         error,
     })
-}
-
-/// Returns the words of a stop reason.
-pub(crate) const fn stop_reason(reason: StopReason) -> &'static str {
-    match reason {
-        StopReason::DownloadComplete => "download complete",
-        StopReason::ObjectLimit => "object limit",
-        StopReason::SizeLimit => "size limit",
-        StopReason::ConfigSizeLimit => "size limit of the configuration",
-        StopReason::DownloadUnfinished => "download unfinished",
-        StopReason::ConfigObjectLimit => "object limit of the configuration",
-        StopReason::TimeLimit => "time limit",
-    }
 }

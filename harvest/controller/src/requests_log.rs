@@ -9,8 +9,7 @@ use std::path::Path;
 use archive_durable::{DiskError, directory, read_small};
 use jiff::Timestamp;
 
-use crate::actions::MAX_REQUEST;
-use crate::directory::JobDirectory;
+use crate::directory::{JobDirectory, MAX_REQUEST};
 
 /// The name of the log.
 pub(crate) const FILE_NAME: &str = "requests.log";

@@ -23,7 +23,8 @@ use harvest_reports::log::{CrawlLogReader, LogEntry};
 use harvest_reports::progress::{CrawlState, EndMessage, FILE_NAME as PROGRESS_LOG};
 
 use crate::directory::{INVALID, JobDirectory, JobDirectoryError};
-use crate::job::{JobEnvironment, JobNotice, NoticeHandler};
+use crate::environment::JobEnvironment;
+use crate::notice::{JobNotice, NoticeHandler};
 use crate::progress_log::{ProgressLog, cut_to_whole_lines};
 
 /// The reason why files cannot be salvaged.

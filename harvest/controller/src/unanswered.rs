@@ -13,7 +13,7 @@ use serde::Serialize;
 use url::Url;
 
 use crate::directory::{JobDirectory, open};
-use crate::job::JobError;
+use crate::error::JobError;
 
 /// The most seeds that are named.
 const MOST: usize = 1000;

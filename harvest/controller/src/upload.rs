@@ -1,7 +1,8 @@
 //! Archive files on their way into the archive.
 //!
 //! Owns that a local file goes only on a receipt of its own bytes that is kept beside it, and that an archive that is down is
-//! waited for. Hashes each file from the disk, and announces the hash.
+//! waited for. Announces the hash of each file as it is on the disk: where nobody has read the file from there yet, it is read for
+//! its hash first.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,12 +13,13 @@ use std::time::{Duration, Instant};
 
 use archive_client::{Announced, ClientError, Deposit, Ingest, StoreEvent};
 use archive_durable::{DiskError, UncachedFile, directory};
-use archive_model::{FileName, InvalidFileName};
+use archive_model::{FileName, InvalidFileName, Root};
 use harvest_crawler::archive_files::ClosedFile;
 use tokio::sync::{mpsc, watch};
 
 use crate::directory::JobDirectory;
-use crate::job::{JobEnvironment, JobNotice, NoticeHandler};
+use crate::environment::JobEnvironment;
+use crate::notice::{JobNotice, NoticeHandler};
 
 /// The first pause before an archive that cannot take a file is asked again; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
@@ -85,6 +87,21 @@ enum UploadError {
     },
 }
 
+/// The size and the BLAKE3 root of a file, as it was read from the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileDigest {
+    pub(crate) size: u64,
+    pub(crate) root: Root,
+}
+
+/// A file that is whole, and is to be stored.
+#[derive(Clone, Debug)]
+pub(crate) struct WholeFile {
+    pub(crate) file: ClosedFile,
+    /// Its digest, if it was read past the page cache since it was closed.
+    pub(crate) digest: Option<FileDigest>,
+}
+
 /// The end of an attempt to store a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UploadAttempt {
@@ -124,7 +141,7 @@ impl<'a> Uploader<'a> {
     /// could not take are tried again once it takes another one, and at the end. Returns the reasons why files were not stored.
     pub(crate) async fn upload_all(
         &self,
-        mut files: mpsc::UnboundedReceiver<ClosedFile>,
+        mut files: mpsc::UnboundedReceiver<WholeFile>,
         suspended: watch::Receiver<bool>,
     ) -> BTreeMap<String, String> {
         let mut failures = BTreeMap::new();
@@ -164,10 +181,11 @@ impl<'a> Uploader<'a> {
     async fn upload_or_notify(
         &self,
         archive: &dyn Ingest,
-        file: &ClosedFile,
+        whole: &WholeFile,
         failures: &mut BTreeMap<String, String>,
     ) -> UploadAttempt {
-        let Err(error) = self.upload(archive, file).await else {
+        let file = &whole.file;
+        let Err(error) = self.upload(archive, whole).await else {
             failures.remove(&file.name);
             return UploadAttempt::Stored;
         };
@@ -189,7 +207,8 @@ impl<'a> Uploader<'a> {
     }
 
     /// Stores a file in every required replica, keeps its receipt, and then deletes it.
-    async fn upload(&self, archive: &dyn Ingest, file: &ClosedFile) -> Result<(), UploadError> {
+    async fn upload(&self, archive: &dyn Ingest, whole: &WholeFile) -> Result<(), UploadError> {
+        let file = &whole.file;
         let name = &file.name;
         let has_receipt = self.directory.has_receipt(name)?;
         let is_here = directory::kind(&file.path)?.is_some();
@@ -200,7 +219,7 @@ impl<'a> Uploader<'a> {
             return Err(UploadError::Gone { name: name.clone() });
         }
         // A file that is to go is stored again also if it has a receipt: the archive says once more that it has these bytes.
-        let envelope = self.store(archive, name, &file.path).await?;
+        let envelope = self.store(archive, whole).await?;
         self.directory.keep_receipt(name, &envelope)?;
         (self.notify)(JobNotice::Stored(name));
         if !self.environment.keeps_files {
@@ -210,13 +229,9 @@ impl<'a> Uploader<'a> {
     }
 
     /// Returns the receipt of a file that the archive has stored.
-    async fn store(
-        &self,
-        archive: &dyn Ingest,
-        name: &str,
-        path: &Path,
-    ) -> Result<String, UploadError> {
-        let deposit = deposit(name, path).await?;
+    async fn store(&self, archive: &dyn Ingest, whole: &WholeFile) -> Result<String, UploadError> {
+        let name = whole.file.name.as_str();
+        let deposit = deposit(whole).await?;
         let mut pause = FIRST_PAUSE;
         loop {
             let error = match archive.store(&deposit, &|_: StoreEvent<'_>| {}).await {
@@ -277,21 +292,16 @@ async fn wait_until_set(mut value: watch::Receiver<bool>) {
 }
 
 /// Returns a file as it is announced to the archive.
-async fn deposit(name: &str, path: &Path) -> Result<Deposit, UploadError> {
+async fn deposit(whole: &WholeFile) -> Result<Deposit, UploadError> {
+    let (name, path) = (whole.file.name.as_str(), whole.file.path.as_path());
     let file_name = FileName::new(name).map_err(|source| UploadError::Name {
         name: name.to_owned(),
         source,
     })?;
-    let uncached = path.to_owned();
-    let read = move || -> Result<_, DiskError> {
-        let file = UncachedFile::open(&uncached)?;
-        Ok((file.size()?, file.root()?))
+    let FileDigest { size, root } = match whole.digest {
+        Some(digest) => digest,
+        None => read_digest(name, path).await?,
     };
-    let read = tokio::task::spawn_blocking(read).await;
-    let (size, root) = read.map_err(|source| UploadError::Task {
-        name: name.to_owned(),
-        source,
-    })??;
     let source = File::open(path).map_err(|error| DiskError::new("open", path, error))?;
     Ok(Deposit {
         name: file_name,
@@ -303,6 +313,21 @@ async fn deposit(name: &str, path: &Path) -> Result<Deposit, UploadError> {
         },
         no_digest: false,
     })
+}
+
+/// Reads a file past the page cache for its digest.
+async fn read_digest(name: &str, path: &Path) -> Result<FileDigest, UploadError> {
+    let path = path.to_owned();
+    let read = move || -> Result<_, DiskError> {
+        let file = UncachedFile::open(&path)?;
+        let (size, root) = (file.size()?, file.root()?);
+        Ok(FileDigest { size, root })
+    };
+    let read = tokio::task::spawn_blocking(read).await;
+    Ok(read.map_err(|source| UploadError::Task {
+        name: name.to_owned(),
+        source,
+    })??)
 }
 
 /// Returns whether an archive that has answered so may take the file later.

@@ -5,6 +5,7 @@
 
 mod control;
 mod hosts;
+mod log_line;
 mod outcome;
 mod owner;
 mod workers;

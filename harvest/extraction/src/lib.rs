@@ -129,10 +129,9 @@ pub struct Link {
 pub struct Extraction {
     /// The links in the order in which they were found, each with the same hop once.
     pub links: Vec<Link>,
-    /// The annotations for the crawl log, without commas and blanks:
-    /// `usingCharsetInHeader:X`, `usingCharsetInHTML:X` (also `InXML`, `InCSS`), `inconsistentCharsetInHTML:X` (named and not
-    /// used), `unsatisfiableCharsetInHeader:X` (not known; also of the others), `unsatisfiableContentEncoding:X`, `dol:N` (links
-    /// beyond the limit),
+    /// The annotations for the crawl log, without commas and blanks: `usingCharsetInHeader:X`, `usingCharsetInHTML:X`
+    /// (also `InXML`, `InCSS`), `inconsistentCharsetInHTML:X` (named and not used), `unsatisfiableCharsetInHeader:X`
+    /// (not known; also of the others), `unsatisfiableContentEncoding:X`, `dol:N` (links beyond the limit),
     /// `extractTrunc:length|memory|body|syntax` (why the document was not read to its end).
     pub annotations: Vec<String>,
     /// The charset in which the document was read; `None` if it is no text.

@@ -43,6 +43,7 @@ pub mod harvest;
 pub mod index;
 pub mod log;
 pub mod metadata;
+mod novelty;
 pub mod processors;
 pub mod progress;
 pub mod statistics;

@@ -9,7 +9,7 @@ use harvest_policy::account::Quota;
 use harvest_policy::status::FetchStatus;
 use jiff::Timestamp;
 
-use crate::statistics::{CrawlStatistics, LineNovelty};
+use crate::novelty::LineNovelty;
 use crate::text::ReportText;
 
 /// The name of the report.
@@ -152,6 +152,62 @@ impl StageCounters {
         let retries = tries.unwrap_or(1).saturating_sub(1);
         self.retries = self.retries.saturating_add(retries);
     }
+
+    /// Returns the stages with these counters.
+    pub(crate) fn reports(&self) -> Vec<StageReport> {
+        let stage = |chain, name: &str, counters| StageReport {
+            chain,
+            name: name.to_owned(),
+            counters,
+        };
+        vec![
+            stage(
+                ProcessorChain::Candidate,
+                "Scope",
+                named_counters(&[
+                    ("URIs out of scope", self.out_of_scope),
+                    ("URIs blocked as crawler traps", self.traps),
+                    ("URIs after too many hops", self.too_many_hops),
+                ]),
+            ),
+            stage(
+                ProcessorChain::Fetch,
+                "Quota",
+                named_counters(&[
+                    ("URIs over the byte limit", self.byte_quota),
+                    ("URIs over the object limit", self.object_quota),
+                    ("URIs over another limit", self.other_quota),
+                ]),
+            ),
+            stage(
+                ProcessorChain::Fetch,
+                "Robots",
+                named_counters(&[("URIs precluded", self.robots)]),
+            ),
+            stage(ProcessorChain::Fetch, "FetchDNS", self.dns.named_counters()),
+            stage(
+                ProcessorChain::Fetch,
+                "FetchHTTP",
+                self.http.named_counters(),
+            ),
+            stage(
+                ProcessorChain::Disposition,
+                "Deduplication",
+                named_counters(&[
+                    ("duplicate URIs", self.duplicates),
+                    ("not-modified URIs", self.not_modified),
+                ]),
+            ),
+            stage(
+                ProcessorChain::Disposition,
+                "Frontier",
+                named_counters(&[
+                    ("retries", self.retries),
+                    ("URIs deleted by the operator", self.deleted),
+                ]),
+            ),
+        ]
+    }
 }
 
 /// Returns the number of tries of an annotation such as `3t`.
@@ -166,72 +222,6 @@ fn named_counters(counters: &[(&str, u64)]) -> Vec<(String, u64)> {
     counters
         .map(|(name, count)| ((*name).to_owned(), *count))
         .collect()
-}
-
-impl CrawlStatistics {
-    /// Returns the stages of the crawler with the counters that the crawl log shows.
-    ///
-    /// A URI that its scope left out has a line only if it was already in a queue. "Failed" leaves out the URIs that were
-    /// disregarded. A retry is a try after the first one of a URI (annotation `Nt`).
-    pub fn stages(&self) -> Vec<StageReport> {
-        let counters = self.stage_counters();
-        let stage = |chain, name: &str, counters| StageReport {
-            chain,
-            name: name.to_owned(),
-            counters,
-        };
-        vec![
-            stage(
-                ProcessorChain::Candidate,
-                "Scope",
-                named_counters(&[
-                    ("URIs out of scope", counters.out_of_scope),
-                    ("URIs blocked as crawler traps", counters.traps),
-                    ("URIs after too many hops", counters.too_many_hops),
-                ]),
-            ),
-            stage(
-                ProcessorChain::Fetch,
-                "Quota",
-                named_counters(&[
-                    ("URIs over the byte limit", counters.byte_quota),
-                    ("URIs over the object limit", counters.object_quota),
-                    ("URIs over another limit", counters.other_quota),
-                ]),
-            ),
-            stage(
-                ProcessorChain::Fetch,
-                "Robots",
-                named_counters(&[("URIs precluded", counters.robots)]),
-            ),
-            stage(
-                ProcessorChain::Fetch,
-                "FetchDNS",
-                counters.dns.named_counters(),
-            ),
-            stage(
-                ProcessorChain::Fetch,
-                "FetchHTTP",
-                counters.http.named_counters(),
-            ),
-            stage(
-                ProcessorChain::Disposition,
-                "Deduplication",
-                named_counters(&[
-                    ("duplicate URIs", counters.duplicates),
-                    ("not-modified URIs", counters.not_modified),
-                ]),
-            ),
-            stage(
-                ProcessorChain::Disposition,
-                "Frontier",
-                named_counters(&[
-                    ("retries", counters.retries),
-                    ("URIs deleted by the operator", counters.deleted),
-                ]),
-            ),
-        ]
-    }
 }
 
 #[cfg(test)]

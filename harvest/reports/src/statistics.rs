@@ -15,7 +15,8 @@ use harvest_policy::status::FetchStatus;
 use url::Url;
 
 use crate::log::{UnreadableLine, UnreadableLines};
-use crate::processors::StageCounters;
+use crate::novelty::LineNovelty;
+use crate::processors::{StageCounters, StageReport};
 
 mod reports;
 
@@ -100,34 +101,6 @@ impl NoveltyAmounts {
             LineNovelty::Duplicate => &mut self.duplicate,
             LineNovelty::NotModified => &mut self.not_modified,
         }
-    }
-}
-
-/// The payload of a line, compared with earlier ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LineNovelty {
-    Novel,
-    Duplicate,
-    NotModified,
-}
-
-impl LineNovelty {
-    /// Reads the annotations of a line: `duplicate:…` with the origin or a reason, `warcRevisit:…` with a reason.
-    pub(crate) fn from_line(line: &CrawlLogLine) -> Self {
-        let mut novelty = Self::Novel;
-        for annotation in &line.annotations {
-            let Some((name, value)) = annotation.split_once(':') else {
-                continue;
-            };
-            match (name, value) {
-                ("duplicate", "server-not-modified") | ("warcRevisit", "notModified") => {
-                    return Self::NotModified;
-                }
-                ("duplicate" | "deduplicate" | "warcRevisit", _) => novelty = Self::Duplicate,
-                _ => {}
-            }
-        }
-        novelty
     }
 }
 
@@ -259,8 +232,12 @@ impl CrawlStatistics {
         self.unreadable.add(line);
     }
 
-    pub(crate) fn stage_counters(&self) -> &StageCounters {
-        &self.stages
+    /// Returns the stages of the crawler with the counters that the crawl log shows.
+    ///
+    /// A URI that its scope left out has a line only if it was already in a queue. "Failed" leaves out the URIs that were
+    /// disregarded. A retry is a try after the first one of a URI (annotation `Nt`).
+    pub fn stages(&self) -> Vec<StageReport> {
+        self.stages.reports()
     }
 
     /// Returns the lines that could not be read.

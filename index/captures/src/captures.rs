@@ -9,9 +9,9 @@ use std::sync::Arc;
 use archive_db::DbError;
 use archive_formats::cdx::Capture;
 
-use crate::files::Counts;
 use crate::moment::Moment;
 use crate::place::{Place, Position};
+use crate::progress::Counts;
 use crate::shared::SharedState;
 
 /// An open index of captures. Clones share it; it is closed when the last of them is gone.

@@ -14,8 +14,7 @@ use crate::keys::KeyRules;
 use crate::moment::Moment;
 use crate::packed::pack_into;
 use crate::place::{Place, Position};
-use crate::rows::{NumberRow, PackedCapture, SetRow};
-use crate::sweep::file_number;
+use crate::rows::{NumberRow, PackedCapture, SetRow, file_number};
 
 /// The longest line that is read, in bytes.
 pub const MAX_LINE: usize = 1 << 20;

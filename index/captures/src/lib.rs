@@ -5,13 +5,13 @@
 //! may see what, and knows no network. It is a cache: what comes from files can be made again from them at any time.
 //!
 //! The rooms, in reading order:
-//! - `captures`: the handle; `open`: opens an index, and `rekey` makes new keys for one of older rules; `shared`: the state
-//!   behind all handles; `visible`: the files that are shown;
-//! - `keys`, `moment`, `place`: the key of a row; `packed`: its value; `rows`: the tables beside the captures; `names`: the
-//!   sources of captures;
-//! - `files`: the progress of files; `writer`: the captures of one file; `import`: those of a set;
+//! - `captures`: the handle; `open`: opens an index, and `rekey` makes new keys for one of older rules;
+//! - `files`: the files that are known, and changes of them; `writer`: the captures of one file; `import`: those of a set;
 //! - `query`: answers; `export`: all captures as lines;
-//! - `check` and `sweep`: the work in the background.
+//! - `check` and `sweep`: the work in the background;
+//! - `shared`: the state behind all handles; `visible`: the files that are shown; `names`: the sources of captures;
+//! - `progress`: how far a file is, and the numbers of all; `rows`: the tables beside the captures;
+//! - `keys`, `moment`, `place`: the key of a row; `packed`: its value.
 //!
 //! Promised:
 //! - the captures of a file, or of an imported set, are seen all together or not at all, by queries that begin afterwards;
@@ -58,6 +58,7 @@ mod names;
 mod open;
 mod packed;
 mod place;
+mod progress;
 mod query;
 mod rekey;
 mod rows;
@@ -70,9 +71,10 @@ pub use archive_db::{DbError, Memory};
 pub use captures::Captures;
 pub use check::CheckPoint;
 pub use export::{Export, ExportError, ExportParts, ExportReport, ExportScope};
-pub use files::{Counts, FileEntry, FileProgress, FileUpdate, FollowPosition, SetEntry};
+pub use files::{FileEntry, FileUpdate, SetEntry};
 pub use import::{DamagedLine, ImportError, ImportReport, Importer, MAX_LINE, MAX_NAMED};
 pub use open::{OpenError, OpenOptions, OpenedIndex};
+pub use progress::{Counts, FileProgress, FollowPosition};
 pub use query::{Matches, QueryError};
 pub use rekey::KeyChange;
 pub use sweep::SweepReport;

@@ -3,10 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use archive_db::DbError;
-
-use crate::shared::SharedState;
-
 /// The most sources that are kept at hand.
 const ROOM: usize = 1 << 14;
 
@@ -26,12 +22,14 @@ pub(crate) struct FileNames {
 }
 
 impl FileNames {
-    fn get(&self, number: u32) -> Option<Arc<Source>> {
+    /// Returns the source of a number that was asked for lately.
+    pub(crate) fn get(&self, number: u32) -> Option<Arc<Source>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.get(&number).map(Arc::clone)
     }
 
-    fn insert(&self, number: u32, source: &Arc<Source>) {
+    /// Keeps the source of a number at hand.
+    pub(crate) fn insert(&self, number: u32, source: &Arc<Source>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ROOM {
             known.clear();
@@ -43,28 +41,5 @@ impl FileNames {
     pub(crate) fn forget(&self, number: u32) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.remove(&number);
-    }
-}
-
-impl SharedState {
-    /// Returns the source of a number that a capture has.
-    ///
-    /// # Errors
-    ///
-    /// [`DbError`] if the database fails, or lacks the number: it is damaged.
-    pub(crate) fn source(&self, number: u32) -> Result<Arc<Source>, DbError> {
-        if let Some(source) = self.names.get(number) {
-            return Ok(source);
-        }
-        let row = self.tables.numbers.get(&number)?.ok_or_else(|| {
-            let why = "it is absent, and captures have this number";
-            self.unreadable(self.tables.numbers.name(), number.to_string(), why)
-        })?;
-        let source = Arc::new(Source {
-            set: row.set.map(Arc::from),
-            file: (!row.name.is_empty()).then(|| Arc::from(row.name)),
-        });
-        self.names.insert(number, &source);
-        Ok(source)
     }
 }

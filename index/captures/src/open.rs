@@ -9,9 +9,9 @@ use archive_formats::surt::UrlKey;
 use thiserror::Error;
 
 use crate::Captures;
-use crate::files::Counts;
 use crate::keys::KeyRules;
 use crate::names::FileNames;
+use crate::progress::Counts;
 use crate::rekey::{KeyChange, rekey};
 use crate::rows::{self, AboutRow, CAPTURES, Tables};
 use crate::shared::{Ledger, SharedState, View};

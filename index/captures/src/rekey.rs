@@ -8,8 +8,7 @@ use archive_db::{Batch, Database, DbError, InvalidValue, Table};
 use crate::keys::KeyRules;
 use crate::packed::{pack, unpack};
 use crate::place::Place;
-use crate::rows::{self, AboutRow, PackedCapture};
-use crate::writer::BATCH;
+use crate::rows::{self, AboutRow, BATCH, PackedCapture};
 
 /// A change of the keys of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

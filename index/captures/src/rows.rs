@@ -33,6 +33,14 @@ pub(crate) const ALL: [&str; 11] = [
     ABOUT,
 ];
 
+/// The queue of pending files.
+pub(crate) const PENDING: u8 = 0;
+/// The queue of parked files.
+pub(crate) const PARKED: u8 = 1;
+
+/// A batch is written when it has this many bytes.
+pub(crate) const BATCH: usize = 1 << 20;
+
 /// The tables of an open index.
 #[derive(Debug)]
 pub(crate) struct Tables {
@@ -70,6 +78,11 @@ impl Tables {
             follow: database.table(FOLLOW)?,
         })
     }
+}
+
+/// Returns a number of a file, from its row in the table of the files of imports.
+pub(crate) fn file_number(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// The packed fields of a capture: see [`crate::packed`].
@@ -113,6 +126,39 @@ pub(crate) struct FileRow {
 }
 
 impl Value for FileRow {}
+
+impl FileRow {
+    /// Returns a file of which nothing is known yet.
+    pub(crate) const fn new() -> Self {
+        Self {
+            progress: ProgressRow::Pending {
+                attempts: 0,
+                reason: None,
+            },
+            is_withdrawn: false,
+            captures: None,
+            note: None,
+        }
+    }
+
+    /// Returns the queue that it waits in.
+    pub(crate) const fn queue(&self) -> Option<u8> {
+        match self.progress {
+            _ if self.is_withdrawn => None,
+            ProgressRow::Pending { .. } => Some(PENDING),
+            ProgressRow::Parked { .. } => Some(PARKED),
+            ProgressRow::Indexed | ProgressRow::Empty => None,
+        }
+    }
+
+    /// Returns the number of the captures that are shown.
+    pub(crate) const fn shown_number(&self) -> Option<u32> {
+        match self.captures {
+            Some((number, _)) if !self.is_withdrawn => Some(number),
+            _ => None,
+        }
+    }
+}
 
 /// The progress of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use archive_db::error::InvalidRow;
 use archive_db::{Batch, Database, DbError, InvalidValue};
 
-use crate::files::{Counts, FileChange, FollowPosition};
 use crate::keys::KeyRules;
-use crate::names::FileNames;
-use crate::rows::{FileRow, FollowRow, ProgressRow, Tables};
-use crate::sweep::Sweep;
+use crate::names::{FileNames, Source};
+use crate::place::Place;
+use crate::progress::{Counts, FileChange, FollowPosition};
+use crate::rows::{BATCH, FileRow, FollowRow, ProgressRow, Tables};
 use crate::visible::NumberSet;
 
 /// An open index.
@@ -49,6 +49,22 @@ pub(crate) struct Ledger {
     pub(crate) sweep: Option<Sweep>,
 }
 
+/// A sweep under way.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    /// The numbers whose rows go.
+    pub(crate) dead: NumberSet,
+    /// The numbers of files among these, without those of imports.
+    pub(crate) numbers: Vec<u32>,
+    /// The imports whose rows go.
+    pub(crate) imports: Vec<u32>,
+    /// The last row that was read; `None` before the first one.
+    pub(crate) last: Option<Place>,
+    /// The view when it began: queries of earlier ones may still see what goes.
+    pub(crate) generation: u64,
+    pub(crate) has_read_all: bool,
+}
+
 impl Ledger {
     /// Returns a number that no file has.
     pub(crate) fn next_number(&mut self) -> u32 {
@@ -84,6 +100,41 @@ impl SharedState {
             key,
             what: InvalidRow::Value(InvalidValue::Undecodable(why.into())),
         }
+    }
+
+    /// Returns the source of a number that a capture has.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the database fails, or lacks the number: it is damaged.
+    pub(crate) fn source(&self, number: u32) -> Result<Arc<Source>, DbError> {
+        if let Some(source) = self.names.get(number) {
+            return Ok(source);
+        }
+        let row = self.tables.numbers.get(&number)?.ok_or_else(|| {
+            let why = "it is absent, and captures have this number";
+            self.unreadable(self.tables.numbers.name(), number.to_string(), why)
+        })?;
+        let source = Arc::new(Source {
+            set: row.set.map(Arc::from),
+            file: (!row.name.is_empty()).then(|| Arc::from(row.name)),
+        });
+        self.names.insert(number, &source);
+        Ok(source)
+    }
+
+    /// Writes a batch that is full, and begins another one.
+    pub(crate) fn flush_full(&self, batch: &mut Batch) -> Result<(), DbError> {
+        if batch.size() >= BATCH {
+            self.flush(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a batch, and begins another one.
+    pub(crate) fn flush(&self, batch: &mut Batch) -> Result<(), DbError> {
+        std::mem::replace(batch, self.database.batch()).write()?;
+        Ok(())
     }
 
     /// Reads under the current view: no change takes effect in between.

@@ -3,29 +3,12 @@
 //! Captures of a replaced or deleted file, of a replaced set, and of a writer that did not complete, are out of sight at
 //! once. Their rows stay until a sweep meets them: it reads all captures, a bounded number in each call.
 
-use archive_db::{Batch, DbError};
+use archive_db::DbError;
 
 use crate::Captures;
-use crate::place::Place;
-use crate::shared::{Ledger, SharedState};
+use crate::rows::{BATCH, file_number};
+use crate::shared::{Ledger, SharedState, Sweep};
 use crate::visible::NumberSet;
-use crate::writer::BATCH;
-
-/// A sweep under way.
-#[derive(Debug)]
-pub(crate) struct Sweep {
-    /// The numbers whose rows go.
-    dead: NumberSet,
-    /// The numbers of files among these, without those of imports.
-    numbers: Vec<u32>,
-    /// The imports whose rows go.
-    imports: Vec<u32>,
-    /// The last row that was read; `None` before the first one.
-    last: Option<Place>,
-    /// The view when it began: queries of earlier ones may still see what goes.
-    generation: u64,
-    has_read_all: bool,
-}
 
 /// The outcome of a part of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,23 +154,4 @@ impl SharedState {
         batch.write()?;
         Ok(())
     }
-
-    /// Writes a batch that is full, and begins another one.
-    pub(crate) fn flush_full(&self, batch: &mut Batch) -> Result<(), DbError> {
-        if batch.size() >= BATCH {
-            self.flush(batch)?;
-        }
-        Ok(())
-    }
-
-    /// Writes a batch, and begins another one.
-    pub(crate) fn flush(&self, batch: &mut Batch) -> Result<(), DbError> {
-        std::mem::replace(batch, self.database.batch()).write()?;
-        Ok(())
-    }
-}
-
-/// Returns a number of a file, from its row.
-pub(crate) fn file_number(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -4,14 +4,11 @@ use archive_db::{Batch, DbError};
 use archive_formats::cdx::Capture;
 
 use crate::Captures;
-use crate::files::{FileChange, FollowPosition};
 use crate::moment::Moment;
 use crate::packed::pack;
 use crate::place::{Place, Position};
-use crate::rows::NumberRow;
-
-/// A batch is written when it has this many bytes.
-pub(crate) const BATCH: usize = 1 << 20;
+use crate::progress::{FileChange, FollowPosition};
+use crate::rows::{BATCH, NumberRow};
 
 /// The writer of the captures of one file of the archive.
 ///

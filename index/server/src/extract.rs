@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 use archive_client::ClientError;
 use archive_client::batch::{self, JobFailure, JobOutput, JobState, JobStatus, Lines};
-use archive_db::DbError;
 use archive_formats::cdx::{Capture, Format, OriginalRecord};
 use archive_model::{FileName, ReplicaId, Root};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
+use crate::batch_error::BatchError;
 use crate::decide::{is_arc_name, is_metadata};
 use crate::follower::Follower;
 use crate::job::{JobKind, Jobs};
@@ -37,20 +37,6 @@ const LINES_TOGETHER: usize = 512;
 
 /// The number of replicas in which a file is tried before it is settled.
 const PASSES: usize = 3;
-
-/// The reason why a batch was not read to its end. Its files wait again.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BatchError {
-    /// The archive does not answer, or refuses.
-    #[error("cannot read the files to be indexed: {0}")]
-    Archive(#[from] ClientError),
-    /// The database fails: the part ends.
-    #[error(transparent)]
-    Database(#[from] DbError),
-    /// There is no randomness, or no thread.
-    #[error("cannot start a job: {0}")]
-    System(String),
-}
 
 /// The means of reading files.
 #[derive(Clone)]

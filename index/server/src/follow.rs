@@ -13,8 +13,9 @@ use tokio::sync::Notify;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
+use crate::batch_error::BatchError;
 use crate::board::StatusBoard;
-use crate::extract::{BatchError, Extractor};
+use crate::extract::Extractor;
 use crate::follower::Follower;
 use crate::health::Health;
 use crate::metrics::Instruments;

@@ -12,7 +12,7 @@ use archive_client::{Batch, ClientError, ClientLimits};
 use archive_daemon::{Chance, Clock};
 use archive_model::{FileName, JobId, NameList, ReplicaId};
 
-use crate::extract::BatchError;
+use crate::batch_error::BatchError;
 use crate::metrics::Instruments;
 
 /// The time for which the archive keeps the result of a job. It is read at once; if that is cut off, the files are read

@@ -9,7 +9,7 @@
 //! - pure: `decide` (what a change means for a file), [`queue`] (which files are read next), `judge` (what the report of a job
 //!   is worth);
 //! - `follower`: decisions and rows, in this order; `follow`: the loops that read the feed and dispatch files;
-//! - `extract` and `job`: a batch of files, read where their bytes are; `work`: the jobs in the background;
+//! - `extract` and `job`: a batch of files, read where their bytes are, or why not (`batch_error`); `work`: the jobs in the background;
 //! - `health`: notices that the database is damaged, and ends all that works on it; `generation`: begins the database anew then,
 //!   and starts all of that again, in the same process;
 //! - `rpc`: the service; `answer`: a query of it.
@@ -17,6 +17,7 @@
 //! Not promised: that a capture can be read, or that who may see it was asked. That is the viewer's.
 
 mod answer;
+mod batch_error;
 mod board;
 mod decide;
 mod extract;

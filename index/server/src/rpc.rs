@@ -4,7 +4,7 @@ mod bulk;
 
 use std::sync::Arc;
 
-use archive_daemon::Tasks;
+use archive_daemon::{Tasks, spare};
 use archive_db::DbError;
 use archive_rpc::answers::{AnswerStream, Answers, ROOM, open_blocking, send_blocking};
 use archive_rpc::{Kind, Services};
@@ -123,7 +123,7 @@ impl Captures for Door {
         })?;
         let (follower, instruments) = (Arc::clone(&self.follower), self.instruments.clone());
         let health = self.health.clone();
-        let (mut messages, task) = open_blocking(ROOM, move |answers| {
+        let mut messages = start_answer(&self.tasks, "query", move |answers| {
             let _place = place;
             let mut page = CaptureMessage::new(answers.clone());
             let given = answer(follower.captures(), &query, |capture| page.push(capture));
@@ -132,7 +132,6 @@ impl Captures for Door {
             instruments.queries.inc();
             Ok(())
         });
-        self.tasks.spawn_blocking("query", task);
         // Most answers are one message: it goes out together with the head before it and the end behind it, and either side
         // writes and wakes up once, not three times.
         let first = messages.next().await.transpose()?;
@@ -217,13 +216,26 @@ impl Captures for Door {
         let place = self.bulk_place()?;
         let captures = self.follower.captures().clone();
         let (temporary, health) = (self.temporary.clone(), self.health.clone());
-        let (stream, task) = open_blocking(ROOM, move |answers| {
+        let stream = start_answer(&self.tasks, "export", move |answers| {
             let _place = place;
             bulk::export((&captures, &health), &export, &temporary, answers)
         });
-        self.tasks.spawn_blocking("export", task);
         Ok(Response::new(stream))
     }
+}
+
+/// Starts the work of an answer, which reads captures and changes none: where it panics, this answer ends, and nothing else.
+fn start_answer<T: Send + 'static>(
+    tasks: &Tasks,
+    name: &str,
+    work: impl FnOnce(&Answers<T>) -> Result<(), Status> + Send + 'static,
+) -> AnswerStream<T> {
+    let (stream, task) = open_blocking(ROOM, move |answers| {
+        let ended = spare(|| work(answers));
+        ended.unwrap_or_else(|panicked| Err(Kind::Internal.status(panicked.to_string())))
+    });
+    tasks.spawn_blocking(name, task);
+    stream
 }
 
 /// Captures that make the next message.
@@ -359,4 +371,30 @@ fn query_status(health: &Health, error: &QueryError) -> Status {
 fn storage(health: &Health, error: &DbError) -> Status {
     health.check_error(error);
     Kind::Storage.status(format!("cannot read the database of the index: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Fails if a panic in the work of one answer ends more than that answer, or lets it pass for whole.
+    #[tokio::test]
+    async fn panic_ends_one_answer_only() {
+        let tasks = Tasks::new();
+        let mut broken = start_answer(&tasks, "query", |answers| {
+            send_blocking(answers, 1)?;
+            panic!("at the second capture");
+        });
+        assert_eq!(broken.next().await.unwrap().unwrap(), 1);
+        let status = broken.next().await.unwrap().unwrap_err();
+        assert_eq!(Kind::of(&status), Kind::Internal, "{status}");
+        assert!(broken.next().await.is_none());
+        let mut whole = start_answer(&tasks, "query", |answers| send_blocking(answers, 2));
+        assert_eq!(whole.next().await.unwrap().unwrap(), 2);
+        assert!(!tasks.stop().is_cancelled());
+        tasks.stop_all();
+        tasks.join(Duration::from_secs(10)).await.unwrap();
+    }
 }

@@ -13,7 +13,6 @@ mod crawl;
 mod get;
 mod index;
 mod list;
-mod losses;
 mod node;
 mod notify;
 mod parts;

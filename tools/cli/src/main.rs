@@ -9,6 +9,7 @@ mod commands;
 mod context;
 mod exit;
 mod items;
+mod losses;
 mod output;
 mod progress;
 mod range;

@@ -38,19 +38,23 @@ mod xml_query;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{
-    AnswerContext, AnswerError, AnswerSummary, AnswerWriter, BrokenAnswer, write_answer,
-};
+pub use answer::{AnswerError, AnswerSummary, AnswerWriter, BrokenAnswer, write_answer};
 pub use columns::{Column, ColumnValue};
 pub use duplicates::MAX_DIGESTS;
 pub use extras::{Extra, Extras};
 pub use pages::{
     DEFAULT_PAGE_SIZES, PageCount, PageMarks, PagePlace, PageRequest, PageSizes, WalkLimit,
 };
-pub use parameters::{MAX_PARAMETERS, MAX_REQUEST};
 pub use request::{AnswerForm, CdxRequest};
 pub use request_error::{Refusal, RequestError};
+pub use rows::AnswerContext;
 pub use xml_query::{XmlQuery, XmlQueryKind};
+
+/// The most bytes of a query string and of a form, together.
+pub const MAX_REQUEST: usize = 256 * 1024;
+
+/// The most parameters of a request.
+pub const MAX_PARAMETERS: usize = 256;
 
 /// The server for which the client was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,6 +7,7 @@
 mod cdx;
 mod delivered;
 mod document;
+mod facts;
 mod failures;
 mod files;
 mod loader;
@@ -197,7 +198,7 @@ impl Server {
         if self.is_on_page_host(headers) {
             return self.at_page_host(StatusCode::PERMANENT_REDIRECT, target);
         }
-        let is_of_worker = delivered::facts(headers).is_of_worker();
+        let is_of_worker = facts::facts(headers).is_of_worker();
         let is_read = [Method::GET, Method::HEAD].contains(&head.method);
         if !is_read && head.method != Method::POST && !is_of_worker {
             return Err(not_allowed("GET, HEAD"));

@@ -127,7 +127,7 @@ fn answer(media: &str, body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn jobs_are_sorted_and_described() {
-    let names: Vec<&str> = built_in().iter().map(|info| info.name).collect();
+    let names: Vec<&str> = built_in().map(|info| info.name).collect();
     let mut sorted = names.clone();
     sorted.sort_unstable();
     sorted.dedup();

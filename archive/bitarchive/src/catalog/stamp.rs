@@ -1,6 +1,5 @@
 //! The point that the catalog has reached, kept beside it: an older copy that somebody puts back ends before that, or
-//! is of before
-//! it was built again.
+//! is of before it was built again.
 //!
 //! ```text
 //! <data>/catalog.stamp      1204 8d1f6a4c-…

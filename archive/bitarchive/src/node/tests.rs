@@ -1,8 +1,9 @@
 //! A node on real volumes with a real catalog: what it takes, what it refuses, what it finds when it starts again.
 #![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 
-use archive_model::{Digests, Root};
-use archive_proof::{Admission, Envelope, SigningKey, TrustFile, TrustedKey};
+use archive_model::Root;
+use archive_proof::testing::{signing_key, trust_in};
+use archive_proof::{Admission, Envelope, SigningKey};
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ impl Machine {
     fn new() -> Self {
         let machine = Self {
             directory: crate::testing::directory(),
-            key: SigningKey::from_seed([7; 32]),
+            key: signing_key(),
         };
         for name in ["data", "disk"] {
             std::fs::create_dir(machine.path(name)).unwrap();
@@ -71,19 +72,13 @@ impl Machine {
     }
 
     fn start_options(&self) -> NodeOptions {
-        let trusted = TrustedKey {
-            archive: "test".into(),
-            public_key: self.key.public_key(),
-            from: Timestamp::MIN,
-            until: None,
-        };
         NodeOptions {
             node: NodeId::new("n1").unwrap(),
             replica: ReplicaId::new("one").unwrap(),
             data: self.path("data"),
             volumes: vec![self.path("disk")],
             reserve: 0,
-            trust: TrustFile::new(vec![trusted]).unwrap(),
+            trust: trust_in(&self.key),
             attic: AtticSettings::default(),
         }
     }
@@ -117,14 +112,9 @@ impl Machine {
 
 fn admission(file: &str, bytes: &[u8], upload: &str) -> Admission {
     Admission {
-        archive: "test".into(),
-        name: name(file),
-        size: bytes.len() as u64,
-        root: Root::from_bytes(*blake3::hash(bytes).as_bytes()),
-        digests: Digests::default(),
-        depositor: "harvester/h1".into(),
         admitted: now(),
         upload: UploadId::new(upload).unwrap(),
+        ..archive_proof::testing::admission(file, bytes)
     }
 }
 

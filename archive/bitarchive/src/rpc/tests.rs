@@ -4,8 +4,9 @@
 use std::path::PathBuf;
 
 use archive_daemon::Metrics;
-use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
-use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
+use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_proof::Admission;
+use archive_proof::testing::{admission, signing_key, trust_in};
 use proto_archive::wire::attic_item::Kind as AtticKind;
 use proto_archive::wire::set_volume_request::Order;
 use tokio_stream::StreamExt;
@@ -27,10 +28,6 @@ struct World {
     door: Door,
 }
 
-fn key() -> SigningKey {
-    SigningKey::from_seed([7; 32])
-}
-
 impl World {
     fn new() -> Self {
         let directory = crate::testing::directory();
@@ -43,13 +40,7 @@ impl World {
             data: directory.path().join("data"),
             volumes: Vec::new(),
             reserve: 0,
-            trust: TrustFile::new(vec![TrustedKey {
-                archive: "test".into(),
-                public_key: key().public_key(),
-                from: Timestamp::MIN,
-                until: None,
-            }])
-            .unwrap(),
+            trust: trust_in(&signing_key()),
             attic: AtticSettings::default(),
         };
         let clock = Clock::system();
@@ -114,16 +105,11 @@ impl World {
         let name = FileName::new(name).unwrap();
         let upload = UploadId::new("u1").unwrap();
         let signed = Admission {
-            archive: "test".into(),
-            name: name.clone(),
-            size: bytes.len() as u64,
-            root: root(bytes),
-            digests: Digests::default(),
-            depositor: "harvester/h1".into(),
             admitted: self.door.clock.now(),
             upload: upload.clone(),
+            ..admission(name.as_str(), bytes)
         }
-        .sign(&key())
+        .sign(&signing_key())
         .unwrap();
         let mut receiving = self
             .door

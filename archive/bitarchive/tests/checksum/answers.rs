@@ -8,8 +8,9 @@ use proto_archive::wire::{
     PutAsideRequest, ReadRequest, ReplicaStateRequest, ScrubRequest, SetVolumeRequest,
     VerifyRequest,
 };
+use testing::noise;
 
-use crate::world::{World, noise, root};
+use crate::world::{World, root};
 use proto_archive::wire::scrub_state::Activity;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

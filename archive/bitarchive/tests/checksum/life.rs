@@ -3,8 +3,9 @@
 
 use archive_bitarchive::StartError;
 use archive_bitarchive::checksum::{Record, RecordError};
+use testing::noise;
 
-use crate::world::{World, noise};
+use crate::world::World;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_are_there_after_a_restart() {

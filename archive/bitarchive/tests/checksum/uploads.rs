@@ -4,8 +4,9 @@ use archive_proof::points::STRIDE;
 use archive_rpc::Kind;
 use proto_archive::wire::FindRequest;
 use proto_archive::wire::upload_request::{Start, Step};
+use testing::noise;
 
-use crate::world::{PATIENCE, TRUSTED, World, admission, noise, root, say, signed};
+use crate::world::{PATIENCE, TRUSTED, World, admission, root, say, signed};
 
 const SIZE: usize = 1_000_003;
 

@@ -2,18 +2,15 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
 
 use archive_bitarchive::StartError;
 use archive_bitarchive::checksum::{ChecksumReplicaSettings, Record, Settings, serve};
 use archive_daemon::{ByteSize, Chance, Clock, Daemon, DaemonSettings, Period};
-use archive_model::{Digests, FileName, Root};
-use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
-use archive_rpc::{
-    Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, RpcSettings, Validity,
-    connect_lazy,
-};
-use jiff::Timestamp;
+use archive_model::Root;
+use archive_proof::testing::trust_in;
+use archive_proof::{Admission, SigningKey};
+use archive_rpc::testing::TestAuthority;
+use archive_rpc::{Expected, Grant, Limits, Role, RpcSettings, connect_lazy};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::wire::upload_request::{Close, Open, Start, Step};
@@ -34,7 +31,7 @@ pub(crate) const IDLE: Period = Period::from_secs(2);
 pub(crate) const TRUSTED: [u8; 32] = [1; 32];
 
 pub(crate) struct World {
-    authority: Authority,
+    authority: TestAuthority,
     files: TempDir,
     uploads: AtomicU64,
 }
@@ -52,16 +49,6 @@ pub(crate) struct Sending {
     pub(crate) answers: Streaming<UploadResponse>,
 }
 
-/// Bytes that are the same for the same seed.
-pub(crate) fn noise(size: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; size];
-    blake3::Hasher::new()
-        .update(&seed.to_le_bytes())
-        .finalize_xof()
-        .fill(&mut bytes);
-    bytes
-}
-
 pub(crate) fn root(bytes: &[u8]) -> Root {
     Root::from_bytes(*blake3::hash(bytes).as_bytes())
 }
@@ -69,14 +56,8 @@ pub(crate) fn root(bytes: &[u8]) -> Root {
 /// What the repository would admit these bytes as.
 pub(crate) fn admission(name: &str, upload: &str, bytes: &[u8]) -> Admission {
     Admission {
-        archive: "kb".to_owned(),
-        name: FileName::new(name).expect("name"),
-        size: bytes.len() as u64,
-        root: root(bytes),
-        digests: Digests::default(),
-        depositor: "harvester/h".to_owned(),
-        admitted: Timestamp::UNIX_EPOCH,
         upload: upload.parse().expect("upload"),
+        ..archive_proof::testing::admission(name, bytes)
     }
 }
 
@@ -87,15 +68,6 @@ pub(crate) fn signed(admission: &Admission, seed: [u8; 32]) -> String {
     envelope.as_str().to_owned()
 }
 
-/// From an hour ago, for so many hours: an authority lives longer than what it issues.
-fn validity(hours: u64) -> Validity {
-    let not_before = SystemTime::from(Clock::system().now()) - Duration::from_hours(1);
-    Validity {
-        not_before,
-        not_after: not_before + Duration::from_hours(hours),
-    }
-}
-
 fn write(path: &std::path::Path, bytes: &[u8]) {
     archive_durable::replace(path, bytes).expect("written");
 }
@@ -104,18 +76,13 @@ impl World {
     /// With an empty record that was made as an operator would make it.
     pub(crate) fn new() -> Self {
         let world = Self {
-            authority: Authority::create("lab", validity(4)).expect("authority"),
+            authority: TestAuthority::new(),
             files: TempDir::new().expect("directory"),
             uploads: AtomicU64::new(0),
         };
         world.init();
-        let trust = TrustFile::new(vec![TrustedKey {
-            archive: "kb".to_owned(),
-            public_key: SigningKey::from_seed(TRUSTED).public_key(),
-            from: Timestamp::UNIX_EPOCH,
-            until: None,
-        }]);
-        let trust = trust.and_then(|trust| trust.to_json()).expect("trust file");
+        let trust = trust_in(&SigningKey::from_seed(TRUSTED));
+        let trust = trust.to_json().expect("trust file");
         write(&world.path("trust.json"), trust.as_bytes());
         world
     }
@@ -138,23 +105,8 @@ impl World {
         format!("u-{}", self.uploads.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn pem(&self, grants: &[&str]) -> CredentialPem {
-        let parse = |grant: &&str| grant.parse().expect("grant");
-        let grants: Vec<Grant> = grants.iter().map(parse).collect();
-        let issued = self
-            .authority
-            .issue(&grants, &["127.0.0.1"], validity(2))
-            .expect("issue");
-        CredentialPem {
-            certificate: issued.certificate,
-            key: issued.key,
-            authorities: self.authority.certificate().to_owned(),
-            revoked: None,
-        }
-    }
-
     pub(crate) fn settings(&self, grants: &[&str]) -> Settings {
-        let pem = self.pem(grants);
+        let pem = self.authority.pem(grants);
         write(&self.path("own.pem"), pem.certificate.as_bytes());
         write(&self.path("own.key"), pem.key.as_bytes());
         write(&self.path("authority.pem"), pem.authorities.as_bytes());
@@ -182,9 +134,7 @@ impl World {
     pub(crate) async fn try_start(&self, settings: Settings) -> Result<Running, StartError> {
         let daemon = Daemon::new(Clock::system(), Chance::system());
         let address = serve(settings, daemon.clone()).await?.to_string();
-        let now = Clock::system().now().into();
-        let own = Credentials::from_pem(&self.pem(&["repository/kb", "node/n"]), now);
-        let own = own.expect("credentials");
+        let own = self.authority.credentials(&["repository/kb", "node/n"]);
         let channel = |role, name| {
             let expected = Expected::named(&Grant::new(role, name).expect("grant"));
             connect_lazy(&address, &own, &expected, &Limits::default()).expect("channel")

@@ -16,8 +16,9 @@ use archive_bitarchive::{AtticSettings, Condition, Layout, Node, NodeError, Node
 use archive_daemon::Period;
 use archive_durable::fault::{self, Fault, Plan};
 use archive_durable::{Target, VolumeProblem};
-use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
-use archive_proof::{Admission, Envelope, SigningKey, TrustFile, TrustedKey};
+use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_proof::testing::{signing_key, trust_in};
+use archive_proof::{Admission, Envelope};
 use jiff::Timestamp;
 use rustix::io::Errno;
 use tempfile::TempDir;
@@ -58,26 +59,17 @@ fn root() -> Root {
     Root::from_bytes(*blake3::hash(&bytes()).as_bytes())
 }
 
-fn key() -> SigningKey {
-    SigningKey::from_seed([7; 32])
-}
-
 fn upload() -> UploadId {
     UploadId::new("u1").expect("an id")
 }
 
 fn admission() -> Envelope {
     let admission = Admission {
-        archive: "test".into(),
-        name: name(),
-        size: SIZE as u64,
-        root: root(),
-        digests: Digests::default(),
-        depositor: "harvester/h1".into(),
         admitted: now(),
         upload: upload(),
+        ..archive_proof::testing::admission(name().as_str(), &bytes())
     };
-    admission.sign(&key()).expect("signed")
+    admission.sign(&signing_key()).expect("signed")
 }
 
 struct Machine {
@@ -113,19 +105,13 @@ impl Machine {
     }
 
     fn open(&self) -> Result<Node, NodeError> {
-        let trusted = TrustedKey {
-            archive: "test".into(),
-            public_key: key().public_key(),
-            from: Timestamp::MIN,
-            until: None,
-        };
         let options = NodeOptions {
             node: NodeId::new("n1").expect("an id"),
             replica: ReplicaId::new("r").expect("an id"),
             data: self.path("data"),
             volumes: Vec::new(),
             reserve: 0,
-            trust: TrustFile::new(vec![trusted]).expect("a trust file"),
+            trust: trust_in(&signing_key()),
             attic: AtticSettings {
                 min_age: Period::from_secs(0),
                 removals_per_hour: 1000,

@@ -11,7 +11,8 @@ use archive_formats::warc::Writer;
 use bytes::Bytes;
 
 use super::*;
-use made::{Made, files, found, noise, url, write};
+use made::{Made, files, found, url, write};
+use testing::noise;
 
 fn meet(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     a.start.max(b.start)..a.end.min(b.end)

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive_model::{
-    Digests, FileName, GROUP_SIZE, NodeId, ReplicaId, ReplicaKind, Root, UploadId,
-};
+use archive_model::{GROUP_SIZE, NodeId, ReplicaId, ReplicaKind};
+use archive_proof::testing::admission;
 use archive_proof::{Admission, Custody, Receipt, SigningKey};
 use archive_rpc::Kind;
 use proto_archive::wire::access_server::Access;
@@ -27,7 +26,7 @@ use tonic::{Status, Streaming};
 
 use crate::keeping::Script;
 use crate::serving::{honest, salvaged};
-use crate::world::{NAME, key};
+use crate::world::key;
 
 /// The fault of one store. Numbers count the messages that came: the open is the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,19 +122,6 @@ impl Archive {
 
     pub fn fault(&self, faults: &[Fault]) {
         self.state().faults = faults.iter().copied().collect();
-    }
-}
-
-pub fn admission(name: &str, bytes: &[u8]) -> Admission {
-    Admission {
-        archive: NAME.to_owned(),
-        name: FileName::new(name).expect("name"),
-        size: bytes.len() as u64,
-        root: Root::from_bytes(*blake3::hash(bytes).as_bytes()),
-        digests: Digests::default(),
-        depositor: "h-1".to_owned(),
-        admitted: "2026-01-02T03:04:05Z".parse().expect("time"),
-        upload: UploadId::new("u-1").expect("id"),
     }
 }
 

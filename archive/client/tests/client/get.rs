@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use archive_client::{Access, Class, ClientError, ClientLimits, FileRange, Reader};
 use archive_model::FileName;
+use archive_proof::testing::admission;
 use archive_rpc::Kind;
 use proto_archive::wire::get_response::{Head, Step};
 use proto_archive::wire::{GetResponse, Segment};
+use testing::noise;
 use tonic::Status;
 
-use crate::archive::{GetFault, admission};
+use crate::archive::GetFault;
 use crate::serving::honest;
-use crate::world::{ServedArchive, key, limits, noise, trust};
+use crate::world::{ServedArchive, key, limits, trust};
 
 /// Thirteen groups, five segments.
 const SIZE: usize = 200_000;

@@ -8,6 +8,7 @@ use archive_client::preservation::{
 };
 use archive_client::{Access, Class, ClientError, Preservation};
 use archive_model::{Act, Mode, NodeSelector, Root, VolumeSelector};
+use archive_proof::testing::admission;
 use archive_rpc::Kind;
 use proto_archive::convert;
 use proto_archive::wire::replace_request::Step as Replace;
@@ -16,11 +17,12 @@ use proto_archive::wire::{
     NodeStatus, ReplaceResponse, RequestState, Role, ScrubsResponse, attic_item, attics_response,
     request_state,
 };
+use testing::noise;
 use tonic::Status;
 
-use crate::archive::{admission, receipt};
+use crate::archive::receipt;
 use crate::keep::{OFFICER, checked, name, order};
-use crate::world::{ServedArchive, key, noise};
+use crate::world::{ServedArchive, key};
 
 fn entry(file: &str) -> FileEntry {
     FileEntry {

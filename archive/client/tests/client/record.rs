@@ -8,9 +8,10 @@ use archive_model::FileName;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proto_archive::wire::get_response::Step;
+use testing::noise;
 
 use crate::archive::GetFault;
-use crate::world::{ServedArchive, noise, trust};
+use crate::world::{ServedArchive, trust};
 
 const NAME: &str = "a.warc.gz";
 

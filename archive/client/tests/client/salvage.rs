@@ -3,8 +3,9 @@
 use archive_client::{Access, ClientError, FileRange, Hole, Salvaged};
 use archive_model::FileName;
 use proto_archive::wire::salvage_response::Hole as WireHole;
+use testing::noise;
 
-use crate::world::{ServedArchive, noise};
+use crate::world::ServedArchive;
 
 const G: u64 = 16 * 1024;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use archive_model::GROUP_SIZE;
+use archive_proof::testing::admission;
 use archive_proof::{TreeBuilder, encode};
 use archive_rpc::Kind;
 use proto_archive::wire::get_response::{Head, Step as Get};
@@ -11,7 +12,6 @@ use proto_archive::wire::salvage_response::{Hole, Step as Salvage};
 use proto_archive::wire::{GetRequest, GetResponse, SalvageResponse, Segment};
 use tonic::Status;
 
-use crate::archive::admission;
 use crate::world::key;
 
 /// The honest answer to a request, three groups in a segment.

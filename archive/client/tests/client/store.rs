@@ -7,9 +7,10 @@ use archive_client::{
 };
 use archive_model::{FileName, Root};
 use archive_rpc::Kind;
+use testing::noise;
 
 use crate::archive::{Fault, Instead, Wrong};
-use crate::world::{ServedArchive, limits, noise, trust};
+use crate::world::{ServedArchive, limits, trust};
 
 /// Five messages of data.
 const SIZE: usize = 1024 * 1024 + 7;

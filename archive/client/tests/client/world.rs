@@ -2,14 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use archive_client::{ClientLimits, Depositor, Keeper, Reader};
-use archive_proof::{SigningKey, TrustFile, TrustedKey};
-use archive_rpc::{
-    Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, Services, Validity, bind,
-    connect_lazy, serve,
-};
+use archive_proof::testing::trust_in;
+use archive_proof::{SigningKey, TrustFile};
+use archive_rpc::testing::TestAuthority;
+use archive_rpc::{Credentials, Expected, Limits, Role, Services, bind, connect_lazy, serve};
 use proto_archive::wire::access_server::AccessServer;
 use proto_archive::wire::ingest_server::IngestServer;
 use proto_archive::wire::preservation_server::PreservationServer;
@@ -19,9 +17,6 @@ use tonic::service::Routes;
 use tonic::transport::Channel;
 
 use crate::archive::Archive;
-
-/// The archive that the keys sign for.
-pub const NAME: &str = "kb";
 
 /// Quick, and long enough for a machine that is busy.
 pub fn limits() -> ClientLimits {
@@ -41,12 +36,8 @@ pub fn key(seed: u8) -> SigningKey {
     SigningKey::from_seed([seed; 32])
 }
 
-fn at(year: u64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs((year - 1970) * 31_556_952)
-}
-
 pub struct ServedArchive {
-    authority: Authority,
+    pub authority: TestAuthority,
     pub archive: Archive,
     pub address: SocketAddr,
     running: JoinSet<()>,
@@ -54,13 +45,8 @@ pub struct ServedArchive {
 
 impl ServedArchive {
     pub async fn new() -> Self {
-        let validity = Validity {
-            not_before: at(2000),
-            not_after: at(2200),
-        };
-        let authority = Authority::create("archive.example", validity).expect("authority");
         let mut world = Self {
-            authority,
+            authority: TestAuthority::new(),
             archive: Archive::default(),
             address: ([127, 0, 0, 1], 0).into(),
             running: JoinSet::new(),
@@ -94,27 +80,8 @@ impl ServedArchive {
         self.running.shutdown().await;
     }
 
-    /// The text of a certificate that carries `grant`, its key, and the authority.
-    pub fn pem(&self, grant: &str) -> CredentialPem {
-        let validity = Validity {
-            not_before: at(2000),
-            not_after: at(2200),
-        };
-        let grant: Grant = grant.parse().expect("grant");
-        let issued = self
-            .authority
-            .issue(&[grant], &[], validity)
-            .expect("issue");
-        CredentialPem {
-            certificate: issued.certificate,
-            key: issued.key,
-            authorities: self.authority.certificate().to_owned(),
-            revoked: None,
-        }
-    }
-
     pub fn credentials(&self, grant: &str) -> Credentials {
-        Credentials::from_pem(&self.pem(grant), at(2026)).expect("credentials")
+        self.authority.credentials(&[grant])
     }
 
     pub fn channel(&self, grant: &str) -> Channel {
@@ -141,21 +108,5 @@ impl ServedArchive {
 }
 
 pub fn trust() -> Arc<TrustFile> {
-    let key = TrustedKey {
-        archive: NAME.to_owned(),
-        public_key: key(1).public_key(),
-        from: "2020-01-01T00:00:00Z".parse().expect("time"),
-        until: None,
-    };
-    Arc::new(TrustFile::new(vec![key]).expect("trust"))
-}
-
-/// Bytes that are the same for the same seed.
-pub fn noise(size: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; size];
-    blake3::Hasher::new()
-        .update(&seed.to_le_bytes())
-        .finalize_xof()
-        .fill(&mut bytes);
-    bytes
+    Arc::new(trust_in(&key(1)))
 }

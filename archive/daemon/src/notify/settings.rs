@@ -40,8 +40,7 @@ pub struct SmtpSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// The encryption of the connection: `wrapper` (from its first byte on), `starttls` (after a few words, or not at
-    /// all
-    /// used), or `none`, for a mail server on this machine only.
+    /// all used), or `none`, for a mail server on this machine only.
     #[serde(default)]
     pub tls: SmtpTls,
     /// The authorities of which one must have signed its certificate, PEM. Without it: those that this machine trusts.

@@ -5,10 +5,8 @@ use std::iter::Fuse;
 
 use archive_model::{CopyPlace, FileName, Groups, NodeId, Root, VolumeId};
 
+use super::error::{CheckError, MOST_COPIES};
 use super::report::{Report, Side};
-
-/// More volumes than this under one name, in one replica, are nobody's honest listing.
-const MOST_COPIES: usize = 256;
 
 /// The entry of the admin data for one file in the checked replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,29 +76,6 @@ pub struct ListedEntry {
     pub corrupt: Groups,
     /// Groups that the node cannot read; usually none.
     pub unreadable: Groups,
-}
-
-/// The reason why an input of a check is not believed from some point on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CheckError {
-    /// It ended with an error.
-    #[error("{0}")]
-    Source(String),
-    /// It ended without saying so.
-    #[error("it was cut: the end mark did not come")]
-    Unended,
-    /// It went on after its end.
-    #[error("it went on after its end mark")]
-    AfterEnd,
-    /// Names must ascend.
-    #[error("it is out of order: {0} came too late, or twice")]
-    OutOfOrder(FileName),
-    /// More than any replica has volumes.
-    #[error("it lists more than {MOST_COPIES} copies of {0}")]
-    TooManyCopies(FileName),
-    /// More than any replica has volumes.
-    #[error("it names more silent volumes than a replica can have")]
-    TooManySilent,
 }
 
 /// The admin side: strictly ascending.

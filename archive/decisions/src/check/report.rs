@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use archive_model::{AnomalyClass, AnomalyKind, CopyPlace, FileName, NodeId, VolumeId};
 
-use super::input::CheckError;
+use super::error::CheckError;
 
 /// More silent volumes than any replica has.
 const MOST_SILENT: usize = 65_536;

@@ -2,76 +2,10 @@
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use super::coding::{self, Coding};
-use super::{Chunked, Head};
-
-/// The number of bytes that may come out of a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The most bytes after any of the content encodings.
-    pub output: u64,
-    /// The most bytes for each encoded one. Streams of less than a mebibyte are not asked.
-    pub ratio: u64,
-    /// The most encodings on top of each other.
-    pub codings: usize,
-}
-
-impl Default for Limits {
-    /// 1 GiB, 1100 to 1 (no gzip of real bytes comes to more; brotli and zstd of real pages stay far below), 4 encodings.
-    fn default() -> Self {
-        Self {
-            output: 1 << 30,
-            ratio: 1100,
-            codings: 4,
-        }
-    }
-}
-
-/// An oddity of a body that could be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
-    /// The header says chunked, the bytes are not.
-    NotChunked,
-    /// Header fields behind the last chunk.
-    Trailers,
-    /// The empty line behind the last chunk is missing.
-    NoEndOfTrailers,
-    /// The stored body has another length than `Content-Length`.
-    Length {
-        /// The length by the header.
-        expected: u64,
-        /// The length that was found.
-        found: u64,
-    },
-    /// The header names an encoding that the bytes do not have: they are given as they are.
-    NotCoded(Coding),
-    /// Encodings that are not known, or too many: they and those before them are left as they are.
-    LeftCoded(String),
-    /// Bytes behind the end of a compressed stream; they are left out.
-    Behind(Coding),
-}
-
-/// Notes that all layers of a body write into.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Notes(Arc<Mutex<Vec<Note>>>);
-
-impl Notes {
-    pub(super) fn add(&self, note: Note) {
-        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
-    }
-
-    fn get(&self) -> Vec<Note> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-}
+use super::coding::{Coding, Limits};
+use super::notes::{Note, Notes};
+use super::{Chunked, Head, undo};
 
 /// Reads a body: chunks undone, and content encodings where they are known.
 ///
@@ -103,7 +37,7 @@ impl<'a> Body<'a> {
             }
             match Coding::from_name(name) {
                 Some(coding) if undone < limits.codings => {
-                    layers = Box::new(BufReader::new(coding::undo(
+                    layers = Box::new(BufReader::new(undo::undo(
                         coding,
                         layers,
                         limits,

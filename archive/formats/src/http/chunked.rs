@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use super::body::{Note, Notes};
+use super::notes::{Note, Notes};
 
 mod scanner;
 

@@ -1,15 +1,4 @@
-//! Content encodings, undone within limits.
-
-use std::io::{self, BufRead, Cursor, Read};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-use super::BodyError;
-use super::body::{Limits, Note, Notes};
-use super::zstd::Frames;
-
-/// Streams that are shorter may have any ratio.
-const RATIO_FROM: u64 = 1 << 20;
+//! Content encodings, and the limits within which they are undone.
 
 /// An encoding of content that can be undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,226 +41,24 @@ impl Coding {
     }
 }
 
-/// A reader that undoes one encoding.
-pub(super) fn undo<'a>(
-    coding: Coding,
-    input: Box<dyn BufRead + 'a>,
-    limits: Limits,
-    notes: Notes,
-) -> impl Read + 'a {
-    Undone {
-        coding,
-        limits,
-        notes,
-        source: Arc::default(),
-        out: 0,
-        state: State::Before(input),
-        failed: None,
-    }
+/// The number of bytes that may come out of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes after any of the content encodings.
+    pub output: u64,
+    /// The most bytes for each encoded one. Streams of less than a mebibyte are not asked.
+    pub ratio: u64,
+    /// The most encodings on top of each other.
+    pub codings: usize,
 }
 
-enum State<'a> {
-    Before(Box<dyn BufRead + 'a>),
-    Gzip(flate2::bufread::GzDecoder<Source<'a>>),
-    Zlib(flate2::bufread::ZlibDecoder<Source<'a>>),
-    Raw(flate2::bufread::DeflateDecoder<Source<'a>>),
-    Brotli(Box<brotli_decompressor::Decompressor<Source<'a>>>),
-    Zstd(Frames<Source<'a>>),
-    Plain(Source<'a>),
-    Done,
-}
-
-struct Undone<'a> {
-    coding: Coding,
-    limits: Limits,
-    notes: Notes,
-    source: Arc<SourceState>,
-    out: u64,
-    state: State<'a>,
-    failed: Option<BodyError>,
-}
-
-/// The state of the encoded bytes, which is told past the decoder.
-#[derive(Default)]
-struct SourceState {
-    bytes: AtomicU64,
-    failed: AtomicBool,
-}
-
-impl SourceState {
-    fn add(&self, bytes: usize) {
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Remembers that it is the input that failed, so that nobody takes its error for damage of the stream.
-    fn fail(&self, error: io::Error) -> io::Error {
-        self.failed.store(true, Ordering::Relaxed);
-        error
-    }
-}
-
-/// The encoded bytes; counts them, and gives the first ones again that were looked at.
-struct Source<'a> {
-    input: io::Chain<Cursor<Vec<u8>>, Box<dyn BufRead + 'a>>,
-    seen: Arc<SourceState>,
-}
-
-impl Read for Source<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.input.read(out).map_err(|e| self.seen.fail(e))?;
-        self.seen.add(read);
-        Ok(read)
-    }
-}
-
-impl BufRead for Source<'_> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.input.fill_buf().map_err(|e| self.seen.fail(e))
-    }
-
-    fn consume(&mut self, amount: usize) {
-        self.seen.add(amount);
-        self.input.consume(amount);
-    }
-}
-
-impl<'a> Undone<'a> {
-    /// Looks at the first bytes, and takes the decoder that they are for.
-    fn begin(&self, mut input: Box<dyn BufRead + 'a>) -> io::Result<State<'a>> {
-        let mut start = Vec::new();
-        input.by_ref().take(4).read_to_end(&mut start)?;
-        let looks_right = match self.coding {
-            Coding::Gzip => start.starts_with(&[0x1f, 0x8b]),
-            Coding::Zstd => match start.as_slice() {
-                [0x28, 0xb5, 0x2f, 0xfd] => true,
-                [n, 0x2a, 0x4d, 0x18] => n & 0xf0 == 0x50,
-                _ => false,
-            },
-            // These have no magic.
-            Coding::Deflate | Coding::Brotli => !start.is_empty(),
-        };
-        let zlib = matches!(start.as_slice(), [a, b, ..] if a & 0x0f == 8 && ((u16::from(*a) << 8) | u16::from(*b)) % 31 == 0);
-        let empty = start.is_empty();
-        let source = Source {
-            input: Cursor::new(start).chain(input),
-            seen: Arc::clone(&self.source),
-        };
-        if empty {
-            // An empty body of a HEAD request or a 304 has no encoding, whatever its header says.
-            return Ok(State::Done);
+impl Default for Limits {
+    /// 1 GiB, 1100 to 1 (no gzip of real bytes comes to more; brotli and zstd of real pages stay far below), 4 encodings.
+    fn default() -> Self {
+        Self {
+            output: 1 << 30,
+            ratio: 1100,
+            codings: 4,
         }
-        if !looks_right {
-            self.notes.add(Note::NotCoded(self.coding));
-            return Ok(State::Plain(source));
-        }
-        Ok(match self.coding {
-            Coding::Gzip => State::Gzip(flate2::bufread::GzDecoder::new(source)),
-            Coding::Deflate if zlib => State::Zlib(flate2::bufread::ZlibDecoder::new(source)),
-            Coding::Deflate => State::Raw(flate2::bufread::DeflateDecoder::new(source)),
-            Coding::Brotli => State::Brotli(Box::new(brotli_decompressor::Decompressor::new(
-                source,
-                8 * 1024,
-            ))),
-            Coding::Zstd => State::Zstd(Frames::new(source)?),
-        })
-    }
-
-    /// At the end of a gzip member: the next one, or the end. Other streams have but one.
-    fn end(&mut self) -> io::Result<()> {
-        let state = std::mem::replace(&mut self.state, State::Done);
-        let mut source = match state {
-            State::Gzip(decoder) => decoder.into_inner(),
-            State::Zlib(decoder) => decoder.into_inner(),
-            State::Raw(decoder) => decoder.into_inner(),
-            State::Brotli(_)
-            | State::Zstd(_)
-            | State::Plain(_)
-            | State::Before(_)
-            | State::Done => return Ok(()),
-        };
-        let next = source.fill_buf()?;
-        if next.is_empty() {
-            return Ok(());
-        }
-        if self.coding == Coding::Gzip && next.first() == Some(&0x1f) {
-            self.state = State::Gzip(flate2::bufread::GzDecoder::new(source));
-        } else {
-            self.notes.add(Note::Behind(self.coding));
-        }
-        Ok(())
-    }
-
-    fn read_some(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if let State::Before(_) = self.state {
-                let State::Before(input) = std::mem::replace(&mut self.state, State::Done) else {
-                    return Ok(0);
-                };
-                self.state = self.begin(input)?;
-            }
-            let read = match &mut self.state {
-                State::Gzip(decoder) => decoder.read(out),
-                State::Zlib(decoder) => decoder.read(out),
-                State::Raw(decoder) => decoder.read(out),
-                State::Brotli(decoder) => decoder.read(out),
-                State::Zstd(decoder) => decoder.read(out),
-                State::Plain(source) => return source.read(out),
-                State::Before(_) | State::Done => return Ok(0),
-            };
-            match read {
-                Ok(0) => self.end()?,
-                Ok(read) => return Ok(read),
-                Err(error) => return Err(self.why(error)),
-            }
-        }
-    }
-
-    /// An error of the decoder says what it is; one of the input stays what it is.
-    fn why(&self, error: io::Error) -> io::Error {
-        if self.source.failed.load(Ordering::Relaxed) {
-            return error;
-        }
-        let (coding, out) = (self.coding, self.out);
-        if error.kind() == io::ErrorKind::UnexpectedEof {
-            BodyError::CutStream { coding, out }.into()
-        } else {
-            BodyError::BadStream { coding, out }.into()
-        }
-    }
-
-    fn within_limits(&self) -> Result<(), BodyError> {
-        let stored = self.source.bytes.load(Ordering::Relaxed);
-        let by_ratio = stored.saturating_mul(self.limits.ratio).max(RATIO_FROM);
-        let limit = self.limits.output.min(by_ratio);
-        if self.out > limit && !matches!(self.state, State::Plain(_)) {
-            return Err(BodyError::TooLarge { limit, stored });
-        }
-        Ok(())
-    }
-}
-
-impl Read for Undone<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if let Some(error) = self.failed {
-            return Err(error.into());
-        }
-        if out.is_empty() {
-            return Ok(0);
-        }
-        let result = self.read_some(out).and_then(|read| {
-            self.out = self
-                .out
-                .saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
-            self.within_limits().map_err(io::Error::from)?;
-            Ok(read)
-        });
-        if let Err(error) = &result
-            && let Some(why) = BodyError::of(error)
-        {
-            self.failed = Some(why);
-            self.state = State::Done;
-        }
-        result
     }
 }

@@ -151,13 +151,12 @@ pub struct End {
     /// Where it begins in the file: itself in a plain file, its member in a compressed one.
     pub offset: u64,
     /// The number of bytes of the file it takes, with the line ends after it. `None` when it shares its member with
-    /// other
-    /// records, or is damaged.
+    /// other records, or is damaged.
     pub length: Option<u64>,
     /// The number of bytes a reader cuts out to have the record, as indexes count them: those of its members; of a
-    /// record that
-    /// is not compressed header and block, without the line ends. Of a damaged one, those up to where reading goes on.
-    /// Nothing when they cannot be cut out, because it shares its member or nobody knows where they end.
+    /// record that is not compressed header and block, without the line ends. Of a damaged one, those up to where
+    /// reading goes on. Nothing when they cannot be cut out, because it shares its member or nobody knows where they
+    /// end.
     pub index_length: Option<u64>,
     /// Where it begins in the decompressed bytes, counted from where reading began.
     pub position: u64,

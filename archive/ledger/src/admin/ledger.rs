@@ -56,21 +56,21 @@ impl Admin {
     }
 
     /// Returns the position up to which the log has surely come; `None` if it was never begun.
-    pub fn drained(&self) -> Result<Option<Position>, DbError> {
-        self.drained.get(&0)
+    pub fn log_end(&self) -> Result<Option<Position>, DbError> {
+        self.log_end.get(&0)
     }
 
     /// Remembers how far the log has come, and takes away the rows that are in it, but for the one of number `last`.
-    pub fn set_drained(&self, position: Position, last: u64) -> Result<(), DbError> {
+    pub fn set_log_end(&self, position: Position, last: u64) -> Result<(), DbError> {
         let mut batch = self.database.batch();
         // What is before that was taken away the last time; to look there again would read its gravestones.
         let from = self
-            .drained()?
+            .log_end()?
             .map_or(0, |before| before.chain.next().saturating_sub(1));
         for row in self.audit.range((Included(from), Excluded(last)))? {
             batch.delete(&self.audit, &row?.0)?;
         }
-        batch.put(&self.drained, &0, &position)?;
+        batch.put(&self.log_end, &0, &position)?;
         batch.commit()?;
         self.stamp.log_ends(&position);
         Ok(())
@@ -186,9 +186,9 @@ impl Restoring {
     }
 
     /// Takes how far the log that is there has come.
-    pub fn drained(&mut self, position: Position) -> Result<(), DbError> {
+    pub fn set_log_end(&mut self, position: Position) -> Result<(), DbError> {
         self.admin.stamp.log_ends(&position);
-        self.load.put(&self.admin.drained, &0, &position)
+        self.load.put(&self.admin.log_end, &0, &position)
     }
 
     /// Makes them durable, with a fresh stamp.
@@ -215,4 +215,4 @@ impl Restoring {
 }
 
 /// Where it is kept how far the log has come: one row.
-pub(super) type Drained = Table<u64, Position>;
+pub(super) type LogEnds = Table<u64, Position>;

@@ -293,8 +293,7 @@ impl Anomalies {
     }
 
     /// Returns the number of files of a replica that are damaged or absent, however long ago that was found, or were
-    /// until within the last
-    /// day. What people live with does not count.
+    /// until within the last day. What people live with does not count.
     pub fn found_today(&self, replica: &ReplicaId) -> u64 {
         self.running().found_today(replica, self.clock.now())
     }

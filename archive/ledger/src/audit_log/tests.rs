@@ -296,7 +296,7 @@ fn said(admin: &Admin, at: &Path) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn the_trail_is_whole_wherever_the_draining_stands() {
+fn trail_is_whole_wherever_its_writer_stopped() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path().join("audit");
     let admin = Admin::init(&directory.path().join("data")).unwrap();
@@ -304,8 +304,8 @@ fn the_trail_is_whole_wherever_the_draining_stands() {
     assert_eq!(said(&admin, &at), (vec![], 0));
     note(&admin, 0..5);
     assert_eq!(said(&admin, &at), (expected(5), 0));
-    let log = drain::open(&admin, &at, &|| false).unwrap();
-    let (log, is_all) = drain::drain(log, &admin).unwrap();
+    let log = trail_writer::open(&admin, &at, &|| false).unwrap();
+    let (log, is_all) = trail_writer::write_next(log, &admin).unwrap();
     assert!(is_all);
     assert_eq!(said(&admin, &at), (expected(5), 5));
     assert_eq!(
@@ -321,18 +321,18 @@ fn the_trail_is_whole_wherever_the_draining_stands() {
     dying.append(&rows).unwrap();
     drop(dying);
     assert_eq!(said(&admin, &at), (expected(8), 8));
-    let log = drain::open(&admin, &at, &|| false).unwrap();
-    let (log, _) = drain::drain(log, &admin).unwrap();
+    let log = trail_writer::open(&admin, &at, &|| false).unwrap();
+    let (log, _) = trail_writer::write_next(log, &admin).unwrap();
     assert_eq!(said(&admin, &at), (expected(8), 8));
     note(&admin, 8..9);
-    drain::drain(log, &admin).unwrap();
+    trail_writer::write_next(log, &admin).unwrap();
     assert_eq!(said(&admin, &at), (expected(9), 9));
     drop(admin);
     let admin = Admin::init(&directory.path().join("data")).unwrap();
-    drain::open(&admin, &at, &|| false).unwrap();
+    trail_writer::open(&admin, &at, &|| false).unwrap();
     // Somebody takes the log away.
     fs::remove_dir_all(&at).unwrap();
-    let refused = drain::open(&admin, &at, &|| false);
+    let refused = trail_writer::open(&admin, &at, &|| false);
     assert!(
         matches!(refused, Err(LogError::Changed { .. })),
         "{refused:?}"

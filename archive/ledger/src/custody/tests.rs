@@ -48,8 +48,7 @@ fn retired() -> Retired {
 }
 
 /// One case of a copy: how it is recorded, and what is known of it. The last says whether it counts, whether it is
-/// waited
-/// for while good bytes are left elsewhere, and whether it may be the only one.
+/// waited for while good bytes are left elsewhere, and whether it may be the only one.
 type Case = (ReplicaState, Option<(AnomalyKind, bool)>, u8, [bool; 3]);
 
 fn cases() -> Vec<Case> {

@@ -219,7 +219,7 @@ impl Source<'_> {
         if let Some((last, position)) = self.log {
             // The newest line stays in the table, so that numbers go on.
             restoring.line(last.number, &last.line)?;
-            restoring.drained(*position)?;
+            restoring.set_log_end(*position)?;
         }
         let report = self.read(&mut |taken| {
             match taken {

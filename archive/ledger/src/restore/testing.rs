@@ -10,27 +10,12 @@
 use std::path::Path;
 
 use archive_decisions::store::ReplicaSpec;
-use archive_model::{Digests, FileName, NodeId, ReplicaId, ReplicaKind, Root, UploadId};
-use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
+use archive_model::{Digests, FileName, NodeId, ReplicaId, ReplicaKind, Root};
+use archive_proof::Admission;
+use archive_proof::testing::{signing_key, trust_in};
 
 use super::combine::{Rule, Sighting, Verdict};
 use crate::admin::{Admin, AdminRow, AuditLine};
-
-/// The key that signs in tests.
-pub fn key() -> SigningKey {
-    SigningKey::from_seed([1; 32])
-}
-
-/// A trust file with [`key`].
-pub fn trust() -> TrustFile {
-    TrustFile::new(vec![TrustedKey {
-        archive: "kb".to_owned(),
-        public_key: key().public_key(),
-        from: jiff::Timestamp::UNIX_EPOCH,
-        until: None,
-    }])
-    .unwrap()
-}
 
 /// Two bitarchive replicas, `one` and `two`, both required.
 pub fn specs() -> Vec<ReplicaSpec> {
@@ -45,17 +30,13 @@ pub fn specs() -> Vec<ReplicaSpec> {
 /// An admission of `name`, whose size and root follow from `content`.
 pub fn admission(name: &str, content: u8) -> Admission {
     Admission {
-        archive: "kb".to_owned(),
-        name: FileName::new(name).unwrap(),
         size: u64::from(content),
         root: Root::from_bytes([content; 32]),
         digests: Digests {
             sha256: Some([content; 32]),
             md5: None,
         },
-        depositor: "harvester/h".to_owned(),
-        admitted: "2026-01-01T00:00:00Z".parse().unwrap(),
-        upload: UploadId::new("u-1").unwrap(),
+        ..archive_proof::testing::admission(name, b"")
     }
 }
 
@@ -73,8 +54,8 @@ pub fn sighting(replica: &str, admission: &str) -> Sighting {
 
 /// A file that both replicas have.
 pub fn row(name: &str, content: u8) -> AdminRow {
-    let signed = admission(name, content).sign(&key()).unwrap();
-    let (trust, specs) = (trust(), specs());
+    let signed = admission(name, content).sign(&signing_key()).unwrap();
+    let (trust, specs) = (trust_in(&signing_key()), specs());
     let rule = Rule {
         archive: "kb",
         trust: &trust,

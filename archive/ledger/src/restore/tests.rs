@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use archive_decisions::store::Phase;
 use archive_model::FileName;
 use archive_proof::SigningKey;
+use archive_proof::testing::{signing_key, trust_in};
 use flate2::{Compression, write::GzEncoder};
 
 use super::combine::{Rule, Sighting, Verdict};
-use super::testing::{admission, archive, key, row, sighting, specs, trust};
+use super::testing::{admission, archive, row, sighting, specs};
 use super::*;
 use crate::admin::{Admin, AdminRow};
 use crate::audit::Trail;
@@ -56,7 +57,7 @@ impl RestoreScene {
         writing.write(&mut export).unwrap();
         archive_durable::replace(
             &directory.path().join("trust.json"),
-            trust().to_json().unwrap().as_bytes(),
+            trust_in(&signing_key()).to_json().unwrap().as_bytes(),
         )
         .unwrap();
         Self {
@@ -276,7 +277,7 @@ fn export_of_another_archive_or_format_is_refused() {
 }
 
 fn combine(name: &str, sightings: &[Sighting]) -> Verdict {
-    let (trust, specs) = (trust(), specs());
+    let (trust, specs) = (trust_in(&signing_key()), specs());
     let rule = Rule {
         archive: "kb",
         trust: &trust,
@@ -288,11 +289,11 @@ fn combine(name: &str, sightings: &[Sighting]) -> Verdict {
 
 #[test]
 fn only_admissions_of_trusted_keys_and_name_count() {
-    let good = admission("a", 1).sign(&key()).unwrap();
+    let good = admission("a", 1).sign(&signing_key()).unwrap();
     let forged = admission("a", 2)
         .sign(&SigningKey::from_seed([9; 32]))
         .unwrap();
-    let elsewhere = admission("b", 2).sign(&key()).unwrap();
+    let elsewhere = admission("b", 2).sign(&signing_key()).unwrap();
     let bad = [
         forged.as_str(),
         elsewhere.as_str(),
@@ -325,7 +326,7 @@ fn only_admissions_of_trusted_keys_and_name_count() {
 
 #[test]
 fn admissions_that_contradict_each_other_are_for_people() {
-    let [one, two] = [1, 2].map(|content| admission("a", content).sign(&key()).unwrap());
+    let [one, two] = [1, 2].map(|content| admission("a", content).sign(&signing_key()).unwrap());
     let both = [sighting("one", one.as_str()), sighting("two", two.as_str())];
     let Verdict::Contradicting(what) = combine("a", &both) else {
         panic!("one of two was believed")
@@ -338,12 +339,12 @@ fn admissions_that_contradict_each_other_are_for_people() {
 
 #[test]
 fn first_admission_counts_and_file_gone_is_restored() {
-    let first = admission("a", 1).sign(&key()).unwrap();
+    let first = admission("a", 1).sign(&signing_key()).unwrap();
     let later = archive_proof::Admission {
         admitted: "2026-01-05T00:00:00Z".parse().unwrap(),
         ..admission("a", 1)
     };
-    let later = later.sign(&key()).unwrap();
+    let later = later.sign(&signing_key()).unwrap();
     let gone = Sighting {
         is_there: false,
         ..sighting("one", later.as_str())
@@ -364,8 +365,8 @@ fn first_admission_counts_and_file_gone_is_restored() {
 /// again because its last copies were removed.
 #[test]
 fn removal_told_by_attics_stays_unproven() {
-    let good = admission("a", 1).sign(&key()).unwrap();
-    let other = admission("a", 2).sign(&key()).unwrap();
+    let good = admission("a", 1).sign(&signing_key()).unwrap();
+    let other = admission("a", 2).sign(&signing_key()).unwrap();
     let removal = |replica: &str, admission: &str| {
         let Sighting { node, volume, .. } = sighting(replica, admission);
         super::combine::Removal {
@@ -384,7 +385,7 @@ fn removal_told_by_attics_stays_unproven() {
         }
     };
     let states = |sightings: &[Sighting], removals: &[super::combine::Removal]| {
-        let (trust, specs) = (trust(), specs());
+        let (trust, specs) = (trust_in(&signing_key()), specs());
         let rule = Rule {
             archive: "kb",
             trust: &trust,

@@ -4,15 +4,12 @@ use std::fs::File;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use archive_daemon::{Chance, Clock, Daemon, DaemonSettings, Period};
 use archive_model::ReplicaId;
 use archive_monitor::{MonitorSettings, Settings, StartError, serve};
-use archive_rpc::{
-    Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, RpcSettings, Validity,
-    connect_lazy,
-};
+use archive_rpc::testing::TestAuthority;
+use archive_rpc::{Credentials, Expected, Grant, Limits, Role, RpcSettings, connect_lazy};
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::wire::{
     FileEntry, FilesRequest, FilesResponse, FindRequest, FindResponse, Gap, HeartbeatRequest, Mode,
@@ -27,7 +24,7 @@ use tonic::{Status, Streaming};
 const SOON: Period = Period::from_secs(2);
 
 pub(crate) struct TestEnvironment {
-    authority: Authority,
+    authority: TestAuthority,
     files: TempDir,
 }
 
@@ -51,33 +48,18 @@ pub(crate) struct Listed {
 impl TestEnvironment {
     pub(crate) fn new() -> Self {
         Self {
-            authority: Authority::create("lab", validity()).expect("authority"),
+            authority: TestAuthority::new(),
             files: TempDir::new().expect("directory"),
         }
     }
 
     pub(crate) fn credentials(&self, grant: &str) -> Credentials {
-        Credentials::from_pem(&self.pem(grant), Clock::system().now().into()).expect("credentials")
-    }
-
-    fn pem(&self, grant: &str) -> CredentialPem {
-        let grant: Grant = grant.parse().expect("grant");
-        let issued = self
-            .authority
-            .issue(&[grant], &["127.0.0.1"], validity())
-            .expect("issue");
-        let authorities = self.authority.certificate().to_owned();
-        CredentialPem {
-            certificate: issued.certificate,
-            key: issued.key,
-            authorities,
-            revoked: None,
-        }
+        self.authority.credentials(&[grant])
     }
 
     /// Settings of the monitor of `one`, with the certificate of `grant`.
     pub(crate) fn settings(&self, grant: &str) -> Settings {
-        let pem = self.pem(grant);
+        let pem = self.authority.pem(&[grant]);
         let write_pem = |name: &str, text: &str| -> PathBuf {
             let path = self
                 .files
@@ -316,13 +298,5 @@ pub(crate) fn status(node: &str, endpoint: &str, usable: u64) -> NodeStatus {
         volumes: vec![volume],
         usable,
         ..NodeStatus::default()
-    }
-}
-
-fn validity() -> Validity {
-    let at = |year: u64| SystemTime::UNIX_EPOCH + Duration::from_secs((year - 1970) * 31_556_952);
-    Validity {
-        not_before: at(2000),
-        not_after: at(2200),
     }
 }

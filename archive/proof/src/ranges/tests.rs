@@ -8,8 +8,9 @@
 use std::cell::RefCell;
 
 use super::*;
-use crate::testing::{BadDisk, Dice, EDGES, noise};
+use crate::testing::{BadDisk, EDGES};
 use crate::tree::{Tree, TreeBuilder};
+use testing::{Random, noise};
 
 const G: u64 = GROUP_SIZE;
 
@@ -85,7 +86,7 @@ fn what_is_asked_for_arrives_and_nothing_else() {
             vec![],
         ];
         asked.push(vec![size..size + 5, 7..7, Range { start: 9, end: 3 }]);
-        let mut dice = Dice::new(size);
+        let mut dice = Random::new(size);
         for _ in 0..if size > 1 << 20 { 3 } else { 20 } {
             asked.push(
                 (0..dice.below(6))
@@ -104,7 +105,7 @@ fn what_is_asked_for_arrives_and_nothing_else() {
 }
 
 fn dice_length(start: u64, size: u64) -> u64 {
-    Dice::new(start ^ size).below(size / 3 + 2)
+    Random::new(start ^ size).below(size / 3 + 2)
 }
 
 #[test]

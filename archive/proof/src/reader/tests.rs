@@ -3,9 +3,10 @@
 use std::io;
 
 use super::*;
-use crate::testing::{EDGES, noise};
+use crate::testing::EDGES;
 use crate::tree::TreeBuilder;
 use crate::walk::walk;
+use testing::noise;
 
 fn go(_: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())

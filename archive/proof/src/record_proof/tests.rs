@@ -5,8 +5,9 @@ use archive_model::FileName;
 use super::*;
 use crate::admission::tests::{admission, key, trust};
 use crate::ranges::encode;
-use crate::testing::{EDGES, noise};
+use crate::testing::EDGES;
 use crate::tree::{Tree, TreeBuilder};
+use testing::noise;
 
 const G: u64 = GROUP_SIZE;
 

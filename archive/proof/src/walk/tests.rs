@@ -4,8 +4,9 @@ use std::iter;
 
 use super::*;
 use crate::outboard::outboard_size;
-use crate::testing::{BadDisk, Dice, EDGES, noise};
+use crate::testing::{BadDisk, EDGES};
 use crate::tree::TreeBuilder;
+use testing::{Random, noise};
 
 const G: usize = GROUP;
 
@@ -166,7 +167,7 @@ fn outboard_flip_hides_no_data_flip() {
 fn whatever_is_damaged_nothing_wrong_passes() {
     let file = stored(150 * G + 77, 5);
     for seed in 0..150 {
-        let mut dice = Dice::new(seed);
+        let mut dice = Random::new(seed);
         let (mut data, mut outboard, mut hurt) =
             (file.data.clone(), file.outboard.clone(), Groups::none());
         for _ in 0..dice.below(6) {

@@ -28,7 +28,7 @@ impl Batch for Door {
         _request: Request<wire::BatchJobsRequest>,
     ) -> Result<Response<wire::BatchJobsResponse>, Status> {
         use wire::batch_jobs_response::{Argument, Job};
-        let jobs = archive_batch::built_in().iter().map(|job| Job {
+        let jobs = archive_batch::built_in().map(|job| Job {
             name: job.name.to_owned(),
             about: job.about.to_owned(),
             output: job.output.to_owned(),

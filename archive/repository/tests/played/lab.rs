@@ -1,25 +1,22 @@
 //! The directory and the certificate authority of a repository under test, and the fake parts around it.
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use archive_daemon::{Clock, Daemon, DaemonSettings, NotifySettings, Period, Tasks};
+use archive_daemon::{Daemon, DaemonSettings, NotifySettings, Period, Tasks};
 use archive_durable::{directory, replace, replace_secret};
 use archive_model::ReplicaKind;
-use archive_proof::{SigningKey, TrustFile, TrustedKey};
+use archive_proof::testing::{signing_key, trust_in};
 use archive_repository::settings::{BatchSettings, CheckSettings, DrainSettings, RepairSettings};
 use archive_repository::{ReplicaSettings, RepositorySettings, Settings};
-use archive_rpc::{
-    Authority, CredentialPem, Credentials, Grant, Limits, RpcSettings, ServeError, Services,
-    Validity, bind, serve,
-};
-use jiff::Timestamp;
+use archive_rpc::testing::TestAuthority;
+use archive_rpc::{Credentials, Limits, RpcSettings, ServeError, Services, bind, serve};
 use tempfile::TempDir;
 use tonic::service::Routes;
 
 pub(crate) struct Lab {
     directory: TempDir,
-    authority: Authority,
+    authority: TestAuthority,
     /// The certificates of the fake parts.
     tasks: Tasks,
 }
@@ -29,18 +26,12 @@ impl Lab {
     pub(crate) fn new() -> Self {
         let lab = Self {
             directory: TempDir::new().unwrap(),
-            authority: Authority::create("archive.example", validity(4)).unwrap(),
+            authority: TestAuthority::new(),
             tasks: Tasks::new(),
         };
-        let trust = TrustFile::new(vec![TrustedKey {
-            archive: "kb".to_owned(),
-            public_key: signing_key().public_key(),
-            from: Timestamp::UNIX_EPOCH,
-            until: None,
-        }])
-        .unwrap();
+        let trust = trust_in(&signing_key());
         let signing = signing_key().to_pem().unwrap();
-        let own = lab.pem("repository/kb");
+        let own = lab.authority.pem(&["repository/kb"]);
         replace(&lab.at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();
         replace(&lab.at("own.pem"), own.certificate.as_bytes()).unwrap();
         replace(&lab.at("authorities.pem"), own.authorities.as_bytes()).unwrap();
@@ -73,22 +64,7 @@ impl Lab {
     }
 
     pub(crate) fn credentials(&self, grant: &str) -> Credentials {
-        let now = SystemTime::from(Clock::system().now());
-        Credentials::from_pem(&self.pem(grant), now).unwrap()
-    }
-
-    fn pem(&self, grant: &str) -> CredentialPem {
-        let grant: Grant = grant.parse().unwrap();
-        let issued = self
-            .authority
-            .issue(&[grant], &["127.0.0.1"], validity(3))
-            .unwrap();
-        CredentialPem {
-            certificate: issued.certificate,
-            key: issued.key,
-            authorities: self.authority.certificate().to_owned(),
-            revoked: None,
-        }
+        self.authority.credentials(&[grant])
     }
 
     pub(crate) fn at(&self, name: &str) -> PathBuf {
@@ -154,11 +130,6 @@ impl Drop for StartedRepository {
     }
 }
 
-/// Returns the key with which the archive signs.
-pub(crate) fn signing_key() -> SigningKey {
-    SigningKey::from_seed([1; 32])
-}
-
 /// Creates a required replica with the address of its monitor.
 pub(crate) fn replica(id: &str, kind: ReplicaKind, monitor: &str) -> ReplicaSettings {
     ReplicaSettings {
@@ -168,15 +139,5 @@ pub(crate) fn replica(id: &str, kind: ReplicaKind, monitor: &str) -> ReplicaSett
         monitor: monitor.to_owned(),
         site: None,
         media: None,
-    }
-}
-
-/// Returns the validity from an hour ago, for this number of hours: that of a certificate lies within that of its authority.
-fn validity(hours: u64) -> Validity {
-    let now = SystemTime::from(Clock::system().now());
-    let not_before = now.checked_sub(Duration::from_hours(1)).unwrap();
-    Validity {
-        not_before,
-        not_after: not_before + Duration::from_hours(hours),
     }
 }

@@ -7,7 +7,7 @@
 )]
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use archive_daemon::clock::ManualClock;
 use archive_daemon::{Chance, Metrics, Tasks};
@@ -16,8 +16,7 @@ use archive_ledger::anomalies::Anomalies;
 use archive_ledger::standing::{Standing, View};
 use archive_proof::SigningKey;
 use archive_replicas::Replicas;
-use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
-use jiff::Timestamp;
+use archive_rpc::testing::TestAuthority;
 
 #[cfg(test)]
 use super::Coordinator;
@@ -28,24 +27,6 @@ use crate::heal::Healer;
 use crate::mail::Mail;
 use crate::metrics::Stores;
 use crate::transfer::{ResumePoints, Transfers};
-
-fn credentials(now: Timestamp) -> Credentials {
-    let not_before = SystemTime::from(now) - Duration::from_hours(1);
-    let validity = Validity {
-        not_before,
-        not_after: not_before + Duration::from_hours(4),
-    };
-    let authority = Authority::create("archive.example", validity).unwrap();
-    let grant: Grant = "repository/kb".parse().unwrap();
-    let issued = authority.issue(&[grant], &["127.0.0.1"], validity).unwrap();
-    let pem = CredentialPem {
-        certificate: issued.certificate,
-        key: issued.key,
-        authorities: authority.certificate().to_owned(),
-        revoked: None,
-    };
-    Credentials::from_pem(&pem, now.into()).unwrap()
-}
 
 /// A coordinator that nobody runs. Nothing that it wants done is done.
 #[cfg(test)]
@@ -59,7 +40,7 @@ pub fn parts(admin: &Admin, hand: &ManualClock) -> Parts {
     let (mail, messages) = Mail::new();
     let replicas = Replicas::new(
         &[],
-        credentials(clock.now()),
+        TestAuthority::new().credentials(&["repository/kb"]),
         archive_rpc::Limits::default(),
         View::default(),
     );

@@ -1,6 +1,5 @@
 //! Turns, which bound what is done with one replica at once: a replica that comes back is not asked for everything in
-//! one moment, and
-//! one that is silent keeps no other waiting.
+//! one moment, and one that is silent keeps no other waiting.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,5 @@
 //! The points at which streams broke off: the states of their hashing, in memory, bounded, until the file is stored or
-//! its
-//! intent has expired. A repository that was restarted has none, and depositors begin with the first byte.
+//! its intent has expired. A repository that was restarted has none, and depositors begin with the first byte.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

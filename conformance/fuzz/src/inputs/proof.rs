@@ -3,12 +3,11 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
 
-use archive_model::{
-    Digests, FileName, GROUP_SIZE, NodeId, ReplicaId, ReplicaKind, Root, UploadId, VolumeId,
-};
+use archive_model::{GROUP_SIZE, NodeId, ReplicaId, ReplicaKind, Root, VolumeId};
+use archive_proof::testing::{self, signing_key, trust_in};
 use archive_proof::{
-    Admission, Custody, Envelope, OutboardState, ProofWriter, Receipt, SigningKey, Tree,
-    TreeBuilder, TrustFile, TrustedKey, decode, encode, outboard_size, record_proof, walk,
+    Admission, Custody, Envelope, OutboardState, ProofWriter, Receipt, Tree, TreeBuilder,
+    TrustFile, decode, encode, outboard_size, record_proof, walk,
 };
 
 /// A file of a few groups, and all that is known of it.
@@ -20,10 +19,6 @@ struct Example {
     trust: TrustFile,
 }
 
-fn key() -> SigningKey {
-    SigningKey::from_seed([7; 32])
-}
-
 fn example() -> &'static Example {
     static EXAMPLE: OnceLock<Example> = OnceLock::new();
     EXAMPLE.get_or_init(|| {
@@ -32,25 +27,10 @@ fn example() -> &'static Example {
         let mut builder = TreeBuilder::new(Vec::new());
         builder.update(&bytes).unwrap();
         let tree = builder.finish().unwrap();
-        let admission = Admission {
-            archive: "kb".to_owned(),
-            name: FileName::new("a.warc.gz").unwrap(),
-            size: tree.size,
-            root: tree.root,
-            digests: Digests::default(),
-            depositor: "h-1".to_owned(),
-            admitted: "2026-01-02T03:04:05Z".parse().unwrap(),
-            upload: UploadId::new("u-1").unwrap(),
-        };
-        let trusted = TrustedKey {
-            archive: "kb".to_owned(),
-            public_key: key().public_key(),
-            from: "2020-01-01T00:00:00Z".parse().unwrap(),
-            until: None,
-        };
+        let admission = testing::admission("a.warc.gz", &bytes);
         Example {
-            envelope: admission.sign(&key()).unwrap(),
-            trust: TrustFile::new(vec![trusted]).unwrap(),
+            envelope: admission.sign(&signing_key()).unwrap(),
+            trust: trust_in(&signing_key()),
             bytes,
             tree,
             admission,
@@ -95,9 +75,9 @@ pub(super) fn admission_seeds() -> Vec<Vec<u8>> {
 
 pub(super) fn admission(input: &[u8]) {
     let kind = archive_proof::admission::PAYLOAD_TYPE;
-    let signed = Envelope::sign(kind, input, &key());
+    let signed = Envelope::sign(kind, input, &signing_key());
     if let Ok(read) = Admission::verify(&signed, &example().trust) {
-        let again = read.sign(&key()).unwrap();
+        let again = read.sign(&signing_key()).unwrap();
         assert_eq!(Admission::verify(&again, &example().trust).unwrap(), read);
     }
 }
@@ -118,15 +98,15 @@ pub(super) fn receipt_seeds() -> Vec<Vec<u8>> {
         replicas: vec![custody("one"), custody("two")],
         issued: "2026-01-02T03:04:06Z".parse().unwrap(),
     };
-    let signed = receipt.sign(&key()).unwrap();
+    let signed = receipt.sign(&signing_key()).unwrap();
     vec![payload(&signed, archive_proof::receipt::PAYLOAD_TYPE)]
 }
 
 pub(super) fn receipt(input: &[u8]) {
-    let signed = Envelope::sign(archive_proof::receipt::PAYLOAD_TYPE, input, &key());
+    let signed = Envelope::sign(archive_proof::receipt::PAYLOAD_TYPE, input, &signing_key());
     if let Ok((read, admission)) = Receipt::verify(&signed, &example().trust) {
         assert!(!read.replicas.is_empty());
-        let again = read.sign(&key()).unwrap();
+        let again = read.sign(&signing_key()).unwrap();
         let again = Receipt::verify(&again, &example().trust).unwrap();
         assert_eq!(again, (read, admission));
     }

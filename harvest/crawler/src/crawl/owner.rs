@@ -39,8 +39,6 @@ mod requests;
 mod running_time;
 mod steps;
 
-pub(super) use self::steps::crawl_log_line;
-
 /// The interval at which what was written is made durable.
 const SYNC: Duration = Duration::from_secs(1);
 

@@ -20,6 +20,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::{JoinError, JoinSet};
 use url::Url;
 
+use super::log_line::crawl_log_line;
 use crate::capture::{RecordGroup, ResourceBlock, record_id};
 use crate::cookies::CrawlCookies;
 use crate::dns::{DnsAnswer, DnsError, DnsResolver};
@@ -340,7 +341,7 @@ impl CrawlWorkers {
         let ended = self.clock.instant();
         let mut lines = Vec::new();
         if let TryDecision::Finished(status) = after {
-            let mut line = super::owner::crawl_log_line(uri, status, self.clock.now());
+            let mut line = crawl_log_line(uri, status, self.clock.now());
             line.thread = connection;
             if tries > 1 {
                 line.annotations.push(format!("{tries}t"));

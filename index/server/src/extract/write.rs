@@ -8,7 +8,8 @@ use bytes::Bytes;
 use index_captures::FileWriter;
 use tokio::sync::mpsc;
 
-use super::{BatchError, read_line};
+use super::read_line;
+use crate::batch_error::BatchError;
 use crate::follower::{FileOutcome, Follower, content_of};
 use crate::judge::{FileReport, Judgement, judge};
 use crate::metrics::Instruments;

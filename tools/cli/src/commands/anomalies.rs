@@ -7,11 +7,11 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::get::name;
-use super::losses::{Looking, MOST_WAITING};
 use super::requests::ask;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::items::Items;
+use crate::losses::{Looking, MOST_WAITING};
 use crate::reason::Reason;
 use crate::said;
 use crate::session::Session;

@@ -7,6 +7,7 @@ mod output;
 mod run;
 mod said;
 mod status;
+mod watch;
 
 use archive_model::JobId;
 use clap::{Args, Subcommand};

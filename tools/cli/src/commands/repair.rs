@@ -10,11 +10,11 @@ use clap::Args;
 use serde::Serialize;
 
 use super::get::name;
-use super::losses::{Looking, MOST_WAITING, RecordLosses, damaged};
 use crate::bars::{Bars, Counted};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::items::Items;
+use crate::losses::{Looking, MOST_WAITING, RecordLosses, damaged};
 use crate::output::size;
 use crate::reason::Reason;
 use crate::said;

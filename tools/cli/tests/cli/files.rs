@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use archive_rpc::Kind;
 use proto_archive::wire::get_response::Step;
+use testing::noise;
 
 use crate::archive::{Fault, GetFault, Wrong};
 use crate::holdfast::Place;
-use crate::world::noise;
 
 const AS_READER: [&str; 2] = ["--as", "reader"];
 

@@ -69,8 +69,8 @@ impl Place {
             world: ServedArchive::new().await,
         };
         std::fs::create_dir(place.path("holdfast-data")).expect("mkdir");
-        let pem = place.world.pem("harvester/anna");
-        let reader = place.world.pem("reader/ben");
+        let pem = place.world.authority.pem(&["harvester/anna"]);
+        let reader = place.world.authority.pem(&["reader/ben"]);
         place.write("holdfast-data/ca.pem", pem.authorities.as_bytes());
         place.write("holdfast-data/anna.pem", pem.certificate.as_bytes());
         place.write("holdfast-data/anna.key", pem.key.as_bytes());
@@ -96,7 +96,7 @@ impl Place {
     /// Writes a certificate and its key, and says how the client file names them.
     fn identity(&self, grant: &str) -> String {
         let (role, name) = grant.split_once('/').expect("a grant");
-        let pem = self.world.pem(grant);
+        let pem = self.world.authority.pem(&[grant]);
         self.write(
             &format!("holdfast-data/{name}.pem"),
             pem.certificate.as_bytes(),

@@ -8,9 +8,9 @@ use proto_archive::wire::{
     AdoptFileResponse, AtticItem, AtticsResponse, Condition, FileEntry, Gap, ReplaceResponse,
     RequestState, RequestsResponse, Role, attic_item, attics_response,
 };
+use testing::noise;
 
 use crate::holdfast::Place;
-use crate::world::noise;
 
 const PLACE: &str = "two/n-2/v/x-1";
 

@@ -1,9 +1,9 @@
 //! Records and their proofs, and what is left of a damaged file.
 
 use proto_archive::wire::salvage_response::Hole;
+use testing::noise;
 
 use crate::holdfast::{Place, executable, run};
-use crate::world::noise;
 
 const AS_READER: [&str; 2] = ["--as", "reader"];
 

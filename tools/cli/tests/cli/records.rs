@@ -1,8 +1,9 @@
 //! The records of what was done: the audit trail, and receipts.
 
+use archive_proof::testing::admission;
 use proto_archive::wire::{AuditLineState, AuditResponse};
 
-use crate::archive::{admission, receipt};
+use crate::archive::receipt;
 use crate::holdfast::Place;
 use crate::world::key;
 

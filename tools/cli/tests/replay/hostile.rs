@@ -12,8 +12,7 @@ use crate::support::outside::{Contact, Outside};
 use crate::support::tools::nginx;
 
 /// The time that a page may still try something after it has said that it is done. Nothing must happen, so that there
-/// is nothing to
-/// wait for.
+/// is nothing to wait for.
 pub(crate) const SETTLED: Duration = Duration::from_millis(700);
 
 const DATE: &str = "2020-02-01T00:00:00Z";

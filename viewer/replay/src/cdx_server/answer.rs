@@ -4,22 +4,12 @@ use std::io::{self, Write};
 
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CollapsedRun, Cursor, Limit, Order, Thinner};
-use archive_formats::date::Stamp;
 use thiserror::Error;
 
 use super::duplicates::{Duplicates, MAX_DIGESTS};
 use super::redirects::is_self_redirect;
-use super::rows::RowWriter;
+use super::rows::{AnswerContext, RowWriter};
 use super::{CdxRequest, Extra, PagePlace};
-
-/// The parts of an answer that do not come from captures.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AnswerContext {
-    /// The address in front of the timestamp of a Memento, with its slash: `https://archive.example/web/`.
-    pub memento_prefix: String,
-    /// The moment of the answer.
-    pub now: Stamp,
-}
 
 /// The reason why an answer cannot be finished.
 #[derive(Debug, Error)]

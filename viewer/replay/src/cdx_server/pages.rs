@@ -22,8 +22,7 @@ use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::Cursor;
 
 use super::parameters::Parameters;
-use super::request::count;
-use super::{CdxRequest, Dialect, Refusal, RequestError};
+use super::{Dialect, Refusal, RequestError};
 
 /// The most marks of one question. With blocks of 3,000 captures they reach as far as 300 million captures.
 const MAX_MARKS: usize = 100_000;
@@ -82,7 +81,7 @@ impl PageRequest {
         if parameters.switch("showPagedIndex")? == Some(true) {
             return Err(RequestError::NoSecondaryIndex);
         }
-        let size = match count(parameters, "pageSize")? {
+        let size = match parameters.count("pageSize")? {
             None => default,
             Some(size) if (1..=sizes.largest).contains(&size) => size,
             Some(size) => {
@@ -336,33 +335,5 @@ impl PageCount {
             content_type,
             body,
         }
-    }
-}
-
-impl CdxRequest {
-    /// Returns the error for a page behind the last one: pywb's servers refuse it, and Wayback's answer without rows.
-    pub fn page_beyond(&self, pages: u64) -> Option<RequestError> {
-        match (self.dialect, self.pages) {
-            (Dialect::Pywb, PageRequest::Page { number, .. }) => Some(RequestError::Page {
-                page: number,
-                pages,
-            }),
-            _ => None,
-        }
-    }
-
-    /// Returns the name of the question whose pages are asked for: equal for requests with equal pages. The client is not
-    /// in it.
-    pub fn page_key(&self) -> String {
-        let query = &self.query;
-        format!(
-            "{:?} {:?} {:?} {:?} {:?} {}",
-            query.keys,
-            query.span,
-            query.filters,
-            query.order,
-            query.cursor,
-            self.extras.contains(super::Extra::OmitSelfRedirects),
-        )
     }
 }

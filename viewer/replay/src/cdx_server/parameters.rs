@@ -3,13 +3,9 @@
 //! Owns their decoding: `+` is a blank, `%41` a byte, and what is no escape stays. Values are bytes, because archived URLs
 //! are; a caller that needs text asks for it.
 
-use super::RequestError;
+use archive_formats::date::{Fill, Stamp};
 
-/// The most bytes of a query string and of a form, together.
-pub const MAX_REQUEST: usize = 256 * 1024;
-
-/// The most parameters of a request.
-pub const MAX_PARAMETERS: usize = 256;
+use super::{MAX_PARAMETERS, MAX_REQUEST, RequestError};
 
 /// The decoded parameters of a request, in their order.
 #[derive(Clone, Debug, Default)]
@@ -92,6 +88,32 @@ impl Parameters {
         number
             .map(Some)
             .ok_or_else(|| RequestError::value(name, value, "a whole number of at most 18 digits"))
+    }
+
+    /// Returns a whole number that is not negative.
+    pub(super) fn count(&self, name: &'static str) -> Result<Option<u64>, RequestError> {
+        let Some(number) = self.number(name)? else {
+            return Ok(None);
+        };
+        let wanted = "a number that is not negative";
+        let count = u64::try_from(number).ok();
+        count
+            .map(Some)
+            .ok_or_else(|| RequestError::value(name, &number.to_string(), wanted))
+    }
+
+    /// Returns one end of a span of time.
+    pub(super) fn bound(
+        &self,
+        name: &'static str,
+        fill: Fill,
+    ) -> Result<Option<Stamp>, RequestError> {
+        let text = self.text(name)?;
+        let stamp = text.map(|text| Stamp::from_query(text, fill)).transpose();
+        stamp.map_err(|why| RequestError::Date {
+            parameter: name,
+            why,
+        })
     }
 }
 

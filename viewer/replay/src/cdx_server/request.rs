@@ -4,7 +4,7 @@ use archive_formats::cdx::query::{
     CaptureField, CaptureQuery, Collapse, Cursor, InvalidQuery, Keep, KeyMatch, Limit, MatchKind,
     Order, TimeSpan,
 };
-use archive_formats::date::{Fill, Stamp};
+use archive_formats::date::Fill;
 
 use super::columns::ColumnChoice;
 use super::extras::{Extra, Extras};
@@ -71,7 +71,7 @@ impl CdxRequest {
     ) -> Result<Self, RequestError> {
         let parameters = Parameters::decode(query, form)?;
         let request = if dialect == Dialect::OutbackCdx && parameters.first("q").is_some() {
-            XmlQuery::read(&parameters)?
+            read_xml(&parameters)?
         } else {
             read(dialect, &parameters, sizes)?
         };
@@ -128,6 +128,32 @@ impl CdxRequest {
         }
     }
 
+    /// Returns the error for a page behind the last one: pywb's servers refuse it, and Wayback's answer without rows.
+    pub fn page_beyond(&self, pages: u64) -> Option<RequestError> {
+        match (self.dialect, self.pages) {
+            (Dialect::Pywb, PageRequest::Page { number, .. }) => Some(RequestError::Page {
+                page: number,
+                pages,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the question whose pages are asked for: equal for requests with equal pages. The client is not
+    /// in it.
+    pub fn page_key(&self) -> String {
+        let query = &self.query;
+        format!(
+            "{:?} {:?} {:?} {:?} {:?} {}",
+            query.keys,
+            query.span,
+            query.filters,
+            query.order,
+            query.cursor,
+            self.extras.contains(Extra::OmitSelfRedirects),
+        )
+    }
+
     /// Returns whether the last rows are wanted, and can be read from the end.
     pub(super) fn reads_backwards(&self) -> bool {
         matches!(self.query.limit, Some(Limit::Last(_)))
@@ -146,6 +172,24 @@ impl CdxRequest {
     }
 }
 
+/// Reads a question in the notation of Wayback's remote collections.
+fn read_xml(parameters: &Parameters) -> Result<CdxRequest, RequestError> {
+    let (question, target, span) = XmlQuery::read(parameters)?;
+    let mut query = CaptureQuery::new(target.keys);
+    query.span = span;
+    Ok(CdxRequest {
+        dialect: Dialect::OutbackCdx,
+        url: target.url,
+        kind: target.kind,
+        query,
+        skip: 0,
+        form: AnswerForm::Xml(question),
+        columns: None,
+        extras: Extras::default(),
+        pages: PageRequest::Whole,
+    })
+}
+
 fn read(
     dialect: Dialect,
     parameters: &Parameters,
@@ -154,8 +198,8 @@ fn read(
     let target = Target::read(dialect, parameters)?;
     let mut query = CaptureQuery::new(target.keys);
     query.span = TimeSpan {
-        from: bound(parameters, "from", Fill::First)?,
-        to: bound(parameters, "to", Fill::Last)?,
+        from: parameters.bound("from", Fill::First)?,
+        to: parameters.bound("to", Fill::Last)?,
     };
     for filter in parameters.texts("filter")? {
         query.filters.push(filters::read(dialect, filter)?);
@@ -177,7 +221,7 @@ fn read(
             let is_unsorted = parameters.text("sort")?.is_none();
             let is_sortable = pages == PageRequest::Whole && target.kind == MatchKind::Exact;
             if is_unsorted && is_sortable {
-                let closest = bound(parameters, "closest", Fill::First)?;
+                let closest = parameters.bound("closest", Fill::First)?;
                 query.order = closest.map_or(Order::Ascending, Order::Closest);
             }
         }
@@ -188,7 +232,7 @@ fn read(
             switch(Extra::ResumeKey, "showResumeKey")?;
             let resume = parameters.text("resumeKey")?;
             query.cursor = resume.map(str::parse::<Cursor>).transpose()?;
-            skip = count(parameters, "offset")?.unwrap_or(0);
+            skip = parameters.count("offset")?.unwrap_or(0);
             let latest = parameters.switch("fastLatest")? == Some(true);
             if latest && target.kind == MatchKind::Exact {
                 query.limit = Some(match query.limit {
@@ -227,31 +271,6 @@ fn read(
     })
 }
 
-pub(super) fn bound(
-    parameters: &Parameters,
-    parameter: &'static str,
-    fill: Fill,
-) -> Result<Option<Stamp>, RequestError> {
-    let text = parameters.text(parameter)?;
-    let stamp = text.map(|text| Stamp::from_query(text, fill)).transpose();
-    stamp.map_err(|why| RequestError::Date { parameter, why })
-}
-
-/// Returns a number that is not negative.
-pub(super) fn count(
-    parameters: &Parameters,
-    parameter: &'static str,
-) -> Result<Option<u64>, RequestError> {
-    let Some(number) = parameters.number(parameter)? else {
-        return Ok(None);
-    };
-    let wanted = "a number that is not negative";
-    let count = u64::try_from(number).ok();
-    count
-        .map(Some)
-        .ok_or_else(|| RequestError::value(parameter, &number.to_string(), wanted))
-}
-
 fn order(dialect: Dialect, parameters: &Parameters) -> Result<Order, RequestError> {
     let Some(text) = parameters.text("sort")? else {
         return Ok(Order::Ascending);
@@ -263,7 +282,7 @@ fn order(dialect: Dialect, parameters: &Parameters) -> Result<Order, RequestErro
     match sort.as_str() {
         "default" | "regular" => Ok(Order::Ascending),
         "reverse" => Ok(Order::Descending),
-        "closest" => match bound(parameters, "closest", Fill::First)? {
+        "closest" => match parameters.bound("closest", Fill::First)? {
             Some(closest) => Ok(Order::Closest(closest)),
             // pywb asks OutbackCDX like this when it wants any order.
             None if dialect == Dialect::OutbackCdx && parameters.first("closest").is_some() => {

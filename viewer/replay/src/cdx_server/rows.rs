@@ -5,12 +5,13 @@ use std::io::{self, Write};
 
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureField, CollapsedRun, Cursor};
+use archive_formats::date::Stamp;
 
 use crate::memento::http_date;
 
 use super::json::{self, Object};
 use super::xml::XmlWriter;
-use super::{AnswerContext, AnswerForm, CdxRequest, Column, ColumnValue, Dialect, Extra};
+use super::{AnswerForm, CdxRequest, Column, ColumnValue, Dialect, Extra};
 
 /// The fields of a capture in CDXJ, behind key and timestamp.
 const CDXJ: [(&str, CaptureField); 12] = [
@@ -27,6 +28,15 @@ const CDXJ: [(&str, CaptureField); 12] = [
     ("orig.offset", CaptureField::OriginalOffset),
     ("orig.filename", CaptureField::OriginalFile),
 ];
+
+/// The parts of an answer that do not come from captures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerContext {
+    /// The address in front of the timestamp of a Memento, with its slash: `https://archive.example/web/`.
+    pub memento_prefix: String,
+    /// The moment of the answer.
+    pub now: Stamp,
+}
 
 /// A writer of rows in one form.
 #[derive(Debug)]

@@ -1,13 +1,11 @@
 //! The question of Wayback's remote collections: `q=type:urlquery url:http%3A%2F%2Fexample.org%2F`.
 
-use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MatchKind, TimeSpan};
+use archive_formats::cdx::query::{KeyMatch, MatchKind, TimeSpan};
 use archive_formats::date::{Fill, Stamp};
 
-use super::extras::Extras;
-use super::pages::PageRequest;
+use super::RequestError;
 use super::parameters::{Parameters, decode};
-use super::request::count;
-use super::{AnswerForm, CdxRequest, Dialect, RequestError};
+use super::target::Target;
 
 /// The number of results without `count`, and the most results that are counted.
 const RESULTS: u64 = 10_000;
@@ -37,7 +35,8 @@ pub enum XmlQueryKind {
 }
 
 impl XmlQuery {
-    pub(super) fn read(parameters: &Parameters) -> Result<CdxRequest, RequestError> {
+    /// Reads `q`: the question, the captures that it is about, and the time that it asks for.
+    pub(super) fn read(parameters: &Parameters) -> Result<(Self, Target, TimeSpan), RequestError> {
         let words = QueryTerms::parse(parameters.first("q").unwrap_or_default());
         let kind = match words.text("type")?.to_ascii_lowercase().as_str() {
             "" | "urlquery" => XmlQueryKind::Url,
@@ -46,7 +45,7 @@ impl XmlQuery {
         };
         let url = words.first("url").filter(|url| !url.is_empty());
         let url = url.ok_or(RequestError::Missing("q=url:"))?;
-        let results = match count(parameters, "count")? {
+        let results = match parameters.count("count")? {
             Some(results) => results,
             None => words.count("limit")?.unwrap_or(RESULTS),
         };
@@ -61,27 +60,22 @@ impl XmlQuery {
             XmlQueryKind::Prefix => MatchKind::Prefix,
             XmlQueryKind::Url | XmlQueryKind::Unknown(_) => MatchKind::Exact,
         };
-        let mut query = CaptureQuery::new(KeyMatch::of(match_kind, url)?);
-        query.span = TimeSpan {
+        let target = Target {
+            url: url.to_vec(),
+            kind: match_kind,
+            keys: KeyMatch::of(match_kind, url)?,
+        };
+        let span = TimeSpan {
             from: words.bound("startdate", Fill::First)?,
             to: words.bound("enddate", Fill::Last)?,
         };
-        Ok(CdxRequest {
-            dialect: Dialect::OutbackCdx,
-            url: url.to_vec(),
-            kind: match_kind,
-            query,
-            skip: 0,
-            form: AnswerForm::Xml(Self {
-                kind,
-                skip,
-                results,
-                counted: skip.saturating_add(results).max(RESULTS),
-            }),
-            columns: None,
-            extras: Extras::default(),
-            pages: PageRequest::Whole,
-        })
+        let question = Self {
+            kind,
+            skip,
+            results,
+            counted: skip.saturating_add(results).max(RESULTS),
+        };
+        Ok((question, target, span))
     }
 }
 

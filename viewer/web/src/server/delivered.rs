@@ -21,6 +21,7 @@ use viewer_replay::response::{Redirects, Reply, ReplyMethod, ReplyOptions};
 use viewer_replay::rewrite::refresh_value;
 
 use super::document::{self, DocumentForm, DocumentPlan, DocumentStart};
+use super::facts::facts;
 use super::raw::{RawRequest, add_verdict, response};
 use super::shown::CaptureContent;
 use super::{Server, Visit, record_failed};
@@ -51,11 +52,6 @@ impl<'a> CaptureRequest<'a> {
     pub(super) fn delivery(&self) -> Delivery {
         self.facts.delivery(self.modifier)
     }
-}
-
-/// Returns the facts that a header tells.
-pub(super) fn facts(headers: &HeaderMap) -> FetchFacts<'_> {
-    FetchFacts::read(|name| headers.get(name).map(HeaderValue::as_bytes))
 }
 
 /// Returns the target of a request that is no GET: its method and its body are in the key.

@@ -18,7 +18,8 @@ use viewer_replay::html::escape;
 use viewer_replay::policy;
 use viewer_replay::request::{Addresses, Modifier, RequestedTime, Target, header_safe};
 
-use super::delivered::{facts, secure, set};
+use super::delivered::{secure, set};
+use super::facts::facts;
 use super::{Server, Visit};
 use crate::answer::Notice;
 

@@ -9,7 +9,7 @@ use viewer_replay::memento::Field;
 use viewer_replay::request::{Addresses, Modifier};
 use viewer_replay::response::{Extent, Redirects, Reply, ReplyMethod, ReplyOptions};
 
-use super::delivered::facts;
+use super::facts::facts;
 use super::mismatches::PayloadWatch;
 use super::shown::CaptureContent;
 use super::{Server, Visit};

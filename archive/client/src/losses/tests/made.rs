@@ -6,6 +6,7 @@ use std::ops::Range;
 use archive_formats::warc::{Builder, Kind, Writer};
 use archive_model::FileName;
 use bytes::Bytes;
+use testing::noise;
 
 use crate::access::{Hole, Salvaged};
 use crate::losses::{Losses, Whereabouts, records_in};
@@ -15,17 +16,6 @@ pub(super) struct Made {
     pub(super) name: &'static str,
     pub(super) bytes: Vec<u8>,
     pub(super) records: Vec<(Range<u64>, String)>,
-}
-
-pub(super) fn noise(length: usize, seed: u32) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(2_654_435_761) | 1;
-    let mut step = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state.to_le_bytes()[1]
-    };
-    (0..length).map(|_| step()).collect()
 }
 
 pub(super) fn url(number: usize) -> String {
@@ -87,7 +77,7 @@ pub(super) fn arc(blocks: &[Vec<u8>]) -> Made {
 
 /// Small files of each kind, with blocks of these lengths.
 pub(super) fn files(lengths: &[usize]) -> Vec<Made> {
-    let seeds = 1_u32..;
+    let seeds = 1_u64..;
     let blocks: Vec<Vec<u8>> = lengths
         .iter()
         .zip(seeds)

@@ -229,7 +229,7 @@ fn stamp_knows_the_end_of_the_log() {
     let line = admin.audit_rows(0).unwrap().next().unwrap().unwrap().1;
     let mut position = Position::start();
     position.chain.line(0, &line).unwrap();
-    admin.set_drained(position, 0).unwrap();
+    admin.set_log_end(position, 0).unwrap();
     store(&admin, "b");
     let end = LogEnd::at(&position).unwrap();
     assert_eq!((end.lines, known()), (1, Some(end.clone())));

@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use archive_model::{Digests, FileName, ReplicaKind, Root, UploadId};
+use archive_model::{ReplicaKind, Root};
+use archive_proof::testing::signing_key;
 use archive_proof::{Admission, SigningKey};
 use archive_repository::Settings;
 use proto_archive::wire::admissions_response::One;
@@ -18,7 +19,7 @@ use tonic::codegen::BoxStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
-use crate::lab::{Lab, replica, signing_key};
+use crate::lab::{Lab, replica};
 
 /// Pages of names with their admissions.
 pub(crate) type SidecarPages = Vec<Vec<(&'static str, String)>>;
@@ -50,14 +51,9 @@ pub(crate) fn gap(saying: SidecarPages, count: u64) -> NodeAnswer {
 
 fn admission(name: &str, content: u8) -> Admission {
     Admission {
-        archive: "kb".to_owned(),
-        name: FileName::new(name).unwrap(),
         size: 7,
         root: Root::from_bytes([content; 32]),
-        digests: Digests::default(),
-        depositor: "harvester/h".to_owned(),
-        admitted: "2026-01-01T00:00:00Z".parse().unwrap(),
-        upload: UploadId::new("u").unwrap(),
+        ..archive_proof::testing::admission(name, b"")
     }
 }
 

@@ -9,7 +9,8 @@ use harvest_policy::status::{FetchStatus, TryDecision};
 use harvest_policy::turns::Moment;
 
 use super::login::login_name;
-use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC, crawl_log_line};
+use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC};
+use crate::crawl::log_line::crawl_log_line;
 use crate::crawl::workers::WorkerCommand;
 use crate::crawl::{ConnectionSnapshot, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome};
 use crate::frontier::{FrontierUri, LeaseOutcome};

@@ -9,10 +9,11 @@ use harvest_policy::politeness::FinishedFetch;
 use harvest_policy::robots::{RobotsAnswer, RobotsRules};
 use harvest_policy::status::{FetchStatus, TryDecision};
 
-use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC, crawl_log_line};
+use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC};
 use crate::capture::RecordGroup;
 use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
+use crate::crawl::log_line::crawl_log_line;
 use crate::crawl::workers::WorkerEvent;
 use crate::dns::{DnsAnswer, DnsError};
 use crate::frontier::{LeaseOutcome, PrerequisiteRow};

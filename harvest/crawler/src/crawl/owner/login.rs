@@ -10,8 +10,9 @@ use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::status::FetchStatus;
 use url::Url;
 
-use super::{CrawlOwner, InFlightSubject, crawl_log_line};
+use super::{CrawlOwner, InFlightSubject};
 use crate::crawl::CrawlError;
+use crate::crawl::log_line::crawl_log_line;
 use crate::frontier::FrontierUri;
 use crate::process::ProcessedUri;
 use crate::recorder::{FinishedTry, TrySubject};

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_formats::crawl_log::CrawlLogLine;
 use harvest_model::order::RobotsPolicy;
 use harvest_policy::address::decide;
 use harvest_policy::address_turns::RequestTicket;
@@ -16,6 +15,7 @@ use url::{Host, Url};
 use super::{CrawlOwner, InFlightSubject};
 use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
+use crate::crawl::log_line::crawl_log_line;
 use crate::crawl::workers::WorkerCommand;
 use crate::frontier::{FrontierUri, LeaseOutcome, PrerequisiteRow, Urgency, UriLease};
 use crate::recorder::{FinishedTry, RecorderError, TrySubject};
@@ -318,28 +318,5 @@ impl CrawlOwner {
             candidates: Vec::new(),
             content: None,
         });
-    }
-}
-
-/// Returns the line of a URI that no host was asked for.
-pub(in crate::crawl) fn crawl_log_line(
-    uri: &FrontierUri,
-    status: FetchStatus,
-    time: Timestamp,
-) -> CrawlLogLine {
-    CrawlLogLine {
-        time,
-        status: status.number(),
-        size: None,
-        uri: uri.uri.clone(),
-        hops: uri.hops.clone(),
-        via: uri.via.clone(),
-        media_type: None,
-        thread: 0,
-        begun: None,
-        milliseconds: 0,
-        digest: None,
-        source: uri.source.clone(),
-        annotations: Vec::new(),
     }
 }

@@ -1,26 +1,22 @@
 //! `holdfast batch run`: hands a job in, watches it, fetches what it left.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use archive_client::Batch;
 use archive_client::batch::{Code, JobState, JobStatus, Submission};
-use archive_client::{Batch, Researcher};
 use archive_daemon::{ByteSize, Chance, Period};
 use archive_model::{JobId, NameList, NamePattern, ReplicaId};
 use clap::Args;
 
 use super::output::Places;
 use super::status::{exit, show};
+use super::watch::watch;
 use super::{check, job_id};
-use crate::bars::{Bars, Counted};
 use crate::commands::check::read_names;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::session::Session;
-
-/// The time between two questions to the archive about the progress.
-const LOOK: Duration = Duration::from_millis(250);
 
 /// The most gaps that are told one by one.
 const MOST_GAPS: usize = 20;
@@ -204,52 +200,6 @@ fn detached(context: &Context, job: &JobStatus) -> Result<Exit, Failure> {
         context.output.line(job.id.as_str())?;
     }
     Ok(Exit::Done)
-}
-
-/// Waits for the end of a job. While the archive cannot be asked, the job may go on: so does this, for a while.
-pub(super) async fn watch(
-    context: &Context,
-    session: &Session,
-    researcher: &Researcher,
-    mut job: JobStatus,
-) -> Result<JobStatus, Failure> {
-    let mut bars = Bars::new(!context.output.is_json());
-    let mut waits = String::new();
-    let mut silent = 0;
-    while !job.state.has_ended() {
-        for node in &job.nodes {
-            bars.step(
-                node.node.as_str(),
-                Counted::Files,
-                node.files,
-                node.files_total,
-            );
-        }
-        let why = job.reason.clone().unwrap_or_default();
-        if why != waits && !why.is_empty() {
-            bars.suspend(|| tell(&format!("job {}: {why}", job.id)));
-        }
-        waits = why;
-        tokio::time::sleep(LOOK).await;
-        job = match researcher.find(&job.id).await {
-            Ok(job) => {
-                silent = 0;
-                job
-            }
-            Err(error) if error.is_passing() && silent < session.attempts() => {
-                silent += 1;
-                bars.suspend(|| tell(&format!("job {}: {error}", job.id)));
-                tokio::time::sleep(LOOK * 20).await;
-                continue;
-            }
-            Err(error) => {
-                bars.finish();
-                return Err(session.failure(error));
-            }
-        };
-    }
-    bars.finish();
-    Ok(job)
 }
 
 /// The component, after the check that each node makes: what it would refuse is not sent.

@@ -4,7 +4,7 @@ use archive_client::Batch;
 use archive_client::batch::{JobState, JobStatus};
 use clap::Args;
 
-use super::run::watch;
+use super::watch::watch;
 use super::{Which, said};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};

@@ -14,9 +14,9 @@ use archive_model::{FileName, Root};
 use serde::Serialize;
 
 use super::Destination;
-use crate::commands::losses::lines_of;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
+use crate::losses::lines_of;
 use crate::output::{size, tell};
 use crate::progress::Progress;
 use crate::save::Partial;

@@ -1,4 +1,4 @@
-//! Brings the trail from the admin data into the log, in order, and takes the rows away once they are durable there.
+//! The worker that writes the trail of the admin data into the log, in order, and deletes the rows once they are durable there.
 //!
 //! The newest row stays, so that numbers go on. A crash at any point neither loses a line nor writes one twice: what was
 //! appended and not yet confirmed is compared with the rows at the next start.
@@ -28,9 +28,9 @@ const AGAIN: Duration = Duration::from_hours(24);
 /// The incident of a log that is refused.
 const INCIDENT: &str = "audit-log";
 
-/// The job that writes the log.
+/// The worker that writes the trail of the admin data into the files of the log.
 #[derive(Debug)]
-pub struct Drain {
+pub struct TrailWriter {
     admin: Admin,
     directory: PathBuf,
     notifier: Notifier,
@@ -50,7 +50,7 @@ enum State {
     Poisoned,
 }
 
-impl Drain {
+impl TrailWriter {
     /// Makes the job. `refused` is 1 while the log in `directory` is not believed.
     pub fn new(
         admin: Admin,
@@ -84,7 +84,7 @@ impl Drain {
     }
 }
 
-impl Worker for Drain {
+impl Worker for TrailWriter {
     const NAME: &'static str = "audit-log";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
@@ -100,8 +100,8 @@ impl Worker for Drain {
                 Ok(Step::Idle(REFUSED))
             }
             State::Good(log, since) if now.saturating_duration_since(since) < AGAIN => {
-                let drained = spawn_blocking(move || drain(log, &admin)).await?;
-                match drained {
+                let written = spawn_blocking(move || write_next(log, &admin)).await?;
+                match written {
                     Ok((log, is_all)) => {
                         self.state = State::Good(log, since);
                         Ok(if is_all {
@@ -146,17 +146,17 @@ pub(super) fn open(
     directory: &std::path::Path,
     is_stopping: &dyn Fn() -> bool,
 ) -> Result<AuditLog, LogError> {
-    let mut known = admin.drained()?;
+    let mut known = admin.log_end()?;
     if known.is_none() && super::Walk::open(directory)?.next().is_none() {
         // From now on it is known that there was nothing.
-        admin.set_drained(Position::start(), 0)?;
+        admin.set_log_end(Position::start(), 0)?;
         known = Some(Position::start());
     }
     AuditLog::open(directory, known, admin, LONGEST_FILE, is_stopping)
 }
 
-/// Brings the next lines into the log; whether that were all.
-pub(super) fn drain(mut log: AuditLog, admin: &Admin) -> Result<(AuditLog, bool), LogError> {
+/// Writes the next lines into the log. Returns the log, and whether nothing is left to write.
+pub(super) fn write_next(mut log: AuditLog, admin: &Admin) -> Result<(AuditLog, bool), LogError> {
     let rows = admin.audit_rows(log.next())?.take(LINES);
     let lines = rows.collect::<Result<Vec<_>, _>>()?;
     if let Some((first, _)) = lines.first()
@@ -177,6 +177,6 @@ pub(super) fn drain(mut log: AuditLog, admin: &Admin) -> Result<(AuditLog, bool)
     };
     let (last, is_all) = (*last, lines.len() < LINES);
     let position = log.append(&lines)?;
-    admin.set_drained(position, last)?;
+    admin.set_log_end(position, last)?;
     Ok((log, is_all))
 }

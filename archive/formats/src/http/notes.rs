@@ -1,0 +1,49 @@
+//! The oddities of a body that could be read.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::coding::Coding;
+
+/// An oddity of a body that could be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// The header says chunked, the bytes are not.
+    NotChunked,
+    /// Header fields behind the last chunk.
+    Trailers,
+    /// The empty line behind the last chunk is missing.
+    NoEndOfTrailers,
+    /// The stored body has another length than `Content-Length`.
+    Length {
+        /// The length by the header.
+        expected: u64,
+        /// The length that was found.
+        found: u64,
+    },
+    /// The header names an encoding that the bytes do not have: they are given as they are.
+    NotCoded(Coding),
+    /// Encodings that are not known, or too many: they and those before them are left as they are.
+    LeftCoded(String),
+    /// Bytes behind the end of a compressed stream; they are left out.
+    Behind(Coding),
+}
+
+/// Notes that all layers of a body write into.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notes(Arc<Mutex<Vec<Note>>>);
+
+impl Notes {
+    pub(super) fn add(&self, note: Note) {
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
+    pub(super) fn get(&self) -> Vec<Note> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}

@@ -1,0 +1,67 @@
+//! Helpers of tests: an environment's authority, and certificates of it.
+//!
+//! Owns the years in which they hold, so that no test depends on the day on which it runs. Other crates see it with the
+//! feature `testing`.
+
+#![expect(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "helpers of tests"
+)]
+
+use std::time::{Duration, SystemTime};
+
+use crate::pki::{Authority, Validity};
+use crate::role::Grant;
+use crate::tls::{CredentialPem, Credentials};
+
+/// The authority of an environment that exists for one test. What it issues holds from 2000 to 2200.
+///
+/// ```
+/// use archive_rpc::testing::TestAuthority;
+///
+/// let authority = TestAuthority::new();
+/// let own = authority.credentials(&["node/n-1"]);
+/// assert_eq!(own.identity().grants()[0].to_string(), "node/n-1");
+/// ```
+#[derive(Debug)]
+pub struct TestAuthority(Authority);
+
+impl TestAuthority {
+    /// Makes the authority of an environment named `archive.example`.
+    #[expect(clippy::new_without_default, reason = "it makes a key")]
+    pub fn new() -> Self {
+        let made = Authority::create("archive.example", validity());
+        Self(made.expect("an authority"))
+    }
+
+    /// Returns a certificate for this machine that carries these grants, with its key and the authority.
+    pub fn pem(&self, grants: &[&str]) -> CredentialPem {
+        let grants = grants.iter().map(|grant| grant.parse());
+        let grants: Vec<Grant> = grants.collect::<Result<_, _>>().expect("grants");
+        let issued = self.0.issue(&grants, &["127.0.0.1"], validity());
+        let issued = issued.expect("a certificate");
+        CredentialPem {
+            certificate: issued.certificate,
+            key: issued.key,
+            authorities: self.0.certificate().to_owned(),
+            revoked: None,
+        }
+    }
+
+    /// Returns such a certificate as it is used in 2026.
+    pub fn credentials(&self, grants: &[&str]) -> Credentials {
+        Credentials::from_pem(&self.pem(grants), in_year(2026)).expect("credentials")
+    }
+}
+
+fn validity() -> Validity {
+    Validity {
+        not_before: in_year(2000),
+        not_after: in_year(2200),
+    }
+}
+
+fn in_year(year: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs((year - 1970) * 31_556_952)
+}

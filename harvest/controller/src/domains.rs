@@ -1,0 +1,69 @@
+//! The harvest of each domain, as the logs of a job tell it.
+
+use std::io::BufReader;
+
+use archive_durable::directory;
+use harvest_crawler::recorder::CRAWL_LOG;
+use harvest_crawler::suffixes::suffix_list;
+use harvest_reports::harvest::{HarvestReport, StopReason};
+use harvest_reports::log::{CrawlLogReader, LogEntry};
+use harvest_reports::progress::{FILE_NAME as PROGRESS_LOG, last_line};
+use serde::Serialize;
+
+use crate::directory::{JobDirectory, open};
+use crate::document::{DocumentError, log_error};
+
+/// The harvest of a domain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DomainOutcome {
+    /// The domain.
+    pub domain: String,
+    /// Its objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The reason why it stopped, in the words of NetarchiveSuite.
+    pub stop_reason: &'static str,
+}
+
+/// Returns the harvest of each domain, as the logs tell it.
+pub(crate) fn domains(job: &JobDirectory) -> Result<Vec<DomainOutcome>, DocumentError> {
+    let path = job.path("logs").join(PROGRESS_LOG);
+    let last = match directory::kind(&path)? {
+        Some(_) => last_line(BufReader::new(open(&path)?)).map_err(log_error(&path))?,
+        None => None,
+    };
+    let reason = StopReason::from_last_progress_line(last.as_deref());
+    let mut report = HarvestReport::new(reason, false);
+    let suffixes = suffix_list(&job.job().order)?;
+    let path = job.path("logs").join(CRAWL_LOG);
+    for entry in CrawlLogReader::new(BufReader::new(open(&path)?)) {
+        match entry.map_err(log_error(&path))? {
+            LogEntry::Line(line) => {
+                report.add(&line, |host| Some(suffixes.domain(host).to_owned()));
+            }
+            // It is counted in crawl-report.txt.
+            LogEntry::Unreadable(_) => {}
+        }
+    }
+    let domains = report.domains().map(|(domain, report)| DomainOutcome {
+        domain: domain.to_owned(),
+        objects: report.objects,
+        bytes: report.bytes,
+        stop_reason: stop_reason(report.stop_reason),
+    });
+    Ok(domains.collect())
+}
+
+/// Returns the words of a stop reason.
+const fn stop_reason(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::DownloadComplete => "download complete",
+        StopReason::ObjectLimit => "object limit",
+        StopReason::SizeLimit => "size limit",
+        StopReason::ConfigSizeLimit => "size limit of the configuration",
+        StopReason::DownloadUnfinished => "download unfinished",
+        StopReason::ConfigObjectLimit => "object limit of the configuration",
+        StopReason::TimeLimit => "time limit",
+    }
+}

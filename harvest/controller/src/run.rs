@@ -1,0 +1,139 @@
+//! A job that runs: what its steps share, and what becomes of each file that is whole.
+//!
+//! Owns that an archive file is indexed before it is handed on to be stored, that a damaged one is set aside, and that people are
+//! told at once of one that cannot be handed on.
+
+use std::io::BufReader;
+
+use archive_durable::HashedFile;
+use harvest_crawler::archive_files::ClosedFile;
+use harvest_crawler::crawl::CrawlOutcome;
+use harvest_reports::warcinfo::Warcinfo;
+use tokio::sync::mpsc;
+
+use crate::directory::{IndexedFile, JobDirectory, JobDirectoryError, open};
+use crate::document::document;
+use crate::environment::JobEnvironment;
+use crate::error::JobError;
+use crate::notice::{JobNotice, NoticeHandler};
+use crate::upload::{FileDigest, WholeFile};
+
+/// The bytes that are read at a time.
+const READ_SIZE: usize = 1 << 20;
+
+/// A job that runs.
+#[derive(Clone, Copy)]
+pub(crate) struct JobRun<'a> {
+    pub(crate) directory: &'a JobDirectory,
+    pub(crate) environment: &'a JobEnvironment,
+    pub(crate) warcinfo: &'a Warcinfo,
+    /// The way to the uploader, for each file that is whole.
+    pub(crate) files: &'a mpsc::UnboundedSender<WholeFile>,
+    pub(crate) notify: NoticeHandler<'a>,
+}
+
+impl JobRun<'_> {
+    /// Closes archive files that an earlier process has left whole. One that cannot be indexed does not hold up the others; the
+    /// first such error is given at the end.
+    pub(crate) async fn close_all(&self, files: Vec<ClosedFile>) -> Result<(), JobError> {
+        let mut first = Ok(());
+        for file in files {
+            first = first.and(self.close_or_notify(file).await);
+        }
+        first
+    }
+
+    /// Closes an archive file as [`JobRun::close`] does, and tells people at once why it cannot: it is tried again when the job
+    /// goes on.
+    pub(crate) async fn close_or_notify(&self, file: ClosedFile) -> Result<(), JobError> {
+        let name = file.name.clone();
+        let closed = self.close(file).await;
+        if let Err(error) = &closed {
+            let why = format!("{error}; it is stored once the job is resumed");
+            (self.notify)(JobNotice::NotStored {
+                name: &name,
+                why: &why,
+            });
+        }
+        closed
+    }
+
+    /// Indexes an archive file that was closed, and hands it on to be stored. A damaged one stays, as `NAME.invalid`.
+    async fn close(&self, file: ClosedFile) -> Result<(), JobError> {
+        let (directory, closed) = (self.directory.clone(), file.clone());
+        let is_stored = self.environment.archive.is_some();
+        let indexed = run_blocking("index an archive file", move || {
+            index_and_hash(&directory, &closed, is_stored)
+        });
+        match indexed.await? {
+            Ok(digest) => {
+                // Uploads that were ended take nothing more.
+                drop(self.files.send(WholeFile { file, digest }));
+            }
+            Err(damage) => {
+                self.directory.set_aside(&file.name)?;
+                (self.notify)(JobNotice::NotStored {
+                    name: &file.name,
+                    why: &format!(
+                        "it is damaged, and lies in `warcs` as {}.invalid: {damage}",
+                        file.name
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the reports and the metadata file, and hands it on to be stored.
+    pub(crate) async fn document(&self, outcome: &CrawlOutcome) -> Result<(), JobError> {
+        if self.directory.indexed_files()?.is_empty() {
+            (self.notify)(JobNotice::NothingHarvested);
+        }
+        let (directory, environment) = (self.directory.clone(), self.environment.clone());
+        let (warcinfo, outcome) = (self.warcinfo.clone(), outcome.clone());
+        let written = run_blocking("write the metadata file", move || {
+            document(&directory, &environment, &warcinfo, &outcome)
+        });
+        if let Some(file) = written.await? {
+            drop(self.files.send(WholeFile { file, digest: None }));
+        }
+        Ok(())
+    }
+}
+
+/// Indexes an archive file. Returns its digest if it is to be stored and was read for its index: both come of one reading, past the
+/// page cache. Returns the first damage of one that is damaged.
+fn index_and_hash(
+    directory: &JobDirectory,
+    closed: &ClosedFile,
+    is_stored: bool,
+) -> Result<Result<Option<FileDigest>, String>, JobDirectoryError> {
+    if !is_stored {
+        return Ok(match directory.index_file(closed, open(&closed.path)?)? {
+            IndexedFile::Known | IndexedFile::New => Ok(None),
+            IndexedFile::Damaged(damage) => Err(damage),
+        });
+    }
+    let mut archive = HashedFile::open(&closed.path)?;
+    let buffered = BufReader::with_capacity(READ_SIZE, &mut archive);
+    Ok(match directory.index_file(closed, buffered)? {
+        IndexedFile::Known => Ok(None),
+        IndexedFile::New => {
+            let (size, root) = archive.finish()?;
+            Ok(Some(FileDigest { size, root }))
+        }
+        IndexedFile::Damaged(damage) => Err(damage),
+    })
+}
+
+/// Does work that blocks on a thread that may.
+async fn run_blocking<T: Send + 'static, E: Send + 'static>(
+    what: &'static str,
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, JobError>
+where
+    JobError: From<E>,
+{
+    let done = tokio::task::spawn_blocking(work).await;
+    Ok(done.map_err(|source| JobError::Task { what, source })??)
+}

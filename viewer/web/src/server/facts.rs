@@ -1,0 +1,9 @@
+//! The facts that the header of a request tells of the fetch that it is part of.
+
+use axum::http::{HeaderMap, HeaderValue};
+use viewer_replay::delivery::FetchFacts;
+
+/// Returns the facts that a header tells.
+pub(super) fn facts(headers: &HeaderMap) -> FetchFacts<'_> {
+    FetchFacts::read(|name| headers.get(name).map(HeaderValue::as_bytes))
+}
