@@ -45,7 +45,7 @@ pub use copies::{Copy, CopyCondition, Located, ReadSegments, Segment, Verified, 
 pub use listing::ListedCopies;
 use members::Members;
 pub use mend::{MendOrder, Mended, Mending};
-pub use people::{Aside, Cause};
+pub use people::{Aside, Cause, unreported, volumes_in_service};
 pub use settings::ReplicaSettings;
 pub use upload::{ChosenNode, Opened, Upload};
 
@@ -261,17 +261,11 @@ impl Replicas {
 
     /// The nodes of a replica, as its monitor sees them; it is told which ones to miss.
     pub async fn state(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
-        let (mut nodes, now) = (self.heard(replica).await?, self.standing.now());
-        for node in &mut nodes {
-            people::mark_retired(&now, replica, node);
-        }
-        self.lock_members()
-            .mark_namesakes(&now, replica, &mut nodes);
-        Ok(nodes)
+        Ok(self.marked(replica, self.heard(replica).await?))
     }
 
-    /// The same, in the nodes' own words.
-    async fn heard(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
+    /// The same as [`Replicas::state`], in the nodes' own words.
+    pub async fn heard(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
         let (members, volumes) = {
             let members = self.lock_members();
             let volumes = members.volumes.iter();
@@ -319,15 +313,6 @@ impl Replicas {
 
     fn lock_silent(&self) -> MutexGuard<'_, BTreeMap<ReplicaId, BTreeSet<NodeId>>> {
         self.silent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells a monitor which nodes it has; gives those it has heard of, but for those of another replica.
-    pub async fn nodes_heard(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, CallError> {
-        let nodes = self.state(replica).await?.into_iter();
-        let mut ids: Vec<NodeId> = nodes.map(|state| state.node).collect();
-        let (members, now) = (self.lock_members(), self.standing.now());
-        ids.retain(|node| !members.is_foreign(&now, replica, node));
-        Ok(ids)
     }
 }
 

@@ -211,43 +211,37 @@ impl Replicas {
         client.set_volume(request).await?;
         Ok(())
     }
+}
 
-    /// The volumes that have copies, as far as is recorded, and that their nodes do not report.
-    pub async fn unreported(&self, replica: &ReplicaId) -> Result<Vec<VolumeKey>, CallError> {
-        let mut volumes = Vec::new();
-        for node in self.heard(replica).await? {
-            let unreported = node.volumes.into_iter().filter(|one| one.unreported);
-            volumes.extend(keys(replica, &node.node, unreported));
-        }
-        Ok(volumes)
-    }
+/// Lists the volumes that have copies, as far as is recorded, and that their nodes do not report.
+pub fn unreported(replica: &ReplicaId, heard: &[NodeState]) -> Vec<VolumeKey> {
+    let keys = heard.iter().flat_map(|node| {
+        let unreported = node.volumes.iter().filter(|one| one.unreported);
+        keys(replica, &node.node, unreported)
+    });
+    keys.collect()
+}
 
-    /// The volumes that live nodes of a replica still have in service.
-    pub async fn volumes_in_service(
-        &self,
-        replica: &ReplicaId,
-    ) -> Result<Vec<VolumeKey>, CallError> {
-        let mut volumes = Vec::new();
-        for node in self.heard(replica).await? {
-            let in_service = node.volumes.into_iter();
-            let in_service = in_service.filter(|one| !one.retired && node.alive);
-            volumes.extend(keys(replica, &node.node, in_service));
-        }
-        Ok(volumes)
-    }
+/// Lists the volumes that live nodes of a replica still have in service.
+pub fn volumes_in_service(replica: &ReplicaId, heard: &[NodeState]) -> Vec<VolumeKey> {
+    let keys = heard.iter().filter(|node| node.alive).flat_map(|node| {
+        let in_service = node.volumes.iter().filter(|one| !one.retired);
+        keys(replica, &node.node, in_service)
+    });
+    keys.collect()
 }
 
 /// The keys of volumes of one node, but for paths that hold none.
-fn keys(
+fn keys<'a>(
     replica: &ReplicaId,
     node: &NodeId,
-    volumes: impl Iterator<Item = VolumeState>,
+    volumes: impl Iterator<Item = &'a VolumeState>,
 ) -> impl Iterator<Item = VolumeKey> {
     volumes.filter_map(|one| {
         Some(VolumeKey {
             replica: replica.clone(),
             node: node.clone(),
-            volume: one.volume?,
+            volume: one.volume.clone()?,
         })
     })
 }

@@ -13,13 +13,14 @@ use archive_daemon::{Notifier, Step, Worker, WorkerError};
 use archive_model::{NodeState, ReplicaId};
 use jiff::Timestamp;
 
+use crate::node_watch::Silence;
 use crate::preserver::Preserver;
 
 /// How often the replicas are looked at.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How long a monitor may take for its answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The same, while some monitor was not heard of since the start.
+const SOON: Duration = Duration::from_secs(1);
 
 /// What is known of a replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,22 +36,31 @@ fn scope(replica: &ReplicaId) -> String {
     format!("replica/{replica}")
 }
 
-/// What is known of a replica, from what its monitor said.
-fn known(replica: &ReplicaId, said: &Result<Vec<NodeState>, String>, now: Timestamp) -> Known {
+/// What is known of a replica, from what was seen of its nodes; nothing, if its monitor was not asked yet.
+fn known(
+    replica: &ReplicaId,
+    seen: Option<Result<Vec<NodeState>, Silence>>,
+    now: Timestamp,
+) -> Known {
     let mut known = Known::default();
     let scope = scope(replica);
-    let nodes = match said {
-        Err(why) => {
-            let text = format!("the monitor of replica {replica} does not answer: {why}");
-            known
-                .wrong
-                .insert(format!("{scope}/monitor"), Wrong::now(text));
+    let nodes = match seen {
+        None => {
+            known.unclear.insert(scope);
+            return known;
+        }
+        Some(Err(Silence { reason, since })) => {
+            let wrong = Wrong {
+                text: format!("the monitor of replica {replica} does not answer: {reason}"),
+                since: Some(since),
+            };
+            known.wrong.insert(format!("{scope}/monitor"), wrong);
             known.unclear.insert(format!("{scope}/node"));
             return known;
         }
-        Ok(nodes) => nodes,
+        Some(Ok(nodes)) => nodes,
     };
-    for node in nodes {
+    for node in &nodes {
         let (name, key) = (&node.node, format!("{scope}/node/{}", node.node));
         if let Some(problem) = &node.problem {
             let text = format!("node {name} of replica {replica}: {problem}");
@@ -98,18 +108,13 @@ impl Attention {
         Self { own, notifier }
     }
 
-    async fn look(&self, replica: &ReplicaId) -> Known {
+    fn look(&self, replica: &ReplicaId) -> Known {
         if self.own.standing.now().is_retired(replica) {
             // Nobody waits for it any more.
             return Known::default();
         }
-        let asked = self.own.calls.replicas.nodes_in_service(replica);
-        let said = match self.own.calls.clock.timeout(PATIENCE, asked).await {
-            Ok(Ok(nodes)) => Ok(nodes),
-            Ok(Err(error)) => Err(error.reason),
-            Err(late) => Err(late.to_string()),
-        };
-        known(replica, &said, self.own.calls.clock.now())
+        let seen = self.own.nodes.nodes_in_service(replica);
+        known(replica, seen, self.own.calls.clock.now())
     }
 }
 
@@ -117,12 +122,15 @@ impl Worker for Attention {
     const NAME: &'static str = "attention";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
+        let mut pause = PAUSE;
         for spec in self.own.specs.iter() {
-            let known = self.look(&spec.id).await;
-            self.notifier
-                .declare(&scope(&spec.id), &known.wrong, &known.unclear);
+            let (known, scope) = (self.look(&spec.id), scope(&spec.id));
+            self.notifier.declare(&scope, &known.wrong, &known.unclear);
+            if known.unclear.contains(&scope) {
+                pause = SOON;
+            }
         }
-        Ok(Step::Idle(PAUSE))
+        Ok(Step::Idle(pause))
     }
 }
 
@@ -149,15 +157,19 @@ mod tests {
     fn what_is_wrong_is_named_once_and_of_what_nobody_sees_nothing_is_said() {
         let replica = ReplicaId::new("one").unwrap();
         let now = Timestamp::UNIX_EPOCH;
-        let keys = |said: Result<Vec<NodeState>, String>| {
-            let Known { wrong, unclear } = known(&replica, &said, now);
+        let keys = |seen: Result<Vec<NodeState>, Silence>| {
+            let Known { wrong, unclear } = known(&replica, Some(seen), now);
             assert!(wrong.keys().all(|key| key.starts_with("replica/one/")));
             let wrong: Vec<_> = wrong.into_keys().collect();
             (wrong.join(" "), Vec::from_iter(unclear).join(" "))
         };
+        let silence = || Silence {
+            reason: "refused".to_owned(),
+            since: now,
+        };
         let both = |wrong: &str, unclear: &str| (wrong.to_owned(), unclear.to_owned());
         assert_eq!(
-            keys(Err("refused".to_owned())),
+            keys(Err(silence())),
             both("replica/one/monitor", "replica/one/node")
         );
         assert_eq!(keys(Ok(vec![node("n", true, &[])])), both("", ""));

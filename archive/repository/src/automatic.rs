@@ -74,15 +74,7 @@ impl Automatic {
     async fn watch(&mut self) -> Result<(), CallError> {
         for spec in self.own.in_service() {
             let replica = &spec.id;
-            let reports = self.own.calls.replicas.nodes_in_service(replica);
-            // A monitor that does not answer is seen by everyone who asks it.
-            let Ok(Ok(nodes)) = self
-                .own
-                .calls
-                .clock
-                .timeout(self.own.calls.stall, reports)
-                .await
-            else {
+            let Some(Ok(nodes)) = self.own.nodes.nodes_in_service(replica) else {
                 continue;
             };
             self.show_oldest(replica, &nodes);

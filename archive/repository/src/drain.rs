@@ -32,7 +32,7 @@ use crate::preserver::Preserver;
 use follow::Change;
 use pass::Passed;
 
-/// How often the nodes are asked for their modes.
+/// How often it is looked what the nodes say of their modes.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// How long what could not leave is left alone, where nothing leaves any more.
@@ -82,15 +82,7 @@ impl Drain {
             if spec.kind != ReplicaKind::Bitarchive {
                 continue;
             }
-            let asking = hands.own.calls.replicas.state(&spec.id);
-            // A monitor that does not answer is seen by everyone who asks it.
-            let Ok(Ok(nodes)) = hands
-                .own
-                .calls
-                .clock
-                .timeout(hands.own.calls.stall, asking)
-                .await
-            else {
+            let Some(Ok(nodes)) = hands.own.nodes.nodes(&spec.id) else {
                 continue;
             };
             let known: Vec<Source> = hands.now().draining.keys().cloned().collect();

@@ -14,20 +14,22 @@ use archive_daemon::{Clock, OwnThread, Step, Worker, WorkerError};
 use archive_decisions::store::ReplicaSpec;
 use archive_ledger::admin::Admin;
 use archive_ledger::standing::{Now, Standing};
-use archive_model::{NodeId, ReplicaId, VolumeKey};
-use archive_replicas::Replicas;
+use archive_model::{NodeId, NodeState, ReplicaId, VolumeKey};
+use archive_replicas::{Replicas, unreported, volumes_in_service};
 
+use crate::node_watch::NodeView;
 use crate::settings::ReplicaSettings;
 
-/// How often each monitor is told and asked.
+/// How often what the monitors say is looked at.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// How often it is looked whether a volume that its node does not report still has copies: that reads all rows.
 const LOOK: Duration = Duration::from_mins(10);
 
-/// Tells every monitor which nodes it has, and learns of new ones.
+/// Has every monitor told which nodes it has, and learns of new ones.
 pub(crate) struct Membership {
     admin: Admin,
+    nodes: NodeView,
     replicas: Arc<Replicas>,
     standing: Arc<Standing>,
     ids: Vec<ReplicaId>,
@@ -54,13 +56,14 @@ pub(crate) fn left_out(
 impl Membership {
     pub(crate) fn new(
         admin: Admin,
-        replicas: Arc<Replicas>,
+        (replicas, nodes): (Arc<Replicas>, NodeView),
         standing: Arc<Standing>,
         settings: &[ReplicaSettings],
         clock: Clock,
     ) -> Self {
         Self {
             admin,
+            nodes,
             replicas,
             standing,
             ids: settings.iter().map(|replica| replica.id.clone()).collect(),
@@ -70,19 +73,20 @@ impl Membership {
         }
     }
 
-    async fn tell(&mut self, replica: &ReplicaId) -> Result<(), WorkerError> {
+    /// Names the nodes that are remembered, and remembers those that are new.
+    async fn learn(&mut self, replica: &ReplicaId) -> Result<(), WorkerError> {
         let (admin, id) = (self.admin.clone(), replica.clone());
         let known = self.thread.run(move || admin.nodes(&id)).await??;
         self.replicas.add_members(replica, &known);
-        // A monitor that does not answer is seen by everyone who asks it.
-        let Ok(heard) = self.replicas.nodes_heard(replica).await else {
+        let Some(Ok(heard)) = self.nodes.heard(replica) else {
             return Ok(());
         };
-        self.tell_retired(replica).await;
-        self.forget_empty(replica).await?;
+        self.tell_retired(replica, &heard).await;
+        self.forget_empty(replica, &heard).await?;
         let now = self.standing.now();
         let is_new = |node: &NodeId| !known.contains(node) && !now.is_retired_node(replica, node);
-        let new: Vec<NodeId> = heard.into_iter().filter(is_new).collect();
+        let own = self.replicas.own_nodes(replica, &heard).into_iter();
+        let new: Vec<NodeId> = own.filter(is_new).collect();
         if new.is_empty() {
             return Ok(());
         }
@@ -97,15 +101,9 @@ impl Membership {
 
 impl Membership {
     /// A volume that was retired while its node could not be reached is retired there too, once it can be.
-    async fn tell_retired(&self, replica: &ReplicaId) {
+    async fn tell_retired(&self, replica: &ReplicaId, heard: &[NodeState]) {
         let now = self.standing.now();
-        if !now.volumes.keys().any(|key| key.replica == *replica) {
-            return;
-        }
-        let Ok(volumes) = self.replicas.volumes_in_service(replica).await else {
-            return;
-        };
-        for volume in volumes {
+        for volume in volumes_in_service(replica, heard) {
             if now.volumes.contains_key(&volume) {
                 match self.replicas.tell_retired(&volume).await {
                     Ok(()) => tracing::info!(%volume, "a node retires a volume"),
@@ -121,10 +119,12 @@ impl Membership {
 impl Membership {
     /// A volume that its node does not report, and from which every copy was moved, is missed no more: its disk was emptied
     /// and taken out, or another node has taken it over.
-    async fn forget_empty(&mut self, replica: &ReplicaId) -> Result<(), WorkerError> {
-        let Ok(unreported) = self.replicas.unreported(replica).await else {
-            return Ok(());
-        };
+    async fn forget_empty(
+        &mut self,
+        replica: &ReplicaId,
+        heard: &[NodeState],
+    ) -> Result<(), WorkerError> {
+        let unreported = unreported(replica, heard);
         self.unreported
             .retain(|key, _| key.replica != *replica || unreported.contains(key));
         let now = self.clock.instant();
@@ -156,7 +156,7 @@ impl Worker for Membership {
         let volumes = self.thread.run(move || admin.volumes()).await??;
         self.replicas.set_volumes(volumes);
         for replica in self.ids.clone() {
-            self.tell(&replica).await?;
+            self.learn(&replica).await?;
         }
         Ok(Step::Idle(PAUSE))
     }

@@ -250,11 +250,12 @@ impl People {
         let mut nodes = with_tables(move || admin.nodes(&id)).await?;
         let calls = &self.transfers.calls;
         // Those of a monitor that does not answer are remembered, but for new ones.
-        if let Ok(heard) = calls.answered(calls.replicas.nodes_heard(replica)).await {
+        if let Ok(heard) = calls.answered(calls.replicas.heard(replica)).await {
             let now = self.standing.now();
             let is_new =
                 |node: &NodeId| !nodes.contains(node) && !now.is_retired_node(replica, node);
-            let new: Vec<NodeId> = heard.into_iter().filter(is_new).collect();
+            let own = calls.replicas.own_nodes(replica, &heard).into_iter();
+            let new: Vec<NodeId> = own.filter(is_new).collect();
             nodes.extend(new);
         }
         Ok(nodes)

@@ -39,6 +39,7 @@ use crate::drain::{Board, Drain as Draining, Hands};
 use crate::incidents::Told;
 use crate::membership::{self, Membership};
 use crate::metrics::Instruments;
+use crate::node_watch::NodeWatch;
 use crate::people::{Expire, People};
 use crate::preserver::{Names, Preserver};
 use crate::rpc::{Door, services};
@@ -187,9 +188,13 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         anomalies: Arc::clone(&anomalies),
         retries: retries.clone(),
     });
+    let (monitors, clock) = (Arc::clone(&replicas), daemon.clock.clone());
+    let watch = NodeWatch::new(monitors, &settings.replicas, clock);
+    let nodes = watch.view();
+    daemon.workers.spawn(watch)?;
     let membership = Membership::new(
         admin.clone(),
-        Arc::clone(&replicas),
+        (Arc::clone(&replicas), nodes.clone()),
         Arc::clone(&standing),
         &settings.replicas,
         daemon.clock.clone(),
@@ -199,6 +204,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         admin: admin.clone(),
         anomalies,
         calls,
+        nodes,
         assembler: assembler.clone(),
         specs: Arc::new(settings.replicas.clone()),
         standing: standing.view(),

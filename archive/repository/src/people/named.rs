@@ -6,6 +6,7 @@ use std::fmt;
 use archive_model::{
     NodeId, NodeSelector, ReplicaId, ReplicaKind, VolumeId, VolumeKey, VolumeSelector,
 };
+use archive_replicas::volumes_in_service;
 use archive_rpc::{CallError, Kind};
 
 use super::People;
@@ -55,14 +56,8 @@ impl People {
         volumes.extend(self.standing.now().volumes.keys().cloned());
         for spec in self.standing.in_service(&self.specs) {
             // Those of a monitor that does not answer are recorded, but for empty ones.
-            if let Ok(reported) = self
-                .transfers
-                .calls
-                .replicas
-                .volumes_in_service(&spec.id)
-                .await
-            {
-                volumes.extend(reported);
+            if let Ok(heard) = self.transfers.calls.replicas.heard(&spec.id).await {
+                volumes.extend(volumes_in_service(&spec.id, &heard));
             }
         }
         volumes.retain(|volume| self.configured(&volume.replica).is_ok());
