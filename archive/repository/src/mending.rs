@@ -9,6 +9,7 @@
 mod carry;
 mod known;
 mod loss;
+mod missing;
 mod orders;
 mod sidecar;
 mod surplus;

@@ -8,6 +8,7 @@
 mod act;
 mod admit;
 mod doubt;
+mod followers;
 mod paging;
 mod refusal;
 mod retries;
@@ -36,6 +37,7 @@ use crate::mail::CoordinatorMessage;
 use crate::transfer::{Seal, Transfers, UploadVerdict};
 
 use act::Decided;
+use followers::Followers;
 use paging::Paging;
 pub use retries::{Retries, Times};
 #[cfg(any(test, feature = "testing"))]
@@ -82,6 +84,8 @@ pub struct Coordinator {
     last_requester: u64,
     /// The callers who wait until what they decided is remembered.
     waiting: Vec<oneshot::Sender<()>>,
+    /// The callers who are told what is remembered of a file.
+    followers: Followers,
     /// Copies that count from this round on.
     back: Vec<doubt::Back>,
     /// Which files on their way are still to be looked for.
@@ -134,6 +138,7 @@ impl Coordinator {
             depositors: HashMap::new(),
             last_requester: 0,
             waiting: Vec::new(),
+            followers: Followers::default(),
             back: Vec::new(),
             paging: Paging::default(),
         }
@@ -165,6 +170,10 @@ impl Coordinator {
                 (name, event, Some(who))
             }
             Wake::Message(CoordinatorMessage::Admit(file)) => return self.admit(file, now, all),
+            Wake::Message(CoordinatorMessage::Follow { name, records }) => {
+                self.followers.add(name, records);
+                return Ok(());
+            }
             Wake::Message(CoordinatorMessage::Settle(settle)) => {
                 self.waiting.push(settle);
                 return Ok(());

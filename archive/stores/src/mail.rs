@@ -2,10 +2,10 @@
 //!
 //! Owns what it can be told, and the wait of those who told it. Everybody may send; only the coordinator receives, and decides.
 
-use archive_decisions::store::{Claim, Event};
+use archive_decisions::store::{Claim, Event, FileRecord};
 use archive_ledger::admin::AdminRow;
 use archive_model::FileName;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::depositor::Depositor;
 
@@ -45,9 +45,20 @@ pub enum CoordinatorMessage {
     },
     /// People take in a file that replicas have with a signed admission, and that the admin data do not know.
     Admit(Admittance),
+    /// Somebody wants to be told how a file stands, each time that a decision about it was remembered.
+    Follow {
+        /// The file.
+        name: FileName,
+        /// Where its record goes.
+        records: watch::Sender<Option<FileRecord>>,
+    },
     /// Somebody wants to know when all that was said before is remembered.
     Settle(oneshot::Sender<()>),
 }
+
+/// The record of a file, each time that a decision about the file was remembered.
+#[derive(Debug)]
+pub struct RecordChanges(watch::Receiver<Option<FileRecord>>);
 
 /// A file that is to be taken in.
 #[derive(Debug)]
@@ -98,6 +109,15 @@ impl Mail {
         is_done.await.ok()
     }
 
+    /// Follows a file: what is reported after this is told once it is remembered. Returns `None` if the repository is
+    /// stopping.
+    pub async fn follow(&self, name: FileName) -> Option<RecordChanges> {
+        let (records, changes) = watch::channel(None);
+        let message = CoordinatorMessage::Follow { name, records };
+        self.0.send(message).await.ok()?;
+        Some(RecordChanges(changes))
+    }
+
     /// Waits until what was reported before is remembered; `false`: the repository is stopping.
     pub async fn settled(&self) -> bool {
         let (settle, settled) = oneshot::channel();
@@ -118,5 +138,14 @@ impl Mail {
             })
             .await
             .is_ok()
+    }
+}
+
+impl RecordChanges {
+    /// Waits for the next decision about the file, and returns the record as it is then. What was remembered meanwhile is not
+    /// told one by one. Returns `None` if the repository is stopping.
+    pub async fn next(&mut self) -> Option<FileRecord> {
+        self.0.changed().await.ok()?;
+        self.0.borrow_and_update().clone()
     }
 }

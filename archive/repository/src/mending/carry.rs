@@ -1,12 +1,10 @@
-//! What a plan moves: groups into a damaged copy, or a whole file into a replica that lacks it.
+//! What a plan moves into a damaged copy: groups out of other replicas.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use archive_decisions::repair::{Condition, KnownCopy, Plan};
-use archive_decisions::store::Event;
 use archive_ledger::admin::AuditLine;
-use archive_model::{AnomalyKind, FileName, Finder, Groups, NodeId, ReplicaState, StoreFailure};
+use archive_model::{AnomalyKind, FileName, Finder, Groups, NodeId};
 use archive_replicas::{Copy, MendOrder, Mended, Mending};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Assembly, Donor, Part};
@@ -15,9 +13,6 @@ use archive_stores::limits;
 use super::{Case, Done, Mandate, RepairOutcome};
 use crate::preserver::{Errand, Preserver};
 use crate::tables::note;
-
-/// How often it is looked whether the coordinator has brought a file.
-const LOOK: Duration = Duration::from_millis(500);
 
 /// What came of sending groups.
 enum Sent {
@@ -231,92 +226,6 @@ impl Preserver {
                 Ok(())
             }
         }
-    }
-
-    /// Has the coordinator bring the file into the replica that lacks it, and waits until it is there.
-    pub(super) async fn bring_back(
-        &self,
-        case: &Case,
-        plan: &Plan,
-        mandate: &Mandate,
-    ) -> Result<Done, CallError> {
-        let (file, replica) = (&case.patient.file, &case.patient.replica);
-        let donors: Vec<String> = plan
-            .to_verify(case.wanted.size)
-            .iter()
-            .map(|(donor, _)| donor.to_string())
-            .collect();
-        let donors = donors.join(", ");
-        self.note(
-            &case.patient.file,
-            mandate,
-            format!("missing in {replica}: to be brought from {donors}"),
-        )
-        .await?;
-        let before = self.record(file).await?;
-        let Some(before) = before.and_then(|record| record.replicas.get(replica).cloned()) else {
-            let what =
-                format!("{replica} came after the file; `replica bootstrap {replica}` fills it");
-            return Ok(Done::of(RepairOutcome::Officer, what));
-        };
-        let event = Event::Gone {
-            replica: replica.clone(),
-        };
-        self.mail.happened(file.clone(), event).await;
-        if !self.mail.settled().await {
-            return Err(Kind::Unavailable.error("the repository is stopping"));
-        }
-        // From here on a copy that counts is one that was brought, or found, after all.
-        let until = self.calls.clock.instant() + limits::writing(case.wanted.size);
-        loop {
-            let record = self.record(file).await?;
-            let copy = record.and_then(|record| record.replicas.get(replica).cloned());
-            // Being asked for is a state of its own, so the same failure come again is a later one.
-            let is_new = copy.as_ref().is_some_and(|copy| copy.since != before.since);
-            match copy.map(|copy| copy.state) {
-                Some(ReplicaState::UploadCompleted) => break,
-                Some(ReplicaState::UploadFailed(reason))
-                    if !matches!(reason, StoreFailure::Gone(_)) && is_new =>
-                {
-                    let what = format!("{reason}; the archive goes on trying");
-                    return Ok(Done::of(RepairOutcome::Waiting, what));
-                }
-                Some(ReplicaState::Withdrawn(why)) => {
-                    let what = format!("people have taken the copy out meanwhile: {why}");
-                    return Ok(Done::of(RepairOutcome::Nothing, what));
-                }
-                Some(
-                    ReplicaState::UploadFailed(_)
-                    | ReplicaState::UploadStarted
-                    | ReplicaState::DataUploaded,
-                )
-                | None => {}
-            }
-            if self.calls.clock.instant() >= until {
-                let what = "the file is still on its way; the archive goes on with it";
-                return Ok(Done::of(RepairOutcome::Waiting, what));
-            }
-            self.calls.clock.sleep(LOOK).await;
-        }
-        let (_, found) = self
-            .look_and_file(replica, file, &self.errand(mandate))
-            .await?;
-        let what = format!(
-            "brought {} bytes into {replica}, from {donors}",
-            case.wanted.size
-        );
-        self.note(&case.patient.file, mandate, what.clone()).await?;
-        let outcome = if found.open.is_empty() {
-            RepairOutcome::Repaired
-        } else {
-            RepairOutcome::Failed
-        };
-        Ok(Done {
-            outcome,
-            what,
-            moved: case.wanted.size,
-            attic: String::new(),
-        })
     }
 
     pub(super) fn errand(&self, mandate: &Mandate) -> Errand {

@@ -45,6 +45,7 @@ impl Coordinator {
         let now = self.parts.clock.now();
         let mut changes = self.parts.admin.change();
         let mut is_changed = false;
+        let mut followed = Vec::new();
         // Those who wait are told that it is remembered.
         let mut is_acknowledged = !self.waiting.is_empty();
         for Decided { name, by, effects } in &all {
@@ -58,6 +59,9 @@ impl Coordinator {
                             .map_err(AdminError::from)?;
                         changes.note(line);
                         is_changed = true;
+                        if self.followers.has(name) {
+                            followed.push(row.record);
+                        }
                     }
                     Effect::Expire { .. } => {
                         self.parts
@@ -86,6 +90,9 @@ impl Coordinator {
         if is_changed {
             let committed = self.parts.admin.commit_unstamped(changes);
             committed.map_err(AdminError::from)?;
+        }
+        for record in &followed {
+            self.followers.tell(record);
         }
         if is_acknowledged {
             self.parts.admin.stamp().map_err(AdminError::from)?;

@@ -44,6 +44,7 @@ impl Coordinator {
             ),
         });
         self.parts.admin.commit(changes).map_err(AdminError::from)?;
+        self.followers.tell(&row.record);
         if !row.record.is_final() {
             let (active, first) = Active::restore(row, now, &self.parts.limits);
             self.files.insert(name.clone(), active);

@@ -7,6 +7,7 @@ use archive_daemon::clock::ManualClock;
 use archive_decisions::store::Content;
 use archive_ledger::admin::stamp::{STAMP, read};
 use archive_model::{Digests, FileName, ReplicaId, ReplicaKind, Root};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::undriven::coordinator;
@@ -173,6 +174,30 @@ fn depositor_is_answered_after_the_stamp() {
         assert_eq!(stamp(), told, "stamped before the depositor was told");
         let answer = answers.blocking_recv();
         assert!(matches!(answer, Some(Reply::Stored(_))), "{answer:?}");
+    });
+}
+
+/// Fails if a caller who waits for a file is told what may still be lost, or not told what became of it.
+#[test]
+fn follower_hears_what_is_remembered() {
+    on_a_coordinator(|coordinator, _| {
+        let requester = coordinator.asks(WHO[0], Claim::from(&content()));
+        let (records, mut heard) = watch::channel(None);
+        let name = name();
+        coordinator.happens(Wake::Message(CoordinatorMessage::Follow { name, records }));
+        coordinator.is_received(requester);
+        assert!(!heard.has_changed().unwrap(), "nothing is remembered yet");
+        coordinator.round_of(happened(Event::Completed {
+            replica: ReplicaId::new("one").unwrap(),
+            node: "one-1".parse().unwrap(),
+            volume: "v-1".parse().unwrap(),
+            root: content().root,
+            at: coordinator.parts.clock.now(),
+            read_back: true,
+        }));
+        let record = heard.borrow_and_update().clone().unwrap();
+        let copy = record.replicas.values().next().unwrap();
+        assert!(copy.state.is_completed(), "{record:?}");
     });
 }
 

@@ -1,0 +1,168 @@
+//! A whole file for a replica that lacks it. Only the coordinator decides about uploads: it is told, and followed until the
+//! copy is there.
+
+use archive_decisions::repair::Plan;
+use archive_decisions::store::{Event, ReplicaRecord};
+use archive_model::{ReplicaState, StoreFailure};
+use archive_rpc::{CallError, Kind};
+use archive_stores::limits;
+use jiff::Timestamp;
+
+use super::{Case, Done, Mandate, RepairOutcome};
+use crate::preserver::Preserver;
+
+/// What became of a copy that the coordinator was to bring.
+#[derive(Debug)]
+enum CopyFate {
+    /// The replica has it.
+    There,
+    /// It will not come now.
+    Ended(Done),
+}
+
+impl Preserver {
+    /// Has the coordinator bring the file into the replica that lacks it, and waits until it is there.
+    pub(super) async fn bring_back(
+        &self,
+        case: &Case,
+        plan: &Plan,
+        mandate: &Mandate,
+    ) -> Result<Done, CallError> {
+        let (file, replica) = (&case.patient.file, &case.patient.replica);
+        let donors: Vec<String> = plan
+            .to_verify(case.wanted.size)
+            .iter()
+            .map(|(donor, _)| donor.to_string())
+            .collect();
+        let donors = donors.join(", ");
+        self.note(
+            &case.patient.file,
+            mandate,
+            format!("missing in {replica}: to be brought from {donors}"),
+        )
+        .await?;
+        let before = self.record(file).await?;
+        let Some(before) = before.and_then(|record| record.replicas.get(replica).cloned()) else {
+            let what =
+                format!("{replica} came after the file; `replica bootstrap {replica}` fills it");
+            return Ok(Done::of(RepairOutcome::Officer, what));
+        };
+        let stopping = || Kind::Unavailable.error("the repository is stopping");
+        let changes = self.mail.follow(file.clone()).await;
+        let mut changes = changes.ok_or_else(stopping)?;
+        let event = Event::Gone {
+            replica: replica.clone(),
+        };
+        self.mail.happened(file.clone(), event).await;
+        if !self.mail.settled().await {
+            return Err(stopping());
+        }
+        // From here on a copy that counts is one that was brought, or found, after all.
+        let settling = async {
+            let mut record = self.record(file).await?;
+            loop {
+                let copy = record.as_ref().and_then(|now| now.replicas.get(replica));
+                if let Some(fate) = fate(copy, before.since) {
+                    return Ok::<_, CallError>(fate);
+                }
+                record = Some(changes.next().await.ok_or_else(stopping)?);
+            }
+        };
+        let limit = limits::writing(case.wanted.size);
+        match self.calls.clock.timeout(limit, settling).await {
+            Ok(fate) => {
+                if let CopyFate::Ended(done) = fate? {
+                    return Ok(done);
+                }
+            }
+            Err(_late) => {
+                let what = "the file is still on its way; the archive goes on with it";
+                return Ok(Done::of(RepairOutcome::Waiting, what));
+            }
+        }
+        let (_, found) = self
+            .look_and_file(replica, file, &self.errand(mandate))
+            .await?;
+        let what = format!(
+            "brought {} bytes into {replica}, from {donors}",
+            case.wanted.size
+        );
+        self.note(&case.patient.file, mandate, what.clone()).await?;
+        let outcome = if found.open.is_empty() {
+            RepairOutcome::Repaired
+        } else {
+            RepairOutcome::Failed
+        };
+        Ok(Done {
+            outcome,
+            what,
+            moved: case.wanted.size,
+            attic: String::new(),
+        })
+    }
+}
+
+/// What became of a copy that was asked for when its state was of `before`; `None` while it is on its way. Pure.
+fn fate(copy: Option<&ReplicaRecord>, before: Timestamp) -> Option<CopyFate> {
+    let copy = copy?;
+    match &copy.state {
+        ReplicaState::UploadCompleted => Some(CopyFate::There),
+        // Being asked for is a state of its own, so the same failure come again is a later one.
+        ReplicaState::UploadFailed(reason)
+            if !matches!(reason, StoreFailure::Gone(_)) && copy.since != before =>
+        {
+            let what = format!("{reason}; the archive goes on trying");
+            Some(CopyFate::Ended(Done::of(RepairOutcome::Waiting, what)))
+        }
+        ReplicaState::Withdrawn(why) => {
+            let what = format!("people have taken the copy out meanwhile: {why}");
+            Some(CopyFate::Ended(Done::of(RepairOutcome::Nothing, what)))
+        }
+        ReplicaState::UploadFailed(_)
+        | ReplicaState::UploadStarted
+        | ReplicaState::DataUploaded => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::ReplicaKind;
+
+    use super::*;
+
+    /// Fails if a repair waits for a copy that will not come now, or gives up one that is on its way.
+    #[test]
+    fn awaited_copy_ends_with_what_became_of_it() {
+        let asked = Timestamp::UNIX_EPOCH;
+        let later = Timestamp::from_second(1).unwrap();
+        let gone = || ReplicaState::UploadFailed(StoreFailure::Gone("it was lost".to_owned()));
+        let failed = || ReplicaState::UploadFailed(StoreFailure::NoSpace);
+        let withdrawn = ReplicaState::Withdrawn("r1".to_owned());
+        for (state, since, expected) in [
+            (ReplicaState::UploadStarted, later, None),
+            (ReplicaState::DataUploaded, later, None),
+            (gone(), asked, None),
+            (gone(), later, None),
+            (failed(), asked, None),
+            (failed(), later, Some(Some(RepairOutcome::Waiting))),
+            (withdrawn, later, Some(Some(RepairOutcome::Nothing))),
+            (ReplicaState::UploadCompleted, later, Some(None)),
+        ] {
+            let copy = ReplicaRecord {
+                kind: ReplicaKind::Bitarchive,
+                required: true,
+                state,
+                since,
+                node: None,
+                volume: None,
+                sealed: false,
+            };
+            let ended = fate(Some(&copy), asked).map(|fate| match fate {
+                CopyFate::There => None,
+                CopyFate::Ended(done) => Some(done.outcome),
+            });
+            assert_eq!(ended, expected, "{copy:?}");
+        }
+        assert!(fate(None, asked).is_none());
+    }
+}
