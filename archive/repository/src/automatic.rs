@@ -7,6 +7,7 @@
 //! Not promised: that nothing is done twice after a restart. Confirming and repairing twice harms nobody.
 
 mod held;
+mod steps;
 mod turn;
 mod volumes;
 
@@ -18,12 +19,11 @@ use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, Finder, NodeId, NodeState, RepairOutcome, ReplicaId};
+use archive_model::{AnomalyKind, Finder, NodeId, NodeState, ReplicaId};
 use archive_replicas::CopyCondition;
 use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::mending::Mandate;
 use crate::preserver::{Errand, Preserver};
 use crate::tables::with_tables;
 pub(crate) use volumes::Volumes;
@@ -178,13 +178,14 @@ impl Automatic {
         let id = row.filed.id;
         locked(&self.hands).busy.insert(id);
         let (own, hands) = (self.own.clone(), Arc::clone(&self.hands));
+        let volumes = Arc::clone(&self.volumes);
         let errand = self.errand(row.filed.found_by, true);
         let stop = self.own.tasks.stop();
         self.own.tasks.spawn_once("automatic-repair", async move {
             let work = async {
                 match what {
                     turn::Step::Repair => own.repair_by_itself(&row).await,
-                    turn::Step::Confirm => own.confirm(&row, &errand).await,
+                    turn::Step::Confirm => own.confirm(&row, &errand, volumes).await,
                 }
             };
             let done = tokio::select! {
@@ -251,47 +252,6 @@ impl Preserver {
         let record = self.admin.file(&row.file)?.map(|row| row.record);
         let copy = record.and_then(|record| record.replicas.get(&row.replica).cloned());
         Ok(copy.is_some_and(|copy| copy.state.is_completed() && copy.since > row.filed.seen))
-    }
-
-    /// Looks a second time, past every cache; `false`: that told nothing, because nobody could look.
-    async fn confirm(&self, row: &AnomalyRow, errand: &Errand) -> Result<bool, CallError> {
-        let place = row.filed.node.as_ref().zip(row.filed.volume.as_ref());
-        let is_damage = matches!(
-            row.filed.kind,
-            AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_)
-        );
-        if let (true, Some((node, volume))) = (is_damage, place) {
-            let place = (&row.replica, node, Some(volume));
-            let copy = self
-                .verify(place, &row.file, row.filed.size, |_| {})
-                .await?;
-            self.file_verified(&row.replica, &row.file, &copy, errand)
-                .await?;
-        } else {
-            self.look_and_file(&row.replica, &row.file, errand).await?;
-        }
-        let now = self.filed(&row.file).await?;
-        Ok(turn::has_told(row, &now))
-    }
-
-    async fn repair_by_itself(&self, row: &AnomalyRow) -> Result<bool, CallError> {
-        let mandate = Mandate {
-            who: Arc::clone(&self.who),
-            why: format!("a{} was found by {}", row.filed.id, row.filed.found_by),
-            is_dry: false,
-        };
-        let done = self.repair(row, &mandate, &|_| {}).await?;
-        let (file, replica, what) = (&row.file, &row.replica, &done.what);
-        tracing::info!(%file, %replica, outcome = %done.outcome, what, "automatic repair");
-        Ok(match done.outcome {
-            RepairOutcome::Repaired | RepairOutcome::Nothing => true,
-            RepairOutcome::Planned
-            | RepairOutcome::Progress
-            | RepairOutcome::Lost
-            | RepairOutcome::Waiting
-            | RepairOutcome::Officer
-            | RepairOutcome::Failed => false,
-        })
     }
 }
 

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use archive_decisions::repair::{Patient, Plan, plan};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, NodeId, RepairOutcome, ReplicaId, VolumeId};
+use archive_replicas::Copy;
 use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 
@@ -33,7 +34,7 @@ pub(crate) use orders::Which;
 const PLANS: usize = 4;
 
 /// So many files are repaired at once, whoever asks.
-const MOST_REPAIRS: usize = 64;
+pub(crate) const MOST_REPAIRS: usize = 64;
 
 /// Who wants a repair, and why.
 #[derive(Clone, Debug)]
@@ -95,7 +96,18 @@ impl Preserver {
             let what = "it is being repaired, or too many others are; ask again later";
             return Ok(Done::of(RepairOutcome::Waiting, what));
         };
-        let done = self.repair_claimed(row, mandate, told).await?;
+        self.repair_claimed(row, mandate, None, told).await
+    }
+
+    /// The same, of a file that nobody else repairs. `read` is the damaged copy, if it was read whole since.
+    pub(crate) async fn repair_claimed(
+        &self,
+        row: &AnomalyRow,
+        mandate: &Mandate,
+        read: Option<Copy>,
+        told: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Done, CallError> {
+        let done = self.plan_and_move(row, mandate, read, told).await?;
         if !mandate.is_dry {
             let (anomalies, row) = (Arc::clone(&self.anomalies), row.clone());
             let note = format!("{}: {}", done.outcome, done.what);
@@ -104,17 +116,18 @@ impl Preserver {
         Ok(done)
     }
 
-    async fn repair_claimed(
+    async fn plan_and_move(
         &self,
         row: &AnomalyRow,
         mandate: &Mandate,
+        mut read: Option<Copy>,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Done, CallError> {
         let mut left = PLANS;
         loop {
             left -= 1;
             let before = self.record(&row.file).await?;
-            let case = match self.look_again(row, mandate, told).await? {
+            let case = match self.look_again(row, mandate, read.take(), told).await? {
                 Again::Case(case) => case,
                 Again::Done(done) => return Ok(done),
             };
@@ -170,6 +183,7 @@ impl Preserver {
         &self,
         row: &AnomalyRow,
         mandate: &Mandate,
+        read: Option<Copy>,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Again, CallError> {
         let done = |outcome, what: &str| Ok(Again::Done(Done::of(outcome, what)));
@@ -226,8 +240,7 @@ impl Preserver {
             is_second: false,
         };
         let (seen, _) = self.look_and_file(&row.replica, &row.file, &errand).await?;
-        let is_right =
-            |copy: &&archive_replicas::Copy| copy.is_readable() && copy.root == Some(content.root);
+        let is_right = |copy: &&Copy| copy.is_readable() && copy.root == Some(content.root);
         let copies: Vec<_> = seen.located.copies.iter().filter(is_right).collect();
         if copies.is_empty() {
             return match (
@@ -246,24 +259,30 @@ impl Preserver {
             };
         }
         // The copy that was filed, else the first: what is damaged of it is found out by reading it.
-        let is_filed = |copy: &&&archive_replicas::Copy| {
+        let is_filed = |copy: &&&Copy| {
             Some(&copy.node) == row.filed.node.as_ref()
                 && Some(&copy.volume) == row.filed.volume.as_ref()
         };
         let Some(copy) = copies.iter().find(is_filed).or_else(|| copies.first()) else {
             return done(RepairOutcome::Waiting, "no copy can be read now");
         };
-        let place = (&row.replica, &copy.node, Some(&copy.volume));
-        let verified = self.verify(place, &row.file, content.size, told).await;
-        let copy = match verified {
-            Ok(copy) => copy,
-            Err(error) => {
-                let what = format!("the copy cannot be read again: {}", error.reason);
-                return done(RepairOutcome::Waiting, &what);
-            }
+        let is_same = |read: &Copy| (&read.node, &read.volume) == (&copy.node, &copy.volume);
+        let copy = if let Some(read) = read.filter(is_same) {
+            read
+        } else {
+            let place = (&row.replica, &copy.node, Some(&copy.volume));
+            let verified = self.verify(place, &row.file, content.size, told).await;
+            let copy = match verified {
+                Ok(copy) => copy,
+                Err(error) => {
+                    let what = format!("the copy cannot be read again: {}", error.reason);
+                    return done(RepairOutcome::Waiting, &what);
+                }
+            };
+            self.file_verified(&row.replica, &row.file, &copy, &errand)
+                .await?;
+            copy
         };
-        self.file_verified(&row.replica, &row.file, &copy, &errand)
-            .await?;
         let bad = crate::preserver::bad(&copy, content.size);
         if bad.is_empty() {
             return done(

@@ -45,6 +45,8 @@ pub struct Script {
     pub attic: Vec<wire::AtticItem>,
     /// The orders to nodes to put aside or destroy.
     pub acts: Vec<String>,
+    /// The replicas whose copies were read again, in this order.
+    pub read: Vec<String>,
     /// Whether a monitor that is asked for a place never answers.
     pub places_nothing: bool,
 }
@@ -299,7 +301,8 @@ impl Node for Part {
         &self,
         request: Request<wire::VerifyRequest>,
     ) -> Result<Response<BoxStream<wire::VerifyResponse>>, Status> {
-        let script = self.script();
+        let mut script = self.script();
+        script.read.push(self.replica.to_owned());
         let found = script.found.get(self.replica).into_iter();
         let mut entries = found.flat_map(|found| &found.entries);
         let entry = entries.find(|entry| entry.volume == request.get_ref().volume);

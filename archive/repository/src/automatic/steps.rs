@@ -1,0 +1,140 @@
+//! The steps of a repair without a person: a second look, and the repair.
+
+use std::sync::Arc;
+
+use archive_decisions::repair::policy::Decision;
+use archive_ledger::anomalies::AnomalyRow;
+use archive_model::{AnomalyKind, RepairOutcome};
+use archive_rpc::CallError;
+
+use super::{Volumes, turn};
+use crate::mending::{Done, MOST_REPAIRS, Mandate};
+use crate::preserver::{Errand, Preserver};
+use crate::tables::with_tables;
+
+impl Preserver {
+    /// Looks a second time, past every cache; `false`: that told nothing, because nobody could look. Damage that may be
+    /// repaired then is repaired at once: the same reading says in which groups.
+    pub(super) async fn confirm(
+        &self,
+        row: &AnomalyRow,
+        errand: &Errand,
+        volumes: Arc<Volumes>,
+    ) -> Result<bool, CallError> {
+        let place = row.filed.node.as_ref().zip(row.filed.volume.as_ref());
+        let is_damage = matches!(
+            row.filed.kind,
+            AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_)
+        );
+        let (true, Some((node, volume))) = (is_damage, place) else {
+            self.look_and_file(&row.replica, &row.file, errand).await?;
+            let now = self.filed(&row.file).await?;
+            return Ok(turn::has_told(row, &now));
+        };
+        let place = (&row.replica, node, Some(volume));
+        let copy = self
+            .verify(place, &row.file, row.filed.size, |_| {})
+            .await?;
+        self.file_verified(&row.replica, &row.file, &copy, errand)
+            .await?;
+        let claim = self.repairing.claim(&row.file, MOST_REPAIRS);
+        // Asked under the claim: who has mended it since the reading has closed it, too.
+        let now = self.filed(&row.file).await?;
+        let has_told = turn::has_told(row, &now);
+        let confirmed = now.into_iter().find(|now| now.filed.id == row.filed.id);
+        let (true, Some(row), Some(_claim)) = (has_told, confirmed, claim) else {
+            return Ok(has_told);
+        };
+        let (own, of) = (self.clone(), row.clone());
+        let decided = with_tables(move || own.decide(&of, &volumes, own.calls.clock.now())).await?;
+        if decided != Decision::RepairNow || row.filed.accepted.is_some() {
+            return Ok(true);
+        }
+        let mandate = self.own_mandate(&row);
+        let done = self
+            .repair_claimed(&row, &mandate, Some(copy), &|_| {})
+            .await?;
+        Ok(is_at_its_end(&row, &done))
+    }
+
+    /// Repairs as the archive does by itself; `false`: that did not come to its end.
+    pub(super) async fn repair_by_itself(&self, row: &AnomalyRow) -> Result<bool, CallError> {
+        let done = self.repair(row, &self.own_mandate(row), &|_| {}).await?;
+        Ok(is_at_its_end(row, &done))
+    }
+
+    /// The mandate of the archive to repair an anomaly by itself.
+    fn own_mandate(&self, row: &AnomalyRow) -> Mandate {
+        Mandate {
+            who: Arc::clone(&self.who),
+            why: format!("a{} was found by {}", row.filed.id, row.filed.found_by),
+            is_dry: false,
+        }
+    }
+}
+
+/// Whether a repair came to its end; logs what came of it.
+fn is_at_its_end(row: &AnomalyRow, done: &Done) -> bool {
+    let (file, replica, what) = (&row.file, &row.replica, &done.what);
+    tracing::info!(%file, %replica, outcome = %done.outcome, what, "automatic repair");
+    match done.outcome {
+        RepairOutcome::Repaired | RepairOutcome::Nothing => true,
+        RepairOutcome::Planned
+        | RepairOutcome::Progress
+        | RepairOutcome::Lost
+        | RepairOutcome::Waiting
+        | RepairOutcome::Officer
+        | RepairOutcome::Failed => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_decisions::repair::policy::Policy;
+    use archive_ledger::anomalies::{Look, LookQuality};
+    use archive_model::{FileName, Finder, Groups};
+    use archive_stores::scripted::{damaged, good, id};
+    use jiff::SignedDuration;
+
+    use super::*;
+    use crate::preserver::tests::PreserverFixture;
+
+    /// Fails if a damaged copy is read whole once to confirm the damage and once more to repair it.
+    #[tokio::test]
+    async fn one_reading_confirms_and_begins_a_repair() {
+        let mut fixture = PreserverFixture::start(&["a"]).await;
+        let policy = Policy {
+            delay: SignedDuration::ZERO,
+            ..Policy::default()
+        };
+        fixture.own.policy = Arc::new(policy);
+        let copy = damaged("one", "volume-one", 7);
+        fixture.scripted.lists("one", vec![copy]);
+        let copy = good("two", "volume-two", 7);
+        fixture.scripted.lists("two", vec![copy]);
+        let (own, file) = (&fixture.own, FileName::new("a").unwrap());
+        let errand = |is_second| Errand {
+            who: "repository/kb".into(),
+            finder: Finder::Scrub,
+            is_second,
+        };
+        let look = Look {
+            found: vec![AnomalyKind::Corrupt(Groups::all(7))],
+            quality: LookQuality::Bytes,
+            by: Finder::Scrub,
+            is_second: false,
+            size: 7,
+            place: Some(("one-1".parse().unwrap(), "volume-one".parse().unwrap())),
+        };
+        let (replica, first) = (id("one"), errand(false));
+        let found = own.file(&replica, &file, look, &first).await.unwrap();
+        let volumes = Arc::new(Volumes::open(&own.admin).unwrap());
+        let row = &found.open[0];
+        let ended = own.confirm(row, &errand(true), volumes).await.unwrap();
+        assert!(!ended, "its node mends nothing");
+        assert_eq!(fixture.scripted.script().read, ["one"]);
+        let now = own.filed(&file).await.unwrap();
+        let note = now[0].filed.note.clone().unwrap_or_default();
+        assert!(!note.is_empty(), "a repair was tried");
+    }
+}
