@@ -119,12 +119,13 @@ impl Worker for Attention {
     const NAME: &'static str = "attention";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
+        let mut pause = PAUSE;
         for spec in self.own.specs.iter() {
             let known = self.look(&spec.id);
             self.notifier
                 .declare(&scope(&spec.id), &known.wrong, &known.unclear);
         }
-        Ok(Step::Idle(PAUSE))
+        Ok(Step::Idle(pause))
     }
 }
 
