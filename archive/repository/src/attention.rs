@@ -19,6 +19,9 @@ use crate::preserver::Preserver;
 /// The time between two looks at the replicas.
 const PAUSE: Duration = Duration::from_secs(10);
 
+/// The pause while some monitor was not heard of since the start.
+const SOON: Duration = Duration::from_secs(1);
+
 /// The incidents of a replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ReplicaIncidents {
@@ -121,9 +124,11 @@ impl Worker for Attention {
     async fn step(&mut self) -> Result<Step, WorkerError> {
         let mut pause = PAUSE;
         for spec in self.own.specs.iter() {
-            let known = self.look(&spec.id);
-            self.notifier
-                .declare(&scope(&spec.id), &known.wrong, &known.unclear);
+            let (known, scope) = (self.look(&spec.id), scope(&spec.id));
+            self.notifier.declare(&scope, &known.wrong, &known.unclear);
+            if known.unclear.contains(&scope) {
+                pause = SOON;
+            }
         }
         Ok(Step::Idle(pause))
     }

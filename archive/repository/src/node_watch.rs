@@ -191,6 +191,10 @@ mod tests {
         undriven(&admin, hand).transfers.calls.replicas
     }
 
+    fn start() -> Timestamp {
+        Timestamp::from_second(1_800_000_000).unwrap()
+    }
+
     fn node() -> NodeState {
         NodeState {
             alive: true,
@@ -201,7 +205,7 @@ mod tests {
     /// Fails if a monitor that hangs delays the questions to the others, or is asked again while it hangs.
     #[tokio::test]
     async fn hanging_monitor_delays_no_other() {
-        let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
+        let hand = ManualClock::new(start());
         let asked = Arc::new(Mutex::new(Vec::new()));
         let asks = Arc::clone(&asked);
         let ask = move |replica: ReplicaId| {
@@ -228,7 +232,7 @@ mod tests {
     /// Fails if a monitor that does not answer looks as it did before, or as if it had just gone silent.
     #[tokio::test]
     async fn silent_monitor_is_silent_since_first_failure() {
-        let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
+        let hand = ManualClock::new(start());
         let answers = Mutex::new(vec![true, false, false, true]);
         let ask = move |_: ReplicaId| {
             let answer = if answers.lock().unwrap().pop().unwrap() {
@@ -250,7 +254,7 @@ mod tests {
         }
         let silence = Silence {
             reason: "refused".to_owned(),
-            since: Timestamp::from_second(1).unwrap(),
+            since: start() + jiff::SignedDuration::from_secs(1),
         };
         let silent = || Err(silence.clone());
         assert_eq!(
