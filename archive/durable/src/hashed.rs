@@ -1,4 +1,8 @@
 //! A file that is hashed while it is read, by whoever reads all of it anyway.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`DiskError`] if a system call does.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -7,7 +11,10 @@ use archive_model::Root;
 use archive_proof::ReadAt as _;
 
 use crate::error::DiskError;
-use crate::verify::{BLOCK, UncachedFile};
+use crate::verify::UncachedFile;
+
+/// The number of bytes that [`HashedFile::finish`] reads at a time.
+const BLOCK: usize = 1 << 20;
 
 /// A reader of a file from its first byte to its last, past the page cache: what it hashes is what is on the medium.
 ///

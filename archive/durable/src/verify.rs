@@ -14,7 +14,7 @@ use crate::call;
 use crate::error::DiskError;
 
 /// How much is read at a time, in bytes.
-pub(crate) const BLOCK: usize = 1024 * 1024;
+const BLOCK: usize = 1024 * 1024;
 
 /// `RWF_DONTCACHE` (Linux 6.14): the pages of this read do not stay in the page cache.
 const DONT_CACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
