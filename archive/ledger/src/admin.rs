@@ -13,126 +13,38 @@ mod counts;
 mod error;
 mod feed;
 mod lagging;
-mod ledger;
+mod restoring;
+pub(crate) mod schema;
 mod similar;
 pub mod stamp;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests damage files")]
 mod tests;
+mod trail;
 #[cfg(test)]
 mod versions;
-pub mod volumes;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive_db::value::decode_body;
 use archive_db::{
-    Batch, BrokenDatabase, Database, DbError, InvalidValue, Key, Reach, Table, Text, TornTail,
-    Value,
+    Batch, BrokenDatabase, Database, DbError, Key, Reach, Table, Text, TornTail, Value,
 };
-use archive_decisions::store::{FeedState, FileRecord};
+use archive_decisions::store::FeedState;
 use archive_durable::{AppendFile, DiskError};
 use archive_model::{FileName, NodeId, ReplicaId};
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
-pub use ledger::{Restoring, Snapshot};
-
-use crate::export::Tables;
-use crate::standing::Retired;
-
+pub use crate::rows::{AdminRow, AuditLine, NodeRow};
 pub use counts::Counts;
 pub use error::AdminError;
 pub use lagging::Late;
+pub use restoring::Restoring;
+pub use trail::TrailSnapshot;
 
+use schema::{NodeTableKey, STAMPED, VolumeTableKey};
 use stamp::STAMP;
-
-/// The version of the tables.
-const VERSION: u32 = 3;
-
-/// From this version on there is a stamp beside them that was written before anybody was told of a change.
-const STAMPED: u32 = 2;
-
-/// The table of numbers that do not follow from other rows.
-pub const NUMBERS: &str = "numbers";
-
-/// In that table: no request has this number or a lower one, unless it is in the table of the requests.
-pub const LAST_REQUEST: &str = "last-request";
-
-/// Every table of the admin data.
-const TABLES: &[&str] = &[
-    "files",
-    "audit",
-    "nodes",
-    "anomalies",
-    "anomaly-log",
-    "checks",
-    "requests",
-    "replicas",
-    crate::standing::RETIRED_VOLUMES,
-    volumes::VOLUMES,
-    "volume-states",
-    "drains",
-    "exports",
-    "audit-log",
-    "incidents",
-    "similar",
-    "batch",
-    NUMBERS,
-    feed::FEED,
-];
-
-/// One file, as it was decided.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AdminRow {
-    /// The record of how it stands in every replica.
-    pub record: FileRecord,
-    /// The depositor of it: `role/name`.
-    pub depositor: String,
-    /// The signed admission, a DSSE envelope in JSON; none until all bytes have passed.
-    pub admission: Option<String>,
-}
-
-impl Value for AdminRow {}
-
-/// One line of the audit trail.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuditLine {
-    /// When.
-    pub at: Timestamp,
-    /// Who, as `role/name`; the repository itself, where nobody asked.
-    pub who: String,
-    /// Which file; none where no single one is meant.
-    pub file: Option<FileName>,
-    /// The act, in a few words.
-    pub what: String,
-}
-
-impl Value for AuditLine {}
-
-/// The row of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeRow {
-    /// Whether people took it out of service, when and why.
-    pub retired: Option<Retired>,
-}
-
-impl Value for NodeRow {
-    const VERSION: u8 = 2;
-
-    /// In version 1 there was nothing to say of a node.
-    fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
-        match version {
-            1 => decode_body(body).map(|()| Self::default()),
-            _ => Err(InvalidValue::Version {
-                found: version,
-                written: Self::VERSION,
-            }),
-        }
-    }
-}
 
 /// The admin data.
 #[derive(Clone, Debug)]
@@ -140,10 +52,9 @@ pub struct Admin {
     database: Database,
     files: Table<Text<FileName>, AdminRow>,
     audit: Table<u64, AuditLine>,
-    nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
-    volumes: Table<volumes::VolumeTableKey, ()>,
-    log_end: ledger::LogEnds,
-    rows: Tables,
+    nodes: Table<NodeTableKey, NodeRow>,
+    volumes: Table<VolumeTableKey, ()>,
+    log_end: trail::LogEnds,
     similar: similar::Similar,
     feed: feed::Feed,
     stamp: Arc<stamp::Stamp>,
@@ -205,7 +116,7 @@ impl Admin {
         if is_absent && !Restoring::is_there(data)? {
             stamp.write(Reach::default)?;
         }
-        let mut options = volumes::options().reaches(reach.unwrap_or_default());
+        let mut options = schema::options().reaches(reach.unwrap_or_default());
         if is_exact {
             options = options.torn_tail(cut);
         }
@@ -230,9 +141,8 @@ impl Admin {
             files: database.table("files")?,
             audit: database.table("audit")?,
             nodes: database.table("nodes")?,
-            volumes: database.table(volumes::VOLUMES)?,
+            volumes: database.table(schema::VOLUMES)?,
             log_end: database.table("audit-log")?,
-            rows: Tables::open(&database)?,
             similar: similar::Similar::of(&database)?,
             feed: feed::Feed::open(&database)?,
             database,
@@ -284,6 +194,15 @@ impl Admin {
         Ok(nodes)
     }
 
+    /// Every node, sorted by replica and node; those that were retired as well.
+    pub fn all_nodes(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<(ReplicaId, NodeId, NodeRow), DbError>> + '_, DbError>
+    {
+        let rows = self.nodes.scan()?;
+        Ok(rows.map(|row| row.map(|((Text(replica), Text(node)), row)| (replica, node, row))))
+    }
+
     /// Remembers nodes of a replica; what is known of one stays.
     pub fn add_nodes(&self, replica: &ReplicaId, nodes: &[NodeId]) -> Result<(), DbError> {
         let mut batch = self.database.batch();
@@ -318,6 +237,12 @@ impl Admin {
 
     fn running(&self) -> MutexGuard<'_, counts::Running> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets `read` begin its readings while nobody changes anything: all of them show one moment.
+    pub(crate) fn at_one_moment<T>(&self, read: impl FnOnce() -> T) -> T {
+        let _unchanged = self.numbering();
+        read()
     }
 
     fn numbering(&self) -> MutexGuard<'_, ()> {

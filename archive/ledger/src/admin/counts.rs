@@ -7,7 +7,7 @@ use archive_decisions::store::FileRecord;
 use archive_model::{FileName, ReplicaId};
 use jiff::Timestamp;
 
-use super::lagging::{Lack, Lagging, Late};
+use super::lagging::{Lack, Lagging, Late, lacking};
 use super::{Admin, AdminRow};
 
 /// The counts of the admin data.
@@ -69,14 +69,6 @@ impl Counts {
             *sum = with(*sum, *count);
         }
     }
-}
-
-/// The replicas that must have a file and do not.
-pub(super) fn lacking(record: &FileRecord) -> BTreeSet<ReplicaId> {
-    let lacks = record.replicas.iter().filter(|(_, copy)| {
-        copy.required && !copy.state.is_completed() && !copy.state.is_withdrawn()
-    });
-    lacks.map(|(id, _)| id.clone()).collect()
 }
 
 /// The counts of a process: right once every row that was there at its start has been counted.

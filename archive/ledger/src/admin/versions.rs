@@ -4,9 +4,9 @@ use archive_db::{Database, DbError, InvalidValue, Options, Table, Text, Value};
 use archive_model::{FileName, ReplicaState, VolumeKey};
 use serde::{Deserialize, Serialize};
 
+use super::schema::{RetiredVersion1, TABLES, VERSION};
 use super::tests::{row, store};
-use super::volumes::RetiredVersion1;
-use super::{Admin, AdminError, TABLES, VERSION};
+use super::{Admin, AdminError};
 use crate::standing::{Retired, Standing};
 
 fn name(text: &str) -> FileName {
