@@ -10,9 +10,11 @@
 //! they are not those of the stamp, or of a later release.
 
 mod counts;
+mod derived;
 mod error;
 mod feed;
 mod lagging;
+mod places;
 mod restoring;
 pub(crate) mod schema;
 mod similar;
@@ -24,15 +26,14 @@ mod trail;
 #[cfg(test)]
 mod versions;
 mod volumes;
+mod walk;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_db::{
     Batch, BrokenDatabase, Database, DbError, Key, Reach, Table, Text, TornTail, Value,
 };
-use archive_decisions::store::FeedState;
 use archive_durable::{AppendFile, DiskError};
 use archive_model::{FileName, NodeId, ReplicaId};
 
@@ -42,7 +43,9 @@ pub use error::AdminError;
 pub use lagging::Late;
 pub use restoring::Restoring;
 pub use trail::TrailSnapshot;
+pub use walk::{PageLimits, Walk, WalkPage, WalkScope};
 
+use derived::{Changed, Derived};
 use schema::{NodeTableKey, STAMPED, VolumeTableKey};
 use stamp::STAMP;
 
@@ -56,6 +59,7 @@ pub struct Admin {
     volumes: Table<VolumeTableKey, ()>,
     log_end: trail::LogEnds,
     similar: similar::Similar,
+    places: places::Places,
     feed: feed::Feed,
     stamp: Arc<stamp::Stamp>,
     /// Held while lines of the trail get their numbers: several tasks change the admin data.
@@ -68,10 +72,8 @@ pub struct Admin {
 pub struct Changes {
     batch: Batch,
     lines: Vec<AuditLine>,
-    /// The counts that each changed file adds to from then on.
-    counted: BTreeMap<FileName, counts::Counted>,
-    /// The state in which followers see each of them from then on.
-    followed: BTreeMap<FileName, FeedState>,
+    /// The values derived from the new row of each changed file.
+    files: Changed,
 }
 
 impl Changes {
@@ -129,6 +131,7 @@ impl Admin {
         }
         let admin = Self::new(database, stamp)?;
         admin.index_names()?;
+        admin.index_places()?;
         if let Some(position) = admin.log_end()? {
             admin.stamp.log_ends(&position);
         }
@@ -144,6 +147,7 @@ impl Admin {
             volumes: database.table(schema::VOLUMES)?,
             log_end: database.table("audit-log")?,
             similar: similar::Similar::of(&database)?,
+            places: places::Places::of(&database)?,
             feed: feed::Feed::open(&database)?,
             database,
             stamp: Arc::new(stamp),
@@ -163,10 +167,10 @@ impl Admin {
     }
 
     /// Every file, sorted by name, from the first name after `after` on. Damage ends it with an error.
-    pub fn files(
-        &self,
+    pub fn files<'a>(
+        &'a self,
         after: Option<&FileName>,
-    ) -> Result<impl Iterator<Item = Result<AdminRow, DbError>> + '_, DbError> {
+    ) -> Result<impl Iterator<Item = Result<AdminRow, DbError>> + use<'a>, DbError> {
         use std::ops::Bound::{Excluded, Unbounded};
         let rows = match after {
             None => self.files.scan()?,
@@ -230,8 +234,7 @@ impl Admin {
         Changes {
             batch: self.database.batch(),
             lines: Vec::new(),
-            counted: BTreeMap::new(),
-            followed: BTreeMap::new(),
+            files: Changed::new(),
         }
     }
 
@@ -261,10 +264,8 @@ impl Admin {
     /// of them since.
     pub fn put(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
         let name = &row.record.name;
-        let counted = counts::Counted::of(&row.record);
-        changes.counted.insert(name.clone(), counted);
-        let state = FeedState::of(&row.record);
-        changes.followed.insert(name.clone(), state);
+        let derived = Derived::of(&row.record);
+        changes.files.insert(name.clone(), derived);
         self.similar.put(changes, name)?;
         for (replica, copy) in &row.record.replicas {
             if let Some(node) = &copy.node {
@@ -277,9 +278,7 @@ impl Admin {
 
     /// Takes away the row of a name that nobody has taken after all.
     pub fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
-        let nothing = counts::Counted::default();
-        changes.counted.insert(name.clone(), nothing);
-        changes.followed.insert(name.clone(), FeedState::Unknown);
+        changes.files.insert(name.clone(), Derived::default());
         self.similar.forget(changes, name)?;
         changes.batch.delete(&self.files, &Text(name.clone()))
     }
@@ -306,19 +305,18 @@ impl Admin {
         let Changes {
             mut batch,
             lines,
-            counted,
-            followed,
+            files,
         } = changes;
         let _numbering = self.numbering();
         let mut before = Counts::default();
         let mut transitions = feed::Transitions::new();
-        for (name, state) in followed {
-            let mut known = FeedState::Unknown;
-            if let Some(row) = self.file(&name)? {
-                before.add(&Counts::of(&row.record));
-                known = FeedState::of(&row.record);
-            }
-            transitions.insert(name, (known, state));
+        for (name, after) in &files {
+            let row = self.file(name)?;
+            let known = row.map_or_else(Derived::default, |row| Derived::of(&row.record));
+            let places = (&known.places, &after.places);
+            self.places.change(&mut batch, name, places)?;
+            before.add(&known.counted.counts);
+            transitions.insert(name.clone(), (known.state, after.state.clone()));
         }
         let fed = self.feed.write(&mut batch, transitions)?;
         if !lines.is_empty() {
@@ -330,7 +328,8 @@ impl Admin {
         }
         batch.commit()?;
         self.feed.set_committed(fed);
-        self.running().change(&before, &counted);
+        let counted = files.iter().map(|(name, after)| (name, &after.counted));
+        self.running().change(&before, counted);
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::admin::schema::{RETIRED_VOLUMES, VolumeTableKey, from_table, to_table};
-use crate::admin::{Admin, AuditLine, NodeRow};
+use crate::admin::{Admin, AuditLine, NodeRow, WalkScope};
 
 pub use crate::rows::Retired;
 pub use draining::Key as DrainKey;
@@ -146,6 +146,18 @@ impl Now {
         let volumes = self.volumes.iter().filter(|(_, retired)| !retired.emptied);
         let volumes = volumes.map(|(volume, _)| Task::Volume(volume.clone()));
         replicas.chain(nodes).chain(volumes).collect()
+    }
+}
+
+impl Task {
+    /// Returns the files that may have to be told.
+    pub fn scope(&self) -> WalkScope {
+        match self {
+            Self::Volume(volume) => WalkScope::Volume(volume.clone()),
+            Self::Node(replica, node) => WalkScope::Node(replica.clone(), node.clone()),
+            // Also those that have no copy there.
+            Self::Fill(_) | Self::Replica(_) => WalkScope::Archive,
+        }
     }
 }
 

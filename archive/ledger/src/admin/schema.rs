@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::rows::{AdminRow, Retired};
 
 /// The version of the tables.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// From this version on there is a stamp beside them that was written before anybody was told of a change.
 pub(super) const STAMPED: u32 = 2;
@@ -29,6 +29,9 @@ pub(super) const VOLUMES: &str = "volumes-with-copies";
 
 /// The table of the changes of which followers are told.
 pub(super) const FEED: &str = "feed";
+
+/// The table of the index from places to the files there.
+pub(super) const PLACES: &str = "places";
 
 /// The table of the retired volumes in version 1.
 const RETIRED_BY_ID: &str = "volumes";
@@ -54,6 +57,7 @@ pub(super) const TABLES: &[&str] = &[
     "batch",
     NUMBERS,
     FEED,
+    PLACES,
 ];
 
 /// The key of a node in a table.
@@ -100,7 +104,10 @@ impl Value for RetiredVersion1 {}
 /// Returns the options with which the admin data are opened.
 pub(super) fn options() -> Options {
     Options::new("admin", VERSION, TABLES)
-        // Nothing changes but who may write: a release that does not know the feed would change files and tell nobody.
+        // Nothing changes but who may write: a release that does not know the index of places would change files and not
+        // the index. It is made when all other tables are as they should be.
+        .migration(|_of_version_3| Ok(()))
+        // The same: a release that does not know the feed would change files and tell nobody.
         .migration(|_of_version_2| Ok(()))
         .migration(to_version_2)
 }

@@ -12,8 +12,8 @@ use archive_db::{Batch, DbError};
 use archive_decisions::store::FileRecord;
 use archive_model::VolumeKey;
 
-use super::Admin;
 use super::schema::{from_table, to_table, volumes_of};
+use super::{Admin, WalkScope};
 
 impl Admin {
     /// Every volume that has, or had, a completed copy; those that were retired as well.
@@ -25,7 +25,7 @@ impl Admin {
 
     /// Forgets a volume that has no copy any more, if that is so: every one of them was moved, or given up.
     pub fn forget_if_empty(&self, volume: &VolumeKey) -> Result<bool, DbError> {
-        for row in self.files(None)? {
+        for row in self.files_in(&WalkScope::Volume(volume.clone()), None)? {
             if volumes_of(&row?.record).any(|key| key == *volume) {
                 return Ok(false);
             }
