@@ -10,129 +10,44 @@
 //! they are not those of the stamp, or of a later release.
 
 mod counts;
+mod derived;
 mod error;
 mod feed;
 mod lagging;
-mod ledger;
+mod places;
+mod restoring;
+pub(crate) mod schema;
 mod similar;
 pub mod stamp;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests damage files")]
 mod tests;
+mod trail;
 #[cfg(test)]
 mod versions;
-pub mod volumes;
+mod volumes;
+mod walk;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive_db::value::decode_body;
 use archive_db::{
-    Batch, BrokenDatabase, Database, DbError, InvalidValue, Key, Reach, Table, Text, TornTail,
-    Value,
+    Batch, BrokenDatabase, Database, DbError, Key, Reach, Table, Text, TornTail, Value,
 };
-use archive_decisions::store::{FeedState, FileRecord};
 use archive_durable::{AppendFile, DiskError};
 use archive_model::{FileName, NodeId, ReplicaId};
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
-pub use ledger::{Restoring, Snapshot};
-
-use crate::export::Tables;
-use crate::standing::Retired;
-
+pub use crate::rows::{AdminRow, AuditLine, NodeRow};
 pub use counts::Counts;
 pub use error::AdminError;
 pub use lagging::Late;
+pub use restoring::Restoring;
+pub use trail::TrailSnapshot;
+pub use walk::{PageLimits, Walk, WalkPage, WalkScope};
 
+use derived::{Changed, Derived};
+use schema::{NodeTableKey, STAMPED, VolumeTableKey};
 use stamp::STAMP;
-
-/// The version of the tables.
-const VERSION: u32 = 3;
-
-/// From this version on there is a stamp beside them that was written before anybody was told of a change.
-const STAMPED: u32 = 2;
-
-/// The table of numbers that do not follow from other rows.
-pub const NUMBERS: &str = "numbers";
-
-/// In that table: no request has this number or a lower one, unless it is in the table of the requests.
-pub const LAST_REQUEST: &str = "last-request";
-
-/// Every table of the admin data.
-const TABLES: &[&str] = &[
-    "files",
-    "audit",
-    "nodes",
-    "anomalies",
-    "anomaly-log",
-    "checks",
-    "requests",
-    "replicas",
-    crate::standing::RETIRED_VOLUMES,
-    volumes::VOLUMES,
-    "volume-states",
-    "drains",
-    "exports",
-    "audit-log",
-    "incidents",
-    "similar",
-    "batch",
-    NUMBERS,
-    feed::FEED,
-];
-
-/// One file, as it was decided.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AdminRow {
-    /// The record of how it stands in every replica.
-    pub record: FileRecord,
-    /// The depositor of it: `role/name`.
-    pub depositor: String,
-    /// The signed admission, a DSSE envelope in JSON; none until all bytes have passed.
-    pub admission: Option<String>,
-}
-
-impl Value for AdminRow {}
-
-/// One line of the audit trail.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuditLine {
-    /// When.
-    pub at: Timestamp,
-    /// Who, as `role/name`; the repository itself, where nobody asked.
-    pub who: String,
-    /// Which file; none where no single one is meant.
-    pub file: Option<FileName>,
-    /// The act, in a few words.
-    pub what: String,
-}
-
-impl Value for AuditLine {}
-
-/// The row of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeRow {
-    /// Whether people took it out of service, when and why.
-    pub retired: Option<Retired>,
-}
-
-impl Value for NodeRow {
-    const VERSION: u8 = 2;
-
-    /// In version 1 there was nothing to say of a node.
-    fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
-        match version {
-            1 => decode_body(body).map(|()| Self::default()),
-            _ => Err(InvalidValue::Version {
-                found: version,
-                written: Self::VERSION,
-            }),
-        }
-    }
-}
 
 /// The admin data.
 #[derive(Clone, Debug)]
@@ -140,11 +55,11 @@ pub struct Admin {
     database: Database,
     files: Table<Text<FileName>, AdminRow>,
     audit: Table<u64, AuditLine>,
-    nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
-    volumes: Table<volumes::VolumeTableKey, ()>,
-    log_end: ledger::LogEnds,
-    rows: Tables,
+    nodes: Table<NodeTableKey, NodeRow>,
+    volumes: Table<VolumeTableKey, ()>,
+    log_end: trail::LogEnds,
     similar: similar::Similar,
+    places: places::Places,
     feed: feed::Feed,
     stamp: Arc<stamp::Stamp>,
     /// Held while lines of the trail get their numbers: several tasks change the admin data.
@@ -157,10 +72,8 @@ pub struct Admin {
 pub struct Changes {
     batch: Batch,
     lines: Vec<AuditLine>,
-    /// The counts that each changed file adds to from then on.
-    counted: BTreeMap<FileName, counts::Counted>,
-    /// The state in which followers see each of them from then on.
-    followed: BTreeMap<FileName, FeedState>,
+    /// The values derived from the new row of each changed file.
+    files: Changed,
 }
 
 impl Changes {
@@ -205,7 +118,7 @@ impl Admin {
         if is_absent && !Restoring::is_there(data)? {
             stamp.write(Reach::default)?;
         }
-        let mut options = volumes::options().reaches(reach.unwrap_or_default());
+        let mut options = schema::options().reaches(reach.unwrap_or_default());
         if is_exact {
             options = options.torn_tail(cut);
         }
@@ -218,6 +131,7 @@ impl Admin {
         }
         let admin = Self::new(database, stamp)?;
         admin.index_names()?;
+        admin.index_places()?;
         if let Some(position) = admin.log_end()? {
             admin.stamp.log_ends(&position);
         }
@@ -230,10 +144,10 @@ impl Admin {
             files: database.table("files")?,
             audit: database.table("audit")?,
             nodes: database.table("nodes")?,
-            volumes: database.table(volumes::VOLUMES)?,
+            volumes: database.table(schema::VOLUMES)?,
             log_end: database.table("audit-log")?,
-            rows: Tables::open(&database)?,
             similar: similar::Similar::of(&database)?,
+            places: places::Places::of(&database)?,
             feed: feed::Feed::open(&database)?,
             database,
             stamp: Arc::new(stamp),
@@ -253,10 +167,10 @@ impl Admin {
     }
 
     /// Every file, sorted by name, from the first name after `after` on. Damage ends it with an error.
-    pub fn files(
-        &self,
+    pub fn files<'a>(
+        &'a self,
         after: Option<&FileName>,
-    ) -> Result<impl Iterator<Item = Result<AdminRow, DbError>> + '_, DbError> {
+    ) -> Result<impl Iterator<Item = Result<AdminRow, DbError>> + use<'a>, DbError> {
         use std::ops::Bound::{Excluded, Unbounded};
         let rows = match after {
             None => self.files.scan()?,
@@ -282,6 +196,15 @@ impl Admin {
             }
         }
         Ok(nodes)
+    }
+
+    /// Every node, sorted by replica and node; those that were retired as well.
+    pub fn all_nodes(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<(ReplicaId, NodeId, NodeRow), DbError>> + '_, DbError>
+    {
+        let rows = self.nodes.scan()?;
+        Ok(rows.map(|row| row.map(|((Text(replica), Text(node)), row)| (replica, node, row))))
     }
 
     /// Remembers nodes of a replica; what is known of one stays.
@@ -311,13 +234,18 @@ impl Admin {
         Changes {
             batch: self.database.batch(),
             lines: Vec::new(),
-            counted: BTreeMap::new(),
-            followed: BTreeMap::new(),
+            files: Changed::new(),
         }
     }
 
     fn running(&self) -> MutexGuard<'_, counts::Running> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets `read` begin its readings while nobody changes anything: all of them show one moment.
+    pub(crate) fn at_one_moment<T>(&self, read: impl FnOnce() -> T) -> T {
+        let _unchanged = self.numbering();
+        read()
     }
 
     fn numbering(&self) -> MutexGuard<'_, ()> {
@@ -336,10 +264,8 @@ impl Admin {
     /// of them since.
     pub fn put(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
         let name = &row.record.name;
-        let counted = counts::Counted::of(&row.record);
-        changes.counted.insert(name.clone(), counted);
-        let state = FeedState::of(&row.record);
-        changes.followed.insert(name.clone(), state);
+        let derived = Derived::of(&row.record);
+        changes.files.insert(name.clone(), derived);
         self.similar.put(changes, name)?;
         for (replica, copy) in &row.record.replicas {
             if let Some(node) = &copy.node {
@@ -352,9 +278,7 @@ impl Admin {
 
     /// Takes away the row of a name that nobody has taken after all.
     pub fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
-        let nothing = counts::Counted::default();
-        changes.counted.insert(name.clone(), nothing);
-        changes.followed.insert(name.clone(), FeedState::Unknown);
+        changes.files.insert(name.clone(), Derived::default());
         self.similar.forget(changes, name)?;
         changes.batch.delete(&self.files, &Text(name.clone()))
     }
@@ -381,19 +305,18 @@ impl Admin {
         let Changes {
             mut batch,
             lines,
-            counted,
-            followed,
+            files,
         } = changes;
         let _numbering = self.numbering();
         let mut before = Counts::default();
         let mut transitions = feed::Transitions::new();
-        for (name, state) in followed {
-            let mut known = FeedState::Unknown;
-            if let Some(row) = self.file(&name)? {
-                before.add(&Counts::of(&row.record));
-                known = FeedState::of(&row.record);
-            }
-            transitions.insert(name, (known, state));
+        for (name, after) in &files {
+            let row = self.file(name)?;
+            let known = row.map_or_else(Derived::default, |row| Derived::of(&row.record));
+            let places = (&known.places, &after.places);
+            self.places.change(&mut batch, name, places)?;
+            before.add(&known.counted.counts);
+            transitions.insert(name.clone(), (known.state, after.state.clone()));
         }
         let fed = self.feed.write(&mut batch, transitions)?;
         if !lines.is_empty() {
@@ -405,7 +328,8 @@ impl Admin {
         }
         batch.commit()?;
         self.feed.set_committed(fed);
-        self.running().change(&before, &counted);
+        let counted = files.iter().map(|(name, after)| (name, &after.counted));
+        self.running().change(&before, counted);
         Ok(())
     }
 

@@ -1,8 +1,13 @@
 //! The audit trail: who did what to which file, and when; from the log and, where it has not come so far, the table.
+//! [`TrailWriter`] writes it from the table into the log.
 //!
 //! # Errors
 //!
 //! Reading fails with [`LogError`] if the log or the table cannot be read, or they do not follow each other.
+
+#[cfg(test)]
+mod tests;
+mod trail_writer;
 
 use std::fmt;
 use std::path::Path;
@@ -11,8 +16,10 @@ use archive_db::DbError;
 use archive_model::FileName;
 use jiff::Timestamp;
 
-use crate::admin::{Admin, AuditLine, Snapshot};
+use crate::admin::{Admin, AuditLine, TrailSnapshot};
 use crate::audit_log::{Entry, LogError, Walk};
+
+pub use trail_writer::TrailWriter;
 
 /// The filter of a reading of the trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,23 +57,18 @@ impl fmt::Debug for Trail<'_> {
 impl<'a> Trail<'a> {
     /// The trail of these admin data, whose log is in `directory`.
     pub fn read(admin: &'a Admin, directory: &Path) -> Result<Self, LogError> {
-        let Snapshot { trail, last, .. } = admin.snapshot()?;
-        Self::of(trail, last, directory)
+        Self::of(admin.trail()?, directory)
     }
 
     /// The same from a snapshot: nothing that came later.
-    pub fn of(
-        rows: Box<dyn Iterator<Item = Result<(u64, AuditLine), DbError>> + 'a>,
-        last: Option<u64>,
-        directory: &Path,
-    ) -> Result<Self, LogError> {
+    pub fn of(trail: TrailSnapshot<'a>, directory: &Path) -> Result<Self, LogError> {
         // The rows were read first: what is gone from the table since is in the log.
         let log = Some(Walk::open(directory)?);
         Ok(Self {
             log,
-            rows,
+            rows: trail.lines,
             next: 0,
-            last,
+            last: trail.last,
             is_done: false,
         })
     }

@@ -20,7 +20,6 @@ mod chain;
 mod files;
 #[cfg(test)]
 mod tests;
-mod trail_writer;
 
 use std::path::{Path, PathBuf};
 
@@ -31,9 +30,8 @@ use serde::{Deserialize, Serialize};
 pub use chain::Written;
 pub use chain::{Chain, Entry, Hash};
 pub use files::Walk;
-pub use trail_writer::TrailWriter;
 
-use crate::admin::AuditLine;
+use crate::rows::AuditLine;
 
 /// Where a file of the log ends and the next begins, in bytes.
 pub const LONGEST_FILE: u64 = 64 << 20;
@@ -194,6 +192,11 @@ impl AuditLog {
             }
         }
         Ok(log)
+    }
+
+    /// Where it is.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// The number of the next line.

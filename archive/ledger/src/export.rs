@@ -18,6 +18,7 @@
 //! Not promised: when checks and exports are due, and since when each volume has been in its state. That begins anew.
 
 mod rows;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -32,7 +33,8 @@ use serde::{Deserialize, Serialize};
 
 pub use rows::{Counted, Row, Rows, Tables};
 
-use crate::admin::{Admin, AdminRow, Snapshot};
+use self::snapshot::Snapshot;
+use crate::admin::{Admin, AdminRow};
 use crate::audit::Trail;
 use crate::audit_log::{Chain, LogError, Written};
 use crate::standing::Retired;
@@ -157,13 +159,13 @@ impl Export<'_> {
     ///
     /// [`ExportError`] if the admin data cannot be read, or `out` does not take the lines.
     pub fn write(&self, out: &mut dyn Write) -> Result<Exported, ExportError> {
+        let tables = Tables::open(self.admin)?;
         let Snapshot {
             files,
             nodes,
             rows,
             trail,
-            last,
-        } = self.admin.snapshot()?;
+        } = Snapshot::take(self.admin, &tables)?;
         let mut lines = Lines {
             out,
             whole: blake3::Hasher::new(),
@@ -200,7 +202,7 @@ impl Export<'_> {
             lines.put(&Line::Row(Box::new(row)), true)?;
         }
         let mut chain = Chain::start();
-        for entry in Trail::of(trail, last, self.log)? {
+        for entry in Trail::of(trail, self.log)? {
             let entry = entry?;
             chain
                 .line(entry.number, &entry.line)

@@ -7,15 +7,20 @@
 //! Not promised: that a decision was acted on. No crate under this one can call another machine, so a fault of the network
 //! cannot lie between a row and its trail; `archive-repository` acts after it was remembered here.
 //!
-//! The rooms in reading order:
+//! The rooms in reading order; each knows only those before it:
 //!
-//! - [`admin`]: a row for each file, and the only way to change it, with a line of the trail;
-//! - [`audit_log`]: the trail in files, each line with the hash of the one before; [`audit`]: the trail read from its begin;
-//! - [`anomalies`]: what is wrong, from when it was found until it ended;
-//! - [`standing`]: replicas that are filled, nodes and volumes that are retired or drained;
-//! - [`requests`]: acts of two people;
-//! - [`custody`]: which copies count, and what a receipt may therefore say;
-//! - [`export`](mod@export): all of this as lines of JSON; [`restore`]: back from them.
+//! ```text
+//! rows          the plain rows of files, trail and nodes
+//! audit_log     the trail in files, each line with the hash of the one before
+//! admin         a row for each file, and the only way to change it, with a line of the trail
+//! audit         the trail read from its beginning, and brought from the table into the files
+//! anomalies     what is wrong, from when it was found until it ended
+//! requests      acts of two people
+//! standing      replicas that are filled, nodes and volumes that are retired or drained
+//! custody       which copies count, and what a receipt may therefore say
+//! export        all of this as lines of JSON
+//! restore       the way back from them, or from the admissions that the replicas keep
+//! ```
 //!
 //! ```
 //! use archive_ledger::admin::Admin;
@@ -33,4 +38,5 @@ pub mod custody;
 pub mod export;
 pub mod requests;
 pub mod restore;
+mod rows;
 pub mod standing;

@@ -20,23 +20,12 @@ use archive_model::{NodeId, ReplicaId, VolumeKey};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::admin::{Admin, AuditLine, NodeRow, volumes};
+use crate::admin::schema::{RETIRED_VOLUMES, VolumeTableKey, from_table, to_table};
+use crate::admin::{Admin, AuditLine, NodeRow, WalkScope};
 
+pub use crate::rows::Retired;
 pub use draining::Key as DrainKey;
 pub use draining::{DrainRow, Source};
-
-/// Taken out of service for good.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Retired {
-    /// When.
-    pub at: Timestamp,
-    /// The person who asked for it, as `role/name`.
-    pub by: String,
-    /// The request and its reason.
-    pub why: String,
-    /// Whether every file has been told.
-    pub emptied: bool,
-}
 
 /// A replica that is not as it was set up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,8 +42,6 @@ pub enum ReplicaRow {
 }
 
 impl Value for ReplicaRow {}
-
-impl Value for Retired {}
 
 /// Something that every file has to be told of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,16 +84,13 @@ impl View {
     }
 }
 
-/// The name of the table of the retired volumes.
-pub const RETIRED_VOLUMES: &str = "retired-volumes";
-
 /// The tables and their copy in memory.
 #[derive(Debug)]
 pub struct Standing {
     admin: Admin,
     replicas: Table<Text<ReplicaId>, ReplicaRow>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
-    volumes: Table<volumes::VolumeTableKey, Retired>,
+    volumes: Table<VolumeTableKey, Retired>,
     drains: Table<draining::Key, DrainRow>,
     view: View,
 }
@@ -162,6 +146,18 @@ impl Now {
         let volumes = self.volumes.iter().filter(|(_, retired)| !retired.emptied);
         let volumes = volumes.map(|(volume, _)| Task::Volume(volume.clone()));
         replicas.chain(nodes).chain(volumes).collect()
+    }
+}
+
+impl Task {
+    /// Returns the files that may have to be told.
+    pub fn scope(&self) -> WalkScope {
+        match self {
+            Self::Volume(volume) => WalkScope::Volume(volume.clone()),
+            Self::Node(replica, node) => WalkScope::Node(replica.clone(), node.clone()),
+            // Also those that have no copy there.
+            Self::Fill(_) | Self::Replica(_) => WalkScope::Archive,
+        }
     }
 }
 
@@ -238,7 +234,7 @@ impl Standing {
         line: Option<AuditLine>,
     ) -> Result<(), DbError> {
         let mut changes = self.admin.change();
-        let key = volumes::to_table(volume);
+        let key = to_table(volume);
         changes.batch().put(&self.volumes, &key, retired)?;
         self.commit(changes, line)
     }
@@ -246,7 +242,7 @@ impl Standing {
     /// Takes a volume back into service.
     pub fn reinstate_volume(&self, volume: &VolumeKey, line: AuditLine) -> Result<(), DbError> {
         let mut changes = self.admin.change();
-        let key = volumes::to_table(volume);
+        let key = to_table(volume);
         changes.batch().delete(&self.volumes, &key)?;
         self.commit(changes, Some(line))
     }
@@ -321,7 +317,7 @@ impl Standing {
         }
         for row in self.volumes.scan()? {
             let (key, retired) = row?;
-            now.volumes.insert(volumes::from_table(key), retired);
+            now.volumes.insert(from_table(key), retired);
         }
         self.read_draining(&mut now)?;
         self.view.set(now);

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::store::{Event, FileRecord, ReplicaSpec};
-use archive_ledger::admin::Admin;
+use archive_ledger::admin::{Admin, PageLimits, Walk};
 use archive_ledger::standing::{Now, Task};
 use archive_model::{FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
 use archive_replicas::Copy;
@@ -53,7 +53,8 @@ pub(crate) struct FillWorker {
 struct Pass {
     /// Whether it is not the first since the start.
     later: bool,
-    cursor: Option<FileName>,
+    /// Its progress; `None` before it begins.
+    walk: Option<Walk>,
     /// Files that were requested and are not there yet.
     open: BTreeSet<FileName>,
     /// Files whose rows could not be updated yet.
@@ -113,26 +114,29 @@ impl FillWorker {
             return Ok(Some(PAUSE));
         }
         // Stores that began before the walk are among the rows.
-        if pass.cursor.is_none() && !self.people.transfers.mail.settled().await {
+        if pass.walk.is_none() && !self.people.transfers.mail.settled().await {
             return Ok(Some(PAUSE));
         }
         let (admin, task_of, open) = (self.people.admin.clone(), task.clone(), pass.open.clone());
-        let (cursor, first) = (pass.cursor.clone(), !pass.later);
+        let begun = pass.walk.take();
+        let mut walk = begun.unwrap_or_else(|| Walk::over(task.scope()));
+        let first = !pass.later;
         let page = tokio::task::spawn_blocking(move || {
-            let unbound = std::cell::RefCell::new(Vec::new());
-            let page = page(&admin, &task_of, cursor.as_ref(), room, |record| {
+            let mut unbound = Vec::new();
+            let page = walk.page(&admin, limits(&task_of, room), |row| {
+                let record = row.record;
                 if open.contains(&record.name) {
                     return None;
                 }
-                let wanted = wanted(&task_of, record, first);
-                if wanted.is_none() && unbound::may_still(&task_of, record) {
-                    unbound.borrow_mut().push(record.name.clone());
+                let wanted = wanted(&task_of, &record, first);
+                if wanted.is_none() && unbound::may_still(&task_of, &record) {
+                    unbound.push(record.name);
                 }
                 wanted
             });
-            page.map(|page| (page, unbound.into_inner()))
+            page.map(|page| (page, unbound, walk))
         });
-        let (page, unbound) = page.await??;
+        let (page, unbound, walk) = page.await??;
         for name in unbound {
             if pass.unbound.len() < MOST_WAITING {
                 pass.unbound.insert(name);
@@ -141,8 +145,8 @@ impl FillWorker {
                 pass.found += 1;
             }
         }
-        pass.told(&self.people, task, page.wanted).await?;
-        pass.cursor = page.cursor;
+        pass.told(&self.people, task, page.picked).await?;
+        pass.walk = Some(walk);
         if !page.is_last {
             return Ok(None);
         }
@@ -312,40 +316,13 @@ const fn is_active(state: &ReplicaState) -> bool {
     }
 }
 
-/// The next updates.
-struct Page {
-    wanted: Vec<FileUpdate>,
-    cursor: Option<FileName>,
-    is_last: bool,
-}
-
-fn page(
-    admin: &Admin,
-    task: &Task,
-    after: Option<&FileName>,
-    room: usize,
-    judge: impl Fn(&FileRecord) -> Option<FileUpdate>,
-) -> Result<Page, DbError> {
-    let mut page = Page {
-        wanted: Vec::new(),
-        cursor: after.cloned(),
-        is_last: true,
+/// Returns the limits of a page of a task. A withdrawal takes no bytes, so that more of them go at once.
+const fn limits(task: &Task, room: usize) -> PageLimits {
+    let picks = match task {
+        Task::Replica(_) => WINDOW * 4,
+        Task::Fill(_) | Task::Volume(_) | Task::Node(..) => room,
     };
-    let room = if matches!(task, Task::Replica(_)) {
-        WINDOW * 4
-    } else {
-        room
-    };
-    for (count, row) in admin.files(after)?.enumerate() {
-        let record = row?.record;
-        if page.wanted.len() >= room || count >= PAGE {
-            page.is_last = false;
-            break;
-        }
-        page.wanted.extend(judge(&record));
-        page.cursor = Some(record.name);
-    }
-    Ok(page)
+    PageLimits { rows: PAGE, picks }
 }
 
 /// Returns the update of a file for a task, or `None` if it needs no update. If `first`, recorded copies are looked for as

@@ -18,8 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_ledger::admin::{AdminRow, AuditLine, Restoring};
-use archive_ledger::export::Node;
+use archive_ledger::admin::{AdminRow, AuditLine, NodeRow, Restoring};
 use archive_ledger::restore::combine::{Removal, Rule, Sighting, Verdict};
 use archive_ledger::restore::{
     Findings, FromExport, PartialRestore, RestoreError, begin, log_end, refuse_if_there, restored,
@@ -181,11 +180,7 @@ impl Work {
                 // The export knows whether it was retired.
                 continue;
             }
-            restoring.node(Node {
-                replica: replica.clone(),
-                id: node.clone(),
-                retired: None,
-            })?;
+            restoring.node(replica.clone(), node.clone(), &NodeRow::default())?;
         }
         let what = format!(
             "admin data re-established from the admissions of {} nodes: {} files; left out: {} contradicting, {} \

@@ -13,7 +13,7 @@ use archive_jobs::{Batches, RetentionWorker};
 use archive_ledger::admin::stamp::Stamping;
 use archive_ledger::admin::{Admin, AdminError};
 use archive_ledger::anomalies::Anomalies;
-use archive_ledger::audit_log::TrailWriter;
+use archive_ledger::audit::TrailWriter;
 use archive_ledger::requests::table::Requests;
 use archive_ledger::standing::Standing;
 use archive_model::ReplicaId;

@@ -1,12 +1,10 @@
 //! The gaps of a job: nodes and volumes whose files were not read, each with its reason.
 
+use archive_model::limits::MOST_GAPS;
 use archive_model::{NodeId, VolumeId};
 use serde::{Deserialize, Serialize};
 
 use super::{Life, shortened};
-
-/// The most gaps that are kept of one job.
-pub(super) const MOST_GAPS: usize = 1000;
 
 /// The place whose files were not read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

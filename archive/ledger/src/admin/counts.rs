@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archive_db::DbError;
 use archive_decisions::store::FileRecord;
 use archive_model::{FileName, ReplicaId};
 use jiff::Timestamp;
 
-use super::lagging::{Lack, Lagging, Late};
-use super::{Admin, AdminRow};
+use super::lagging::{Lack, Lagging, Late, lacking};
+use super::places::PlaceSum;
+use super::{Admin, AdminError, AdminRow};
 
 /// The counts of the admin data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,14 +71,6 @@ impl Counts {
     }
 }
 
-/// The replicas that must have a file and do not.
-pub(super) fn lacking(record: &FileRecord) -> BTreeSet<ReplicaId> {
-    let lacks = record.replicas.iter().filter(|(_, copy)| {
-        copy.required && !copy.state.is_completed() && !copy.state.is_withdrawn()
-    });
-    lacks.map(|(id, _)| id.clone()).collect()
-}
-
 /// The counts of a process: right once every row that was there at its start has been counted.
 #[derive(Debug, Default)]
 pub(super) struct Running {
@@ -90,7 +82,7 @@ pub(super) struct Running {
 /// The counts that one file adds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counted {
-    counts: Counts,
+    pub(super) counts: Counts,
     lack: Option<Lack>,
 }
 
@@ -105,7 +97,11 @@ impl Counted {
 
 impl Running {
     /// Takes in what files that have changed add now; `before` is what they added.
-    pub(super) fn change(&mut self, before: &Counts, after: &BTreeMap<FileName, Counted>) {
+    pub(super) fn change<'a>(
+        &mut self,
+        before: &Counts,
+        after: impl Iterator<Item = (&'a FileName, &'a Counted)>,
+    ) {
         self.counts.subtract(before);
         for (name, after) in after {
             self.counts.add(&after.counts);
@@ -115,22 +111,25 @@ impl Running {
 }
 
 impl Admin {
-    /// Counts every row, once after the start; until then [`Admin::counts`] has no answer. `each` sees the rows.
+    /// Counts every row, once after the start; until then [`Admin::counts`] has no answer. `each` sees the rows. The index of
+    /// places is compared with them.
     ///
     /// # Errors
     ///
-    /// [`DbError`] if the database fails, or a row cannot be decoded.
-    pub fn count(&self, mut each: impl FnMut(AdminRow)) -> Result<(), DbError> {
-        let rows = {
+    /// [`AdminError`] if the database fails, a row cannot be decoded, or the index of places is not what the rows say.
+    pub fn count(&self, mut each: impl FnMut(AdminRow)) -> Result<(), AdminError> {
+        let (rows, index) = {
             // What is committed from here on is counted there; what was before is among the rows.
             let _numbering = self.numbering();
             self.running().counts = Counts::default();
-            self.files(None)?
+            (self.files(None)?, self.places.scan()?)
         };
         let mut counted = Counts::default();
         let mut lagging = Lagging::default();
+        let (mut at, mut indexed) = (PlaceSum::default(), PlaceSum::default());
         for row in rows {
             let row = row?;
+            at.add(&row.record);
             counted.add(&Counts::of(&row.record));
             let lack = Lack::of(&row.record);
             if lack.is_some() {
@@ -138,6 +137,10 @@ impl Admin {
             }
             each(row);
         }
+        for key in index {
+            indexed.add_row(&key?);
+        }
+        self.compare_places(at, indexed)?;
         let mut running = self.running();
         running.counts.add(&counted);
         for name in lagging.names() {

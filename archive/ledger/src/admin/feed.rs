@@ -22,9 +22,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
 use super::Admin;
-
-/// The name of the table.
-pub(super) const FEED: &str = "feed";
+use super::schema::FEED;
 
 /// One change, under its number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -37,11 +37,19 @@ pub struct Late {
     pub since: Timestamp,
 }
 
+/// The replicas that must have a file and do not.
+pub(super) fn lacking(record: &FileRecord) -> BTreeSet<ReplicaId> {
+    let lacks = record.replicas.iter().filter(|(_, copy)| {
+        copy.required && !copy.state.is_completed() && !copy.state.is_withdrawn()
+    });
+    lacks.map(|(id, _)| id.clone()).collect()
+}
+
 impl Lack {
     /// Returns the lack of a file; `None` if it lacks nothing, or not all of its bytes have passed yet.
     pub(super) fn of(record: &FileRecord) -> Option<Self> {
         record.content.as_ref()?;
-        let of = super::counts::lacking(record);
+        let of = lacking(record);
         let since = of.iter().filter_map(|id| record.replicas.get(id));
         let since = since.map(|copy| copy.since).max()?;
         Some(Self { of, since })

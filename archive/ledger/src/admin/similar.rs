@@ -2,16 +2,13 @@
 //!
 //! Derived from the files. Where it is absent, or its making was cut, it is made anew when the admin data are opened.
 
-use archive_db::{Database, DbError, Table, Text};
+use archive_db::{Database, DbError, Table};
 use archive_model::FileName;
 
 use super::{Admin, Changes};
 
 /// Folded name and name; the row of two empty texts says that the index is whole.
 type Index = Table<(String, String), ()>;
-
-/// The number of rows that are written at once while the index is made.
-const BATCH: usize = 10_000;
 
 /// The index.
 #[derive(Clone, Debug)]
@@ -39,19 +36,10 @@ impl Admin {
         if index.get(&whole)?.is_some() {
             return Ok(());
         }
-        let (mut batch, mut waiting, mut count) = (self.database.batch(), 0, 0_u64);
-        for row in self.files.scan()? {
-            let (Text(name), _) = row?;
-            batch.put(index, &key(&name), &())?;
-            waiting += 1;
-            count += 1;
-            if waiting == BATCH {
-                std::mem::replace(&mut batch, self.database.batch()).commit()?;
-                waiting = 0;
-            }
-        }
-        batch.put(index, &whole, &())?;
-        batch.commit()?;
+        let count = self.index(
+            |batch, row| batch.put(index, &key(&row.record.name), &()),
+            |batch| batch.put(index, &whole, &()),
+        )?;
         if count > 0 {
             tracing::info!(
                 files = count,

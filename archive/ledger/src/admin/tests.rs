@@ -1,7 +1,8 @@
 //! Admin data after a restart, their counts, and what is not an empty archive.
 
-use archive_decisions::store::ReplicaSpec;
+use archive_decisions::store::{FileRecord, ReplicaSpec};
 use archive_model::{ReplicaId, ReplicaKind, ReplicaState, VolumeKey};
+use jiff::Timestamp;
 
 use super::*;
 

@@ -4,9 +4,9 @@ use archive_db::{Database, DbError, InvalidValue, Options, Table, Text, Value};
 use archive_model::{FileName, ReplicaState, VolumeKey};
 use serde::{Deserialize, Serialize};
 
+use super::schema::{PLACES, RetiredVersion1, TABLES, VERSION};
 use super::tests::{row, store};
-use super::volumes::RetiredVersion1;
-use super::{Admin, AdminError, TABLES, VERSION};
+use super::{Admin, AdminError, WalkScope};
 use crate::standing::{Retired, Standing};
 
 fn name(text: &str) -> FileName {
@@ -46,7 +46,7 @@ fn database_of_later_release_is_refused_and_untouched() {
     );
     let said = error.to_string();
     assert!(
-        said.contains("admin version 4; this build reads admin version 1–3"),
+        said.contains("admin version 5; this build reads admin version 1–4"),
         "{said}"
     );
     let later = Database::open(&path, &options).unwrap();
@@ -82,7 +82,11 @@ fn row_of_later_release_is_an_error() {
     for (at, file) in [(0, "a"), (2, "c")] {
         assert_eq!(listed[at].as_ref().unwrap().record.name, name(file));
     }
-    assert!(is_told(&admin.count(|_row| {}).unwrap_err()));
+    let error = admin.count(|_row| {}).unwrap_err();
+    assert!(
+        matches!(&error, AdminError::Database(error) if is_told(error)),
+        "{error}"
+    );
     // Nor is it written over: an act that changes a row reads it first.
     let mut changes = admin.change();
     admin.put(&mut changes, &row("b")).unwrap();
@@ -141,5 +145,38 @@ fn version_1_retired_volumes_get_their_full_key() {
         assert_eq!(out, [(key("two", "disk-1"), retired.clone())]);
         let (replica, copy) = file.record.replicas.first_key_value().unwrap();
         assert!(now.counts(replica, copy), "its namesake is retired, not it");
+    }
+}
+
+/// Fails if a directory of before the index is refused, or its files are not found at their places.
+#[test]
+fn version_3_files_are_found_at_their_places() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("admin");
+    let tables: Vec<_> = TABLES
+        .iter()
+        .copied()
+        .filter(|one| *one != PLACES)
+        .collect();
+    let database = Database::open(&path, &Options::new("admin", 3, &tables)).unwrap();
+    let files = database.table("files").unwrap();
+    let mut batch = database.batch();
+    for text in ["a", "b"] {
+        let file = crate::restore::testing::row(text, 1);
+        batch.put(&files, &Text(name(text)), &file).unwrap();
+    }
+    batch.commit().unwrap();
+    drop((database, files));
+    let stamp = directory.path().join(super::stamp::STAMP);
+    let mut stamp = archive_durable::AppendFile::open(&stamp).unwrap();
+    stamp.append(b"1").unwrap();
+
+    for _start in 0..2 {
+        let admin = Admin::open(directory.path()).unwrap();
+        let (replica, node) = ("one".parse().unwrap(), "one-1".parse().unwrap());
+        let there = WalkScope::Node(replica, node);
+        let rows = admin.files_in(&there, None).unwrap();
+        let names: Vec<_> = rows.map(|row| row.unwrap().record.name).collect();
+        assert_eq!(names, [name("a"), name("b")]);
     }
 }

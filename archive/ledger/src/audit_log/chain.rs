@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::admin::AuditLine;
+use crate::rows::AuditLine;
 
 /// The SHA-256 of a line, without its line feed.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

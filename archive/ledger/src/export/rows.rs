@@ -7,14 +7,15 @@
 //!
 //! All functions fail with [`DbError`] if the database does, or a row cannot be decoded.
 
-use archive_db::{Database, DbError, Load, Table, Text};
+use archive_db::{DbError, Load, Table, Text};
 use archive_model::{FileName, NodeId, ReplicaId, VolumeId, VolumeKey};
 use serde::{Deserialize, Serialize};
 
-use crate::admin::volumes::{VolumeTableKey, to_table};
+use crate::admin::Admin;
+use crate::admin::schema::{RETIRED_VOLUMES, VolumeTableKey, to_table};
 use crate::anomalies::{Closed, Ended, Filed};
 use crate::requests::Request;
-use crate::standing::{DrainKey, DrainRow, RETIRED_VOLUMES, ReplicaRow, Retired, Source};
+use crate::standing::{DrainKey, DrainRow, ReplicaRow, Retired, Source};
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,14 +113,14 @@ impl Tables {
     ///
     /// # Errors
     /// [`DbError`] where a table is not there.
-    pub fn open(database: &Database) -> Result<Self, DbError> {
+    pub fn open(admin: &Admin) -> Result<Self, DbError> {
         Ok(Self {
-            anomalies: database.table("anomalies")?,
-            closed: database.table("anomaly-log")?,
-            requests: database.table("requests")?,
-            replicas: database.table("replicas")?,
-            volumes: database.table(RETIRED_VOLUMES)?,
-            drains: database.table("drains")?,
+            anomalies: admin.table("anomalies")?,
+            closed: admin.table("anomaly-log")?,
+            requests: admin.table("requests")?,
+            replicas: admin.table("replicas")?,
+            volumes: admin.table(RETIRED_VOLUMES)?,
+            drains: admin.table("drains")?,
         })
     }
 

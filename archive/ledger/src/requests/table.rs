@@ -11,7 +11,8 @@ use archive_db::{DbError, InvalidValue, Table, Value};
 use jiff::Timestamp;
 
 use super::{NotAllowed, Person, Request, RequestedAct, State};
-use crate::admin::{Admin, AuditLine, LAST_REQUEST, NUMBERS};
+use crate::admin::schema::{LAST_REQUEST, NUMBERS};
+use crate::admin::{Admin, AuditLine};
 
 impl Value for Request {
     const VERSION: u8 = 3;

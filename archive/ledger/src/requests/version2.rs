@@ -2,12 +2,12 @@
 
 use archive_db::InvalidValue;
 use archive_db::value::decode_body;
-use archive_model::{FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{NodeId, ReplicaId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::act::ActOnDisk;
-use super::{Accepted, Request, State};
+use super::{Request, State};
 
 /// A request of version 2.
 #[derive(Debug, Serialize, Deserialize)]
@@ -22,38 +22,22 @@ pub(super) struct Request2 {
 }
 
 /// An act of version 2.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Act2 {
-    Remove {
-        name: FileName,
-        replica: ReplicaId,
-        checksum: Root,
-        last_copies: bool,
-    },
-    Purge {
-        replica: ReplicaId,
-        node: NodeId,
-        volume: VolumeId,
-        id: String,
-    },
-    RetireVolume {
-        volume: VolumeId,
-        last_copies: bool,
-    },
-    RetireNode {
-        node: NodeId,
-        last_copies: bool,
-    },
-    RetireReplica(ReplicaId),
-    Accept {
-        anomaly: String,
-        of: Option<Accepted>,
-    },
-    NewRoot {
-        name: FileName,
-        replica: ReplicaId,
-        root: Root,
-    },
+pub(super) type Act2 = ActOnDisk<Unbound, Unbound>;
+
+/// The node or the replica that version 2 did not name: no byte of a row.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Unbound;
+
+impl From<Unbound> for Option<NodeId> {
+    fn from(Unbound: Unbound) -> Self {
+        None
+    }
+}
+
+impl From<Unbound> for Option<ReplicaId> {
+    fn from(Unbound: Unbound) -> Self {
+        None
+    }
 }
 
 /// Reads a request of version 2.
@@ -74,7 +58,7 @@ impl From<Request2> for Request {
         } = old;
         Self {
             number,
-            act: ActOnDisk::from(act).into(),
+            act: act.into(),
             reason,
             asked_by,
             asked,
@@ -84,64 +68,10 @@ impl From<Request2> for Request {
     }
 }
 
-impl From<Act2> for ActOnDisk {
-    fn from(old: Act2) -> Self {
-        match old {
-            Act2::Remove {
-                name,
-                replica,
-                checksum,
-                last_copies,
-            } => Self::Remove {
-                name,
-                replica,
-                checksum,
-                last_copies,
-            },
-            Act2::Purge {
-                replica,
-                node,
-                volume,
-                id,
-            } => Self::Purge {
-                replica,
-                node,
-                volume,
-                id,
-            },
-            Act2::RetireVolume {
-                volume,
-                last_copies,
-            } => Self::RetireVolume {
-                volume,
-                node: None,
-                replica: None,
-                last_copies,
-            },
-            Act2::RetireNode { node, last_copies } => Self::RetireNode {
-                node,
-                replica: None,
-                last_copies,
-            },
-            Act2::RetireReplica(replica) => Self::RetireReplica(replica),
-            Act2::Accept { anomaly, of } => Self::Accept { anomaly, of },
-            Act2::NewRoot {
-                name,
-                replica,
-                root,
-            } => Self::NewRoot {
-                name,
-                replica,
-                root,
-            },
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use archive_db::{Database, Options, Table, Value};
-    use archive_model::{Act, NodeSelector, VolumeSelector};
+    use archive_model::{Act, NodeSelector, VolumeId, VolumeSelector};
 
     use super::*;
     use crate::requests::table::Requests;
@@ -162,10 +92,13 @@ mod tests {
         let acts = [
             Act2::RetireVolume {
                 volume: volume.clone(),
+                node: Unbound,
+                replica: Unbound,
                 last_copies: true,
             },
             Act2::RetireNode {
                 node: node.clone(),
+                replica: Unbound,
                 last_copies: false,
             },
         ];

@@ -10,9 +10,9 @@ use super::{
     Findings, PartialRestore, RestoreError, RestoreTarget, log_end, refuse_if_there, restored,
     trust_file,
 };
-use crate::admin::{AuditLine, Restoring};
+use crate::admin::{AuditLine, NodeRow, Restoring};
 use crate::audit_log::{Entry, Position, Walk};
-use crate::export::Line;
+use crate::export::{Line, Tables};
 
 /// The result of restoring from an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -221,15 +221,22 @@ impl Source<'_> {
             restoring.line(last.number, &last.line)?;
             restoring.set_log_end(*position)?;
         }
+        let tables = Tables::open(restoring.parts().0)?;
         let report = self.read(&mut |taken| {
             match taken {
                 // Where the export was changed nothing vouches for what has no signature.
                 BelievedLine::File(row) if row.admission.is_none() && !is_whole => {}
                 BelievedLine::File(row) => restoring.file(&row)?,
-                BelievedLine::Node(node) => restoring.node(node)?,
+                BelievedLine::Node(node) => {
+                    let retired = node.retired;
+                    restoring.node(node.replica, node.id, &NodeRow { retired })?;
+                }
                 // Nor for an act that somebody may have written into it.
                 BelievedLine::Row(row) if row.is_pending_act() && !is_whole => {}
-                BelievedLine::Row(row) => restoring.row(*row)?,
+                BelievedLine::Row(row) => {
+                    let (_, load) = restoring.parts();
+                    tables.load(load, *row)?;
+                }
                 BelievedLine::Line(number, line) if number >= sure => {
                     restoring.line(number, &line)?;
                     next = number + 1;

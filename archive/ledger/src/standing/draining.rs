@@ -4,12 +4,12 @@
 //! when everything had left.
 
 use archive_db::{DbError, Value};
-use archive_model::{NodeId, ReplicaId, VolumeId};
+use archive_model::{NodeId, ReplicaId, VolumeId, VolumeKey};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Now, Standing};
-use crate::admin::AuditLine;
+use crate::admin::{AuditLine, WalkScope};
 
 /// A volume, or a whole node, that is drained.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +47,19 @@ impl Source {
     pub fn holds(&self, replica: &ReplicaId, node: &NodeId, volume: &VolumeId) -> bool {
         let is_volume = self.volume.as_ref().is_none_or(|own| own == volume);
         self.replica == *replica && self.node == *node && is_volume
+    }
+
+    /// Returns the files that are there, or may still come there.
+    pub fn scope(&self) -> WalkScope {
+        let (replica, node) = (self.replica.clone(), self.node.clone());
+        match self.volume.clone() {
+            None => WalkScope::Node(replica, node),
+            Some(volume) => WalkScope::Volume(VolumeKey {
+                replica,
+                node,
+                volume,
+            }),
+        }
     }
 
     /// The key of its row.

@@ -127,21 +127,15 @@ fn walk_in_pages_sees_every_file_once() {
     admin.commit(changes).unwrap();
     let task = Task::Fill(id("two"));
     for room in [1, 7, 16, 50, 51] {
-        let (mut cursor, mut seen) = (None, Vec::new());
+        let (mut walk, mut seen) = (Walk::over(task.scope()), Vec::new());
         loop {
-            let found = page(&admin, &task, cursor.as_ref(), room, |record| {
-                wanted(&task, record, true)
+            let page = walk.page(&admin, limits(&task, room), |row| {
+                wanted(&task, &row.record, true)
             });
-            let found = found.unwrap();
-            assert!(found.wanted.len() <= room);
-            seen.extend(
-                found
-                    .wanted
-                    .into_iter()
-                    .map(|wanted| wanted.name.to_string()),
-            );
-            cursor = found.cursor;
-            if found.is_last {
+            let page = page.unwrap();
+            assert!(page.picked.len() <= room);
+            seen.extend(page.picked.iter().map(|wanted| wanted.name.to_string()));
+            if page.is_last {
                 break;
             }
         }

@@ -6,6 +6,7 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use archive_ledger::admin::{AdminRow, Walk, WalkScope};
 use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, Root, VolumeId, groups};
@@ -77,9 +78,10 @@ impl Pass<'_> {
         let (admin, replica) = (self.own.admin.clone(), self.replica.clone());
         let selection = self.order.selection.clone();
         let mut names = selection.names.clone();
-        let (is_all, mut last) = (names.is_empty(), None);
+        let is_all = names.is_empty();
+        let mut walk = Walk::over(WalkScope::Node(replica.clone(), node.clone()));
         feed_rows(&targets, move |outlet| {
-            let take = |row: archive_ledger::admin::AdminRow| {
+            let target = |row: AdminRow| {
                 let record = row.record;
                 let copy = record.replicas.get(&replica)?;
                 let is_wanted = copy.state.is_completed()
@@ -96,20 +98,16 @@ impl Pass<'_> {
                 })
             };
             if is_all {
-                let after: Option<FileName> = last.take();
-                for row in admin.files(after.as_ref())? {
-                    if let Some(target) = take(row?) {
-                        let name = target.name.clone();
-                        if !outlet.send(target) {
-                            last = Some(name);
-                            return Ok(Progress::Paused);
-                        }
-                    }
-                }
-                return Ok(Progress::Done);
+                let send = |row| target(row).is_none_or(|target| outlet.send(target));
+                let is_over = walk.each(&admin, send)?;
+                return Ok(if is_over {
+                    Progress::Done
+                } else {
+                    Progress::Paused
+                });
             }
             while let Some(name) = names.pop_first() {
-                if let Some(target) = admin.file(&name)?.and_then(take)
+                if let Some(target) = admin.file(&name)?.and_then(target)
                     && !outlet.send(target)
                 {
                     return Ok(Progress::Paused);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use archive_db::DbError;
 use archive_decisions::store::FileRecord;
-use archive_ledger::admin::Admin;
+use archive_ledger::admin::{Admin, AdminRow, PageLimits, Walk};
 use archive_ledger::standing::Source;
 use archive_model::FileName;
 use archive_replicas::CopyCondition;
@@ -23,7 +23,10 @@ use crate::tables::with_tables;
 const AT_ONCE: usize = 4;
 
 /// The number of rows that are read before the files among them move.
-const PAGE: usize = 2000;
+const PAGE: PageLimits = PageLimits {
+    rows: 2000,
+    picks: 2000,
+};
 
 /// The number of files that cannot leave which ends a pass: the next one continues behind them.
 const MOST_WAITING: u64 = 32;
@@ -182,18 +185,24 @@ impl DrainContext {
         &self,
         source: &Source,
         held: &PassTally<'_>,
-        mut cursor: Option<FileName>,
+        cursor: Option<FileName>,
     ) -> Result<Option<FileName>, CallError> {
+        let mut walk = Walk::over(source.scope()).behind(cursor);
         loop {
-            let (admin, of, after) = (self.own.admin.clone(), source.clone(), cursor);
-            let page = with_tables(move || page(&admin, &of, after.as_ref())).await?;
-            self.each(source, page.names, held).await;
-            cursor = page.cursor;
+            let (admin, of) = (self.own.admin.clone(), source.clone());
+            let (page, at) = with_tables(move || {
+                let pick = |row: AdminRow| is_recorded(&of, &row.record).then_some(row.record.name);
+                let page = walk.page(&admin, PAGE, pick)?;
+                Ok((page, walk))
+            })
+            .await?;
+            walk = at;
+            self.each(source, page.picked, held).await;
             if page.is_last || !self.is_drained_still(source) {
                 return Ok(None);
             }
             if held.waits() >= MOST_WAITING {
-                return Ok(cursor);
+                return Ok(walk.cursor().cloned());
             }
         }
     }
@@ -271,7 +280,7 @@ fn is_recorded(source: &Source, record: &FileRecord) -> bool {
 /// Counts the files that are recorded there, and their bytes.
 fn count(admin: &Admin, source: &Source) -> Result<(u64, u64), DbError> {
     let (mut files, mut bytes) = (0_u64, 0_u64);
-    for row in admin.files(None)? {
+    for row in admin.files_in(&source.scope(), None)? {
         let record = row?.record;
         if is_recorded(source, &record) {
             files += 1;
@@ -279,31 +288,4 @@ fn count(admin: &Admin, source: &Source) -> Result<(u64, u64), DbError> {
         }
     }
     Ok((files, bytes))
-}
-
-/// The next files that are recorded there.
-struct Page {
-    names: Vec<FileName>,
-    cursor: Option<FileName>,
-    is_last: bool,
-}
-
-fn page(admin: &Admin, source: &Source, after: Option<&FileName>) -> Result<Page, DbError> {
-    let mut page = Page {
-        names: Vec::new(),
-        cursor: after.cloned(),
-        is_last: true,
-    };
-    for (count, row) in admin.files(after)?.enumerate() {
-        let record = row?.record;
-        if count >= PAGE {
-            page.is_last = false;
-            break;
-        }
-        if is_recorded(source, &record) {
-            page.names.push(record.name.clone());
-        }
-        page.cursor = Some(record.name);
-    }
-    Ok(page)
 }

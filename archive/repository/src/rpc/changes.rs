@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use archive_daemon::Clock;
 use archive_decisions::store::FeedState;
-use archive_ledger::admin::Admin;
-use archive_model::{FeedPosition, FileName};
+use archive_ledger::admin::{Admin, Walk, WalkScope};
+use archive_model::FeedPosition;
 use archive_rpc::Kind;
 use archive_rpc::answers::{Outlet, Progress, answer_from};
 use proto_archive::wire;
@@ -134,8 +134,7 @@ struct FeedListing {
     admin: Admin,
     /// The position whose changes follow the listing.
     position: FeedPosition,
-    /// The last file that was sent.
-    after: Option<FileName>,
+    walk: Walk,
     files: Vec<wire::FeedFile>,
     count: u64,
 }
@@ -145,30 +144,28 @@ impl FeedListing {
         Self {
             admin,
             position,
-            after: None,
+            walk: Walk::over(WalkScope::Archive),
             files: Vec::new(),
             count: 0,
         }
     }
 
     fn send(&mut self, to: &mut ChangesOutlet) -> Result<Progress, Status> {
-        let admin = self.admin.clone();
-        let rows = admin.files(self.after.as_ref());
-        for row in rows.map_err(|error| admin_failed(&error))? {
-            let row = row.map_err(|error| admin_failed(&error))?;
+        let (files, count) = (&mut self.files, &mut self.count);
+        let is_over = self.walk.each(&self.admin, |row| {
             let FeedState::Standing(file) = FeedState::of(&row.record) else {
-                continue;
+                return true;
             };
-            self.files.push(file.into());
-            self.count += 1;
-            if self.files.len() < ENTRIES {
-                continue;
+            files.push(file.into());
+            *count += 1;
+            if files.len() < ENTRIES {
+                return true;
             }
-            let files = std::mem::take(&mut self.files);
-            if !to.send(Ok(response(Step::Files(Files { files })))) {
-                self.after = Some(row.record.name);
-                return Ok(Progress::Paused);
-            }
+            let files = std::mem::take(files);
+            to.send(Ok(response(Step::Files(Files { files }))))
+        });
+        if !is_over.map_err(|error| admin_failed(&error))? {
+            return Ok(Progress::Paused);
         }
         // The listing has decisions that were not announced yet: a power cut must not take them back now.
         let stamped = self.admin.stamp();

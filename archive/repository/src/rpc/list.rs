@@ -1,7 +1,7 @@
 //! Listings of the archive: according to the admin data, or as one replica reports now.
 
 use archive_daemon::clock::TimedOut;
-use archive_ledger::admin::AdminRow;
+use archive_ledger::admin::{AdminRow, Walk};
 use archive_model::{FileName, NamePattern, ReplicaId};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Progress, answer_from};
@@ -58,22 +58,18 @@ impl ListJob {
         answers: &Answers<wire::ListResponse>,
     ) -> Result<(), Status> {
         let (admin, mut page) = (door.admin.clone(), ListPage::default());
+        let mut walk = Walk::default().behind(self.after.take());
         answer_from(answers, move |outlet| {
-            let after = self.after.take();
-            let rows = admin.files(after.as_ref());
-            for row in rows.map_err(|error| admin_failed(&error))? {
-                let row = row.map_err(|error| admin_failed(&error))?;
+            let is_over = walk.each(&admin, |row| {
                 if row.record.content.is_none() || !self.matching.matches(row.record.name.as_str())
                 {
-                    continue;
+                    return true;
                 }
                 page.add(entry(&row));
-                if let Some(full) = page.full()
-                    && !outlet.send(Ok(full))
-                {
-                    self.after = Some(row.record.name);
-                    return Ok(Progress::Paused);
-                }
+                page.full().is_none_or(|full| outlet.send(Ok(full)))
+            });
+            if !is_over.map_err(|error| admin_failed(&error))? {
+                return Ok(Progress::Paused);
             }
             outlet.send(Ok(page.end(Vec::new())));
             Ok(Progress::Done)

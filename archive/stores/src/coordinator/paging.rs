@@ -6,7 +6,7 @@
 //!
 //! Not promised: that a file is tried again exactly when its pause is over, where there are too many.
 
-use archive_ledger::admin::AdminError;
+use archive_ledger::admin::{AdminError, PageLimits, Walk};
 use archive_model::FileName;
 use jiff::{SignedDuration, Timestamp};
 
@@ -27,8 +27,8 @@ const AGAIN: SignedDuration = SignedDuration::from_mins(5);
 /// The walk over the admin data.
 #[derive(Debug, Default)]
 pub(super) struct Paging {
-    /// The last name that this pass has looked at.
-    cursor: Option<FileName>,
+    /// The progress of this pass.
+    walk: Walk,
     /// When it goes on; none: every file that is on its way is in memory.
     next: Option<Timestamp>,
     /// Whether a file gave up its place since this pass began.
@@ -80,32 +80,34 @@ impl Coordinator {
             self.paging.next = Some(later(now, NO_ROOM));
             return Ok(());
         }
-        let (admin, after) = (self.parts.admin.clone(), self.paging.cursor.clone());
-        let rows = admin.files(after.as_ref()).map_err(AdminError::from)?;
-        let mut taken = 0;
-        for (count, row) in rows.enumerate() {
-            if count >= PAGE || taken >= room {
-                let pause = if taken < room {
-                    SignedDuration::ZERO
-                } else {
-                    NO_ROOM
-                };
-                self.paging.next = Some(later(now, pause));
-                return Ok(());
-            }
-            let row = row.map_err(AdminError::from)?;
+        let limits = PageLimits {
+            rows: PAGE,
+            picks: room,
+        };
+        let files = &self.files;
+        let page = self.paging.walk.page(&self.parts.admin, limits, |row| {
+            let is_news = !row.record.is_final() && !files.contains_key(&row.record.name);
+            is_news.then_some(row)
+        });
+        let page = page.map_err(AdminError::from)?;
+        let is_full = page.picked.len() >= room;
+        for row in page.picked {
             let name = row.record.name.clone();
-            self.paging.cursor = Some(name.clone());
-            if row.record.is_final() || self.files.contains_key(&name) {
-                continue;
-            }
-            taken += 1;
             self.paging.found += 1;
             let (active, effects) = Active::restore(row, now, &self.parts.limits);
             self.files.insert(name.clone(), active);
             decided.push(Decided::by_itself(name, effects));
         }
-        self.paging.ended(now);
+        if page.is_last {
+            self.paging.ended(now);
+        } else {
+            let pause = if is_full {
+                NO_ROOM
+            } else {
+                SignedDuration::ZERO
+            };
+            self.paging.next = Some(later(now, pause));
+        }
         Ok(())
     }
 

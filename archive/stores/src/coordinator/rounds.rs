@@ -87,7 +87,7 @@ impl Coordinator {
 
     /// After a start: files that were on their way go on, some at a time.
     pub(super) fn resume(&mut self) -> Step<()> {
-        self.parts.admin.count(drop).map_err(AdminError::from)?;
+        self.parts.admin.count(drop)?;
         self.paging.begin(self.parts.clock.now());
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Tests of jobs that end early: unread files are counted and named.
 
+use archive_model::limits::MOST_GAPS;
+
 use super::*;
 
 pub(super) fn ends_early(life: &Life) -> bool {
@@ -107,11 +109,11 @@ fn too_many_gaps_say_so() {
     let gaps = (0..2000).map(|at| gap(&format!("n-{at}")));
     history.say(Event::Finished(gaps.collect()));
     let gaps = &history.life.gaps;
-    assert_eq!(gaps.len(), 1000);
+    assert_eq!(gaps.len(), MOST_GAPS);
     assert!(
-        gaps[999].reason.starts_with("1000 or more"),
+        gaps[MOST_GAPS - 1].reason.starts_with("256 or more"),
         "{:?}",
-        gaps[999]
+        gaps[MOST_GAPS - 1]
     );
 }
 

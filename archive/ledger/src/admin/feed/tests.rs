@@ -7,8 +7,9 @@ use archive_decisions::store::Phase;
 use archive_model::{ReplicaState, Root};
 use jiff::Timestamp;
 
+use super::super::schema::TABLES;
 use super::super::stamp::STAMP;
-use super::super::{AdminRow, Restoring, TABLES};
+use super::super::{AdminRow, Restoring};
 use super::*;
 use crate::restore::testing::row;
 

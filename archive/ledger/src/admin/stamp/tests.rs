@@ -6,7 +6,7 @@ use archive_db::{Database, DbError, Options};
 use archive_durable::AppendFile;
 use archive_model::FileName;
 
-use super::super::TABLES;
+use super::super::schema::TABLES;
 use super::super::tests::{row, store};
 use super::*;
 

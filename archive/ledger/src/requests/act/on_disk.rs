@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Accepted, AtticItem, RequestedAct, Subject};
 
-/// An act, and what was recorded of it, in one.
+/// An act, and what was recorded of it, in one. `N` and `R` are what a row says of the node and the replica of what is
+/// retired.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename = "Act")]
-pub(in crate::requests) enum ActOnDisk {
+pub(in crate::requests) enum ActOnDisk<N = Option<NodeId>, R = Option<ReplicaId>> {
     Remove {
         name: FileName,
         replica: ReplicaId,
@@ -28,15 +29,15 @@ pub(in crate::requests) enum ActOnDisk {
     RetireVolume {
         volume: VolumeId,
         #[serde(default)]
-        node: Option<NodeId>,
+        node: N,
         #[serde(default)]
-        replica: Option<ReplicaId>,
+        replica: R,
         last_copies: bool,
     },
     RetireNode {
         node: NodeId,
         #[serde(default)]
-        replica: Option<ReplicaId>,
+        replica: R,
         last_copies: bool,
     },
     RetireReplica(ReplicaId),
@@ -163,8 +164,12 @@ impl From<RequestedAct> for ActOnDisk {
     }
 }
 
-impl From<ActOnDisk> for RequestedAct {
-    fn from(act: ActOnDisk) -> Self {
+impl<N, R> From<ActOnDisk<N, R>> for RequestedAct
+where
+    N: Into<Option<NodeId>>,
+    R: Into<Option<ReplicaId>>,
+{
+    fn from(act: ActOnDisk<N, R>) -> Self {
         let volume = |volume, node, replica| VolumeSelector {
             replica,
             node,
@@ -208,7 +213,7 @@ impl From<ActOnDisk> for RequestedAct {
                 replica,
                 last_copies,
             } => Act::RetireVolume {
-                volume: volume(id, node, replica),
+                volume: volume(id, node.into(), replica.into()),
                 last_copies,
             },
             ActOnDisk::RetireNode {
@@ -216,7 +221,10 @@ impl From<ActOnDisk> for RequestedAct {
                 replica,
                 last_copies,
             } => Act::RetireNode {
-                node: NodeSelector { replica, node },
+                node: NodeSelector {
+                    replica: replica.into(),
+                    node,
+                },
                 last_copies,
             },
             ActOnDisk::RetireReplica(replica) => Act::RetireReplica(replica),

@@ -5,7 +5,7 @@ use archive_model::{Act, AnomalyKind, Finder, Groups, NodeSelector, VolumeKey};
 
 use super::*;
 use crate::anomalies::{Anomalies, Filing, Look, LookQuality};
-use crate::export::Row;
+use crate::export::{Row, Tables};
 use crate::requests::Person;
 use crate::requests::table::Requests;
 use crate::standing::{DrainRow, ReplicaRow, Retired, Source, Standing};
@@ -103,8 +103,8 @@ pub(super) fn furnish(admin: &Admin) {
 }
 
 fn rows(admin: &Admin) -> Vec<Row> {
-    let rows = admin.snapshot().unwrap().rows;
-    rows.map(Result::unwrap).collect()
+    let tables = Tables::open(admin).unwrap();
+    tables.read().unwrap().map(Result::unwrap).collect()
 }
 
 fn kind(line: &str) -> String {

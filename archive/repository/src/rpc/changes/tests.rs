@@ -7,7 +7,7 @@ use archive_daemon::clock::ManualClock;
 use archive_db::Table;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::restore::testing::row;
-use archive_model::{ChangeKind, FeedChange, ReplicaState};
+use archive_model::{ChangeKind, FeedChange, FileName, ReplicaState};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::{JoinSet, spawn_blocking};

@@ -10,8 +10,8 @@ use archive_daemon::{Clock, Gauge, Notifier, Step, Worker, WorkerError};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use super::{AuditLog, LONGEST_FILE, LogError, Position};
 use crate::admin::Admin;
+use crate::audit_log::{AuditLog, LONGEST_FILE, LogError, Position, Walk};
 
 /// The number of lines that are written together.
 const LINES: usize = 1000;
@@ -147,7 +147,7 @@ pub(super) fn open(
     is_stopping: &dyn Fn() -> bool,
 ) -> Result<AuditLog, LogError> {
     let mut known = admin.log_end()?;
-    if known.is_none() && super::Walk::open(directory)?.next().is_none() {
+    if known.is_none() && Walk::open(directory)?.next().is_none() {
         // From now on it is known that there was nothing.
         admin.set_log_end(Position::start(), 0)?;
         known = Some(Position::start());
@@ -167,7 +167,7 @@ pub(super) fn write_next(mut log: AuditLog, admin: &Admin) -> Result<(AuditLog, 
             log.next()
         );
         return Err(LogError::Changed {
-            file: log.directory.clone(),
+            file: log.directory().to_owned(),
             line: 0,
             why,
         });

@@ -1,0 +1,69 @@
+//! The values derived from the row of a file and kept beside it: its part of the counts, its state for followers, its
+//! places. And the making of indexes that are not whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use archive_db::{Batch, DbError};
+use archive_decisions::store::{FeedState, FileRecord};
+use archive_model::FileName;
+
+use super::counts::Counted;
+use super::places::{PlaceKey, places_of};
+use super::{Admin, AdminRow};
+
+/// The number of rows that are indexed in one batch.
+const BATCH: usize = 10_000;
+
+/// The values derived from the row of a file; by default those of a name without a row.
+#[derive(Clone, Debug)]
+pub(super) struct Derived {
+    pub(super) counted: Counted,
+    pub(super) state: FeedState,
+    pub(super) places: BTreeSet<PlaceKey>,
+}
+
+/// The same of each file that changes.
+pub(super) type Changed = BTreeMap<FileName, Derived>;
+
+impl Derived {
+    pub(super) fn of(record: &FileRecord) -> Self {
+        Self {
+            counted: Counted::of(record),
+            state: FeedState::of(record),
+            places: places_of(record).collect(),
+        }
+    }
+}
+
+impl Default for Derived {
+    fn default() -> Self {
+        Self {
+            counted: Counted::default(),
+            state: FeedState::Unknown,
+            places: BTreeSet::new(),
+        }
+    }
+}
+
+impl Admin {
+    /// Makes an index anew: adds every row, and at last the mark that it is whole. Tells how many rows there are.
+    pub(super) fn index(
+        &self,
+        add: impl Fn(&mut Batch, &AdminRow) -> Result<(), DbError>,
+        mark: impl FnOnce(&mut Batch) -> Result<(), DbError>,
+    ) -> Result<u64, DbError> {
+        let (mut batch, mut waiting, mut count) = (self.database.batch(), 0, 0_u64);
+        for row in self.files.scan()? {
+            add(&mut batch, &row?.1)?;
+            waiting += 1;
+            count += 1;
+            if waiting == BATCH {
+                std::mem::replace(&mut batch, self.database.batch()).commit()?;
+                waiting = 0;
+            }
+        }
+        mark(&mut batch)?;
+        batch.commit()?;
+        Ok(count)
+    }
+}

@@ -1,0 +1,74 @@
+//! The trail in the admin data: the lines that the log does not have yet, and how far it has come.
+//!
+//! # Errors
+//!
+//! All functions fail with [`DbError`] if the database does.
+
+use std::fmt;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+use archive_db::{DbError, Table};
+
+use super::{Admin, AuditLine};
+use crate::audit_log::{Position, Rows as TrailRows};
+
+/// The table of how far the log has come: one row.
+pub(super) type LogEnds = Table<u64, Position>;
+
+/// The trail as the table has it at one moment.
+pub struct TrailSnapshot<'a> {
+    /// Its lines: the newest one at least, if there is any.
+    pub lines: Box<dyn Iterator<Item = Result<(u64, AuditLine), DbError>> + 'a>,
+    /// The number of the newest line.
+    pub last: Option<u64>,
+}
+
+impl fmt::Debug for TrailSnapshot<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrailSnapshot").finish_non_exhaustive()
+    }
+}
+
+impl Admin {
+    /// The lines of the trail that the table still has, from this number on.
+    pub fn audit_rows(
+        &self,
+        from: u64,
+    ) -> Result<impl Iterator<Item = Result<(u64, AuditLine), DbError>> + '_, DbError> {
+        self.audit.range((Included(from), Unbounded))
+    }
+
+    /// Returns the trail up to its newest line. The number of that line is read first: what is added meanwhile is behind it.
+    pub fn trail(&self) -> Result<TrailSnapshot<'_>, DbError> {
+        let last = self.audit.last()?.map(|(number, _)| number);
+        let lines = Box::new(self.audit.scan()?);
+        Ok(TrailSnapshot { lines, last })
+    }
+
+    /// Returns the position up to which the log has surely come; `None` if it was never begun.
+    pub fn log_end(&self) -> Result<Option<Position>, DbError> {
+        self.log_end.get(&0)
+    }
+
+    /// Remembers how far the log has come, and takes away the rows that are in it, but for the one of number `last`.
+    pub fn set_log_end(&self, position: Position, last: u64) -> Result<(), DbError> {
+        let mut batch = self.database.batch();
+        // What is before that was taken away the last time; to look there again would read its tombstones.
+        let from = self
+            .log_end()?
+            .map_or(0, |before| before.chain.next().saturating_sub(1));
+        for row in self.audit.range((Included(from), Excluded(last)))? {
+            batch.delete(&self.audit, &row?.0)?;
+        }
+        batch.put(&self.log_end, &0, &position)?;
+        batch.commit()?;
+        self.stamp.log_ends(&position);
+        Ok(())
+    }
+}
+
+impl TrailRows for Admin {
+    fn row(&self, number: u64) -> Result<Option<AuditLine>, DbError> {
+        self.audit.get(&number)
+    }
+}

@@ -1,0 +1,40 @@
+//! Everything that is exported, as it stands at one moment.
+
+use archive_db::DbError;
+
+use super::{Node, Rows, Tables};
+use crate::admin::{Admin, AdminRow, NodeRow, TrailSnapshot};
+
+/// Rows of a table, as they were when the reading began.
+type Reading<'a, T> = Box<dyn Iterator<Item = Result<T, DbError>> + 'a>;
+
+/// The admin data as they stood at one moment.
+pub(super) struct Snapshot<'a> {
+    /// Every file, sorted by name.
+    pub(super) files: Reading<'a, AdminRow>,
+    /// Every node.
+    pub(super) nodes: Reading<'a, Node>,
+    /// The rows of the other tables.
+    pub(super) rows: Rows<'a>,
+    /// The table of the trail.
+    pub(super) trail: TrailSnapshot<'a>,
+}
+
+impl<'a> Snapshot<'a> {
+    /// Begins to read everything while nobody changes anything.
+    pub(super) fn take(admin: &'a Admin, tables: &'a Tables) -> Result<Self, DbError> {
+        let node = |(replica, id, row): (_, _, NodeRow)| Node {
+            replica,
+            id,
+            retired: row.retired,
+        };
+        admin.at_one_moment(|| {
+            Ok(Self {
+                files: Box::new(admin.files(None)?),
+                nodes: Box::new(admin.all_nodes()?.map(move |row| row.map(node))),
+                rows: tables.read()?,
+                trail: admin.trail()?,
+            })
+        })
+    }
+}
