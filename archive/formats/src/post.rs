@@ -25,6 +25,15 @@ pub const MAX_QUERY: usize = 4096;
 pub const MAX_BODY: usize = 1 << 20;
 
 /// A request's URL with what makes its key.
+///
+/// ```
+/// use archive_formats::post::append;
+///
+/// let form = Some(&b"application/x-www-form-urlencoded"[..]);
+/// let appended = append("http://a.dk/search", "POST", form, b"q=holdfast").unwrap();
+/// assert_eq!(appended.url, "http://a.dk/search?__wb_method=POST&q=holdfast");
+/// assert!(append("http://a.dk/search", "GET", None, b"").is_none());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The URL to make a key of.
