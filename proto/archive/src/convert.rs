@@ -1,6 +1,11 @@
 //! Between the wire and the model.
 //!
 //! From the wire a value must pass the model's own rules; the error names the field. To the wire nothing can fail.
+//!
+//! # Errors
+//!
+//! Every function that reads fails with an [`InvalidMessage`] if a required field is absent, or if a value breaks a rule of
+//! the model.
 
 mod act;
 mod closed_sets;
