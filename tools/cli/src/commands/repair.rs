@@ -163,8 +163,7 @@ fn quoted(name: &FileName) -> String {
 }
 
 /// One repair or failure, and the records that it concerns. It is told once the archive has done all of them: reading
-/// takes
-/// long, and nobody shall wait for it.
+/// takes long, and nobody shall wait for it.
 struct Damage<'a> {
     looking: Looking<'a>,
     steps: Vec<Step>,
