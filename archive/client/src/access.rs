@@ -178,6 +178,20 @@ pub struct Selection {
 }
 
 /// A listing: entries sorted by name, and last how complete they are.
+///
+/// ```
+/// use archive_client::{Access, ClientError, Listed, Selection};
+///
+/// /// Counts the files of the archive; fails if the listing was cut.
+/// async fn count(archive: &dyn Access) -> Result<u64, ClientError> {
+///     let mut listing = archive.list(&Selection::default()).await?;
+///     let mut count = 0;
+///     while let Some(listed) = listing.next().await? {
+///         count += u64::from(matches!(listed, Listed::Entry(_)));
+///     }
+///     Ok(count)
+/// }
+/// ```
 pub struct Listing(Pin<Box<dyn Stream<Item = Result<Listed, ClientError>> + Send>>);
 
 /// An item of a listing.

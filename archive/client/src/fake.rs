@@ -42,6 +42,31 @@ const ARCHIVE: &str = "fake";
 const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 /// An archive in memory. Clones are doors of the same archive.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archive_client::{Access, Announced, Deposit, FakeArchive, FileRange, Ingest};
+/// use archive_model::FileName;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let archive = FakeArchive::new();
+/// let name = FileName::new("a.warc")?;
+/// let deposit = Deposit {
+///     name: name.clone(),
+///     size: 5,
+///     source: Arc::new(b"hello".to_vec()),
+///     announced: Announced::default(),
+///     no_digest: true,
+/// };
+/// archive.store(&deposit, &|_event| {}).await?;
+///
+/// let mut reading = archive.get(&FileRange::whole(name)).await?;
+/// assert_eq!(reading.next().await?.as_deref(), Some(&b"hello"[..]));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct FakeArchive {
     who: String,

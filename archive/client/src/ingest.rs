@@ -37,6 +37,28 @@ pub trait Ingest: Send + Sync {
 }
 
 /// One file to be stored.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archive_client::{Announced, ClientError, Deposit, Ingest};
+/// use archive_model::{FileName, Root};
+///
+/// /// Stores bytes under a name; returns the receipt, after which the source may go.
+/// async fn store(archive: &dyn Ingest, name: FileName, bytes: Vec<u8>) -> Result<String, ClientError> {
+///     let deposit = Deposit {
+///         name,
+///         size: bytes.len() as u64,
+///         announced: Announced {
+///             blake3: Some(Root::from_bytes(*blake3::hash(&bytes).as_bytes())),
+///             ..Announced::default()
+///         },
+///         source: Arc::new(bytes),
+///         no_digest: false,
+///     };
+///     Ok(archive.store(&deposit, &|_event| {}).await?.envelope)
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Deposit {
     /// The name under which it is kept permanently.

@@ -11,6 +11,21 @@ use tonic::Status;
 use crate::error::{ClientError, failed};
 
 /// Steps as they come. They end only when they are whole: a cut is an error, and after an error nothing comes.
+///
+/// ```
+/// use archive_client::Steps;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), archive_client::ClientError> {
+/// let mut steps = Steps::new(tokio_stream::iter([Ok(1), Ok(2)]));
+/// let mut sum = 0;
+/// while let Some(step) = steps.next().await? {
+///     sum += step;
+/// }
+/// assert_eq!(sum, 3);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Steps<T>(Pin<Box<dyn Stream<Item = Result<T, ClientError>> + Send>>);
 
 impl<T> Steps<T> {

@@ -1,11 +1,10 @@
 //! Settings: one TOML file → strict parse → overrides → typed.
 //!
 //! The order of precedence is: `--set KEY=VALUE` > environment `HOLDFAST__SECTION__KEY` > file > the type's own
-//! defaults.
-//! An unknown key, a wrong type and a bad unit are refused with the place they stand at; nothing is guessed.
-//! The text of an override is read as a TOML value if it can be, else as a string: `--set name=42` is a number,
-//! `--set 'name="42"'` a string. An override replaces the whole value of its key, also when that is a section.
-//! A number in a key picks an element of a list: `--set replica.0.site=Aarhus`.
+//! defaults. An unknown key, a wrong type and a bad unit are refused with the place they stand at; nothing is
+//! guessed. The text of an override is read as a TOML value if it can be, else as a string: `--set name=42` is
+//! a number, `--set 'name="42"'` a string. An override replaces the whole value of its key, also when that is a
+//! section. A number in a key picks an element of a list: `--set replica.0.site=Aarhus`.
 //!
 //! Owner of: the reading of the file and of the environment. Not promised: that a value makes sense (that a path
 //! exists, that a port is free); that is checked by the part that uses it.

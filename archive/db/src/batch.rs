@@ -13,6 +13,22 @@ use crate::value::{self, Value};
 /// Changes that are committed all or not at all. Later changes of one key win over earlier ones.
 ///
 /// It is held in memory: whoever has many rows commits every few thousand, or uses a [`crate::Load`].
+///
+/// Both rows are there afterwards, or neither:
+///
+/// ```
+/// use archive_db::{Memory, Options};
+///
+/// let database = Memory::new()?.open(&Options::new("example", 1, &["sizes", "names"]))?;
+/// let sizes = database.table::<String, u64>("sizes")?;
+/// let names = database.table::<u64, String>("names")?;
+/// let mut batch = database.batch();
+/// batch.put(&sizes, &"a.warc".to_owned(), &7)?;
+/// batch.put(&names, &7, &"a.warc".to_owned())?;
+/// batch.commit()?;
+/// assert_eq!((sizes.count()?, names.count()?), (1, 1));
+/// # Ok::<(), archive_db::DbError>(())
+/// ```
 #[must_use = "nothing is written before `commit`"]
 pub struct Batch {
     inner: Arc<Engine>,

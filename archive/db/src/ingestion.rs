@@ -37,6 +37,21 @@ const BATCH: usize = 1 << 20;
 const ENDING: &str = "ingest";
 
 /// Rows of one table on their way into files. Later rows of one key win over earlier ones.
+///
+/// ```
+/// use archive_db::{Memory, Options};
+///
+/// let database = Memory::new()?.open(&Options::new("example", 1, &["sizes"]))?;
+/// let sizes = database.table::<u64, u64>("sizes")?;
+/// let mut rows = database.ingestion(&sizes);
+/// for number in 0..1000 {
+///     rows.put(&number, &(number * 10))?;
+/// }
+/// rows.write()?;
+/// database.sync()?;
+/// assert_eq!(sizes.get(&999)?, Some(9990));
+/// # Ok::<(), archive_db::DbError>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "rows are in the database once they are written"]
 pub struct Ingestion<K, V> {

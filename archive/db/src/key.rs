@@ -155,6 +155,18 @@ impl Key for String {
 /// Any type that is written and read as text, such as a file name or an id, as a key.
 ///
 /// The type must sort as its text does, byte by byte, and must read what it writes.
+///
+/// ```
+/// use archive_db::{Memory, Options, Text};
+///
+/// let database = Memory::new()?.open(&Options::new("example", 1, &["letters"]))?;
+/// let letters = database.table::<Text<char>, u64>("letters")?;
+/// let mut batch = database.batch();
+/// batch.put(&letters, &Text('a'), &1)?;
+/// batch.commit()?;
+/// assert_eq!(letters.get(&Text('a'))?, Some(1));
+/// # Ok::<(), archive_db::DbError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text<T>(pub T);
 

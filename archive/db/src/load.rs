@@ -15,6 +15,20 @@ const CHUNK: usize = 1 << 20;
 ///
 /// A database whose load was dropped or cut off before [`Load::finish`] is damaged: it cannot be opened again, and
 /// no second load of it begins. It is destroyed and the rebuild begun anew.
+///
+/// ```
+/// use archive_db::{Memory, Options};
+///
+/// let database = Memory::new()?.open(&Options::new("example", 1, &["sizes"]))?;
+/// let sizes = database.table::<u64, u64>("sizes")?;
+/// let mut load = database.load()?;
+/// for number in 0..1000 {
+///     load.put(&sizes, &number, &(number * 10))?;
+/// }
+/// load.finish()?;
+/// assert_eq!(sizes.count()?, 1000);
+/// # Ok::<(), archive_db::DbError>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "a load that is not finished leaves a damaged database"]
 pub struct Load {

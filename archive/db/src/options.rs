@@ -16,6 +16,18 @@ pub type Migration = fn(&Database) -> Result<(), DbError>;
 pub type Cut = fn(&Path, u64) -> Result<(), String>;
 
 /// What to open, for [`Database::open`].
+///
+/// ```
+/// use archive_db::{Memory, Options};
+///
+/// let memory = Memory::new()?;
+/// let first = Options::new("example", 1, &["sizes"]);
+/// drop(memory.open(&first)?);
+/// // The next build reads version 1 as well, by a step to version 2.
+/// let second = Options::new("example", 2, &["sizes", "names"]).migration(|_database| Ok(()));
+/// assert_eq!(memory.open(&second)?.found_version(), Some(1));
+/// # Ok::<(), archive_db::DbError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) name: &'static str,

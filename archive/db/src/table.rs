@@ -14,6 +14,24 @@ use crate::key::{Key, StartsWith, to_bytes};
 use crate::value::{self, Value};
 
 /// One table of a [`crate::Database`]. Clones share it, and keep the database open.
+///
+/// Rows are in the order of their keys:
+///
+/// ```
+/// use archive_db::{Memory, Options};
+///
+/// let database = Memory::new()?.open(&Options::new("example", 1, &["copies"]))?;
+/// let copies = database.table::<(String, u64), String>("copies")?;
+/// let mut batch = database.batch();
+/// for (name, number, place) in [("a", 1, "disk-1"), ("a", 2, "disk-2"), ("b", 1, "disk-1")] {
+///     batch.put(&copies, &(name.to_owned(), number), &place.to_owned())?;
+/// }
+/// batch.commit()?;
+/// let of_a = copies.prefix(&"a".to_owned())?.collect::<Result<Vec<_>, _>>()?;
+/// assert_eq!(of_a.len(), 2);
+/// assert_eq!(copies.last()?, Some((("b".to_owned(), 1), "disk-1".to_owned())));
+/// # Ok::<(), archive_db::DbError>(())
+/// ```
 pub struct Table<K, V> {
     inner: Arc<Engine>,
     name: Arc<str>,

@@ -98,6 +98,16 @@ impl Capture {
 }
 
 /// A form of lines.
+///
+/// ```
+/// use archive_formats::cdx::Format;
+///
+/// let line = "dk,a)/ 20260102030405 {\"url\": \"http://a.dk/\", \"status\": \"200\"}";
+/// let capture = Format::sniff(line)?.read(line)?;
+/// assert_eq!((capture.key.as_str(), capture.status), ("dk,a)/", Some(200)));
+/// assert!(Format::cdx11().write(&capture).starts_with("dk,a)/ 20260102030405 http://a.dk/ "));
+/// # Ok::<(), archive_formats::cdx::InvalidLine>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `SURT timestamp {json}`.

@@ -190,6 +190,18 @@ pub enum Action {
 }
 
 /// The reaction to each class of defects.
+///
+/// ```
+/// use archive_formats::defect::{Action, Class, Policy};
+/// use archive_formats::warc::{Options, Reader};
+///
+/// let policy = Policy::lenient().with(Class::Cut, Action::Refuse);
+/// let options = Options { policy, ..Options::default() };
+/// let file = b"WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: 5\r\n\r\nhel";
+/// let mut reader = Reader::with_options(&file[..], options);
+/// let refused = reader.next_record().and_then(|record| record.map(|record| record.end()).transpose());
+/// assert!(refused.is_err());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     actions: [Action; Class::COUNT],

@@ -5,10 +5,10 @@
 //! flattened (`name`, `name.2_`, `name.3_`), all else as `__wb_post_data=` in Base64. A body that says it is JSON and is
 //! none adds nothing. Never fails; does not say that the key can be turned back into the request.
 //!
-//! Where it differs from cdxj-indexer 1.5.0, on purpose: media types are read in any case; the text goes before a fragment,
-//! not behind it, where it would be lost with it; multipart that cannot be read becomes Base64, not an exception; AMF is
-//! Base64; integers beyond 64 bits are written as the nearest
-//! float, and `-0` as `-0.0`; of a body only the first mebibyte is looked at.
+//! Where it differs from cdxj-indexer 1.5.0, on purpose: media types are read in any case; the text goes before a
+//! fragment, not behind it, where it would be lost with it; multipart that cannot be read becomes Base64, not an
+//! exception; AMF is Base64; integers beyond 64 bits are written as the nearest float, and `-0` as `-0.0`; of a body
+//! only the first mebibyte is looked at.
 
 mod flatten;
 mod multipart;
@@ -25,6 +25,15 @@ pub const MAX_QUERY: usize = 4096;
 pub const MAX_BODY: usize = 1 << 20;
 
 /// A request's URL with what makes its key.
+///
+/// ```
+/// use archive_formats::post::append;
+///
+/// let form = Some(&b"application/x-www-form-urlencoded"[..]);
+/// let appended = append("http://a.dk/search", "POST", form, b"q=holdfast").unwrap();
+/// assert_eq!(appended.url, "http://a.dk/search?__wb_method=POST&q=holdfast");
+/// assert!(append("http://a.dk/search", "GET", None, b"").is_none());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The URL to make a key of.

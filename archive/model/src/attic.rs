@@ -26,6 +26,15 @@ closed_set! {
 const LONGEST_ID: usize = 200;
 
 /// Where something lies in an attic. As text it is `REPLICA/NODE/VOLUME/ID`.
+///
+/// ```
+/// use archive_model::AtticPlace;
+///
+/// let place: AtticPlace = "two/two-1/disk-1/20260101T000000Z-file".parse()?;
+/// assert_eq!(place.volume.as_str(), "disk-1");
+/// assert_eq!(place.to_string(), "two/two-1/disk-1/20260101T000000Z-file");
+/// # Ok::<(), archive_model::InvalidAtticPlace>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AtticPlace {
     /// The replica.

@@ -9,6 +9,16 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// The BLAKE3 root of an archive file: 32 bytes, written as 64 lower-case hex digits.
+///
+/// ```
+/// use archive_model::Root;
+///
+/// let text = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
+/// let root: Root = text.parse()?;
+/// assert_eq!(root.to_string(), text);
+/// assert!("af13".parse::<Root>().is_err());
+/// # Ok::<(), archive_model::InvalidChecksum>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Root([u8; 32]);
 

@@ -19,6 +19,16 @@ pub const MAX_LENGTH: usize = 240;
 pub const MANIFEST_NAME: &str = "manifest-blake3.txt";
 
 /// The name of an archive file: 1–240 bytes of UTF-8 in NFC, case-sensitive, safe as a path component.
+///
+/// ```
+/// use archive_model::FileName;
+///
+/// let name = FileName::new("12-34-20260101-00001.warc.gz")?;
+/// assert_eq!(name.as_str(), "12-34-20260101-00001.warc.gz");
+/// assert!(FileName::new("crawls/12.warc.gz").is_err());
+/// assert_eq!(FileName::new("A.warc")?.case_folded(), FileName::new("a.warc")?.case_folded());
+/// # Ok::<(), archive_model::InvalidFileName>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FileName(Arc<str>);

@@ -8,6 +8,16 @@ use serde::{Deserialize, Serialize};
 pub const GROUP_SIZE: u64 = 16 * 1024;
 
 /// A set of groups: sorted, disjoint, non-adjacent half-open ranges of group indexes.
+///
+/// ```
+/// use archive_model::{GROUP_SIZE, Groups};
+///
+/// // The damaged byte 40,000 lies in the third group of a file of 50,000 bytes.
+/// let damaged = Groups::touching([40_000..40_001]);
+/// assert!(damaged.contains(2));
+/// assert_eq!(damaged.byte_ranges(50_000).collect::<Vec<_>>(), [2 * GROUP_SIZE..3 * GROUP_SIZE]);
+/// assert_eq!(Groups::all(50_000).difference(&damaged).len(), 3);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub struct Groups(Vec<Range<u64>>);

@@ -32,6 +32,15 @@ pub enum Mode {
 pub struct InvalidMode;
 
 /// A node, as of its last sign of life.
+///
+/// ```
+/// use archive_model::{NodeId, NodeState};
+///
+/// let silent = NodeState::unheard(NodeId::new("two-1")?);
+/// assert!(!silent.alive && !silent.takes_files());
+/// assert_eq!(silent.rooms(), [0]);
+/// # Ok::<(), archive_model::InvalidId>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NodeState {
     /// The node.

@@ -10,10 +10,28 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 /// A number of bytes: `"10 GB"` (decimal), `"2 GiB"` (binary), or a plain integer.
+///
+/// ```
+/// use archive_model::ByteSize;
+///
+/// let size: ByteSize = "2 GiB".parse()?;
+/// assert_eq!(size.bytes(), 2 << 30);
+/// assert!("2".parse::<ByteSize>().is_err());
+/// # Ok::<(), archive_model::InvalidQuantity>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(u64);
 
 /// A length of time in whole milliseconds: `"250 ms"`, `"90 s"`, `"15 min"`, `"24 h"`, `"30 d"`.
+///
+/// ```
+/// use archive_model::Period;
+/// use std::time::Duration;
+///
+/// let period: Period = "90 s".parse()?;
+/// assert_eq!(period.duration(), Duration::from_secs(90));
+/// # Ok::<(), archive_model::InvalidQuantity>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Period(u64);
 

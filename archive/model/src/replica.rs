@@ -111,6 +111,19 @@ id!(
 );
 
 /// Names one volume of the archive. A volume id alone does not: two nodes may each have a `disk-1`.
+///
+/// ```
+/// use archive_model::{NodeId, ReplicaId, VolumeId, VolumeKey};
+///
+/// let key = VolumeKey {
+///     replica: ReplicaId::new("two")?,
+///     node: NodeId::new("two-1")?,
+///     volume: VolumeId::new("disk-1")?,
+/// };
+/// assert_eq!(key.to_string(), "volume disk-1 of node two-1 of replica two");
+/// assert!(VolumeId::new("Disk 1").is_err());
+/// # Ok::<(), archive_model::InvalidId>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct VolumeKey {
     /// Its replica.

@@ -8,6 +8,15 @@ use std::str::FromStr;
 use serde::Serialize;
 
 /// One of the roles of an archive. People carry the first six, parts of the archive the others.
+///
+/// ```
+/// use archive_model::Role;
+///
+/// let role: Role = "officer".parse()?;
+/// assert!(role.includes(Role::Reader));
+/// assert!(!Role::Operator.includes(Role::Reader));
+/// # Ok::<(), archive_model::InvalidRole>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {

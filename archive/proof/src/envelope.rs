@@ -21,6 +21,17 @@ pub const MAX_LENGTH: usize = 1024 * 1024;
 const MAX_SIGNATURES: usize = 16;
 
 /// A signed payload, not yet verified. In JSON it is a string: its verbatim text.
+///
+/// ```
+/// use archive_proof::{Envelope, SigningKey};
+///
+/// let key = SigningKey::from_seed([7; 32]);
+/// let signed = Envelope::sign("text/plain", b"hello", &key);
+/// let read = Envelope::parse(signed.as_str().as_bytes())?;
+/// assert_eq!(read.payload_type(), "text/plain");
+/// assert_eq!(read.key_ids().collect::<Vec<_>>(), [key.key_id()]);
+/// # Ok::<(), archive_proof::InvalidEnvelope>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Envelope {

@@ -14,6 +14,15 @@ use ed25519_dalek::pkcs8::{
 };
 
 /// A private Ed25519 key. Its `Debug` form shows the key id only.
+///
+/// ```
+/// use archive_proof::SigningKey;
+///
+/// let key = SigningKey::from_seed([7; 32]);
+/// let read = SigningKey::from_pem(&key.to_pem()?)?;
+/// assert_eq!(read.key_id(), key.public_key().key_id());
+/// # Ok::<(), archive_proof::InvalidKey>(())
+/// ```
 #[derive(Clone)]
 pub struct SigningKey(ed25519_dalek::SigningKey);
 

@@ -28,6 +28,16 @@ pub const fn is_point(size: u64) -> bool {
 }
 
 /// The states of one stream, each with how many bytes had passed.
+///
+/// ```
+/// use archive_proof::points::{Points, STRIDE};
+///
+/// let mut points = Points::default();
+/// points.keep(STRIDE, || "after one");
+/// points.keep(2 * STRIDE, || "after two");
+/// assert_eq!(points.back_to(STRIDE), Some(&"after one"));
+/// assert_eq!(points.len(), 1);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Points<T>(Vec<(u64, T)>);
 

@@ -45,6 +45,25 @@ pub enum Unproven {
 }
 
 /// Reads one copy of one file.
+///
+/// ```
+/// use std::ops::ControlFlow;
+///
+/// use archive_proof::{ProvenReader, TreeBuilder};
+///
+/// let mut bytes = vec![7; 100_000];
+/// let mut builder = TreeBuilder::new(Vec::new());
+/// builder.update(&bytes)?;
+/// let tree = builder.finish()?;
+/// bytes[40_000] ^= 1;
+///
+/// let mut reader = ProvenReader::new(&bytes, Some(&tree.sink), tree.root, tree.size);
+/// let mut buffer = [0; 10];
+/// let mut progress = |_| ControlFlow::Continue(());
+/// assert_eq!(reader.read_at(5, &mut buffer, &mut progress), Ok(10));
+/// assert!(reader.read_at(40_000, &mut buffer, &mut progress).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct ProvenReader<'a, D: ?Sized, O: ?Sized> {
     data: &'a D,
     pairs: Pairs<'a, O>,

@@ -21,6 +21,17 @@ pub const PAYLOAD_TYPE: &str = "application/vnd.holdfast.receipt+json";
 const VERSION: &str = "holdfast-receipt/1";
 
 /// The statement of which replicas hold a file.
+///
+/// ```
+/// use archive_proof::{Envelope, Receipt, ReceiptError, TrustFile};
+///
+/// /// Returns the number of replicas that hold the file of a receipt.
+/// fn copies(receipt: &Envelope, trust: &TrustFile) -> Result<usize, ReceiptError> {
+///     let (receipt, admission) = Receipt::verify(receipt, trust)?;
+///     println!("{}: {}", admission.name, admission.root);
+///     Ok(receipt.replicas.len())
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The signed admission, byte for byte; in JSON a string.

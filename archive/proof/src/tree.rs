@@ -19,6 +19,18 @@ const READ: usize = 1024 * 1024;
 /// Hashes bytes as they pass and streams the outboard into `W`.
 ///
 /// After an error of the sink the builder is of no more use: part of a pair may have been written.
+///
+/// ```
+/// use archive_proof::TreeBuilder;
+///
+/// let mut builder = TreeBuilder::new(Vec::new());
+/// builder.update(&[1; 20_000])?;
+/// builder.update(&[2; 20_000])?;
+/// let tree = builder.finish()?;
+/// assert_eq!((tree.size, tree.outboard_size), (40_000, 128));
+/// assert_eq!(tree.sink.len(), 128);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct TreeBuilder<W: Write> {
     sink: BufWriter<W>,

@@ -88,6 +88,39 @@ struct OpenFile {
 }
 
 /// The archive files of one job.
+///
+/// ```
+/// use archive_daemon::clock::Chance;
+/// use harvest_crawler::archive_files::{ArchiveFileSettings, ArchiveFiles};
+/// use harvest_crawler::capture::{RecordWriterPool, ResourceBlock, record_id};
+/// use harvest_crawler::frontier::RecordedPlace;
+///
+/// let directory = tempfile::tempdir()?;
+/// let settings = ArchiveFileSettings {
+///     directory: directory.path().to_owned(),
+///     prefix: "12-34".to_owned(),
+///     host: "crawler-1".to_owned(),
+///     max_size: 1_000_000_000,
+///     compresses: true,
+///     warcinfo: "software: Holdfast\r\n".to_owned(),
+/// };
+/// let now = "2026-11-26T12:00:00Z".parse()?;
+/// let block = ResourceBlock {
+///     uri: "dns:example.org",
+///     time: now,
+///     address: None,
+///     media_type: "text/dns",
+///     record_id: &record_id([7; 16]),
+///     block: b"example.org. 300 IN A 192.0.2.1\n",
+/// };
+/// let mut group = block.into_records(&RecordWriterPool::new(std::env::temp_dir(), true))?;
+///
+/// let mut files = ArchiveFiles::open(settings, &RecordedPlace::default(), Chance::system())?;
+/// files.append(&mut group, now)?;
+/// let closed = files.close(now)?.ok_or("a file was open")?;
+/// assert!(closed.name.starts_with("12-34-"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct ArchiveFiles {
     settings: ArchiveFileSettings,

@@ -161,6 +161,25 @@ pub fn record_id(mut random: [u8; 16]) -> String {
 }
 
 /// A block that no message has brought: an answer of a name server.
+///
+/// ```
+/// use archive_formats::warc::{Kind, Reader};
+/// use harvest_crawler::capture::{RecordWriterPool, ResourceBlock, record_id};
+///
+/// let pool = RecordWriterPool::new(std::env::temp_dir(), true);
+/// let block = ResourceBlock {
+///     uri: "dns:example.org",
+///     time: "2026-11-26T12:00:00Z".parse()?,
+///     address: None,
+///     media_type: "text/dns",
+///     record_id: &record_id([7; 16]),
+///     block: b"example.org. 300 IN A 192.0.2.1\n",
+/// };
+/// let group = block.into_records(&pool)?;
+/// let mut reader = Reader::new(group.bytes);
+/// assert_eq!(reader.next_record()?.map(|record| record.kind()), Some(Kind::Resource));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ResourceBlock<'a> {
     /// Its URI.

@@ -13,6 +13,20 @@ use harvest_policy::cookies::CookieJar;
 use url::Url;
 
 /// The cookies of a crawl, by the clock.
+///
+/// ```
+/// use archive_daemon::clock::Clock;
+/// use archive_formats::http::Head;
+/// use harvest_crawler::cookies::CrawlCookies;
+/// use harvest_model::order::HttpSettings;
+///
+/// let cookies = CrawlCookies::new(&HttpSettings::default(), Clock::system());
+/// let url = "https://example.org/".parse()?;
+/// let head = Head::read(&mut &b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\n\r\n"[..], 1 << 16)?;
+/// cookies.keep(&url, &head);
+/// assert_eq!(cookies.field(&url).as_deref(), Some("a=1"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct CrawlCookies {
     /// `None`: the order wants no cookies.

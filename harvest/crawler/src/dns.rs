@@ -53,6 +53,18 @@ pub enum DnsError {
 }
 
 /// A client of name servers.
+///
+/// ```no_run
+/// use harvest_crawler::dns::{DnsError, DnsResolver};
+/// use jiff::Timestamp;
+///
+/// /// Prints the addresses of a host.
+/// async fn tell(resolver: &DnsResolver, host: &str) -> Result<(), DnsError> {
+///     let answer = resolver.resolve(host, Timestamp::now()).await?;
+///     println!("{:?} for {:?}", answer.addresses, answer.holds);
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct DnsResolver {
     /// The resolvers for the addresses of version 4, and for those of version 6.

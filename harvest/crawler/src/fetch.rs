@@ -103,6 +103,16 @@ struct IdleConnection {
 }
 
 /// A fetcher of URIs, with the connections that wait for their next request.
+///
+/// ```no_run
+/// use harvest_crawler::fetch::{FetchError, FetchRequest, Fetcher};
+///
+/// /// Fetches a URI; returns the status that the host answers.
+/// async fn status(fetcher: &Fetcher, request: &FetchRequest) -> Result<Option<u16>, FetchError> {
+///     let fetched = fetcher.fetch(request).await?;
+///     Ok(fetched.exchange.response.head.and_then(|head| head.status()))
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Fetcher {
     fields: Vec<(&'static str, String)>,

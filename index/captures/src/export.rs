@@ -16,6 +16,47 @@ use crate::query::{MatchingRows, SourceTest};
 const MEMORY: usize = 32 << 20;
 
 /// An export: its captures, and the form of its lines.
+///
+/// ```
+/// use std::io;
+///
+/// use archive_formats::cdx::{Capture, Format};
+/// use index_captures::{Captures, Export, ExportParts, ExportScope, Memory, OpenOptions};
+///
+/// /// One part in memory.
+/// #[derive(Default)]
+/// struct Whole(Vec<u8>);
+///
+/// impl ExportParts for Whole {
+///     type Part = Vec<u8>;
+///
+///     fn begin(&mut self, _number: u64) -> io::Result<Vec<u8>> {
+///         Ok(Vec::new())
+///     }
+///
+///     fn finish(&mut self, part: Vec<u8>) -> io::Result<()> {
+///         self.0 = part;
+///         Ok(())
+///     }
+/// }
+///
+/// let memory = Memory::new()?;
+/// let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
+/// let mut writer = captures.file("a.warc.gz")?;
+/// writer.push(&Capture::new("dk,a)/", "20260102030405".parse()?))?;
+/// writer.complete(None)?;
+///
+/// let export = Export {
+///     format: Format::Cdxj,
+///     scope: ExportScope::All,
+///     is_unique: true,
+///     part_size: None,
+/// };
+/// let mut whole = Whole::default();
+/// captures.export(&export, &std::env::temp_dir(), &mut whole)?;
+/// assert!(whole.0.starts_with(b"dk,a)/ 20260102030405 {"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Export {
     /// The form of the lines.

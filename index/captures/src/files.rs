@@ -48,6 +48,20 @@ pub struct SetEntry {
 }
 
 /// Changes of files that take effect together, with the place in the feed that told of them.
+///
+/// ```
+/// use index_captures::{Captures, FileProgress, FollowPosition, Memory, OpenOptions};
+///
+/// let memory = Memory::new()?;
+/// let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
+/// let mut update = captures.update();
+/// update.progress("a.warc.gz", FileProgress::PENDING).withdraw("b.warc.gz");
+/// update.follow(FollowPosition { feed: "one".to_owned(), position: 2 });
+/// update.commit()?;
+/// assert_eq!(captures.counts().pending, 1);
+/// assert_eq!(captures.follow_position()?.map(|at| at.position), Some(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "nothing is changed before `commit`"]
 pub struct FileUpdate {

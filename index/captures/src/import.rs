@@ -82,6 +82,16 @@ pub enum ImportError {
 ///
 /// Nobody sees them before [`Importer::complete`], which puts them in the place of those that the set had. Captures of an
 /// import that was dropped or cut off are never seen, and [`Captures::sweep`] takes them away.
+///
+/// ```
+/// # use index_captures::{Captures, Memory, OpenOptions};
+/// # let memory = Memory::new()?;
+/// let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
+/// let mut importer = captures.import("old")?;
+/// importer.read("old.cdxj", &b"dk,a)/ 20260102030405 {}\nnonsense\n"[..])?;
+/// assert_eq!(importer.complete()?.damaged, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "the captures are seen once the import is completed"]
 pub struct Importer {

@@ -14,6 +14,20 @@ use crate::rows::{BATCH, NumberRow};
 ///
 /// Nobody sees them before [`FileWriter::complete`], which puts them in the place of those that the file had. Captures of a
 /// writer that was dropped, or whose process was killed, are never seen, and [`Captures::sweep`] takes them away.
+///
+/// ```
+/// use archive_formats::cdx::Capture;
+/// use index_captures::{Captures, Memory, OpenOptions};
+///
+/// let memory = Memory::new()?;
+/// let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
+/// let mut writer = captures.file("a.warc.gz")?;
+/// writer.push(&Capture::new("dk,a)/", "20260102030405".parse()?))?;
+/// assert_eq!(captures.counts().captures, 0, "nothing is seen before the file is complete");
+/// writer.complete(None)?;
+/// assert_eq!(captures.counts().captures, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "the captures are seen once the writer is completed"]
 pub struct FileWriter {

@@ -1,9 +1,11 @@
 //! Conversions between the wire and the model.
 //!
-//! From the wire a value must pass the model's own rules. To the wire nothing can fail.
+//! From the wire a value must pass the model's own rules; the error names the field. To the wire nothing can fail.
 //!
 //! # Errors
-//! Functions that read fail with an [`InvalidMessage`] that names the field, if it is missing or invalid.
+//!
+//! Every function that reads fails with an [`InvalidMessage`] if a required field is absent, or if a value breaks a rule of
+//! the model.
 
 mod act;
 mod closed_sets;

@@ -14,10 +14,11 @@ use crate::output::Output;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
-    /// Print one JSON document on stdout, and nothing else there; `warc list`, `warc check` and `captures` print one a line
+    /// Print one JSON document on stdout and nothing else; `warc list`, `warc check` and `captures` print one on each line
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// The client file: where the archive is, whom to trust, who you are [default: holdfast-data/client.toml]
+    /// The client file, with the addresses of the archive, the trust file and your certificates [default:
+    /// holdfast-data/client.toml]
     #[arg(
         long,
         global = true,
@@ -26,10 +27,10 @@ pub(crate) struct Global {
         hide_env_values = true
     )]
     pub(crate) client: Option<PathBuf>,
-    /// Act in this role, with an identity of the client file [default: its default identity]
+    /// Act in this role, with an identity of the client file [default: the default identity of that file]
     #[arg(long = "as", global = true, value_name = "ROLE[/NAME]")]
     pub(crate) who: Option<Who>,
-    /// Set a setting, over the file that the command reads; may be given several times
+    /// Override a setting of the file that the command reads; may be given several times
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 }

@@ -35,7 +35,8 @@ pub(crate) enum Exit {
 /// The end of every command's long help.
 pub(crate) const CODES: &str = "Exit codes: 0 done · 1 done, and something is damaged, missing, partial or failed · \
     2 usage · 3 settings · 4 unreachable, stalled or timed out · 5 refused (role, conflict, checksum) · \
-    70 a bug · 130 Ctrl-C. Of several files all are tried; one class of failure gives its code, several give 1.";
+    70 a bug · 130 Ctrl-C. A command about several files tries all of them: if all failures have one code, that is the \
+    exit code, and otherwise it is 1.";
 
 impl Exit {
     /// The number.

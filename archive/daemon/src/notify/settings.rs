@@ -15,17 +15,17 @@ use crate::settings::Period;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NotifySettings {
-    /// A command that is told: its words, run without a shell; it reads the message, a JSON document, on its standard
-    /// input. Empty: none.
+    /// The command that is run for each message: its words, without a shell. It reads the message, a JSON document, on
+    /// its standard input. If the list is empty, no command is run.
     pub command: Vec<String>,
     /// The time that something must be wrong before it is told, and right before it is told to be over.
     pub delay: Period,
     /// The time between two reminders while it lasts.
     pub remind: Period,
-    /// The most time that one way may take for one message. A command that takes longer is killed, a mail server is
-    /// left.
+    /// The most time that one channel may take for one message. A command that takes longer is killed, and the
+    /// connection to a mail server is closed.
     pub limit: Period,
-    /// A mail server, and whom it tells. Without it: none.
+    /// The mail server and the recipients. Without it no mail is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smtp: Option<SmtpSettings>,
 }
@@ -39,8 +39,8 @@ pub struct SmtpSettings {
     /// Its port. Without it: 465 for `wrapper`, 587 for `starttls`, 25 for `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The encryption of the connection: `wrapper` (from its first byte on), `starttls` (after a few words, or not at
-    /// all used), or `none`, for a mail server on this machine only.
+    /// The encryption of the connection: `wrapper` (from its first byte on), `starttls` (after the greeting; a server
+    /// without it is not used), or `none`, for a mail server on this machine only.
     #[serde(default)]
     pub tls: SmtpTls,
     /// The authorities of which one must have signed its certificate, PEM. Without it: those that this machine trusts.

@@ -1,6 +1,13 @@
 //! Media types as servers write them.
 
 /// `text/html; charset=UTF-8`, in small letters where they have no meaning.
+///
+/// ```
+/// use archive_formats::http::MediaType;
+///
+/// let media = MediaType::read(b"Text/HTML; charset=\"utf-8\"").unwrap();
+/// assert_eq!((media.essence.as_str(), media.charset.as_deref()), ("text/html", Some("utf-8")));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaType {
     /// `text/html`: without parameters, in small letters.

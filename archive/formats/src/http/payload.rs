@@ -29,6 +29,17 @@ pub enum Unchecked {
 }
 
 /// The result of checking a payload digest.
+///
+/// ```
+/// use archive_formats::digest::{Algorithm, digest};
+/// use archive_formats::http::{Reading, Verdict, check_payload};
+///
+/// let block = b"HTTP/1.1 200 OK\r\n\r\nhello";
+/// let right = digest(Algorithm::Sha1, b"hello").into();
+/// let verdict = check_payload(&mut &block[..], &right, 1 << 20)?;
+/// assert_eq!(verdict, Verdict::Matches(Reading::Only));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is right.

@@ -67,6 +67,21 @@ pub enum Severity {
 }
 
 /// One rule that is broken, and where.
+///
+/// ```
+/// use archive_formats::warc::{Reader, Severity, validate};
+///
+/// let file = b"WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: 5\r\n\r\nhello\r\n\r\n";
+/// let mut reader = Reader::new(&file[..]);
+/// while let Some(record) = reader.next_record()? {
+///     let (kind, version, header) = (record.kind(), record.version(), record.header().clone());
+///     let end = record.end()?;
+///     // It has neither an identifier nor a date.
+///     let violations = validate(kind, version, &header, &end);
+///     assert!(violations.iter().any(|violation| violation.severity == Severity::Error));
+/// }
+/// # Ok::<(), archive_formats::warc::ReadError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The kind of rule.

@@ -14,14 +14,14 @@ use crate::session::Session;
 
 /// Take a file that a replica has unexpectedly into the archive
 ///
-/// Its bytes are read, and must be what was admitted under its name: it is then a file like any other. One that the
-/// archive does not know is taken in if its own admission was signed by a trusted key. Needs the role officer.
+/// The node reads the bytes of the file, which must be what was admitted under its name; it is then a file like any other.
+/// A file that the archive does not know is taken in if its own admission was signed by a trusted key. Needs the role
+/// officer.
 ///
-/// With --new-root: asks to take content of another root under a name that has no good copy left. That changes what the
-/// archive holds to be right, so a second person must approve; how is printed. Needs one of the roles
-/// custodian, officer.
+/// With --new-root, requests that content of another root becomes right under a name that has no good copy left. A second
+/// person must approve that; the command is printed. Needs the role custodian or officer.
 ///
-/// The exit code is 0 if it was adopted, or if the request is recorded, and 5 if its bytes are not what was admitted.
+/// The exit code is 0 if the file was adopted, or the request was recorded, and 5 if the bytes are not what was admitted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast adopt 12-34-20260101-00001.warc.gz --replica two
@@ -32,10 +32,10 @@ pub(crate) struct Adopt {
     /// The replica that has it
     #[arg(long, value_name = "ID")]
     replica: ReplicaId,
-    /// BLAKE3 of the content that is to be right from now on, 64 hex digits
+    /// BLAKE3 of the content that becomes right from now on, 64 hex digits
     #[arg(long, value_name = "HEX", requires = "reason")]
     new_root: Option<Root>,
-    /// Reason for the new root; the audit trail keeps it
+    /// The reason for the new root; the audit trail keeps it
     #[arg(long, value_name = "TEXT", requires = "new_root")]
     reason: Option<Reason>,
 }

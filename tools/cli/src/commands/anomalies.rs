@@ -18,13 +18,14 @@ use crate::session::Session;
 
 /// List what is wrong with the archive, or accept what must be lived with
 ///
-/// One line for each anomaly: its id, since when, who found it, then kind, file, replica, what. Nothing is asked of any
-/// replica: these are the findings of checks, scrubs and reads. Needs one of the roles officer, custodian, operator.
+/// Prints one line for each anomaly: its id, the time since when it is known, what found it, its kind, file and replica, and
+/// the problem. No replica is asked: these are the findings of checks, scrubs and reads. Needs the role officer, custodian
+/// or operator.
 ///
-/// With --records, each damaged file is read up to its last damaged byte, from any replica and proven, and under each
-/// anomaly stand the WARC and ARC records in the damaged bytes: wholly or partly, offset, type, date, URL, identifier.
-/// Where the header of a record is lost nobody can name it; those bytes are said to be unknown. At most 64 GiB are read
-/// where no file is named. Needs the role officer.
+/// With --records, each damaged file is read up to its last damaged byte, from any replica and proven. Under each anomaly
+/// the WARC and ARC records in the damaged bytes are listed: wholly or partly, offset, type, date, URL, identifier. A record
+/// whose header is lost cannot be named; its bytes are listed as unknown. At most 64 GiB are read if no file is named.
+/// Needs the role officer.
 ///
 /// The exit code is 1 if an anomaly is open, and 0 if no anomaly is open.
 #[derive(Debug, Args)]
@@ -37,10 +38,10 @@ use crate::session::Session;
 pub(crate) struct Anomalies {
     #[command(subcommand)]
     accept: Option<AnomaliesCommand>,
-    /// Also show those that are closed or accepted
+    /// Also list anomalies that are closed or accepted
     #[arg(long)]
     all: bool,
-    /// Only those of this file
+    /// Only anomalies of this file
     #[arg(long, value_name = "NAME")]
     file: Option<String>,
     /// Also name the records in the damaged bytes: reads the damaged files
@@ -55,9 +56,8 @@ enum AnomaliesCommand {
 
 /// Ask for an anomaly to be accepted
 ///
-/// It is lived with then, and counted no more. Nothing changes in any replica. It happens when a second person approves; how is printed. Needs one of the
-/// roles custodian, officer.
-/// The exit code is 0 when the request is recorded.
+/// An accepted anomaly is no longer counted; nothing changes in any replica. A second person must approve; the command is
+/// printed. Needs the role custodian or officer. The exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast anomalies accept a17 --reason 'lost in the flood of 2024' --as custodian/custodian-1")]

@@ -17,10 +17,10 @@ use crate::reason::Reason;
 use crate::said;
 use crate::session::Session;
 
-/// List what was put aside, bring it back, or ask for it to be destroyed
+/// List and restore the items of the attics, or ask for one to be destroyed
 ///
-/// Replaced and removed files, and the damaged groups that repairs replaced, stay in the attic of their volume, with
-/// who, when and why.
+/// Replaced and removed files, and the damaged groups that repairs replaced, stay in the attic of their volume, together
+/// with the person, the time and the reason.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast attic list --replica two
@@ -32,32 +32,32 @@ pub(crate) enum Attic {
     Purge(Purge),
 }
 
-/// List what lies in the attics
+/// List the items of the attics
 ///
-/// One line for each: where it lies (REPLICA/NODE/VOLUME/ID), what it is, its size, when, the file, by whom and why.
-/// Needs one of the roles officer, custodian. The exit code is 1 if somebody could not be asked.
+/// Prints one line for each item: its place (REPLICA/NODE/VOLUME/ID), kind, size, time, file, person and reason. Needs the
+/// role officer or custodian. The exit code is 1 if a node could not be asked.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast attic list
   holdfast attic list --replica two --file 12-34-20260101-00001.warc.gz")]
 pub(crate) struct List {
-    /// Only the attics of this replica [default: of every replica]
+    /// Only this replica [default: every replica]
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
-    /// Only what belongs to this file
+    /// Only items of this file
     #[arg(long, value_name = "NAME")]
     file: Option<String>,
 }
 
-/// Bring a file back from an attic
+/// Restore a file from an attic
 ///
-/// It gets its name again if the name is free there, and if its bytes are what was admitted. Needs the role officer.
-/// The exit code is 0 if it is back and good, and 5 if the name is taken or the bytes are others.
+/// The file gets its name again if the name is free there, and if the bytes are what was admitted. Needs the role officer.
+/// The exit code is 0 if the file is restored and good, and 5 if the name is taken or the bytes differ.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast attic restore two/two-1/v0/20260101T000000Z-1a --reason 'removed by mistake'")]
 pub(crate) struct Restore {
-    /// Where it lies, as `holdfast attic list` prints it
+    /// The place of the item, as `holdfast attic list` prints it
     #[arg(value_name = "REPLICA/NODE/VOLUME/ID")]
     place: AtticPlace,
     /// The reason; the audit trail keeps it
@@ -65,19 +65,19 @@ pub(crate) struct Restore {
     reason: Reason,
 }
 
-/// Ask for what lies in an attic to be destroyed
+/// Ask for an item of an attic to be destroyed
 ///
-/// Nothing is destroyed yet: a second person must approve; how is printed. Then it is gone permanently. You say which
-/// file goes by its checksum, which its node holds against the bytes in the attic; groups and leftovers have none. Nodes
-/// refuse to destroy what is younger than their setting `attic.min_age`, 30 days unless it says otherwise. Where the
-/// archive knows no good copy of the file besides this one, you say so with `--last-copies`. Needs the role custodian.
-/// The exit code is 0 when the request is recorded.
+/// Nothing is destroyed yet: a second person must approve; the command is printed. The item is then gone permanently. Name
+/// the file by its checksum, which its node compares with the bytes in the attic; groups and leftovers have none. Nodes
+/// refuse to destroy an item that is younger than `attic.min_age` (30 days by default). If the archive knows no good copy of
+/// the file besides this one, --last-copies is needed. Needs the role custodian. The exit code is 0 if the request is
+/// recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast attic purge two/two-1/v0/20260101T000000Z-file --checksum 9f0c…64-digits… --reason 'court order' --as custodian/custodian-1
   holdfast attic purge two/two-1/v0/20260101T000000Z-mend --reason 'evidence of a repair' --as custodian/custodian-1")]
 pub(crate) struct Purge {
-    /// Where it lies, as `holdfast attic list` prints it
+    /// The place of the item, as `holdfast attic list` prints it
     #[arg(value_name = "REPLICA/NODE/VOLUME/ID")]
     place: AtticPlace,
     /// BLAKE3 of the file in it, 64 hex digits; `holdfast stat` shows that of a file of the archive
@@ -86,7 +86,7 @@ pub(crate) struct Purge {
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
-    /// Confirm that no other good copy of the file is left
+    /// Confirm that no other good copy of the file is left: the file is then lost
     #[arg(long)]
     last_copies: bool,
 }

@@ -17,17 +17,17 @@ use crate::session::Session;
 
 /// Show the audit trail: who did what to which file, and why
 ///
-/// Oldest first; one line each: number, time, who, file, what. A trail with a hole in it is refused. Needs the role
-/// officer. The exit code is 0 if all of it came.
+/// Prints one line for each act, oldest first: number, time, person or part, file, act. A trail with a hole in it is
+/// refused. Needs the role officer. The exit code is 0 if the trail is whole.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast audit --since 2026-01-31
   holdfast audit --file 12-34-20260101-00001.warc.gz --json")]
 pub(crate) struct Audit {
-    /// Only what was done to this file
+    /// Only acts on this file
     #[arg(long, value_name = "NAME")]
     file: Option<String>,
-    /// Only from this time on: `2026-01-31` (in UTC) or `2026-01-31T12:00:00+01:00`
+    /// Only acts from this time on: `2026-01-31` (in UTC) or `2026-01-31T12:00:00+01:00`
     #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<Timestamp>,
 }

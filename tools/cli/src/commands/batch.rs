@@ -17,9 +17,9 @@ use crate::exit::{Exit, Failure};
 
 /// Run programs over archived files, where their bytes are
 ///
-/// A job runs on every node of a replica, over each file that its expression matches: built-in jobs, or your own as a
-/// WebAssembly component. What it writes is gathered by the names of the files and made one result. Jobs outlive
-/// restarts of any part; what they leave is kept for some time. Needs the role researcher.
+/// A job runs on every node of a replica, over each file that its expression matches: a built-in job, or a WebAssembly
+/// component of your own. Its output is collected in the order of the names of the files and becomes one result. Jobs
+/// outlive restarts of any part, and their output is kept for some time. Needs the role researcher.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast batch jobs

@@ -21,10 +21,10 @@ use crate::session::Session;
 
 /// Show where and when a URL was captured
 ///
-/// Asks the index that the client file names: whatever a viewer would show, also what its rules refuse. One line for each
-/// capture: its time, status and media type, where its record lies, and the URL; oldest first, or with --closest the nearest
-/// first. With --json one document a line; `set` in it names the import that a capture came with. The exit code is 0 also if
-/// there are no captures. Needs the role reader.
+/// Asks the index that the client file names. The answer includes captures that the rules of a viewer hide, unless
+/// --collection is given. Prints one line for each capture: its time, status and media type, the place of its record, and the
+/// URL; oldest first, or with --closest nearest first. With --json, prints one document on each line, in which `set` names
+/// the import of a capture. Needs the role reader. The exit code is 0 also if there are no captures.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast captures http://www.example.org/
@@ -33,26 +33,26 @@ use crate::session::Session;
   holdfast captures http://www.example.org/ --collection all
   holdfast captures http://www.example.org/a/ --match prefix --json | jq -r .url")]
 pub(crate) struct Captures {
-    /// The URL; every character of it counts, also `*`
+    /// The URL, taken literally: `*` has no special meaning
     #[arg(value_name = "URL")]
     url: String,
-    /// The URL itself; all that begin with it (`prefix`), all of its host, all of its host and the hosts below it (`domain`), or
-    /// all that sort behind it (`range`)
+    /// The URLs to find: the URL itself (`exact`), all that begin with it (`prefix`), all of its host (`host`), all of its host
+    /// and the hosts below it (`domain`), or all that sort behind it (`range`)
     #[arg(long = "match", value_name = "HOW", default_value = "exact", value_parser = ["exact", "prefix", "host", "domain", "range"])]
     matching: String,
-    /// Not before this time: 1 to 14 digits, as in 2016 or 20161231235959
+    /// Only captures from this time on: 1 to 14 digits, such as 2016 or 20161231235959
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Not after this time, all of which counts: 2016 ends with its last second
+    /// Only captures up to this time, included as a whole: 2016 ends with its last second
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
-    /// The nearest to this time first; for an exact URL only
+    /// Print the nearest to this time first; with --match exact only
     #[arg(long, value_name = "TIME")]
     closest: Option<String>,
-    /// Most captures to print; a negative number prints the last ones
-    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    /// Most captures to print; a negative number prints the last ones [default: all]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     limit: Option<i64>,
-    /// Only what the viewer shows to anybody in this collection, under its rules [default: everything in the index]
+    /// Only captures that the viewer shows to everybody in this collection [default: every capture of the index]
     #[arg(long, value_name = "NAME")]
     collection: Option<String>,
 }

@@ -23,9 +23,9 @@ const HANDED_OVER: usize = 256 * 1024;
 
 /// Make a sorted index of WARC and ARC files
 ///
-/// One line for each response and revisit, and for each resource and metadata record that has a URL of its own. Files
-/// are read side by side, and lines are sorted bytewise in bounded memory. What is wrong in a file is said with its
-/// offset, and reading goes on behind it; the exit code is then 1, for the index may lack what is damaged.
+/// Writes one line for each response and revisit, and for each resource and metadata record that has a URL of its own.
+/// Several files are read at once, and lines are sorted bytewise in bounded memory. Damage in a file is reported with its
+/// offset, and reading goes on behind it; the exit code is then 1, because the index may lack what is damaged.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast cdx *.warc.gz > index.cdxj
@@ -36,33 +36,33 @@ pub(crate) struct Cdx {
     /// Archive files: WARC or ARC, plain, gzip or zstd; `-` is stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The form in which lines are written
+    /// The format of the lines
     #[arg(long, value_enum, default_value_t = Form::Cdxj)]
     format: Form,
     /// Include posted data in the keys of answers to POST and PUT
     ///
-    /// The request has to be the neighbour of its answer in the file, and one of them has to name the other in
+    /// The request has to stand next to its answer in the file, and one of them has to name the other in
     /// WARC-Concurrent-To.
     #[arg(short, long)]
     post_append: bool,
-    /// Output file of the index; `-` is stdout
+    /// Output file; `-` is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Replace the file that --output names
+    /// Replace the output file if it exists
     #[arg(long)]
     force: bool,
     /// Number of files to read at once [default: one for each core]
     #[arg(long, value_name = "COUNT")]
     jobs: Option<NonZero<usize>>,
-    /// About how much memory the sorting may take; more lines go to temporary files
+    /// Approximate memory for sorting; lines beyond it go to temporary files
     #[arg(long, value_name = "SIZE", default_value = "256 MB")]
     memory: ByteSize,
     /// Directory of temporary files [default: that of the system]
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIR")]
     temporary: Option<PathBuf>,
 }
 
-/// The forms of lines.
+/// The formats of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// Key, timestamp and a JSON object

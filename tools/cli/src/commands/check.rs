@@ -25,12 +25,12 @@ const LONGEST_LIST: u64 = 64 << 20;
 
 /// Compare the replicas with what was admitted
 ///
-/// Prints every anomaly as it is found (kind, file, replica, what), then a summary of each replica. What is found is
-/// filed (see `holdfast anomalies`); nothing is repaired: a check that a person asks for never starts a repair. Needs
-/// the role officer.
+/// Prints every anomaly as it is found (kind, file, replica, problem), then a summary of each replica. Anomalies are filed
+/// (see `holdfast anomalies`). Nothing is repaired: a check that a person asks for never starts a repair. Needs the role
+/// officer.
 ///
-/// The exit code is 0 if every replica answered and nothing is wrong, and 1 if there are anomalies, or if somebody could
-/// not be asked; what is not known then is named.
+/// The exit code is 0 if every replica answered and nothing is wrong, and 1 if there are anomalies, or if a node or volume
+/// could not be asked, which is then named.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast check files
@@ -40,15 +40,16 @@ const LONGEST_LIST: u64 = 64 << 20;
 pub(crate) enum Check {
     /// Compare what the replicas list
     ///
-    /// Compares names, sizes, and what the nodes know of each file. Reads no file. The exit code is 1 if something is wrong, or if somebody could not be asked.
+    /// Compares names, sizes, and what the nodes know of each file. Reads no file. The exit code is 1 if something is
+    /// wrong, or if a node or volume could not be asked.
     #[command(after_help = "Examples:
   holdfast check files
   holdfast check files --replica two --challenge")]
     Files(Selection),
     /// Compare the bytes too
     ///
-    /// Every copy is read again from the disk of its node, past its cache. Takes as long as reading the files does. The exit code is 1 if something is wrong, or if somebody could not be
-    /// asked.
+    /// Every copy is read again from the disk of its node, past the page cache. This takes as long as reading the files.
+    /// The exit code is 1 if something is wrong, or if a node or volume could not be asked.
     #[command(after_help = "Examples:
   holdfast check checksums --replica two
   holdfast check checksums 12-34-20260101-00001.warc.gz")]
@@ -61,16 +62,16 @@ pub(crate) struct Selection {
     /// Only these files [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Only the files that this list names, one a line
+    /// Only the files that this list names, one on each line
     #[arg(long = "names", value_name = "FILE")]
     list: Option<PathBuf>,
     /// Only this replica [default: every replica]
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
-    /// Only names that match this regular expression as a whole
+    /// Only files whose whole name matches this regular expression [default: every file]
     #[arg(long = "match", value_name = "REGEX")]
     matching: Option<NamePattern>,
-    /// Also ask every copy for random parts with their proofs, which no catalog can answer
+    /// Also ask every copy for random groups with their proofs, which no catalog can answer
     #[arg(long)]
     challenge: bool,
 }

@@ -70,12 +70,13 @@ const BASE: &str = "holdfast-crawls";
 /// reports and receipts.
 ///
 /// Outside of this machine nothing is fetched without --contact: a page, or mailto: and an
-/// address, where the owner of a site can ask about the visit.
+/// address, where the owner of a site can ask about the visit. Storing needs the role
+/// harvester.
 ///
-/// Ctrl-C ends the crawl so that --resume goes on with it: fetches under way have 10 seconds to
-/// end. A second Ctrl-C ends the process at once; --resume goes on then, too. A crawl ends by
-/// itself when nothing is left to fetch, at a limit, or when for half an hour (`limits.idle` of
-/// the order) nothing was fetched and only tries that failed before are left.
+/// Ctrl-C ends the crawl, and --resume goes on with it: fetches under way have 10 seconds to
+/// end. A second Ctrl-C ends the process at once; --resume goes on after that, too. A crawl ends
+/// by itself when nothing is left to fetch, at a limit, or when nothing was fetched for half an
+/// hour (`limits.idle` of the order) and only URIs that failed before are left.
 ///
 /// While a job runs, files in the directory `action` of its directory are requests to it. Each
 /// is carried out within seconds and then lies in `done`; one that cannot be understood lies
@@ -85,13 +86,13 @@ const BASE: &str = "holdfast-crawls";
 ///   resume       fetches begin again
 ///   terminate    the crawl ends, is documented and stored
 ///   NAME.seeds   further seeds, one a line
-///   NAME.reject  URIs that are not fetched any more, one rule a line: a URI, for all that
+///   NAME.reject  URIs that are no longer fetched, one rule a line: a URI, for all that
 ///                begins with it; a prefix in SURT form; or a regular expression
-///   NAME.free    patterns that are freed from quarantine, one a line, as they were told
+///   NAME.free    patterns that are freed from quarantine, one a line, as they were printed
 ///   NAME.budget  limits of domains, one a line: DOMAIN OBJECTS BYTES; -1 is no limit; a domain
 ///                that was over its limit goes on
 ///
-/// The exit code is 1 if a file is not stored, and 4 if no seed could be reached.
+/// The exit code is 1 if a file was not stored, and 4 if no seed could be reached.
 #[derive(Debug, Args)]
 #[command(
     verbatim_doc_comment,
@@ -113,64 +114,65 @@ pub(crate) struct Crawl {
     /// End the job in this directory, whose state is damaged: what it has recorded is documented and stored
     #[arg(long, value_name = "DIR", conflicts_with = "resume", conflicts_with_all = SETTINGS_OF_JOB)]
     salvage: Option<PathBuf>,
-    /// The crawl settings, a TOML file; the other options override it
+    /// The order, a TOML file with the settings of the crawl; the other options override it
     #[arg(long, value_name = "FILE")]
     order: Option<PathBuf>,
     /// The part of a site that a seed stands for [default: domain]
     #[arg(long, value_enum)]
     scope: Option<ScopeArgument>,
-    /// The most hops from a seed
-    #[arg(long, value_name = "N")]
+    /// Most hops from a seed
+    #[arg(long, value_name = "COUNT")]
     max_hops: Option<usize>,
-    /// The most objects of the job
-    #[arg(long, value_name = "N")]
+    /// Most objects that the job fetches
+    #[arg(long, value_name = "COUNT")]
     max_objects: Option<u64>,
-    /// The most bytes of the job, such as '10 GB'
+    /// Most bytes that the job fetches, such as '10 GB'
     #[arg(long, value_name = "SIZE")]
     max_bytes: Option<ByteSize>,
-    /// The longest time of the job, such as '2 h'
-    #[arg(long, value_name = "TIME")]
+    /// Longest time that the job crawls, such as '2 h'
+    #[arg(long, value_name = "DURATION")]
     max_time: Option<Period>,
-    /// Whether the rules of robots.txt hold [default: obey]
+    /// Whether the rules of robots.txt are obeyed [default: obey]
     #[arg(long, value_enum)]
     robots: Option<RobotsArgument>,
-    /// The pause of a host after each fetch, in milliseconds [default: 5 times the fetch, 3 to 30 s]
+    /// Pause between fetches from one host, in milliseconds [default: 5 times the last fetch, 3 to 30 s]
     #[arg(long, value_name = "MS")]
     delay: Option<u64>,
-    /// The most requests at a time to one site
-    #[arg(long, value_name = "N")]
+    /// Most requests to one site at once
+    #[arg(long, value_name = "COUNT")]
     connections: Option<NonZeroU16>,
-    /// A page about the harvest, or mailto: and an address
+    /// A page about the harvest, or mailto: and an address, where owners of sites can ask
     #[arg(long, value_name = "URL")]
     contact: Option<Url>,
-    /// The index of earlier jobs, made by `holdfast index dedup`: what has not changed is not stored again
+    /// Index of earlier jobs, made by `holdfast index dedup`: content that has not changed is not stored again
     #[arg(long, value_name = "FILE")]
     dedup: Option<PathBuf>,
-    /// Look up text in that index as well [default: everything but text]
+    /// Do not store unchanged text again either [default: text is stored again]
     #[arg(long)]
     dedup_all: bool,
-    /// The name server to ask, instead of those of this machine
+    /// Name server to ask [default: those of this machine]
     #[arg(long, value_name = "ADDRESS")]
     dns: Option<NameServer>,
-    /// A network that may be crawled though it is no part of the public web; may be given several times
+    /// Network that may be crawled although it is no part of the public web; may be given several times
     #[arg(long, value_name = "CIDR")]
     allow_network: Vec<Network>,
-    /// The collection, which begins the names of the files
+    /// Collection of the harvest, with which the names of the files begin
     #[arg(long, value_name = "NAME")]
     collection: Option<Collection>,
-    /// The number of the job [default: the milliseconds since 1970]
+    /// Number of the job [default: the milliseconds since 1970]
     #[arg(long, value_name = "N")]
     job: Option<u64>,
-    /// The number of the harvest that the job belongs to
+    /// Number of the harvest that the job belongs to
     #[arg(long, value_name = "N", default_value = "0")]
     harvest: u64,
-    /// The organisation that harvests, in the metadata file [default: the name of this machine]
+    /// Organisation that harvests, for the metadata file [default: the name of this machine]
     #[arg(long, value_name = "NAME")]
     organization: Option<String>,
-    /// Keep the job in this directory, and its archive files also when they are stored
+    /// Put the directory of the job into this one, and keep its archive files after they are stored [default:
+    /// holdfast-crawls, and stored files are deleted]
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Store nothing: the files stay in the directory of the job
+    /// Store nothing: the archive files stay in the directory of the job
     #[arg(long)]
     no_store: bool,
 }
@@ -186,12 +188,12 @@ enum ScopeArgument {
     Prefix,
 }
 
-/// Whether the rules of robots.txt hold.
+/// Whether the rules of robots.txt are obeyed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RobotsArgument {
-    /// They hold
+    /// The rules are obeyed
     Obey,
-    /// They are fetched and archived, and do not hold
+    /// The rules are fetched and archived, and not obeyed
     Ignore,
 }
 

@@ -18,12 +18,13 @@ use crate::range::ByteRange;
 use crate::save::{Partial, to_stdout};
 use crate::session::Session;
 
-/// Read a file, or a range of it, verified while it comes
+/// Read a file, or a range of it, and verify it meanwhile
 ///
-/// Every byte is verified against the signed admission before it is written. What is damaged in one replica comes from
-/// another. The file gets its name when it is whole and synced; an existing file is never touched without --force.
-/// Where no replica has some bytes intact it fails with exit code 1; --salvage writes all the others, and tells the WARC
-/// and ARC records in the holes.
+/// Every byte is verified against the signed admission before it is written. Bytes that are damaged in one replica are read
+/// from another. The output file gets its name when it is whole and synced. Needs the role reader.
+///
+/// If some bytes are intact in no replica, the exit code is 1; with --salvage all other bytes are written, and the WARC and
+/// ARC records in the holes are named. The exit code is 4 if bytes may be intact in a replica that does not answer.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast get 12-34-20260101-00001.warc.gz
@@ -33,22 +34,23 @@ use crate::session::Session;
 pub(crate) struct Get {
     /// The file's name in the archive
     name: String,
-    /// Output: a file, a directory, or `-` for stdout [default: NAME in this directory]
+    /// Output file or directory; `-` is stdout [default: NAME in this directory]
     #[arg(short, long, value_name = "PATH|-")]
     output: Option<PathBuf>,
     /// Read from this replica only [default: from any]
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
-    /// Only these bytes, first and last included, counted from 0; `A-`: all from A on
+    /// Only these bytes, first and last included, counted from 0; `A-` is everything from A on
     #[arg(long, value_name = "A-B")]
     range: Option<ByteRange>,
-    /// Write what is good in any replica, and zeros where nothing is; exit code 1 if there is such a hole
+    /// Write the bytes that are good in any replica, and zeros in the holes between; the exit code is 1 if there are holes
     #[arg(long)]
     salvage: bool,
-    /// Where the map of the holes and the records in them goes, one a line as JSON [default: PATH.holes.jsonl, if there are any]
+    /// Output file of the holes and the records in them, one JSON document on each line [default: PATH.holes.jsonl, if there
+    /// are holes]
     #[arg(long, value_name = "PATH", requires = "salvage")]
     map: Option<PathBuf>,
-    /// Replace a file that is there already
+    /// Replace the output files if they exist
     #[arg(long)]
     force: bool,
 }

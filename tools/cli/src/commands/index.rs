@@ -15,11 +15,11 @@ use super::talk;
 use crate::context::{Context, Global};
 use crate::exit::{Exit, Failure};
 
-/// Run the index: where and when each URL was captured; or look after it
+/// Run or manage the index: where and when each URL was captured
 ///
-/// With --settings: runs the part `index`, which follows the archive and answers `holdfast captures`, until Ctrl-C, or
-/// SIGTERM. The exit code is then 3 if its settings are wrong, and 1 if it cannot go on. With a verb: talks with the index
-/// that the client file names, or builds an index from files.
+/// With --settings, runs the part `index`, which follows the archive and answers `holdfast captures`, until Ctrl-C or
+/// SIGTERM. The exit code is then 3 if its settings are wrong, and 1 if it cannot go on. With a verb, asks the index that the
+/// client file names, or builds a dedup index from files (`dedup`).
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -17,8 +17,9 @@ use crate::session::Session;
 
 /// List the files of the archive, or those of one replica
 ///
-/// Sorted by name. Without --replica: what was decided about every file, without asking any replica. With --replica:
-/// what that replica says now. The exit code is 1 if the listing lacks something, or lists something that is wrong.
+/// Lists the files sorted by name. Without --replica, lists the decisions about every file, without asking any replica. With
+/// --replica, lists the files that this replica reports now. Needs the role reader. The exit code is 1 if the listing lacks
+/// something, or lists a file that is not as it should be.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast list
@@ -29,10 +30,10 @@ pub(crate) struct List {
     /// List the files that this replica has now [default: the decisions about every file]
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
-    /// Only names that match this regular expression as a whole
+    /// Only files whose whole name matches this regular expression [default: every file]
     #[arg(long = "match", value_name = "REGEX")]
     matching: Option<NamePattern>,
-    /// Print lines as `b3sum` does, to be checked with `b3sum --check`
+    /// Print lines in the format of `b3sum`, for `b3sum --check`
     #[arg(long, conflicts_with = "json")]
     checksums: bool,
 }

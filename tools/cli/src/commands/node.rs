@@ -12,9 +12,9 @@ use crate::reason::Reason;
 use crate::said;
 use crate::session::Session;
 
-/// List nodes, and say which take new files
+/// List nodes, and set which of them take new files
 ///
-/// A node is one machine of a replica. Changing one needs the role operator.
+/// A node is one machine of a replica. To change one takes the role operator.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast node list
@@ -23,28 +23,29 @@ use crate::session::Session;
 pub(crate) enum Node {
     /// List the nodes of every replica
     ///
-    /// The exit code is 1 if a node or a monitor does not answer.
+    /// Needs the role reader or operator. The exit code is 1 if a node or a monitor does not answer.
     #[command(after_help = "Examples:
   holdfast node list
   holdfast node list --json | jq '.nodes[].node'")]
     List {},
     /// Let a node take no new files
     ///
-    /// Its copies stay, and are read and repaired. The exit code is 0 if the node itself confirms the change.
+    /// The copies that it has stay, and are read and repaired. The exit code is 0 if the node itself confirms the change.
     #[command(after_help = "Examples:
   holdfast node read-only two-1")]
     ReadOnly(One),
     /// Let a node take new files again
     ///
-    /// Ends a drain too. The exit code is 0 if the node itself confirms the change.
+    /// This also ends a drain. The exit code is 0 if the node itself confirms the change.
     #[command(after_help = "Examples:
   holdfast node read-write two-1")]
     ReadWrite(One),
     /// Empty a node, before it is retired
     ///
-    /// It takes no new files, and the archive copies what it has to other nodes of its replica; each old copy goes to
-    /// the attic once the new one is whole. `holdfast node list` says how far that is, and what hinders it. `holdfast
-    /// node read-write` ends it; what has moved stays where it is. The exit code is 0 if the node itself confirms the change.
+    /// The node takes no new files, and the archive copies its files to other nodes of its replica; each old copy goes to
+    /// the attic once the new copy is whole. `holdfast node list` shows the progress, and what holds it up. `holdfast node
+    /// read-write` ends the drain; files that have moved stay where they are. The exit code is 0 if the node itself confirms
+    /// the change.
     #[command(after_help = "Examples:
   holdfast node drain two-1")]
     Drain(One),
@@ -57,16 +58,16 @@ pub(crate) struct One {
     /// The node, as `holdfast node list` prints it
     #[arg(value_name = "ID")]
     node: NodeId,
-    /// The replica that has the node; needed only where nodes of several replicas bear that id
+    /// The replica of the node; needed only if nodes of several replicas have that id
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
 }
 
 /// Ask for a node to be taken out of service for good
 ///
-/// Nothing happens yet: an officer or a custodian must approve; how is printed. From then on its files count as missing
-/// in its replica and are brought from others. Drain it first. Needs one of the roles operator, custodian. The exit
-/// code is 0 when the request is recorded.
+/// Nothing happens yet: an officer or a custodian must approve; the command is printed. From then on the files of the node
+/// count as missing in its replica, and are copied there from others. Drain the node first. Needs the role operator or
+/// custodian. The exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast node retire two-1 --reason 'the machine burnt down'")]
@@ -83,8 +84,8 @@ pub(crate) struct Retire {
 
 /// Ask for a retired node to be taken back into service
 ///
-/// Nothing happens yet: an officer or a custodian must approve; how is printed. Volumes of it that were retired themselves
-/// stay so. Needs one of the roles operator, custodian. The exit code is 0 when the request is recorded.
+/// Nothing happens yet: an officer or a custodian must approve; the command is printed. Volumes of the node that were retired
+/// themselves stay retired. Needs the role operator or custodian. The exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast node reinstate two-1 --reason 'it was the other machine'")]

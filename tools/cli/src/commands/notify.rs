@@ -8,17 +8,17 @@ use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::session::Session;
 
-/// Try out notifications
+/// Test the notifications of the repository
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast notify test")]
 pub(crate) enum Notify {
     /// Send a test notification through every configured channel: the command, and the mail server
     ///
-    /// The repository sends it, now, as it sends what it finds wrong: `command` and `[notify.smtp]` in the section
-    /// `[notify]` of its settings. Prints a line for each channel: its kind, its target, and the result. A channel that hangs is
-    /// abandoned after `notify.limit`. Needs the role operator. The exit code is 1 if a channel failed, if one of several people
-    /// was refused, or if no channel is configured: then nobody hears of damage.
+    /// The repository sends it as it sends every notification: by `notify.command` and `[notify.smtp]` of its settings. Prints
+    /// one line for each channel: its kind, its target, and the result. A channel that hangs is abandoned after
+    /// `notify.limit`. Needs the role operator. The exit code is 1 if a channel failed, if the mail server refused one of the
+    /// recipients, or if no channel is configured: nobody is then told of damage.
     #[command(after_help = "Examples:
   holdfast notify test")]
     Test {},

@@ -35,26 +35,27 @@ pub(crate) enum Pki {
 
 /// Make the certificate authority of an environment
 ///
-/// Its private key can make anyone anything in the environment: keep the directory off the machines of the archive, and
-/// a copy of it in a safe.
+/// The private key of the authority can grant every role in the environment: keep the directory off the machines of the
+/// archive, and a copy of it in a safe. The exit code is 5 if the directory has an authority already.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast pki init /secure/pki --environment archive.example.org")]
 pub(crate) struct Init {
-    /// Where its files go; made if it is not there
+    /// Output directory of its files; created if it does not exist
     dir: PathBuf,
-    /// The environment: in every certificate, `spiffe://ENVIRONMENT/ROLE/NAME`
+    /// The environment, which is in every certificate: `spiffe://ENVIRONMENT/ROLE/NAME`
     #[arg(long, value_name = "NAME", default_value = "holdfast.local")]
     environment: String,
     /// Validity of the authority, in days
-    #[arg(long, value_name = "N", default_value_t = 7300)]
+    #[arg(long, value_name = "DAYS", default_value_t = 7300)]
     days: u32,
 }
 
 /// Issue a certificate for a part or a person, with a fresh private key
 ///
-/// One certificate may carry several roles; they add up. Parts have the roles repository, monitor (named after its
-/// replica) and node (named as in its settings); people have harvester, reader, researcher, officer, custodian and operator.
+/// One certificate may carry several roles; they add up. Parts have the roles repository, monitor (named after its replica),
+/// node (named as in its settings; a checksum replica is a node and a monitor), index and viewer. People have harvester,
+/// reader, researcher, officer, custodian and operator. The exit code is 5 if a file of that name exists.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast pki issue --dir /secure/pki node/kb-3 --dns kb-3.example.org -o /tmp/kb-3
@@ -63,14 +64,14 @@ pub(crate) struct Issue {
     /// The directory of the authority, as `holdfast pki init` made it
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// The roles it carries, and the name in each
+    /// The roles that it carries, and the name of its holder in each
     #[arg(required = true, value_name = "ROLE/NAME")]
     grants: Vec<Grant>,
-    /// A host name or IP address for other people's tools; ours look at role and name
+    /// A host name or IP address, for tools that check it; Holdfast checks role and name; may be given several times
     #[arg(long, value_name = "NAME")]
     dns: Vec<String>,
     /// Validity of the certificate, in days
-    #[arg(long, value_name = "N", default_value_t = 365)]
+    #[arg(long, value_name = "DAYS", default_value_t = 365)]
     days: u32,
     /// Output directory of its files; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
@@ -79,16 +80,17 @@ pub(crate) struct Issue {
 
 /// Revoke certificates; this cannot be undone
 ///
-/// Writes the list of revoked certificates anew. Parts refuse who is on it as soon as they have it.
+/// Writes the list of revoked certificates anew. Copy it to where `rpc.revoked` of each part says: the part refuses these
+/// certificates as soon as it has the list.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast pki revoke --dir /secure/pki officer/anna
-  holdfast pki revoke --dir /secure/pki 4f1d0c93a2")]
+  holdfast pki revoke --dir /secure/pki 4f1d0c93a2b8e7d65a10c4f2")]
 pub(crate) struct Revoke {
     /// The directory of the authority, as `holdfast pki init` made it
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// A serial number, or ROLE/NAME or NAME: every certificate that carries it
+    /// A serial number, ROLE/NAME or NAME; every certificate that carries it is revoked
     #[arg(value_name = "SERIAL|NAME")]
     what: String,
 }

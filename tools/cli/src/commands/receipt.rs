@@ -15,10 +15,11 @@ use crate::session::Session;
 
 /// Get the custody receipts of files, as they stand now
 ///
-/// A receipt is what the archive signed: name, size, root, and which replicas hold the file. It is verified before it is
-/// handed out, and `holdfast verify receipt` checks it without the archive. A harvester gets those of its own files.
+/// The archive signs in a receipt the name, size and root of a file, and which replicas hold it. The receipt is verified when
+/// it arrives, and `holdfast verify receipt` checks it without the archive. Needs the role reader; a harvester gets the
+/// receipts of its own files.
 ///
-/// The exit code is 0 if every receipt is there and good.
+/// The exit code is 0 if every receipt was fetched and is good.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast receipt 12-34-20260101-00001.warc.gz > one.receipt.json
@@ -27,7 +28,7 @@ pub(crate) struct Receipt {
     /// Names of files in the archive
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Write them into this directory, as NAME.receipt.json [default: to stdout]
+    /// Output directory of the receipts, as NAME.receipt.json [default: stdout]
     #[arg(long, value_name = "DIR")]
     receipts: Option<PathBuf>,
 }

@@ -20,8 +20,9 @@ use crate::session::Session;
 /// Read one record: a gzip member, or a plain WARC or ARC record
 ///
 /// The record is found by the offset of its first byte, as an index gives it; its length need not be known. The bytes are
-/// those that are archived, a gzip member compressed. With --proof, a second file proves to anyone who has the trust file
-/// that these bytes stand at this place of this archived file: see `holdfast verify proof`.
+/// written as they are archived, a gzip member compressed. With --proof, a second file proves to anyone who has the trust
+/// file that these bytes stand at this place of this archive file: see `holdfast verify proof`. Needs the role reader. The
+/// exit code is 2 if no record begins at the offset, and 1 if the record is intact in no replica.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast record 12-34-20260101-00001.warc.gz 43321
@@ -32,16 +33,16 @@ pub(crate) struct Record {
     name: String,
     /// The offset of the record's first byte, counted from 0
     offset: u64,
-    /// Output: a file, a directory, or `-` for stdout [default: OFFSET-NAME in this directory]
+    /// Output file or directory; `-` is stdout [default: OFFSET-NAME in this directory]
     #[arg(short, long, value_name = "PATH|-")]
     output: Option<PathBuf>,
-    /// Also write a proof of the record, to this file
+    /// Output file of a proof of the record [default: no proof is written]
     #[arg(long, value_name = "PATH")]
     proof: Option<PathBuf>,
     /// Read from this replica only [default: from any]
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
-    /// Replace files that are there already
+    /// Replace the output files if they exist
     #[arg(long)]
     force: bool,
 }

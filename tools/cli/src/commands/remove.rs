@@ -11,15 +11,14 @@ use crate::reason::Reason;
 
 /// Ask for the copy of one replica to be removed
 ///
-/// Nothing is removed yet: a second person must approve; how is printed. Then the copy goes to the attic, where it
-/// stays for `attic.min_age` at least, 30 days unless it says otherwise. The file is withdrawn from that replica: not
-/// missing, not repaired, and its name stays taken permanently. You say which copy goes by its checksum. Needs the role
-/// custodian.
+/// Nothing is removed yet: a second person must approve; the command is printed. The copy then goes to the attic, where it
+/// stays for at least `attic.min_age` (30 days by default). The file is withdrawn from that replica: it is not missing there
+/// and not repaired, and its name stays taken permanently. Name the copy by its checksum. Needs the role custodian.
 ///
-/// A wrong copy, or a file that the archive does not know, goes by its own checksum (`b3sum` on its node). Nothing is
-/// withdrawn then: the right copy is brought, where there is one.
+/// To remove a wrong copy, or a file that the archive does not know, give its own checksum (`b3sum` on its node). The file is
+/// then not withdrawn: the right copy, if there is one, is stored there again.
 ///
-/// The exit code is 0 when the request is recorded.
+/// The exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast remove a.warc.gz --replica two --checksum 9f0c…64-digits… --reason 'court order 12/26' --as custodian/custodian-1")]
@@ -35,7 +34,7 @@ pub(crate) struct Remove {
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
-    /// Confirm that no other copy is left, or that this leaves none
+    /// Confirm that no other good copy of the file is left, or that this act leaves none
     #[arg(long)]
     last_copies: bool,
 }

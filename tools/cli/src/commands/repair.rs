@@ -22,15 +22,15 @@ use crate::session::Session;
 
 /// Repair the anomalies that are filed
 ///
-/// A missing file is copied from another replica; of a damaged one only the damaged groups are fetched, each with its
-/// proof. A donor is read again before it is believed. What is replaced goes to the attic. What no replica has intact
-/// is not touched, and its exact bytes are named. Needs the role officer.
+/// A missing file is copied from another replica; of a damaged file only the damaged groups are copied, each with its
+/// proof. A donor is read again before it is believed. Replaced groups and files go to the attic. A file with bytes that are
+/// intact in no replica is not touched, and these bytes are named. Needs the role officer.
 ///
-/// The exit code is 0 if all of it is repaired, and 1 if something is lost, failed, or waits. More files of one replica
-/// than the brake lets through (`repair.brake_files` and `repair.brake_fraction` of the repository) are refused (5)
-/// until you say how many you expect, with --confirm.
+/// The exit code is 0 if everything is repaired, and 1 if a file is lost, failed, or waits. If more files of one replica
+/// would be repaired than the brake allows (`repair.brake_files` and `repair.brake_fraction` of the repository), nothing is
+/// repaired and the exit code is 5, until --confirm gives the number of files.
 ///
-/// With --records, the WARC and ARC records in the damaged bytes are told at the end, as `holdfast anomalies --records`
+/// With --records, the WARC and ARC records in the damaged bytes are listed at the end, as `holdfast anomalies --records`
 /// does.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -49,13 +49,13 @@ pub(crate) struct Repair {
     /// Repair everything that can be repaired
     #[arg(long)]
     all: bool,
-    /// Only say what would be done, and how many bytes it would move
+    /// Repair nothing; print what would be done, and how many bytes it would move
     #[arg(long)]
     dry_run: bool,
     /// Also name the records in the damaged bytes: reads the damaged files
     #[arg(long)]
     records: bool,
-    /// Number of files you expect to be repaired; needed when they are more than the brake lets through
+    /// Number of files that you expect to be repaired; needed if it is more than the brake allows
     #[arg(long, value_name = "COUNT")]
     confirm: Option<NonZeroU64>,
     /// The reason; the audit trail keeps it
@@ -163,8 +163,7 @@ fn quoted(name: &FileName) -> String {
 }
 
 /// One repair or failure, and the records that it concerns. It is told once the archive has done all of them: reading
-/// takes
-/// long, and nobody shall wait for it.
+/// takes long, and nobody shall wait for it.
 struct Damage<'a> {
     looking: Looking<'a>,
     steps: Vec<Step>,

@@ -21,10 +21,10 @@ use crate::session::Session;
 /// Put the right bytes in the place of a wrong copy
 ///
 /// FILE must have the root under which NAME was admitted; other bytes are refused. The wrong copy goes to the attic, from
-/// where `holdfast attic restore` brings it back. You say which copy goes by its checksum, so that nothing else can go.
-/// `holdfast repair` does the same from another replica, if one is intact. Needs the role officer.
+/// where `holdfast attic restore` restores it. Name the wrong copy by its checksum, so that no other copy can go. If another
+/// replica has an intact copy, use `holdfast repair` instead. Needs the role officer.
 ///
-/// The exit code is 0 if the new copy was read back and is good, and 5 if a checksum is not what it should be.
+/// The exit code is 0 if the new copy was read back and is good, and 5 if a checksum is not the expected one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast replace a.warc.gz --replica two --checksum 9f0c…64-digits… --with /backup/a.warc.gz --reason 'from tape 7'")]
@@ -35,7 +35,7 @@ pub(crate) struct Replace {
     #[arg(long, value_name = "ID")]
     replica: ReplicaId,
     /// BLAKE3 of the copy that is to go, 64 hex digits
-    #[arg(long, value_name = "BAD")]
+    #[arg(long, value_name = "HEX")]
     checksum: Root,
     /// The file with the right bytes
     #[arg(long, value_name = "FILE")]

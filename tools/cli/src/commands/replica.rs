@@ -22,7 +22,7 @@ use crate::session::Session;
 pub(crate) enum Replica {
     /// List the replicas
     ///
-    /// The exit code is 1 if one of them does not answer.
+    /// Needs the role reader or operator. The exit code is 1 if a replica does not answer.
     #[command(after_help = "Examples:
   holdfast replica list
   holdfast replica list --json")]
@@ -33,8 +33,9 @@ pub(crate) enum Replica {
 
 /// Fill a replica that is new, or has lost everything, from the others
 ///
-/// Returns at once and goes on by itself, also after a restart; `holdfast status` shows how many files are missing
-/// still. Every copy is verified like one that is stored. Needs the role operator. The exit code is 0 if it has begun.
+/// The command returns at once; the work goes on by itself, also after a restart, and `holdfast status` shows how many files
+/// are still missing. Every copy is verified like one that is stored. Needs the role operator. The exit code is 0 if the
+/// work has begun.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast replica bootstrap three")]
@@ -46,14 +47,14 @@ pub(crate) struct Bootstrap {
 
 /// Ask for a replica to be taken out of service for good
 ///
-/// Nothing happens yet: an officer or a custodian must approve; how is printed. From then on nothing is stored there,
-/// and nothing there counts as a copy. Needs one of the roles operator, custodian. The exit code is 0 when the request
-/// is recorded.
+/// Nothing happens yet: an officer or a custodian must approve; the command is printed. From then on nothing is stored in
+/// the replica, and its files do not count as copies. A retired replica cannot be reinstated. Needs the role operator or
+/// custodian. The exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast replica retire one --reason 'the site is closed'")]
 pub(crate) struct Retire {
-    /// The replica
+    /// The replica, as `holdfast replica list` prints it
     #[arg(value_name = "ID")]
     replica: ReplicaId,
     /// The reason; the audit trail keeps it

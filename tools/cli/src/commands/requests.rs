@@ -14,24 +14,24 @@ use crate::session::Session;
 
 /// List the requests that wait for a second person
 ///
-/// Removing a copy, purging an attic, retiring a machine, accepting an anomaly or a new root is only asked for; it is
-/// done when another person approves, within 7 days. Needs one of the roles custodian, officer, operator. The exit code
-/// is 0, whatever is listed.
+/// To remove a copy, purge an attic, retire or reinstate a volume, node or replica, accept an anomaly or take a new root, one
+/// person makes a request, and another person approves it within 7 days. Needs the role custodian, officer or operator. The
+/// exit code is 0, whatever is listed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast requests
   holdfast requests --all --json")]
 pub(crate) struct Requests {
-    /// Also show those that are done, failed, withdrawn or expired
+    /// Also list requests that are done, failed, withdrawn or expired
     #[arg(long)]
     all: bool,
 }
 
-/// Approve somebody else's request: what it asks for is done now
+/// Approve the request of another person: the act is done now
 ///
-/// Read it first (`holdfast requests`): what is removed goes to the attic, what is purged or retired does not come
-/// back. Nobody approves their own request. Needs a role that the request names, mostly custodian. The exit code is 0
-/// if it was done, 1 if it could not be done, and 5 if you may not approve it.
+/// Read the request first (`holdfast requests`): a removed file goes to the attic, and a purged one is gone permanently.
+/// Nobody approves a request of their own. Needs a role that the request names, mostly custodian. The exit code is 0 if the
+/// act was done, 1 if it could not be done, and 5 if you may not approve it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast approve r17 --as custodian/custodian-2")]
@@ -41,10 +41,10 @@ pub(crate) struct Approve {
     id: String,
 }
 
-/// Take a request back: it cannot be approved any more
+/// Withdraw a request: it can no longer be approved
 ///
-/// Nothing changes in any replica. Only who asked may take it back, with one of the roles custodian, officer, operator.
-/// The exit code is 0 if it was taken back, and 5 if it is not open any more or somebody else asked for it.
+/// Nothing changes in any replica. Only the person who made the request may withdraw it, with the role custodian, officer or
+/// operator. The exit code is 0 if it was withdrawn, and 5 if it is no longer open or another person made it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast withdraw r17 --as custodian/custodian-1")]

@@ -14,9 +14,9 @@ use crate::session::Session;
 
 /// Show, pause, resume or slow down scrubbing
 ///
-/// Every node reads its own files again, the longest unread first, so that damage is found while there are good copies
-/// to repair it from. Needs one of the roles officer, operator. Every one of these prints how scrubbing stands then.
-/// The exit code is 1 if a node could not be asked.
+/// Every node reads its own files again, the longest unread first, so that damage is found while there are good copies to
+/// repair it from. Each verb prints the resulting state of scrubbing. `status` needs the role officer or operator, the other
+/// verbs the role officer. The exit code is 1 if a node could not be asked.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast scrub status
@@ -32,10 +32,10 @@ pub(crate) enum Scrub {
 
 /// Show what scrubbing does on every node
 ///
-/// RATE is the most that it reads a second now: what the deadline asks for, or less where people or the settings say
-/// so. DUE is how many copies are to be read now, and NEXT when the next is. OLDEST is when the copy that has waited
-/// longest was last verified, and UNKNOWN how many were not since the catalog was built. FILES, READ and FOUND count
-/// copies, bytes and damaged copies since the node started.
+/// RATE is the most that a node reads a second now: the rate that the deadline needs, or a lower limit of people or of the
+/// settings. DUE is the number of copies to be read now, and NEXT the time at which the next one is due. OLDEST is the last
+/// verification of the copy that has waited longest, and UNKNOWN the number of copies that were not verified since the
+/// catalog was built. FILES, READ and FOUND count copies, bytes and damaged copies since the node started.
 ///
 /// The exit code is 1 if a node could not be asked.
 #[derive(Debug, Args)]
@@ -45,28 +45,28 @@ pub(crate) struct Where {
     /// Only the nodes of this replica [default: every replica]
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
-    /// Only this node
+    /// Only this node [default: every node]
     #[arg(long, value_name = "ID")]
     node: Option<NodeId>,
 }
 
 /// Pause scrubbing; the pause ends itself
 ///
-/// Meanwhile no damage is found. The exit code is 1 if a node could not be told.
+/// No damage is found during the pause. The exit code is 1 if a node could not be asked.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast scrub pause --for '2 h'")]
 pub(crate) struct Pause {
     #[command(flatten)]
     on: Where,
-    /// Length of the scrub, as in `90 min` or `2 h` [default: as long as is allowed, 24 h]
+    /// Length of the pause, such as '90 min' or '2 h' [default and maximum: 24 h]
     #[arg(long = "for", value_name = "DURATION", value_parser = pause)]
     length: Option<Period>,
 }
 
-/// Go on scrubbing after a pause
+/// Resume scrubbing after a pause
 ///
-/// The exit code is 1 if a node could not be told.
+/// The exit code is 1 if a node could not be asked.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast scrub resume --replica two")]
@@ -77,14 +77,14 @@ pub(crate) struct Resume {
 
 /// Limit how fast the nodes read
 ///
-/// Without RATE they read as fast as their deadline asks for again. A rate below that means that files wait longer than
-/// they should. The exit code is 1 if a node could not be told.
+/// Without RATE, the nodes again read as fast as their deadline needs. With a lower rate, files are read later than the
+/// deadline. The exit code is 1 if a node could not be asked.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast scrub throttle '20 MB' --replica two
   holdfast scrub throttle --replica two")]
 pub(crate) struct Throttle {
-    /// Most bytes to read a second, as in `20 MB` [default: as the deadline needs]
+    /// Most bytes to read a second, such as '20 MB' [default: as the deadline needs]
     #[arg(value_name = "RATE", value_parser = rate)]
     rate: Option<ByteSize>,
     #[command(flatten)]

@@ -17,7 +17,7 @@ use self::documentation::document;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
-/// Check settings files, and show what is in force
+/// Check settings files, and print the settings in force
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast settings check holdfast-data/settings/repository.toml
@@ -27,9 +27,9 @@ pub(crate) enum Settings {
     Print(Print),
 }
 
-/// Say everything that is wrong with settings files, with the lines
+/// Report everything that is wrong with settings files, with the lines
 ///
-/// The exit code is 3 if anything is. Nothing is started, and no path or port in it is tried.
+/// Nothing is started, and no path or port in the files is tried. The exit code is 3 if anything is wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast settings check holdfast-data/settings/*.toml
@@ -40,15 +40,15 @@ pub(crate) struct Check {
     files: Vec<PathBuf>,
 }
 
-/// Print all settings as they are in force, defaults too
+/// Print all settings that are in force, with the defaults
 ///
-/// The output is a settings file of the same meaning.
+/// The output is a settings file with the same meaning. The exit code is 3 if the settings are wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast settings print holdfast-data/settings/monitor-one.toml
   holdfast settings print --documented holdfast-data/settings/repository.toml")]
 pub(crate) struct Print {
-    /// Explain each key in a comment above it, and list keys that are not set
+    /// Explain each key in a comment above it, and list the keys that are not set
     #[arg(long)]
     documented: bool,
     /// The settings file of a part, or a client file

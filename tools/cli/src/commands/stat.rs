@@ -15,16 +15,16 @@ use crate::output::{Column, Output, Table, or_dash, size, tell};
 use crate::said;
 use crate::session::Session;
 
-/// Show how files stand in each replica
+/// Show the state of files in each replica
 ///
-/// With `--history` also what was done to each and what was found of it, oldest first: the audit trail and the
-/// anomalies, open and ended. That needs the role officer.
+/// The condition of a copy says whether it counts: `good`, or the kind of its anomaly (`corrupt`, `missing`, `lost`, …), or
+/// `retired`. Needs the role reader, officer or custodian; a harvester sees its own files.
 ///
-/// The condition says which copies count: `good`, or what is filed of it (`corrupt`, `missing`, `lost`, …) or `retired`.
-/// Needs one of the roles reader, officer, custodian; a harvester sees its own files.
+/// With --history, also prints the audit trail and the anomalies of each file, open and ended, oldest first. That needs the
+/// role officer.
 ///
-/// The exit code is 1 if a file is not in the archive, or a copy is neither completed nor withdrawn, or is damaged, missing
-/// or lost, unless people have accepted that.
+/// The exit code is 1 if a file is not in the archive, or if a copy is neither completed nor withdrawn, or is damaged,
+/// missing or lost, unless people have accepted that.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast stat 12-34-20260101-00001.warc.gz
@@ -34,7 +34,7 @@ pub(crate) struct Stat {
     /// Names of files in the archive
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Also what was done to each file and what was found of it
+    /// Also print the audit trail and the anomalies of each file
     #[arg(long)]
     history: bool,
 }

@@ -14,8 +14,9 @@ use crate::session::Session;
 
 /// Show replicas, nodes, volumes, space and what is wrong
 ///
-/// The exit code is 1 if a part does not answer, a volume is offline, an anomaly is open, a drain cannot go on, or a file
-/// is not in every required replica. That all required copies stand at one site is said, and no failure.
+/// Needs the role reader or operator. The exit code is 1 if a part does not answer, a volume is offline, an anomaly is open, a
+/// drain cannot go on, or a file is not in every required replica. That all required copies are at one site is reported, and
+/// does not change the exit code.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast status

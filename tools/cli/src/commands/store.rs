@@ -25,9 +25,9 @@ use crate::session::Session;
 
 /// Store files in every replica, and get a receipt for each
 ///
-/// A file is stored under its own name; the directory does not count. The exit code is 0 only when every required
-/// replica has verified every file. Storing the same content again is a success; other content under a name that is
-/// taken is refused permanently. Keep the source until its receipt is there.
+/// A file is stored under its own name, without its directory. Storing the same content again succeeds; other content under
+/// a name that is taken is refused permanently. Keep the source until its receipt is there. Needs the role harvester. The
+/// exit code is 0 only if every required replica has verified every file.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast store 12-34-20260101-00001.warc.gz
@@ -37,19 +37,19 @@ pub(crate) struct Store {
     /// Files, and directories with --recursive
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Store what is in the directories, at any depth
+    /// Store the files in the directories, at any depth
     #[arg(short, long)]
     recursive: bool,
     /// Number of files to store at once
-    #[arg(short, long, value_name = "N", default_value = "4")]
+    #[arg(short, long, value_name = "COUNT", default_value = "4")]
     jobs: NonZeroUsize,
-    /// A list of b3sum, sha256sum or md5sum: every file must be in it, and be what it says
+    /// A list by b3sum, sha256sum or md5sum: every file must be in it, and have the checksum that it names
     #[arg(long, value_name = "FILE", conflicts_with = "no_digest")]
     checksums: Option<PathBuf>,
-    /// Write the receipts into this directory, as NAME.receipt.json
+    /// Output directory of the receipts, as NAME.receipt.json [default: no receipts are written]
     #[arg(long, value_name = "DIR")]
     receipts: Option<PathBuf>,
-    /// Do not read the files first: nothing then protects the way from this disk to the archive
+    /// Do not compute digests first: nothing then protects the bytes on their way from this disk to the archive
     #[arg(long)]
     no_digest: bool,
 }

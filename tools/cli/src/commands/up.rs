@@ -28,15 +28,15 @@ use crate::exit::{Exit, Failure};
 #[command(after_help = "Examples:\n  \
     holdfast up                          in ./holdfast-data, until Ctrl-C\n  \
     holdfast up --data /srv/archive      elsewhere\n  \
-    holdfast up --demo --once            show what it does, and end")]
+    holdfast up --demo --once            demonstrate it, and end")]
 pub(crate) struct Up {
     /// Directory of all data; created if it does not exist
     #[arg(long, value_name = "DIR", default_value = "holdfast-data")]
     data: PathBuf,
-    /// Start each part as a process of its own; their ids are in DIR/run
+    /// Start each part as a process of its own; the ids of the processes are in DIR/run
     #[arg(long)]
     processes: bool,
-    /// Store, damage and read real files through the command line, and say what was proven
+    /// Store, damage and read real files through the command line, and print what that has proven
     #[arg(long)]
     demo: bool,
     /// End after the demonstration

@@ -41,18 +41,18 @@ impl Verify {
     }
 }
 
-/// Check custody receipts: who signed them, and what they promise
+/// Verify custody receipts: who signed them, and what they promise
 ///
-/// Needs the receipt and a trust file, and nothing else. The exit code is 1 if a receipt is not good.
+/// Needs the receipt and a trust file, and no archive. The exit code is 1 if a receipt is not good.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast verify receipt one.warc.gz.receipt.json
   holdfast verify receipt one.warc.gz.receipt.json --trust trust.json --json")]
 pub(crate) struct VerifyReceipt {
-    /// Receipts, as `holdfast store --receipts` wrote them
+    /// Receipts, as `holdfast store --receipts` or `holdfast receipt` wrote them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The trust file: whose signatures count [default: the one that the client file names]
+    /// The trust file, with the keys whose signatures count [default: the one that the client file names]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
 }

@@ -16,10 +16,10 @@ use crate::reason::Reason;
 use crate::said;
 use crate::session::Session;
 
-/// List disks, take new ones into service, and say which take new files
+/// List disks, take new ones into service, and set which of them take new files
 ///
-/// A volume is one disk of a node, labelled once, permanently. Changing one needs the role operator; what was done is
-/// shown as the volumes of its node then. The exit code is 1 if the volume is not as it was ordered, or offline.
+/// A volume is one disk of a node, labelled once, permanently. To change one takes the role operator; the resulting volumes of
+/// its node are printed. The exit code is 1 if the volume is not in the ordered state, or offline.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast volume list
@@ -29,7 +29,8 @@ use crate::session::Session;
 pub(crate) enum Volume {
     /// List the volumes of every node
     ///
-    /// The exit code is 1 if a volume that is not retired is offline, or if a node does not answer.
+    /// Needs the role reader or operator. The exit code is 1 if a volume that is not retired is offline, or if a node does
+    /// not answer.
     #[command(after_help = "Examples:
   holdfast volume list
   holdfast volume list --json")]
@@ -38,27 +39,29 @@ pub(crate) enum Volume {
     Adopt(Adopt),
     /// Trust a volume again after a write to it failed
     ///
-    /// Look at the disk first. A volume takes nothing after a failed write until a person has said this.
+    /// Look at the disk first. After a failed write a volume is offline until a person has cleared it. The exit code is 1 if
+    /// the volume is still offline.
     #[command(after_help = "Examples:
   holdfast volume clear 6f1c0a")]
     Clear(One),
     /// Let a volume take no new files
     ///
-    /// Its copies stay, and are read and repaired.
+    /// The copies on it stay, and are read and repaired. The exit code is 0 if its node confirms the change.
     #[command(after_help = "Examples:
   holdfast volume read-only 6f1c0a")]
     ReadOnly(One),
     /// Let a volume take new files again
     ///
-    /// Ends a drain too.
+    /// This also ends a drain. The exit code is 0 if its node confirms the change.
     #[command(after_help = "Examples:
   holdfast volume read-write 6f1c0a")]
     ReadWrite(One),
     /// Empty a volume, before it is retired
     ///
-    /// It takes no new files, and the archive copies what it has to other volumes of its node, or other nodes of its
-    /// replica; each old copy goes to the attic of the volume once the new one is whole. `holdfast volume list` says
-    /// how far that is, and what hinders it. `holdfast volume read-write` ends it; what has moved stays where it is.
+    /// The volume takes no new files, and the archive copies its files to other volumes of its node, or to other nodes of its
+    /// replica; each old copy goes to the attic of the volume once the new copy is whole. `holdfast volume list` shows the
+    /// progress, and what holds it up. `holdfast volume read-write` ends the drain; files that have moved stay where they
+    /// are. The exit code is 0 if its node confirms the change.
     #[command(after_help = "Examples:
   holdfast volume drain 6f1c0a")]
     Drain(One),
@@ -71,20 +74,20 @@ pub(crate) struct One {
     /// The volume, as `holdfast volume list` prints it
     #[arg(value_name = "ID")]
     volume: VolumeId,
-    /// The node that has the volume; needed only where several volumes bear that id
+    /// The node of the volume; needed only if several volumes have that id
     #[arg(long, value_name = "ID")]
     node: Option<NodeId>,
-    /// The replica that has the volume; needed only where nodes of several replicas bear the same id
+    /// The replica of the volume; needed only if nodes of several replicas have the same id
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct NodeOf {
-    /// The node that has the disk
+    /// The node of the disk
     #[arg(long, value_name = "ID")]
     node: NodeId,
-    /// The replica of the node; needed only where nodes of several replicas bear that id
+    /// The replica of the node; needed only if nodes of several replicas have that id
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
 }
@@ -106,12 +109,13 @@ impl From<One> for VolumeSelector {
 
 /// Label an empty directory of a node as a new volume
 ///
-/// Nothing that is there is touched: a directory that holds anything is refused. From then on new files go there too.
+/// A directory that contains anything is refused. From then on the node also stores new files there. Needs the role operator.
+/// The exit code is 0 if the volume is online, and 5 if the directory is refused.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast volume init /srv/disk-5 --node two-1")]
 pub(crate) struct Init {
-    /// The directory, as the node sees it, from the root
+    /// The absolute path of the directory, on the machine of the node
     #[arg(value_name = "PATH", value_parser = absolute)]
     path: String,
     #[command(flatten)]
@@ -123,13 +127,13 @@ pub(crate) struct Init {
 
 /// Take over a disk that another node has labelled
 ///
-/// For a disk that was moved to another machine with all that is on it. Its files are then those of the new node; the
-/// old one must not have it any more.
+/// Use it for a disk that was moved to another machine with all that is on it. Its files are then those of the new node; the
+/// old node must no longer have the disk. Needs the role operator. The exit code is 0 if the volume is online.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast volume adopt /srv/disk-5 --node two-2")]
 pub(crate) struct Adopt {
-    /// Where the disk is mounted on the node, from the root
+    /// The absolute path at which the disk is mounted, on the machine of the node
     #[arg(value_name = "PATH", value_parser = absolute)]
     path: String,
     #[command(flatten)]
@@ -138,9 +142,9 @@ pub(crate) struct Adopt {
 
 /// Ask for a volume to be taken out of service for good
 ///
-/// Nothing happens yet: an officer or a custodian must approve; how is printed. From then on its files count as missing
-/// in its replica and are brought from others. Drain it first. Needs one of the roles operator, custodian. The exit
-/// code is 0 when the request is recorded.
+/// Nothing happens yet: an officer or a custodian must approve; the command is printed. From then on the files of the volume
+/// count as missing in its replica, and are copied there from others. Drain the volume first. Needs the role operator or
+/// custodian. The exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast volume retire 6f1c0a --reason 'the disk is dead'")]
@@ -157,9 +161,9 @@ pub(crate) struct Retire {
 
 /// Ask for a retired volume to be taken back into service
 ///
-/// Nothing happens yet: an officer or a custodian must approve; how is printed. The node must be alive then: it holds what
-/// is on the disk against its catalog. What was brought elsewhere meanwhile stays there as well. Needs one of the roles
-/// operator, custodian. The exit code is 0 when the request is recorded.
+/// Nothing happens yet: an officer or a custodian must approve; the command is printed. At the approval the node must be
+/// alive: it compares the disk with its catalog. Files that were copied elsewhere meanwhile stay there as well. Needs the
+/// role operator or custodian. The exit code is 0 if the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast volume reinstate 6f1c0a --reason 'it was the other disk'")]

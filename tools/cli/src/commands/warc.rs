@@ -19,8 +19,8 @@ use crate::output::tell;
 
 /// Look into WARC and ARC files on this machine
 ///
-/// Plain, gzip or zstd, by their first bytes and not by their names; `-` is stdin. Damage is said with its offset, and
-/// reading goes on behind it.
+/// The files may be plain, gzip or zstd, which their first bytes decide and not their names; `-` is stdin. Damage is reported
+/// with its offset, and reading goes on behind it.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast warc list crawl.warc.gz

@@ -8,6 +8,15 @@ use thiserror::Error;
 use crate::surt::UrlKey;
 
 /// The keys that a query asks for.
+///
+/// ```
+/// use archive_formats::cdx::query::{KeyMatch, MatchKind};
+///
+/// let domain = KeyMatch::of(MatchKind::Domain, "example.org")?;
+/// assert!(domain.matches("org,example)/") && domain.matches("org,example,www)/a"));
+/// assert!(!domain.matches("org,examples)/"));
+/// # Ok::<(), archive_formats::cdx::query::NoHost>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyMatch {
     /// This one.

@@ -15,18 +15,18 @@ use crate::session::Session;
 
 /// Export admin data and audit trail as lines of JSON
 ///
-/// As they stand at one moment: all that `holdfast admin restore` needs. The archive goes on meanwhile. A file gets its
-/// name when it is whole and synced; an existing one is never touched without --force. Needs the role operator. The exit
-/// code is 0 only if all of it came.
+/// Writes them as they stand at one moment: all that `holdfast admin restore` needs. The archive goes on meanwhile. The
+/// output file gets its name when it is whole and synced. Needs the role operator. The exit code is 0 only if the export is
+/// whole.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast admin export -o admin.jsonl
   holdfast admin export | zstd > admin.jsonl.zst")]
 pub(crate) struct Export {
-    /// Output: a file, or `-` for stdout [default: stdout]
+    /// Output file; `-` is stdout [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace a file that is there already
+    /// Replace the output file if it exists
     #[arg(long)]
     force: bool,
 }

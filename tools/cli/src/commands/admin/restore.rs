@@ -12,15 +12,16 @@ use crate::commands::{parts, talk};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
-/// Bring lost admin data back, while the repository is stopped
+/// Restore lost admin data, while the repository is stopped
 ///
-/// Only where there are none: nothing is ever replaced. The exit code is 1 if anything was left out.
+/// Refuses if there are admin data: nothing is ever replaced. The exit code is 1 if anything was left out.
 ///
-/// An export does not know what was admitted after it was made. With --from-replicas as well, what the replicas know
-/// beyond it is added, and of a file that the export has, the export decides; else those files are found by the next
-/// check as unexpected. Without an export, what people had removed stays removed as far as the attics tell of it: not
-/// where its copy was destroyed there since. Nobody has signed what an attic tells, so each such removal is listed, and
-/// shown by `holdfast stat`, as unproven.
+/// An export does not have files that were admitted after it was made. With --from-replicas as well, the admissions of the
+/// replicas are added; the export decides about every file that it has. Without them, the next check reports such files as
+/// unexpected.
+///
+/// Without an export, a removed copy stays removed only if it still lies in an attic. Nobody has signed the record of an
+/// attic, so each such removal is listed, and shown by `holdfast stat`, as unproven.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast admin restore --settings repository.toml --from admin.jsonl
@@ -29,13 +30,13 @@ pub(crate) struct Restore {
     /// The settings file of the stopped repository
     #[arg(long, value_name = "FILE")]
     settings: PathBuf,
-    /// From this export, packed with gzip or not
+    /// Restore from this export, compressed with gzip or not
     #[arg(long, value_name = "EXPORT", required_unless_present = "from_replicas")]
     from: Option<PathBuf>,
-    /// From the signed admissions beside the files of every node that its monitor knows; with an export, after that
+    /// Restore from the signed admissions beside the files of every node; with --from, after the export
     #[arg(long)]
     from_replicas: bool,
-    /// Restore what can be believed of a damaged export
+    /// Restore the lines of a damaged export that are intact
     #[arg(long, requires = "from")]
     skip_damaged: bool,
     /// Go on without the nodes and volumes that do not answer

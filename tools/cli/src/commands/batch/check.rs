@@ -16,8 +16,8 @@ use crate::exit::{Exit, Failure};
 
 /// Say what a component is, or why it would be refused
 ///
-/// Compiles it and asks what it does, on this machine and without an archive. The exit code is 5 if it is refused. What a
-/// component may be stands in `archive/component/wit/batch.wit`, with examples beside it.
+/// Compiles the component and asks it what it does, on this machine and without an archive. The exit code is 5 if it is
+/// refused. `archive/component/wit/batch.wit` says what a component may be, and has examples beside it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast batch check titles.wasm

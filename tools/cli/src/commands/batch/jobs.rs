@@ -10,8 +10,8 @@ use crate::session::Session;
 
 /// List the built-in jobs and their arguments
 ///
-/// Of each: its name, what it does, what one line of its output is, its arguments, and how the outputs of all files
-/// become one result. Needs the role researcher. The exit code is 0.
+/// Prints the name of each job, what it does, what one line of its output means, its arguments, and how the outputs of all
+/// files become one result. Needs the role researcher. The exit code is 0.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast batch jobs

@@ -11,19 +11,19 @@ use crate::exit::{Exit, Failure};
 use crate::items::Items;
 use crate::session::Session;
 
-/// List the jobs that wait, run, or have left something
+/// List the jobs that wait, run, or have output
 ///
-/// Newest first: id, state, when it was submitted and by whom, files read, and what runs. Needs one of the roles
-/// researcher, operator. The exit code is 0, whatever is listed.
+/// Prints one line for each job, newest first: id, state, time and person of the submission, files read, and program. Needs
+/// the role researcher or operator. The exit code is 0, whatever is listed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast batch list --own
   holdfast batch list --open --json")]
 pub(crate) struct List {
-    /// Only your own
+    /// Only your own jobs
     #[arg(long)]
     own: bool,
-    /// Only those that have not ended
+    /// Only jobs that have not ended
     #[arg(long)]
     open: bool,
 }

@@ -15,11 +15,11 @@ use crate::exit::{Exit, Failure};
 use crate::save::{Partial, to_stdout};
 use crate::session::Session;
 
-/// Fetch what a job left
+/// Fetch the output of a job
 ///
-/// The result, unless one of the options asks for something else; of a job that failed or was cancelled, its output as
-/// far as it came. Needs the role researcher. The exit code is 0 if it is here and the job is whole, 1 if it is here and
-/// something is lacking in it (`holdfast batch status` says what), and 4 while the job has not ended.
+/// Fetches the result, unless an option asks for something else; for a job that failed or was cancelled, its output as far
+/// as it came. Needs the role researcher. The exit code is 0 if the output was fetched and is whole, 1 if it was fetched and
+/// lacks something (`holdfast batch status` says what), and 4 while the job has not ended.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast batch output b-7f3a9c > result.txt
@@ -34,16 +34,16 @@ pub(crate) struct Output {
 /// Where what a job left goes.
 #[derive(Debug, Args)]
 pub(super) struct Places {
-    /// Output file of the result [default: stdout, unless another output is asked for]
+    /// Output file of the result; `-` is stdout [default: stdout, unless another output is asked for]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Output file of what failed, or was read by no node: a JSON document a line
+    /// Output file of failures and of files that no node has read: one JSON document on each line
     #[arg(short, long, value_name = "FILE")]
     errors: Option<PathBuf>,
-    /// Output file of the files that were read, with their roots: a JSON document a line
+    /// Output file of the manifest, the files that were read with their roots: one JSON document on each line
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
-    /// Replace files of these names
+    /// Replace the output files if they exist
     #[arg(long)]
     force: bool,
 }

@@ -23,12 +23,12 @@ const MOST_GAPS: usize = 20;
 
 /// Run a job, wait for it, and fetch its result
 ///
-/// A job is a built-in one (`holdfast batch jobs`) or a WebAssembly component of your own (--wasm). It is on the
-/// archive's disk before anything runs, so that Ctrl-C, or a cut connection, ends only the waiting: `holdfast batch
-/// status`, `cancel` and `output` go on from there. Needs the role researcher.
+/// A job is a built-in one (`holdfast batch jobs`) or a WebAssembly component of your own (--wasm). It is on the disk of the
+/// archive before anything runs, so that Ctrl-C, or a cut connection, ends only the waiting: go on with `holdfast batch
+/// status`, `cancel` and `output`. Needs the role researcher.
 ///
-/// The exit code is 0 if every file was read and none failed, and 1 if files failed or were not read, or if the job
-/// failed or was cancelled; the result is of the others then, and what is lacking is named.
+/// The exit code is 0 if every file was read and none failed, and 1 if files failed or were not read, or if the job failed
+/// or was cancelled. The result is then made from the other files, and what it lacks is named.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast batch run extract-cdx --files '.*\\.warc\\.gz' -o index.cdxj
@@ -44,42 +44,42 @@ pub(crate) struct Run {
         conflicts_with = "wasm"
     )]
     job: Option<String>,
-    /// Run this WebAssembly component, or its text (`.wat`), instead; checked here first, as by `batch check`
+    /// Run this WebAssembly component, or its text (`.wat`), instead; it is checked first, as `batch check` does
     #[arg(long, value_name = "FILE")]
     wasm: Option<PathBuf>,
-    /// An argument of the job; may be given several times
+    /// An argument of the job; may be given several times, once for each key
     #[arg(long = "arg", value_name = "KEY=VALUE", value_parser = argument)]
     arguments: Vec<(String, String)>,
     /// Only files whose whole name matches this regular expression [default: every file]
     #[arg(long, value_name = "REGEX")]
     files: Option<NamePattern>,
-    /// Only the files that this list names, one a line, at most 10 000; one that no node has is not read, and named
+    /// Only the files that this list names, one on each line, at most 10,000; names that no node has are reported
     #[arg(long, value_name = "FILE", conflicts_with = "files")]
     names: Option<PathBuf>,
-    /// Over the files of this replica [default: the first with all its nodes alive]
+    /// Read the files of this replica [default: the first replica with all its nodes alive]
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
     #[command(flatten)]
     places: Places,
-    /// Longest time the job may run, not counting the wait for its turn [default: as the archive is set]
-    #[arg(long, value_name = "TIME")]
+    /// Longest time that the job may run, such as '2 h', after the wait for its turn [default: as the archive is set]
+    #[arg(long, value_name = "DURATION")]
     timeout: Option<Period>,
-    /// Longest time a component may compute for one file [default: as the archive is set]
-    #[arg(long, value_name = "TIME")]
+    /// Longest time that a component may compute for one file [default: as the archive is set]
+    #[arg(long, value_name = "DURATION")]
     file_timeout: Option<Period>,
-    /// The most memory of a component [default: as the archive is set]
+    /// Most memory of a component, such as '512 MiB' [default: as the archive is set]
     #[arg(long, value_name = "SIZE")]
     memory: Option<ByteSize>,
-    /// The most output [default: as the archive is set]
+    /// Most output of the job, such as '64 GiB' [default: as the archive is set]
     #[arg(long, value_name = "SIZE")]
     max_output: Option<ByteSize>,
-    /// Time to keep the output after the end of the job [default, and the most: as the archive is set]
-    #[arg(long, value_name = "TIME")]
+    /// Time that the output is kept after the end of the job [default and maximum: as the archive is set]
+    #[arg(long, value_name = "DURATION")]
     keep: Option<Period>,
-    /// The id of the job, to hand it in again without running it twice [default: a new one]
+    /// The id of the job: to submit it again does not run it twice [default: a new id]
     #[arg(long, value_name = "ID", value_parser = job_id)]
     id: Option<JobId>,
-    /// Do not wait: print the id, and end
+    /// Print the id, and do not wait for the job
     #[arg(long, conflicts_with_all = ["output", "errors", "manifest", "force"])]
     detach: bool,
 }

@@ -17,11 +17,11 @@ use crate::output::tell;
 use crate::progress::Progress;
 use crate::save::{Partial, to_stdout};
 
-/// Build an index of earlier captures, for crawls that leave out what has not changed
+/// Build an index of earlier captures, for crawls that do not store unchanged content again
 ///
-/// Reads the metadata files of earlier jobs, ours and those of NetarchiveSuite, WARC or ARC. A duplicate leads to the
-/// first capture of its content, over all files that are named; one that leads to none of them is named and left out. The
-/// exit code is 1 if the index lacks something because of damage, a bad line or such a duplicate.
+/// Reads the metadata files of earlier jobs, WARC or ARC, of Holdfast or of NetarchiveSuite. A duplicate leads to the first
+/// capture of its content in all the files; a duplicate without such a capture is reported and left out. The exit code is 1
+/// if the index lacks something because of damage, a bad line or such a duplicate.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast index dedup *-metadata-1.warc.gz -o earlier.dedup
@@ -31,17 +31,17 @@ pub(crate) struct Dedup {
     /// Metadata files: WARC or ARC, plain, gzip or zstd; `-` is stdin
     #[arg(value_name = "METADATA", required = true)]
     files: Vec<PathBuf>,
-    /// Output file of the index; `-` is stdout
+    /// Output file; `-` is stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the file that --output names
+    /// Replace the output file if it exists
     #[arg(long)]
     force: bool,
-    /// About how much memory the sorting may take; more lines go to temporary files
+    /// Approximate memory for sorting; lines beyond it go to temporary files
     #[arg(long, value_name = "SIZE", default_value = "256 MB")]
     memory: ByteSize,
     /// Directory of temporary files [default: that of the system]
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIR")]
     temporary: Option<PathBuf>,
 }
 

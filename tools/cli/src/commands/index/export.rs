@@ -17,26 +17,26 @@ use crate::session::Session;
 
 /// Export captures as an index file
 ///
-/// The lines are sorted bytewise, and each stands once. Needs the role operator.
+/// Writes sorted lines, each of them once. Needs the role operator. The exit code is 0 only if the export is whole.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast index export -o captures.cdxj
   holdfast index export --format cdx11 --set old -o - | gzip > old.cdx.gz
   holdfast index export --format 'N b a m s k r V g' --max-size '1 GB' -o captures.cdx")]
 pub(super) struct Export {
-    /// The form of the lines: cdxj, cdx9, cdx11, cdx14, or the letters of a CDX legend
-    #[arg(long, value_name = "FORM", default_value = "cdxj")]
+    /// The format of the lines: cdxj, cdx9, cdx11, cdx14, or the letters of a CDX legend
+    #[arg(long, value_name = "FORMAT", default_value = "cdxj")]
     format: String,
-    /// Only the captures of this imported set [default: all captures, those of sets, too]. With this verb, --set does not override a setting
+    /// Only the captures of this imported set [default: all captures]; with this verb, --set does not override a setting
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
-    /// Begin another file before one gets larger: PATH.0001, PATH.0002 and so on, each with a header
+    /// Largest size of one file; the next one is begun before it: PATH.0001, PATH.0002 and so on, each with a header
     #[arg(long, value_name = "SIZE")]
     max_size: Option<ByteSize>,
-    /// Output file of the lines; `-` is stdout
+    /// Output file; `-` is stdout
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
-    /// Replace files that are there
+    /// Replace the output files if they exist
     #[arg(long)]
     force: bool,
 }

@@ -11,8 +11,9 @@ use crate::session::Session;
 
 /// Show how far the index has followed the archive, and which files it could not read
 ///
-/// The exit code is 1 if files are parked, the archive does not answer, a file that was read again differed since the start,
-/// or the database was damaged and begun anew, or lacks a set since then: what is wrong is said. Needs the role operator.
+/// Needs the role operator. The exit code is 1 if files are parked, if the archive does not answer, if a file that was read
+/// again differed from the index, or if the database was damaged and rebuilt, or lacks a set since then. The output says
+/// which of these is the case.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast index status
@@ -21,9 +22,9 @@ pub(super) struct Status {}
 
 /// Try parked files again
 ///
-/// A file is parked when it was damaged, or no archive file, three times; `holdfast index status` names them, and why. Files
-/// whose nodes are down are not parked: they are tried again without this. Needs the role operator. The exit code is 1 if one
-/// of the names is not parked; nothing is done then.
+/// A file is parked after it was found damaged, or to be no WARC or ARC, three times; `holdfast index status` names the files
+/// and the reasons. Files whose nodes are down are not parked: they are tried again by themselves. Needs the role operator.
+/// The exit code is 1 if one of the files is not parked; nothing is then done.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast index retry                        every parked file
@@ -36,12 +37,13 @@ pub(super) struct Retry {
 
 /// Delete all captures that came from files, and extract them again
 ///
-/// Imported sets stay. Until the files are read again, their captures are not found. Needs the role operator.
+/// Imported sets stay. The captures of a file are not found until it is read again. Needs the role operator. The exit code is
+/// 0 if the captures were deleted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast index rebuild --yes")]
 pub(super) struct Rebuild {
-    /// Do it: captures are not found until their files are read again
+    /// Confirm that captures are not found until their files are read again
     #[arg(long, required = true)]
     yes: bool,
 }

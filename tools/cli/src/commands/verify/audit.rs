@@ -12,17 +12,17 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 
-/// Check that nobody has changed the audit log: its lines are chained by hashes
+/// Verify that nobody has changed the audit log: its lines are chained by hashes
 ///
-/// Needs the files of the log, `audit-000000.jsonl` and so on, or the directory with all of them: the repository's own
-/// `audit`, or a copy of it. A line that was changed, removed, added or moved is named with its file.
+/// Needs the files of the log, `audit-000000.jsonl` and so on, or the directory with all of them: `audit` in the data
+/// directory of the repository, or a copy of it. A line that was changed, removed, added or moved is named with its file.
 ///
-/// No line vouches for the last one. The stamp of the admin data, `admin.stamp`, knows how many lines there are and the
-/// hash of the last one: it is compared where it lies beside the directory `audit`, or is given with --stamp. A hash that
-/// was kept elsewhere is given with --head; every export has one: `audit_head`, in its last line. Without either, lines
-/// that were removed from the end are not noticed, and that is said.
+/// The chain alone does not show whether lines were removed from its end. The stamp of the admin data, `admin.stamp`, has the
+/// number of lines and the hash of the last one: it is read if it lies beside the directory `audit`, or if --stamp names it.
+/// --head gives a hash that was kept elsewhere, such as `audit_head` in the last line of an export. Without either, the
+/// output says that removed lines at the end are not noticed.
 ///
-/// The exit code is 1 if the chain is broken, if lines that the stamp knows are not there, or if no line has the hash that
+/// The exit code is 1 if the chain is broken, if lines that the stamp counts are not there, or if no line has the hash that
 /// was given.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -34,10 +34,10 @@ pub(crate) struct VerifyAudit {
     /// The directory of the log, or files of it in their order
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The hash of a line, as an export or an earlier check told it; the log must have that line
+    /// The hash of a line, from an export or an earlier run; the log must have that line
     #[arg(long, value_name = "HEX", value_parser = hash)]
     head: Option<Hash>,
-    /// The stamp of the admin data, with which the end of the log is compared; else the one beside the directory
+    /// The stamp of the admin data, with which the end of the log is compared [default: `admin.stamp` beside the directory]
     #[arg(long, value_name = "FILE")]
     stamp: Option<PathBuf>,
 }

@@ -20,10 +20,9 @@ use crate::output::{Output, size, tell};
 use crate::save::to_stdout;
 use crate::session::client_file;
 
-/// Check record proofs: which bytes they prove, of which archived file
+/// Verify record proofs: which bytes they prove, of which archive file
 ///
-/// Needs the proof and a trust file, and nothing else: neither the archive nor the archived file. The exit code is 1 if a
-/// proof does not hold.
+/// Needs the proof and a trust file, and neither the archive nor the archive file. The exit code is 1 if a proof is not good.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast verify proof record.proof --trust trust.json
@@ -32,13 +31,13 @@ pub(crate) struct VerifyProof {
     /// Record proofs, as `holdfast record --proof` wrote them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The trust file: whose signatures count [default: the one that the client file names]
+    /// The trust file, with the keys whose signatures count [default: the one that the client file names]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
-    /// Write the bytes that are proven: to a file, or `-` for stdout; for one proof only
+    /// Output file of the proven bytes, for one proof only; `-` is stdout [default: they are not written]
     #[arg(short, long, value_name = "PATH|-")]
     output: Option<PathBuf>,
-    /// Replace a file that is there already
+    /// Replace the output file if it exists
     #[arg(long)]
     force: bool,
 }

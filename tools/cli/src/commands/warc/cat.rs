@@ -16,8 +16,8 @@ const HEAD_LIMIT: usize = 1 << 20;
 
 /// Print the records of a file, decompressed
 ///
-/// All of them, or one at an offset; as they stand in the file, or one part of each. An offset is that of `warc list`,
-/// or of an index.
+/// Prints all records, or the one at an offset; as they stand in the file, or one part of each. `warc list` and indexes give
+/// offsets. The exit code is 1 if the file is damaged.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast warc cat crawl.warc.gz | less
@@ -26,7 +26,7 @@ pub(crate) struct Cat {
     /// An archive file; `-` is stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Only the record at this offset of the file
+    /// Only the record at this offset of the file [default: all records]
     #[arg(long, value_name = "BYTES")]
     offset: Option<u64>,
     /// Only the header of the record

@@ -13,8 +13,8 @@ use crate::save::{Partial, to_stdout};
 
 /// Write an archive file anew, with one gzip member for each record
 ///
-/// Every record stays as it is, byte for byte, once it is decompressed; the same input gives the same output. A file in
-/// which anything is damaged is refused, and nothing is written; what is only written oddly is said, and stays so.
+/// Every decompressed record stays as it is, byte for byte; the same input gives the same output. A file in which anything is
+/// damaged is refused, and nothing is written; the exit code is then 1. Oddities that are no damage are reported, and stay.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast warc recompress whole-file.warc.gz -o records.warc.gz
@@ -26,13 +26,13 @@ pub(crate) struct Recompress {
     /// Output file; `-` is stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the file that --output names
+    /// Replace the output file if it exists
     #[arg(long)]
     force: bool,
-    /// Compression level
+    /// Level of the compression, from 0 (uncompressed) to 9 (smallest and slowest)
     #[arg(long, value_name = "0..9", default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=9))]
     level: u32,
-    /// Without compression
+    /// Write the file without compression
     #[arg(long, conflicts_with = "level")]
     plain: bool,
 }
