@@ -13,7 +13,7 @@
 //! The limits are against hanging. None of them decides how fast something is: a machine that is ten times slower
 //! passes the same tests.
 //!
-//! Helpers that belong to one crate are there, behind its feature `testing`, and are not made anew:
+//! A helper that belongs to one crate is in that crate, behind its feature `testing`:
 //!
 //! | For a test | From |
 //! |---|---|
