@@ -49,7 +49,7 @@ pub use approval::Approval;
 pub use attic::{AtticKind, AtticPlace, InvalidAtticPlace};
 pub use batch::{
     FailureKind, FileFailure, FileOutcome, FileSelection, JobId, JobLane, JobLimits, JobSpec,
-    Program,
+    Program, Reduce,
 };
 pub use checksum::{Digests, InvalidChecksum, Root};
 pub use copy::{CopyDoubt, CopyPlace};
