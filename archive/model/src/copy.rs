@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use crate::anomaly::AnomalyClass;
+use crate::closed_set::closed_set;
 use crate::replica::{NodeId, VolumeId};
 
 /// A volume of a node, in a replica that the context names.
@@ -19,6 +20,18 @@ pub struct CopyPlace {
 impl fmt::Display for CopyPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "volume {} of node {}", self.volume, self.node)
+    }
+}
+
+closed_set! {
+    /// Whether a completed copy counts, by what is filed of it and what is out of service.
+    CopyStanding {
+        /// It is in service, and nothing is filed of it.
+        Good = "good",
+        /// It is damaged, missing, or out of service.
+        Bad = "bad",
+        /// It does not count, and people have decided to live with that.
+        Accepted = "accepted",
     }
 }
 

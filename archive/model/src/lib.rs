@@ -52,7 +52,7 @@ pub use batch::{
     Program, Reduce,
 };
 pub use checksum::{Digests, InvalidChecksum, Root};
-pub use copy::{CopyDoubt, CopyPlace};
+pub use copy::{CopyDoubt, CopyPlace, CopyStanding};
 pub use error::ArchiveError;
 pub use feed::{ChangeKind, FeedChange, FeedFile, FeedPosition};
 pub use file_name::{FileName, InvalidFileName};

@@ -265,7 +265,7 @@ impl Replica for Door {
 fn homes(entries: &[wire::FileEntry]) -> Result<BTreeMap<NodeId, Home>, InvalidMessage> {
     let mut homes = BTreeMap::new();
     for entry in entries {
-        let misses = entry.condition == i32::from(wire::Condition::Missing);
+        let misses = entry.condition == i32::from(wire::CopyCondition::Missing);
         let known = if misses { Home::Misses } else { Home::Has };
         let home = homes.entry(fields::node_id(&entry.node)?).or_insert(known);
         *home = known.max(*home);

@@ -100,7 +100,7 @@ impl Admissions {
             stored: fields::optional_time("stored", &entry.stored)
                 .map_err(wrong)?
                 .unwrap_or(Timestamp::UNIX_EPOCH),
-            is_there: entry.condition() != wire::Condition::Missing,
+            is_there: entry.condition() != wire::CopyCondition::Missing,
             admission: one.admission,
         };
         Ok((name, sighting))

@@ -71,17 +71,17 @@ impl Copy {
     /// Writes it as the entry of `name`.
     pub fn to_entry(&self, name: &FileName) -> wire::FileEntry {
         let (condition, corrupt, unreadable) = match &self.condition {
-            CopyCondition::Present => (wire::Condition::Present, Vec::new(), Vec::new()),
-            CopyCondition::Missing => (wire::Condition::Missing, Vec::new(), Vec::new()),
+            CopyCondition::Present => (wire::CopyCondition::Present, Vec::new(), Vec::new()),
+            CopyCondition::Missing => (wire::CopyCondition::Missing, Vec::new(), Vec::new()),
             CopyCondition::Damaged {
                 corrupt,
                 unreadable,
             } => (
-                wire::Condition::Damaged,
+                wire::CopyCondition::Damaged,
                 fields::group_ranges(corrupt),
                 fields::group_ranges(unreadable),
             ),
-            CopyCondition::Unexpected => (wire::Condition::Unexpected, Vec::new(), Vec::new()),
+            CopyCondition::Unexpected => (wire::CopyCondition::Unexpected, Vec::new(), Vec::new()),
         };
         wire::FileEntry {
             name: name.to_string(),
@@ -316,14 +316,14 @@ impl Verifying {
 /// Reads an entry.
 pub(super) fn copy(entry: &wire::FileEntry) -> Result<Copy, CallError> {
     let condition = match entry.condition() {
-        wire::Condition::Present => CopyCondition::Present,
-        wire::Condition::Missing => CopyCondition::Missing,
-        wire::Condition::Damaged => CopyCondition::Damaged {
+        wire::CopyCondition::Present => CopyCondition::Present,
+        wire::CopyCondition::Missing => CopyCondition::Missing,
+        wire::CopyCondition::Damaged => CopyCondition::Damaged {
             corrupt: fields::groups("corrupt", &entry.corrupt)?,
             unreadable: fields::groups("unreadable", &entry.unreadable)?,
         },
-        wire::Condition::Unexpected => CopyCondition::Unexpected,
-        wire::Condition::Unspecified => return Err(InvalidMessage::missing("condition").into()),
+        wire::CopyCondition::Unexpected => CopyCondition::Unexpected,
+        wire::CopyCondition::Unspecified => return Err(InvalidMessage::missing("condition").into()),
     };
     Ok(Copy {
         node: fields::node_id(&entry.node)?,

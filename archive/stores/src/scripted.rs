@@ -150,7 +150,7 @@ pub fn good(replica: &str, volume: &str, content: u8) -> wire::FileEntry {
         volume: volume.to_owned(),
         size: u64::from(content),
         root: fields::root_bytes(&Root::from_bytes([content; 32])),
-        condition: wire::Condition::Present.into(),
+        condition: wire::CopyCondition::Present.into(),
         stored: "2026-01-01T00:00:01Z".to_owned(),
         ..wire::FileEntry::default()
     }
@@ -159,7 +159,7 @@ pub fn good(replica: &str, volume: &str, content: u8) -> wire::FileEntry {
 /// The same, damaged in its first group.
 pub fn damaged(replica: &str, volume: &str, content: u8) -> wire::FileEntry {
     wire::FileEntry {
-        condition: wire::Condition::Damaged.into(),
+        condition: wire::CopyCondition::Damaged.into(),
         corrupt: fields::group_ranges(&Groups::all(1)),
         ..good(replica, volume, content)
     }

@@ -20,8 +20,8 @@ pub use act::{
 pub use archive_rpc::text::plain;
 pub use closed_sets::{
     act_kind, anomaly_class, anomaly_count_messages, anomaly_counts, anomaly_state, attic_kind,
-    copy_doubt, failure_kind, finder, reduce, repair_outcome, request_state, role, scrub_activity,
-    unknown, with_doubt,
+    copy_doubt, copy_standing, failure_kind, finder, reduce, repair_outcome, request_state, role,
+    scrub_activity, unknown, with_doubt,
 };
 pub use node::{mode, node_state, node_status, wire_mode};
 

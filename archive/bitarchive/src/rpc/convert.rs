@@ -21,18 +21,18 @@ pub(crate) fn entry(node: &Node, entry: Entry) -> wire::FileEntry {
 pub(crate) fn entry_of(node: &NodeId, entry: Entry) -> wire::FileEntry {
     let Entry { name, volume, row } = entry;
     let (condition, corrupt, unreadable) = match &row.condition {
-        Condition::Present => (wire::Condition::Present, Vec::new(), Vec::new()),
-        Condition::Missing { .. } => (wire::Condition::Missing, Vec::new(), Vec::new()),
+        Condition::Present => (wire::CopyCondition::Present, Vec::new(), Vec::new()),
+        Condition::Missing { .. } => (wire::CopyCondition::Missing, Vec::new(), Vec::new()),
         Condition::Damaged {
             corrupt,
             unreadable,
             ..
         } => (
-            wire::Condition::Damaged,
+            wire::CopyCondition::Damaged,
             fields::group_ranges(&coarse(corrupt, MOST_RANGES)),
             fields::group_ranges(&coarse(unreadable, MOST_RANGES)),
         ),
-        Condition::Unexpected { .. } => (wire::Condition::Unexpected, Vec::new(), Vec::new()),
+        Condition::Unexpected { .. } => (wire::CopyCondition::Unexpected, Vec::new(), Vec::new()),
     };
     wire::FileEntry {
         name: name.into(),

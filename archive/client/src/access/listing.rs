@@ -121,11 +121,11 @@ impl TryFrom<wire::FileEntry> for VolumeCopy {
 
     fn try_from(message: wire::FileEntry) -> Result<Self, InvalidMessage> {
         let condition = match message.condition() {
-            wire::Condition::Present => Condition::Present,
-            wire::Condition::Missing => Condition::Missing,
-            wire::Condition::Damaged => Condition::Damaged,
-            wire::Condition::Unexpected => Condition::Unexpected,
-            wire::Condition::Unspecified => {
+            wire::CopyCondition::Present => Condition::Present,
+            wire::CopyCondition::Missing => Condition::Missing,
+            wire::CopyCondition::Damaged => Condition::Damaged,
+            wire::CopyCondition::Unexpected => Condition::Unexpected,
+            wire::CopyCondition::Unspecified => {
                 return Err(convert::unknown("condition", message.condition));
             }
         };

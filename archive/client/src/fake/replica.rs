@@ -4,14 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use archive_model::{
-    Groups, Mode, NodeId, NodeState, ReplicaId, ReplicaKind, VolumeId, VolumeState,
+    CopyStanding, Groups, Mode, NodeId, NodeState, ReplicaId, ReplicaKind, VolumeId, VolumeState,
 };
 use archive_proof::Custody;
 use jiff::Timestamp;
 
 use crate::access::{Condition, VolumeCopy};
 use crate::archive_status::ReplicaOverview;
-use crate::file_status::{CopyCondition, Progress, ReplicaStatus};
+use crate::file_status::{Progress, ReplicaStatus};
 
 /// The room of each volume, in bytes.
 const TOTAL: u64 = 1 << 40;
@@ -60,7 +60,7 @@ impl Replica {
             node: Some(self.node.clone()),
             volume: Some(self.volume.clone()),
             completed: Some(completed),
-            condition: Some(CopyCondition::Good),
+            standing: Some(CopyStanding::Good),
             doubt: None,
         }
     }

@@ -13,7 +13,7 @@ use archive_rpc::Kind;
 use proto_archive::convert;
 use proto_archive::wire::replace_request::Step as Replace;
 use proto_archive::wire::{
-    AdoptFileResponse, AtticItem, AtticsResponse, Condition, ExportResponse, FileEntry, Gap,
+    AdoptFileResponse, AtticItem, AtticsResponse, CopyCondition, ExportResponse, FileEntry, Gap,
     NodeStatus, ReplaceResponse, RequestState, Role, ScrubsResponse, attic_item, attics_response,
     request_state,
 };
@@ -31,7 +31,7 @@ fn entry(file: &str) -> FileEntry {
         volume: "v".into(),
         size: 3,
         root: vec![1; 32].into(),
-        condition: Condition::Present.into(),
+        condition: CopyCondition::Present.into(),
         ..FileEntry::default()
     }
 }

@@ -108,8 +108,8 @@ pub(super) fn listed(
     }
     convert::optional_root("root", &entry.root)?;
     if matches!(
-        wire::Condition::try_from(entry.condition),
-        Err(_) | Ok(wire::Condition::Unspecified)
+        wire::CopyCondition::try_from(entry.condition),
+        Err(_) | Ok(wire::CopyCondition::Unspecified)
     ) {
         return Err(InvalidMessage::invalid(
             "condition",

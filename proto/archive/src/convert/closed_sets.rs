@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use archive_model::{
-    ActKind, AnomalyClass, AnomalyState, AtticKind, CopyDoubt, FailureKind, Finder, Reduce,
-    RepairOutcome, RequestState, Role, ScrubActivity,
+    ActKind, AnomalyClass, AnomalyState, AtticKind, CopyDoubt, CopyStanding, FailureKind, Finder,
+    Reduce, RepairOutcome, RequestState, Role, ScrubActivity,
 };
 use archive_rpc::InvalidMessage;
 
@@ -93,6 +93,11 @@ closed_set! {
 closed_set! {
     /// Reads the kind of what lies in an attic.
     attic_kind: AtticKind = wire::attic_item::Kind { File, Groups, Leftover, Row }
+}
+
+closed_set! {
+    /// Reads whether a copy counts.
+    copy_standing: CopyStanding = wire::CopyStanding { Good, Bad, Accepted }
 }
 
 closed_set! {
@@ -204,6 +209,7 @@ mod tests {
         check!(role, wire::Role, Role);
         check!(scrub_activity, wire::scrub_state::Activity, ScrubActivity);
         check!(attic_kind, wire::attic_item::Kind, AtticKind);
+        check!(copy_standing, wire::CopyStanding, CopyStanding);
         check!(failure_kind, wire::batch_failure::Kind, FailureKind);
         check!(reduce, wire::batch_jobs_response::Reduce, Reduce);
     }

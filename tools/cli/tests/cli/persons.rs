@@ -5,7 +5,7 @@ use proto_archive::wire::ask_request::Act;
 use proto_archive::wire::replace_request::Step;
 use proto_archive::wire::request_state::{Act as ActKind, State};
 use proto_archive::wire::{
-    AdoptFileResponse, AtticItem, AtticsResponse, Condition, FileEntry, Gap, ReplaceResponse,
+    AdoptFileResponse, AtticItem, AtticsResponse, CopyCondition, FileEntry, Gap, ReplaceResponse,
     RequestState, RequestsResponse, Role, attic_item, attics_response,
 };
 use testing::noise;
@@ -18,7 +18,7 @@ fn checksum() -> String {
     "0a".repeat(32)
 }
 
-fn entry(file: &str, condition: Condition) -> FileEntry {
+fn entry(file: &str, condition: CopyCondition) -> FileEntry {
     FileEntry {
         name: file.into(),
         node: "n-2".into(),
@@ -68,7 +68,7 @@ async fn a_copy_is_replaced_by_a_file() {
     place.write("good.warc", &bytes);
     let answer = ReplaceResponse {
         attic: Some(put_aside("a")),
-        entry: Some(entry("a", Condition::Present)),
+        entry: Some(entry("a", CopyCondition::Present)),
     };
     place.world.archive.state().keeping.replace.say([answer]);
     let checksum = checksum();
@@ -121,7 +121,7 @@ async fn a_copy_is_replaced_by_a_file() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adoption_takes_file_or_requests_new_root() {
     let place = Place::new().await;
-    for (condition, code) in [(Condition::Present, 0), (Condition::Unexpected, 1)] {
+    for (condition, code) in [(CopyCondition::Present, 0), (CopyCondition::Unexpected, 1)] {
         let entry = Some(entry("a", condition));
         place
             .world
@@ -342,7 +342,7 @@ async fn an_attic_is_listed_and_gives_back() {
         .state()
         .keeping
         .restore
-        .say([entry("a", Condition::Present)]);
+        .say([entry("a", CopyCondition::Present)]);
     let words = [
         "attic",
         "restore",

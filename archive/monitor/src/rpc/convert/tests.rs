@@ -16,7 +16,7 @@ fn entry() -> wire::FileEntry {
         volume: "v1".to_owned(),
         size: 5,
         root: vec![7; 32].into(),
-        condition: wire::Condition::Present.into(),
+        condition: wire::CopyCondition::Present.into(),
         ..wire::FileEntry::default()
     }
 }
