@@ -101,6 +101,7 @@ async fn a_replica_shows_what_is_wrong_with_it() {
             node: "n-1".into(),
             volume: "v-1".into(),
             condition: condition.into(),
+            stored: "2026-01-01T00:00:01Z".into(),
             verified: "2026-01-02T03:04:05.678Z".into(),
             ..FileEntry::default()
         }),
@@ -128,6 +129,13 @@ async fn a_replica_shows_what_is_wrong_with_it() {
             .replica,
         "one"
     );
+    let damaged = vec![whole(vec![found("b", CopyCondition::Damaged)], vec![])];
+    let said = list(&place, damaged, &["--replica", "one", "--json"]).expect(1);
+    let entry = format!(
+        r#"{{"name":"b","size":7,"root":"{}","found":{{"node":"n-1","volume":"v-1","condition":"damaged","stored":"2026-01-01T00:00:01Z","verified":"2026-01-02T03:04:05.678Z"}}}}"#,
+        "0a".repeat(32)
+    );
+    assert!(said.out.contains(&entry), "{said:?}");
     let good = vec![whole(vec![found("a", CopyCondition::Present)], vec![])];
     list(&place, good, &["--replica", "one"]).expect(0);
 }

@@ -26,6 +26,7 @@ fn entry(file: &str, condition: CopyCondition) -> FileEntry {
         size: 3,
         root: vec![1; 32].into(),
         condition: condition.into(),
+        stored: "2026-01-01T00:00:01Z".into(),
         ..FileEntry::default()
     }
 }
@@ -320,14 +321,17 @@ async fn an_attic_is_listed_and_gives_back() {
         "{PLACE}  file         1.5 kB  2026-01-02T03:04:05Z  a  officer/ora: bad [2J disk\n"
     );
     assert_eq!(ran.out, expected, "and nothing steers the terminal");
+    // A disk that nobody has labelled does not hide all the others.
     let gap = Gap {
         replica: "one".into(),
-        reason: "silent".into(),
-        ..Gap::default()
+        node: "n-1".into(),
+        volume: "/disks/1".into(),
+        reason: "no label".into(),
     };
     let ran = list(vec![gap.clone()], &[]).expect(1);
     assert!(
-        ran.err.contains("not listed: replica one: silent"),
+        ran.err
+            .contains("not listed: replica one, node n-1, volume /disks/1: no label"),
         "{ran:?}"
     );
     let said = list(vec![gap], &["--json"]).expect(1).json();
@@ -335,6 +339,7 @@ async fn an_attic_is_listed_and_gives_back() {
         (&said["complete"], &said["items"][0]["place"]),
         (&false.into(), &PLACE.into())
     );
+    assert_eq!(said["gaps"][0]["volume"], "/disks/1");
 
     place
         .world
