@@ -1,6 +1,6 @@
 //! Mending one copy: the groups that it lacks, each with its proof, and what became of it.
 
-use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{FileCopy, FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::{CallError, Kind};
 use bytes::Bytes;
 use proto_archive::wire::mend_request::{Close, Open, Step};
@@ -8,8 +8,7 @@ use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::copies::copy;
-use super::{Copy, Replicas};
+use super::Replicas;
 
 /// Messages on their way, either way.
 const WINDOW: usize = 16;
@@ -50,7 +49,7 @@ pub enum Mended {
     /// It is mended.
     Done {
         /// The copy as it is now.
-        copy: Copy,
+        copy: FileCopy,
         /// Where the replaced groups lie in the attic of its volume.
         attic: String,
     },
@@ -87,7 +86,7 @@ impl Replicas {
                     let mended = match &message.entry {
                         None => Mended::Progress(message.bytes),
                         Some(entry) => Mended::Done {
-                            copy: copy(entry)?,
+                            copy: fields::file_copy(entry)?,
                             attic: message.attic,
                         },
                     };

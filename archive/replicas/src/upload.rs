@@ -1,6 +1,6 @@
 //! Uploads into one node: open, bytes, the admission.
 
-use archive_model::{FileName, NodeId, Root, UploadId};
+use archive_model::{FileCopy, FileName, NodeId, Root, UploadId};
 use archive_rpc::{CallError, Kind};
 use bytes::Bytes;
 use proto_archive::wire::node_client::NodeClient;
@@ -11,9 +11,6 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::Channel;
-
-use super::Copy;
-use super::copies::copy;
 
 /// A node that was chosen for an upload.
 #[derive(Clone, Debug)]
@@ -29,7 +26,7 @@ pub enum Opened {
     /// It takes bytes, and has some perhaps.
     Ready(Offer),
     /// It has the file already.
-    Stored(Copy),
+    Stored(FileCopy),
 }
 
 /// What a node has of an upload already.
@@ -81,7 +78,7 @@ impl ChosenNode {
             .await?
             .into_inner();
         match next(&mut answers).await? {
-            Answer::Stored(entry) => Ok(Opened::Stored(copy(&entry)?)),
+            Answer::Stored(entry) => Ok(Opened::Stored(fields::file_copy(&entry)?)),
             Answer::Ready(ready) => Ok(Opened::Ready(Offer {
                 offset: ready.offset,
                 root: fields::root("root", &ready.root)?,
@@ -108,7 +105,7 @@ impl Upload {
     }
 
     /// Gives the admission and waits until the node has committed.
-    pub async fn close(mut self, admission: &str) -> Result<Copy, CallError> {
+    pub async fn close(mut self, admission: &str) -> Result<FileCopy, CallError> {
         let close = Close {
             admission: admission.to_owned(),
         };
@@ -116,7 +113,7 @@ impl Upload {
             return Err(self.why().await.unwrap_or(broken));
         }
         match next(&mut self.answers).await? {
-            Answer::Stored(entry) => copy(&entry),
+            Answer::Stored(entry) => Ok(fields::file_copy(&entry)?),
             Answer::Ready(_) => Err(Kind::Internal.error("the node said `ready` to `close`")),
         }
     }

@@ -18,8 +18,9 @@ use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, Finder, NodeId, NodeState, RepairOutcome, ReplicaId};
-use archive_replicas::CopyCondition;
+use archive_model::{
+    AnomalyKind, CopyCondition, Finder, NodeId, NodeState, RepairOutcome, ReplicaId,
+};
 use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 
@@ -120,12 +121,12 @@ impl Automatic {
         loop {
             let page = clock.timeout(stall, pages.next()).await.map_err(late)??;
             for found in page.copies {
-                match found.copy.condition {
+                match found.condition {
                     CopyCondition::Present => {}
                     CopyCondition::Damaged { .. } => {
-                        let filing =
-                            self.own
-                                .file_verified(replica, &found.name, &found.copy, &errand);
+                        let filing = self
+                            .own
+                            .file_verified(replica, &found.name, &found, &errand);
                         Box::pin(filing).await?;
                     }
                     CopyCondition::Missing | CopyCondition::Unexpected => {

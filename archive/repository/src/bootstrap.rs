@@ -19,8 +19,7 @@ use archive_db::DbError;
 use archive_decisions::store::{Event, FileRecord, ReplicaSpec};
 use archive_ledger::admin::Admin;
 use archive_ledger::standing::{Now, Task};
-use archive_model::{FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
-use archive_replicas::Copy;
+use archive_model::{FileCopy, FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
 
 use crate::people::People;
 
@@ -248,7 +247,7 @@ async fn tell(people: &People, task: &Task, wanted: Wanted) -> Result<Told, Work
             .timeout(people.transfers.stall, located)
             .await
         {
-            Ok(Ok(located)) if located.copies.iter().any(Copy::is_present) => {
+            Ok(Ok(located)) if located.copies.iter().any(FileCopy::is_present) => {
                 return Ok(Told::There);
             }
             Ok(Ok(located)) if located.silent.is_none() => {}

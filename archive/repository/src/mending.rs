@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use archive_decisions::repair::{Patient, Plan, plan};
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, NodeId, RepairOutcome, ReplicaId, VolumeId};
+use archive_model::{AnomalyKind, FileCopy, NodeId, RepairOutcome, ReplicaId, VolumeId};
 use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 
@@ -225,8 +225,7 @@ impl Preserver {
             is_second: false,
         };
         let (seen, _) = self.look_and_file(&row.replica, &row.file, &errand).await?;
-        let is_right =
-            |copy: &&archive_replicas::Copy| copy.is_readable() && copy.root == Some(content.root);
+        let is_right = |copy: &&FileCopy| copy.is_readable() && copy.root == Some(content.root);
         let copies: Vec<_> = seen.located.copies.iter().filter(is_right).collect();
         if copies.is_empty() {
             return match (
@@ -245,14 +244,14 @@ impl Preserver {
             };
         }
         // The copy that was filed, else the first: what is damaged of it is found out by reading it.
-        let is_filed = |copy: &&&archive_replicas::Copy| {
-            Some(&copy.node) == row.filed.node.as_ref()
-                && Some(&copy.volume) == row.filed.volume.as_ref()
+        let is_filed = |copy: &&&FileCopy| {
+            Some(&copy.place.node) == row.filed.node.as_ref()
+                && Some(&copy.place.volume) == row.filed.volume.as_ref()
         };
         let Some(copy) = copies.iter().find(is_filed).or_else(|| copies.first()) else {
             return done(RepairOutcome::Waiting, "no copy can be read now");
         };
-        let place = (&row.replica, &copy.node, Some(&copy.volume));
+        let place = (&row.replica, &copy.place.node, Some(&copy.place.volume));
         let verified = self.verify(place, &row.file, content.size, told).await;
         let copy = match verified {
             Ok(copy) => copy,
@@ -263,14 +262,14 @@ impl Preserver {
         };
         self.file_verified(&row.replica, &row.file, &copy, &errand)
             .await?;
-        let bad = crate::preserver::bad(&copy, content.size);
+        let bad = copy.damaged_groups(content.size);
         if bad.is_empty() {
             return done(
                 RepairOutcome::Nothing,
                 "the copy was read again, and is good",
             );
         }
-        let place = Some((copy.node.clone(), copy.volume));
+        let place = Some((copy.place.node, copy.place.volume));
         case(AnomalyKind::Corrupt(bad), place)
     }
 }

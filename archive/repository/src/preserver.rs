@@ -23,8 +23,8 @@ use archive_ledger::anomalies::{
     Anomalies, AnomalyRow, Filed, Filing, Look, LookQuality, LookResult, is_damage, needs_repair,
 };
 use archive_ledger::standing::View;
-use archive_model::{FileName, Finder, Groups, NodeId, ReplicaId, VolumeId};
-use archive_replicas::{Copy, Replicas, Verified};
+use archive_model::{FileCopy, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId};
+use archive_replicas::{Replicas, Verified};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::Assembler;
 use archive_stores::limits;
@@ -35,7 +35,7 @@ use crate::settings::ReplicaSettings;
 use crate::tables::{file_look, file_row, with_tables};
 
 use one_name::damage;
-pub(crate) use one_name::{bad, expected, listed};
+pub(crate) use one_name::{expected, is_compared};
 
 /// The pause before a copy that somebody else works on is asked for again.
 const BUSY: Duration = Duration::from_millis(500);
@@ -95,7 +95,7 @@ impl Preserver {
         name: &FileName,
         size: u64,
         mut told: impl FnMut(u64) + Send,
-    ) -> Result<Copy, CallError> {
+    ) -> Result<FileCopy, CallError> {
         let until = self.clock.instant() + self.stall;
         loop {
             let verified = self.verify_once(place, name, size, &mut told).await;
@@ -114,7 +114,7 @@ impl Preserver {
         name: &FileName,
         size: u64,
         told: &mut (impl FnMut(u64) + Send),
-    ) -> Result<Copy, CallError> {
+    ) -> Result<FileCopy, CallError> {
         let limit = limits::reading(size);
         let opening = self.replicas.verify(replica, node, name, volume);
         let opened = self.clock.timeout(self.stall, opening).await;
@@ -133,7 +133,7 @@ impl Preserver {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-        copy: &Copy,
+        copy: &FileCopy,
         errand: &Errand,
     ) -> Result<LookResult, CallError> {
         let record = self.record(name).await?;
@@ -154,9 +154,9 @@ impl Preserver {
             by: errand.finder,
             is_second: errand.is_second,
             size,
-            place: Some((copy.node.clone(), copy.volume.clone())),
+            place: Some((copy.place.node.clone(), copy.place.volume.clone())),
         };
-        let good = Groups::all(size).difference(&bad(copy, size));
+        let good = Groups::all(size).difference(&copy.damaged_groups(size));
         let found = self.file(replica, name, look, errand).await?;
         let (anomalies, file, who) = (
             Arc::clone(&self.anomalies),
@@ -165,7 +165,7 @@ impl Preserver {
         );
         with_tables(move || anomalies.found_again(&file, &good, &who)).await?;
         let elsewhere = self.filed_damage(replica, name).await?;
-        let is_here = |filed: &Filed| filed.is_at(&copy.node, &copy.volume);
+        let is_here = |filed: &Filed| filed.is_at(&copy.place.node, &copy.place.volume);
         if !elsewhere.iter().all(is_here) {
             // That copy may have gone: a listing says so.
             drop(Box::pin(self.look_and_file(replica, name, errand)).await?);

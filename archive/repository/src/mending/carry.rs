@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_decisions::repair::{Condition, KnownCopy, Plan};
+use archive_decisions::repair::{ContentState, Plan, ReplicaContent};
 use archive_decisions::store::Event;
 use archive_ledger::admin::AuditLine;
-use archive_model::{AnomalyKind, FileName, Finder, Groups, NodeId, ReplicaState, StoreFailure};
-use archive_replicas::{Copy, MendOrder, Mended, Mending};
+use archive_model::{
+    AnomalyKind, FileCopy, FileName, Finder, Groups, NodeId, ReplicaState, StoreFailure,
+};
+use archive_replicas::{MendOrder, Mended, Mending};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Assembly, Donor, Part};
 use archive_stores::limits;
@@ -22,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// What came of sending groups.
 enum Sent {
     /// The node has read the mended copy back.
-    Mended { copy: Copy, attic: String },
+    Mended { copy: FileCopy, attic: String },
     /// No donor gives these bytes. The copy is as it was.
     Hole { is_unknown: bool, said: String },
 }
@@ -33,7 +35,7 @@ impl Preserver {
         &self,
         case: &Case,
         plan: &Plan,
-        copies: &[(KnownCopy, Option<NodeId>)],
+        copies: &[(ReplicaContent, Option<NodeId>)],
         mandate: &Mandate,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Option<Done>, CallError> {
@@ -360,7 +362,7 @@ impl Preserver {
 }
 
 /// Who is asked for the groups, in the order of the plan; then whoever else has the file, for what these do not give.
-fn donors(plan: &Plan, copies: &[(KnownCopy, Option<NodeId>)], size: u64) -> Vec<Donor> {
+fn donors(plan: &Plan, copies: &[(ReplicaContent, Option<NodeId>)], size: u64) -> Vec<Donor> {
     let planned: Vec<_> = plan
         .to_verify(size)
         .into_iter()
@@ -370,10 +372,12 @@ fn donors(plan: &Plan, copies: &[(KnownCopy, Option<NodeId>)], size: u64) -> Vec
     let mut known: Vec<_> = copies
         .iter()
         .filter_map(|(copy, node)| {
-            let bad = match &copy.condition {
-                Condition::Intact => Groups::none(),
-                Condition::Damaged(bad) => bad.clone(),
-                Condition::Absent | Condition::Other(_) | Condition::Unreachable => return None,
+            let bad = match &copy.state {
+                ContentState::Intact => Groups::none(),
+                ContentState::Damaged(bad) => bad.clone(),
+                ContentState::Absent | ContentState::Other(_) | ContentState::Unreachable => {
+                    return None;
+                }
             };
             let rank = place(&copy.replica).unwrap_or(usize::MAX);
             Some((rank, copy.replica.clone(), node.clone(), bad))

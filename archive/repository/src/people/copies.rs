@@ -1,8 +1,8 @@
 //! The copies of a file in a replica, for acts of people: searched for on the disks, and read again.
 
 use archive_daemon::clock::TimedOut;
-use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
-use archive_replicas::{Copy, Verified, VerifiedCopy};
+use archive_model::{FileCopy, FileName, NodeId, ReplicaId, VolumeId};
+use archive_replicas::{Verified, VerifiedCopy};
 use archive_rpc::{CallError, Kind};
 use archive_stores::transfer::Transfers;
 
@@ -14,7 +14,7 @@ impl People {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-    ) -> Result<Vec<Copy>, CallError> {
+    ) -> Result<Vec<FileCopy>, CallError> {
         let asking = self.transfers.replicas.existing_copies(replica, name);
         self.within(0, asking).await
     }
@@ -24,9 +24,9 @@ impl People {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-        copy: &Copy,
+        copy: &FileCopy,
     ) -> Result<VerifiedCopy, CallError> {
-        let place = (&copy.node, Some(&copy.volume));
+        let place = (&copy.place.node, Some(&copy.place.volume));
         self.read_again(replica, name, place).await
     }
 

@@ -26,8 +26,12 @@ impl People {
         self.configured(&place.replica)?;
         let looking = self.transfers.replicas.attic_item(place);
         let item = self.within(0, looking).await?;
-        item.ok_or_else(|| {
-            Kind::NotFound.error(format!("there is no {place}; list what lies there"))
+        let none = || Kind::NotFound.error(format!("there is no {place}; list what lies there"));
+        let item = item.ok_or_else(none)?;
+        Ok(AtticItem {
+            name: item.name,
+            kind: item.kind,
+            bytes: item.bytes,
         })
     }
 

@@ -7,8 +7,8 @@ use archive_decisions::check::{AdminEntry, Expected};
 use archive_decisions::store::{Event, FileRecord};
 use archive_ledger::anomalies::{AnomalyRow, Look, LookQuality, LookResult, is_damage};
 use archive_ledger::standing::Now;
-use archive_model::{AnomalyKind, CopyPlace, FileName, ReplicaId};
-use archive_replicas::{Copy, CopyCondition, Located};
+use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, ReplicaId};
+use archive_replicas::Located;
 use archive_rpc::CallError;
 
 use super::one_name::{compare, damage, expected, silent};
@@ -35,7 +35,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// The copies of the admitted content of which the replica says that they are damaged.
-    fn damaged(&self) -> impl Iterator<Item = &Copy> {
+    fn damaged(&self) -> impl Iterator<Item = &FileCopy> {
         let root = match self.entry.as_ref().map(|entry| &entry.expected) {
             Some(Expected::Present { root, .. } | Expected::Incomplete { root, .. }) => Some(*root),
             Some(Expected::InFlight { .. } | Expected::Withdrawn) | None => None,
@@ -54,11 +54,11 @@ impl Preserver {
             let located = self.locate(replica, name).await;
             row = self.record(name).await?;
             if before == entry(row.as_ref(), replica) {
-                return Ok(self.judge(replica, name, row.as_ref(), located));
+                return Ok(self.judge(replica, row.as_ref(), located));
             }
         }
         let located = silent("what is recorded of it changes all the time");
-        Ok(self.judge(replica, name, row.as_ref(), located))
+        Ok(self.judge(replica, row.as_ref(), located))
     }
 
     async fn locate(&self, replica: &ReplicaId, name: &FileName) -> Located {
@@ -72,13 +72,7 @@ impl Preserver {
     }
 
     /// What is wrong with a file that is recorded so, and was found so.
-    fn judge(
-        &self,
-        replica: &ReplicaId,
-        name: &FileName,
-        row: Option<&FileRecord>,
-        located: Located,
-    ) -> Seen {
+    fn judge(&self, replica: &ReplicaId, row: Option<&FileRecord>, located: Located) -> Seen {
         let entry = self::entry(row, replica);
         if entry.is_none() && row.is_some() {
             // On its way for the first time: nothing can be said of it.
@@ -92,7 +86,7 @@ impl Preserver {
                 entry,
             };
         }
-        let (mut found, moved) = compare(name, entry.clone(), &located);
+        let (mut found, moved) = compare(entry.clone(), &located);
         excuse_moving_copy(&self.standing.now(), replica, &located.copies, &mut found);
         let (size, place, root) = match entry.clone().map(|entry| entry.expected) {
             Some(Expected::Present { root, size, place }) => (size, place, Some(root)),
@@ -101,10 +95,13 @@ impl Preserver {
             Some(Expected::Withdrawn) | None => (0, None, None),
         };
         // What is unexpected is said of the copy that is so.
-        let is_unexpected = |copy: &&Copy| copy.condition == CopyCondition::Unexpected;
         let readable = located.copies.iter().find(|copy| copy.is_readable());
-        let first = located.copies.iter().find(is_unexpected).or(readable);
-        let is_good = |copy: &&Copy| copy.is_readable() && copy.root == root && root.is_some();
+        let first = located
+            .copies
+            .iter()
+            .find(|copy| copy.is_unexpected())
+            .or(readable);
+        let is_good = |copy: &&FileCopy| copy.is_readable() && copy.root == root && root.is_some();
         let quality = match &located.silent {
             // On its way: what it lacked before it may lack still.
             _ if found.contains(&AnomalyKind::Transient) => LookQuality::Nothing,
@@ -112,12 +109,7 @@ impl Preserver {
             Some(_) if located.copies.iter().any(|copy| is_good(&copy)) => LookQuality::Glimpse,
             Some(_) => LookQuality::Nothing,
         };
-        let place = first
-            .map(|copy| CopyPlace {
-                node: copy.node.clone(),
-                volume: copy.volume.clone(),
-            })
-            .or(place);
+        let place = first.map(|copy| copy.place.clone()).or(place);
         Seen {
             found,
             quality,
@@ -200,7 +192,7 @@ impl Preserver {
                 // What a catalog remembers is no second reading.
                 is_second: false,
                 size: seen.size,
-                place: Some((copy.node.clone(), copy.volume.clone())),
+                place: Some((copy.place.node.clone(), copy.place.volume.clone())),
             };
             let more = self.file(replica, name, look, errand).await?;
             found.open.extend(more.open);
@@ -223,7 +215,7 @@ impl Preserver {
         }
         for filed in self.filed_damage(replica, name).await? {
             let mut copies = seen.located.copies.iter();
-            if copies.any(|copy| filed.is_at(&copy.node, &copy.volume)) {
+            if copies.any(|copy| filed.is_at(&copy.place.node, &copy.place.volume)) {
                 continue;
             }
             let look = Look {
@@ -301,10 +293,13 @@ fn entry(row: Option<&FileRecord>, replica: &ReplicaId) -> Option<AdminEntry> {
 fn excuse_moving_copy(
     now: &Now,
     replica: &ReplicaId,
-    copies: &[Copy],
+    copies: &[FileCopy],
     found: &mut Vec<AnomalyKind>,
 ) {
-    let stays = |copy: &&Copy| copy.is_readable() && !now.leaves(replica, &copy.node, &copy.volume);
+    let stays = |copy: &&FileCopy| {
+        let CopyPlace { node, volume } = &copy.place;
+        copy.is_readable() && !now.leaves(replica, node, volume)
+    };
     if copies.iter().filter(stays).count() <= 1 && !now.draining.is_empty() {
         found.retain(|kind| !matches!(kind, AnomalyKind::Duplicate(_)));
     }
