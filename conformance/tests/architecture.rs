@@ -297,6 +297,72 @@ fn core_names_tonic_at_its_doors_only() {
     );
 }
 
+/// Fails if what the wire says is handed on as it is by the crate that calls the replicas: its callers speak of the nouns
+/// of `archive-model`.
+#[test]
+fn replicas_show_no_wire_types() {
+    let files = tree::files().unwrap();
+    let is_code = |path: &str| path.starts_with("archive/replicas/src/");
+    let files = files.iter().filter(|file| file.is("rs"));
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for file in files.filter(|file| is_code(&file.path)) {
+        for (line, signature) in public_signatures(&file.text) {
+            count += 1;
+            if signature.contains("wire::") {
+                wrong.push(format!("{}:{line}: {signature}", file.path));
+            }
+        }
+    }
+    assert!(count > 50, "only {count} signatures were found");
+    assert_none(
+        &wrong,
+        "name a type of the wire: convert it in `proto_archive::convert`, once",
+    );
+}
+
+/// The functions, fields and enumerations of a file that others can name, each with the number of its first line.
+fn public_signatures(text: &str) -> Vec<(usize, String)> {
+    let (code, _tests) = text.split_once("#[cfg(test)]").unwrap_or((text, ""));
+    let mut lines = code.lines().map(str::trim).zip(1..);
+    let mut found = Vec::new();
+    while let Some((line, at)) = lines.next() {
+        let of_enum = line.starts_with("pub enum ");
+        let is_struct = line.starts_with("pub struct ") && !line.contains("(pub ");
+        if !line.starts_with("pub ") || is_struct {
+            continue;
+        }
+        let mut signature = line.to_owned();
+        let is_function = line.starts_with("pub ") && line.contains("fn ");
+        let is_whole = |text: &str| !is_function || text.ends_with(['{', ';', '}']);
+        let mut is_done = is_whole(&signature) && !of_enum;
+        while let Some((next, _)) = (!is_done).then(|| lines.next()).flatten() {
+            signature = format!("{signature} {next}");
+            is_done = if of_enum { next == "}" } else { is_whole(next) };
+        }
+        found.push((at, signature));
+    }
+    found
+}
+
+/// Fails if a signature of several lines, or what an enumeration holds, is overlooked.
+#[test]
+fn public_signatures_are_found_whole() {
+    let text = "pub fn a(\n    x: u8,\n) -> wire::A {\nwire::Inside\n}\npub struct B(pub wire::B);\npub struct C(wire::C);\n\
+                pub enum D {\n    E { f: wire::F },\n}\nfn g(h: wire::H) {\n}\n    pub i: wire::I,\n    j: wire::J,\n\
+                #[cfg(test)]\npub fn k(l: wire::L) {}\n";
+    let signatures = public_signatures(text);
+    let found: Vec<_> = signatures.iter().map(|(at, text)| (*at, &**text)).collect();
+    assert_eq!(
+        found,
+        [
+            (1, "pub fn a( x: u8, ) -> wire::A {"),
+            (6, "pub struct B(pub wire::B);"),
+            (8, "pub enum D { E { f: wire::F }, }"),
+            (13, "pub i: wire::I,"),
+        ]
+    );
+}
+
 /// Fails if a crate of the viewer can ask the live web: what it replays must not lead there.
 #[test]
 fn nothing_under_viewer_is_an_http_client() {

@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use archive_client::{
-    Class, ClientError, Condition, Deposit, FileRange, FileStatus, Ingest, Progress, StoreEvent,
+    Class, ClientError, Deposit, FileRange, FileStatus, Ingest, Progress, StoreEvent,
 };
 use archive_durable::directory;
 use archive_model::{FileName, GROUP_SIZE, NodeId};
@@ -153,7 +153,7 @@ fn absent_node_is_named_and_later_made_good() {
         assert_eq!(silent, ["two-1"], "{end:?}");
         let is_missing = |entry: &archive_client::ListEntry| {
             let found = entry.found.as_ref();
-            found.is_none_or(|found| found.condition == Condition::Missing)
+            found.is_none_or(|found| found.is_missing())
         };
         assert!(!entries.iter().any(is_missing), "{entries:?}");
         let (_, end) = list(&reader, Some("one")).await.unwrap();

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+pub use archive_model::Reduce;
+
 use self::arguments::Arguments;
 use crate::control::Control;
 use crate::job::{Job, JobError};
@@ -62,33 +64,6 @@ pub struct Argument {
     pub about: &'static str,
     /// The value when it is not given; `None` if it must be given.
     pub default: Option<&'static str>,
-}
-
-/// The way in which the outputs of all files become one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reduce {
-    /// One after the other, by the names of the files.
-    Concatenate,
-    /// Their lines, sorted by bytes.
-    Sort,
-    /// Their lines, sorted by bytes, each once.
-    Unique,
-    /// Lines `key TAB number [TAB number …]`: the numbers of each key added up, sorted by key.
-    Sum,
-    /// The component's own `reduce`.
-    Component,
-}
-
-impl fmt::Display for Reduce {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Concatenate => "concatenate",
-            Self::Sort => "sort",
-            Self::Unique => "unique",
-            Self::Sum => "sum",
-            Self::Component => "component",
-        })
-    }
 }
 
 /// The description of a built-in job, for people.

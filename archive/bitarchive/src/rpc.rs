@@ -233,7 +233,7 @@ impl NodeService for Door {
         let of = attic::removal(request.get_ref())?;
         self.act(move |node, now| {
             node.put_aside(&of.name, &of.volume, of.checksum, &of.cause, now)
-                .map(|item| attic::item(node, item))
+                .map(|item| attic::item(node, item, None))
         })
         .await
     }

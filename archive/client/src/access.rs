@@ -7,18 +7,19 @@ mod receipt;
 mod salvage;
 mod segments;
 mod slices;
-mod volume_file;
 
 use std::fmt;
 use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use archive_model::{FeedPosition, FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{
+    CopyCondition, CopyPlace, FeedPosition, FileCopy, FileName, Gap, ReplicaId, Root,
+};
 use archive_proof::{Admission, Envelope};
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tokio_stream::{Stream, StreamExt};
 
 pub use feed::FeedStep;
@@ -26,10 +27,9 @@ pub use reader::Reader;
 pub use receipt::HeldReceipt;
 pub use salvage::{Hole, Salvage, Salvaged};
 pub use slices::{Slice, Slices};
-pub use volume_file::VolumeFile;
 
 use crate::Answer;
-use crate::archive_status::{ArchiveStatus, Gap};
+use crate::archive_status::ArchiveStatus;
 use crate::error::ClientError;
 use crate::file_status::ReplicaStatus;
 use crate::steps::Steps;
@@ -213,70 +213,58 @@ pub struct Completeness {
 }
 
 /// One file in a listing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListEntry {
     /// The file.
     pub name: FileName,
     /// Its size in bytes.
     pub size: u64,
     /// Its root; absent where a node has a file without an admission.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<Root>,
     /// In a listing of one replica: where and how it is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub found: Option<VolumeCopy>,
+    pub found: Option<FileCopy>,
     /// In a listing of the admin data: how it stands in each replica.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<ReplicaStatus>,
 }
 
-/// A file on a volume of a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct VolumeCopy {
-    /// The node.
-    pub node: NodeId,
-    /// The volume; a checksum replica has one, its `table`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub volume: Option<VolumeId>,
-    /// The condition of the file, as far as the node has looked.
-    pub condition: Condition,
-    /// Groups that are not what was admitted.
-    #[serde(skip_serializing_if = "Groups::is_empty")]
-    pub corrupt: Groups,
-    /// Groups that cannot be read.
-    #[serde(skip_serializing_if = "Groups::is_empty")]
-    pub unreadable: Groups,
-    /// When it was stored there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stored: Option<Timestamp>,
-    /// When it was last read whole and found good; absent: not since the node's catalog was built.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub verified: Option<Timestamp>,
-}
-
-/// The condition of a file on a volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Condition {
-    /// Good when it was last read.
-    Present,
-    /// Known and not there.
-    Missing,
-    /// Not what was admitted.
-    Damaged,
-    /// There without a readable sidecar.
-    Unexpected,
-}
-
-impl Condition {
-    /// In one word.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Present => "present",
-            Self::Missing => "missing",
-            Self::Damaged => "damaged",
-            Self::Unexpected => "unexpected",
+/// The JSON of an entry: name, size and root of the copy stand beside it, once.
+impl Serialize for ListEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct CopyJson<'a> {
+            #[serde(flatten)]
+            place: &'a CopyPlace,
+            #[serde(flatten)]
+            condition: &'a CopyCondition,
+            stored: Timestamp,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            verified: Option<Timestamp>,
         }
+        #[derive(Serialize)]
+        struct EntryJson<'a> {
+            name: &'a FileName,
+            size: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            root: Option<Root>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            found: Option<CopyJson<'a>>,
+            #[serde(skip_serializing_if = "<[_]>::is_empty")]
+            replicas: &'a [ReplicaStatus],
+        }
+        let found = self.found.as_ref().map(|copy| CopyJson {
+            place: &copy.place,
+            condition: &copy.condition,
+            stored: copy.stored,
+            verified: copy.verified,
+        });
+        let entry = EntryJson {
+            name: &self.name,
+            size: self.size,
+            root: self.root,
+            found,
+            replicas: &self.replicas,
+        };
+        entry.serialize(serializer)
     }
 }
 

@@ -4,13 +4,13 @@ mod drain;
 
 use std::collections::BTreeMap;
 
-use archive_model::{NodeId, NodeState, ReplicaId, ReplicaKind, VolumeId};
+use archive_model::{NodeState, ReplicaId, ReplicaKind};
 use archive_rpc::InvalidMessage;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
 use crate::error::plain;
-use crate::file_status::{some, text};
+use crate::file_status::text;
 
 pub use drain::{Drain, FilesToLeave};
 
@@ -55,21 +55,6 @@ pub struct ReplicaOverview {
     pub retired: bool,
     /// Its machines.
     pub nodes: Vec<NodeState>,
-}
-
-/// A part of the archive that an answer lacks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Gap {
-    /// The replica.
-    pub replica: ReplicaId,
-    /// The silent node; absent: the whole replica.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node: Option<NodeId>,
-    /// The volume, where only that is silent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub volume: Option<VolumeId>,
-    /// Why.
-    pub reason: String,
 }
 
 impl TryFrom<wire::StatusResponse> for ArchiveStatus {
@@ -117,19 +102,6 @@ impl TryFrom<wire::status_response::ReplicaState> for ReplicaOverview {
             site: text(&message.site),
             retired: message.retired,
             nodes: nodes.collect::<Result<_, _>>()?,
-        })
-    }
-}
-
-impl TryFrom<wire::Gap> for Gap {
-    type Error = InvalidMessage;
-
-    fn try_from(message: wire::Gap) -> Result<Self, InvalidMessage> {
-        Ok(Self {
-            replica: convert::replica_id(&message.replica)?,
-            node: some(&message.node, convert::node_id)?,
-            volume: some(&message.volume, convert::volume_id)?,
-            reason: plain(&message.reason),
         })
     }
 }

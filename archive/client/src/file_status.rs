@@ -1,6 +1,8 @@
 //! The status of one file, and how far it has come into each replica.
 
-use archive_model::{CopyDoubt, Digests, FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{
+    CopyDoubt, CopyStanding, Digests, FileName, NodeId, ReplicaId, Root, VolumeId,
+};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use proto_archive::{convert, wire};
@@ -47,23 +49,11 @@ pub struct ReplicaStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed: Option<Timestamp>,
     /// Whether the copy counts; none where it is not completed, or was not looked at.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub condition: Option<CopyCondition>,
+    #[serde(rename = "condition", skip_serializing_if = "Option::is_none")]
+    pub standing: Option<CopyStanding>,
     /// The reason why a copy does not count; absent if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<CopyDoubt>,
-}
-
-/// Whether a completed copy counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CopyCondition {
-    /// It is in service, and nothing is filed of it.
-    Good,
-    /// It is damaged, missing, or out of service.
-    Bad,
-    /// It does not count, and people have decided to live with that.
-    Accepted,
 }
 
 /// The progress of a file into one replica.
@@ -101,11 +91,11 @@ impl FileStatus {
     pub fn is_whole(&self) -> bool {
         let is_settled = |one: &ReplicaStatus| match one.progress {
             Progress::Withdrawn => true,
-            Progress::UploadCompleted => one.condition != Some(CopyCondition::Bad),
+            Progress::UploadCompleted => one.standing != Some(CopyStanding::Bad),
             Progress::UploadStarted | Progress::DataUploaded | Progress::UploadFailed => false,
         };
-        let is_accepted = |one: &ReplicaStatus| one.condition == Some(CopyCondition::Accepted);
-        let is_good = |one: &ReplicaStatus| one.condition == Some(CopyCondition::Good);
+        let is_accepted = |one: &ReplicaStatus| one.standing == Some(CopyStanding::Accepted);
+        let is_good = |one: &ReplicaStatus| one.standing == Some(CopyStanding::Good);
         self.replicas.iter().all(is_settled)
             && (!self.replicas.iter().any(is_accepted) || self.replicas.iter().any(is_good))
     }
@@ -151,17 +141,14 @@ impl TryFrom<wire::ReplicaStatus> for ReplicaStatus {
                 return Err(convert::unknown("progress", message.progress));
             }
         };
-        let condition = match wire::CopyCondition::try_from(message.condition) {
-            Ok(wire::CopyCondition::Unspecified) => None,
-            Ok(wire::CopyCondition::Good) => Some(CopyCondition::Good),
-            Ok(wire::CopyCondition::Bad) => Some(CopyCondition::Bad),
-            Ok(wire::CopyCondition::Accepted) => Some(CopyCondition::Accepted),
-            Err(_) => return Err(convert::unknown("condition", message.condition)),
+        let standing = match message.standing {
+            0 => None,
+            standing => Some(convert::copy_standing("standing", standing)?),
         };
         Ok(Self {
             replica: convert::replica_id(&message.replica)?,
             progress,
-            condition,
+            standing,
             doubt: convert::copy_doubt(&message)?,
             reason: text(&message.reason),
             node: some(&message.node, convert::node_id)?,
@@ -223,14 +210,14 @@ mod tests {
     /// Fails if a file is called whole whose copies are recorded and known to be bad.
     #[test]
     fn bad_copy_makes_file_not_whole() {
-        use wire::CopyCondition::{Accepted, Bad, Good, Unspecified};
-        let copy = |condition: &wire::CopyCondition| wire::ReplicaStatus {
+        use wire::CopyStanding::{Accepted, Bad, Good, Unspecified};
+        let copy = |standing: &wire::CopyStanding| wire::ReplicaStatus {
             replica: "one".into(),
             progress: wire::ReplicaProgress::UploadCompleted.into(),
-            condition: (*condition).into(),
+            standing: (*standing).into(),
             ..wire::ReplicaStatus::default()
         };
-        for (conditions, is_whole) in [
+        for (standings, is_whole) in [
             (&[Good, Good][..], true),
             (&[Good, Bad], false),
             (&[Bad, Bad], false),
@@ -239,10 +226,10 @@ mod tests {
             (&[Unspecified, Unspecified], true),
         ] {
             let status = FileStatus::try_from(wire::StatResponse {
-                replicas: conditions.iter().map(copy).collect(),
+                replicas: standings.iter().map(copy).collect(),
                 ..message()
             });
-            assert_eq!(status.unwrap().is_whole(), is_whole, "{conditions:?}");
+            assert_eq!(status.unwrap().is_whole(), is_whole, "{standings:?}");
         }
     }
 
@@ -250,7 +237,7 @@ mod tests {
     fn a_field_that_breaks_a_rule_is_named() {
         type Break = fn(&mut wire::StatResponse);
         let cases: [(Break, &str); 8] = [
-            (|m| m.replicas[0].condition = 99, "`condition`"),
+            (|m| m.replicas[0].standing = 99, "`standing`"),
             (|m| m.name = "../a".into(), "`name`"),
             (|m| m.root = vec![1; 31].into(), "`root`"),
             (|m| m.sha256 = vec![1; 16].into(), "`sha256`"),

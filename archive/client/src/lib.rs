@@ -54,19 +54,18 @@ pub mod preservation;
 pub mod record;
 mod retry;
 pub mod steps;
-mod word;
 
 pub use access::{
-    Access, Completeness, Condition, FeedStep, FileRange, HeldReceipt, Hole, ListEntry, Listed,
-    Listing, Reader, Reading, Salvage, Salvaged, Selection, Slice, Slices, VolumeCopy, VolumeFile,
+    Access, Completeness, FeedStep, FileRange, HeldReceipt, Hole, ListEntry, Listed, Listing,
+    Reader, Reading, Salvage, Salvaged, Selection, Slice, Slices,
 };
-pub use archive_status::{ArchiveStatus, Drain, FilesToLeave, Gap, ReplicaOverview};
+pub use archive_status::{ArchiveStatus, Drain, FilesToLeave, ReplicaOverview};
 pub use batch::{Batch, Researcher};
 pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Who};
 pub use error::{Class, ClientError};
 #[cfg(feature = "fake")]
 pub use fake::FakeArchive;
-pub use file_status::{CopyCondition, FileStatus, Progress, ReplicaStatus};
+pub use file_status::{FileStatus, Progress, ReplicaStatus};
 pub use ingest::{Announced, Deposit, Depositor, Ingest, StoreEvent, Stored};
 pub use limits::ClientLimits;
 pub use losses::{Losses, LostRecord, Span, losses};

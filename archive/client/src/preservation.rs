@@ -12,22 +12,24 @@ mod request;
 mod scrub;
 mod trail;
 
-use archive_model::{Act, AtticPlace, FileName, Mode, NodeSelector, NodeState, ReplicaId};
+use archive_model::{
+    Act, AtticPlace, CheckStep, FileCopy, FileName, FiledAnomaly, Mode, NodeSelector, NodeState,
+    ReplicaId, ScrubOrder,
+};
 use bytes::Bytes;
 
-pub use anomaly::{AnomalySelection, FiledAnomaly};
-pub use attic::{AtticEntry, AtticItem, AtticSelection};
-pub use check::{CheckKind, CheckOrder, CheckProgress, CheckStep, ReplicaReport};
+pub use anomaly::AnomalySelection;
+pub use attic::{AtticEntry, AtticSelection};
+pub use check::{CheckKind, CheckOrder};
 pub use keeper::Keeper;
 pub use machines::{Bootstrap, NotifyOutcome, VolumeOrder};
 pub use repair::{Repair, RepairOrder};
 pub use replace::{Replaced, Replacement};
 pub use request::Request;
-pub use scrub::{NodeScrub, ScrubOrder, ScrubSelection, Scrubs};
+pub use scrub::{ScrubSelection, Scrubs};
 pub use trail::{AuditLine, AuditSelection};
 
 use crate::Answer;
-use crate::access::VolumeFile;
 pub use crate::steps::Steps;
 
 /// An archive that is looked after.
@@ -56,13 +58,13 @@ pub trait Preservation: Send + Sync {
     ) -> Answer<'a, Replaced>;
 
     /// Takes a file that a replica has unexpectedly into the archive, if its bytes are what was admitted.
-    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, VolumeFile>;
+    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, FileCopy>;
 
     /// Lists what lies in the attics.
     fn attics<'a>(&'a self, selection: &'a AtticSelection) -> Answer<'a, Steps<AtticEntry>>;
 
     /// Brings a file back from an attic.
-    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, VolumeFile>;
+    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, FileCopy>;
 
     /// Asks for an act that destroys.
     fn ask<'a>(&'a self, act: &'a Act, reason: &'a str) -> Answer<'a, Request>;

@@ -16,10 +16,10 @@ mod tests;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use archive_model::{AnomalyKind, CopyPlace, FileName, Root};
+use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, Root};
 
 pub use error::CheckError;
-pub use input::{AdminEntry, Expected, Listed, ListedEntry};
+pub use input::{AdminEntry, Expected, Listed};
 use input::{Listing, Ordered};
 use report::Absence;
 pub use report::{Cut, Finding, Report, Side};
@@ -89,7 +89,7 @@ where
         Some(self.compare(&entry, &copies))
     }
 
-    fn compare(&mut self, entry: &AdminEntry, copies: &[ListedEntry]) -> Vec<Finding> {
+    fn compare(&mut self, entry: &AdminEntry, copies: &[FileCopy]) -> Vec<Finding> {
         let kinds = match &entry.expected {
             Expected::Withdrawn if copies.is_empty() => {
                 self.report.withdrawn += 1;
@@ -124,12 +124,12 @@ where
         name: &FileName,
         (root, size): (Root, u64),
         place: Option<&CopyPlace>,
-        copies: &[ListedEntry],
+        copies: &[FileCopy],
     ) -> Vec<Finding> {
         let kinds = judge(root, size, copies);
         let good = copies
             .iter()
-            .filter(|copy| copy.root == root)
+            .filter(|copy| copy.root == Some(root))
             .map(|copy| &copy.place)
             .collect::<Vec<_>>();
         let moved = good
@@ -165,7 +165,7 @@ where
 }
 
 /// Copies that bear a name which the admin data does not have.
-fn unexpected(copies: Vec<ListedEntry>) -> Vec<Finding> {
+fn unexpected(copies: Vec<FileCopy>) -> Vec<Finding> {
     let name = copies.into_iter().next().map(|copy| copy.name);
     name.map(|file| Finding::Anomaly {
         file,
@@ -183,21 +183,22 @@ fn anomalies(name: &FileName, kinds: Vec<AnomalyKind>) -> impl Iterator<Item = F
 }
 
 /// Names the anomalies in the copies of a file that should be there; an intact file has no anomaly.
-fn judge(root: Root, size: u64, copies: &[ListedEntry]) -> Vec<AnomalyKind> {
+fn judge(root: Root, size: u64, copies: &[FileCopy]) -> Vec<AnomalyKind> {
     let mut kinds = conflicts(root, copies).collect::<Vec<_>>();
     let mut nodes = Vec::new();
-    for copy in copies.iter().filter(|copy| copy.root == root) {
+    for copy in copies.iter().filter(|copy| copy.root == Some(root)) {
         nodes.push(copy.place.node.clone());
         if copy.size != size {
             // One content has one size: the row contradicts itself, and nobody knows until somebody reads the file.
             let (node, volume) = (copy.place.node.clone(), Some(copy.place.volume.clone()));
             kinds.push(AnomalyKind::Unverified { node, volume });
         }
-        if !copy.corrupt.is_empty() {
-            kinds.push(AnomalyKind::Corrupt(copy.corrupt.clone()));
+        let (corrupt, unreadable) = copy.damage(copy.size);
+        if !corrupt.is_empty() {
+            kinds.push(AnomalyKind::Corrupt(corrupt));
         }
-        if !copy.unreadable.is_empty() {
-            kinds.push(AnomalyKind::Unreadable(copy.unreadable.clone()));
+        if !unreadable.is_empty() {
+            kinds.push(AnomalyKind::Unreadable(unreadable));
         }
     }
     if nodes.len() > 1 {
@@ -207,10 +208,10 @@ fn judge(root: Root, size: u64, copies: &[ListedEntry]) -> Vec<AnomalyKind> {
 }
 
 /// Each other root under the name, once.
-fn conflicts(root: Root, copies: &[ListedEntry]) -> impl Iterator<Item = AnomalyKind> {
+fn conflicts(root: Root, copies: &[FileCopy]) -> impl Iterator<Item = AnomalyKind> {
     let others = copies
         .iter()
-        .map(|copy| copy.root)
+        .filter_map(|copy| copy.root)
         .filter(|other| *other != root);
     others
         .collect::<BTreeSet<_>>()

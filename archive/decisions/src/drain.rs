@@ -21,9 +21,9 @@ pub enum Side {
     Stays,
 }
 
-/// The state of a copy, by what its node knows.
+/// The part of the admitted content in a copy: its condition, as its node knows it, judged against the recorded root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum CopyContent {
     /// The bytes that were admitted.
     Whole,
     /// The bytes that were admitted, except in some groups.
@@ -41,8 +41,8 @@ pub struct CopyState {
     pub place: CopyPlace,
     /// Whether that place is drained.
     pub side: Side,
-    /// Its condition.
-    pub how: How,
+    /// The part of the admitted content in it.
+    pub content: CopyContent,
 }
 
 /// The entry of the admin data for the file in this replica.
@@ -118,8 +118,8 @@ impl fmt::Display for Why {
 pub fn decide(recorded: &Recorded, copies: &[CopyState], is_silent: bool) -> Step {
     let there = copies
         .iter()
-        .find(|copy| copy.side == Side::Source && copy.how != How::Missing);
-    let stays = |copy: &&CopyState| copy.side == Side::Stays && copy.how == How::Whole;
+        .find(|copy| copy.side == Side::Source && copy.content != CopyContent::Missing);
+    let stays = |copy: &&CopyState| copy.side == Side::Stays && copy.content == CopyContent::Whole;
     let (place, side) = match recorded {
         Recorded::At(place, side) => (place, *side),
         Recorded::OnItsWay if there.is_some() => return Step::Wait(Why::OnItsWay),
@@ -133,7 +133,7 @@ pub fn decide(recorded: &Recorded, copies: &[CopyState], is_silent: bool) -> Ste
     let Some(old) = there else {
         return Step::Nothing;
     };
-    if old.how == How::Foreign {
+    if old.content == CopyContent::Foreign {
         return Step::Leave(Why::Foreign);
     }
     let Some(kept) = copies
@@ -148,8 +148,8 @@ pub fn decide(recorded: &Recorded, copies: &[CopyState], is_silent: bool) -> Ste
             (false, None, Side::Stays | Side::Source) => Step::Wait(Why::Hurt),
         };
     };
-    let (old, how, kept) = (old.place.clone(), old.how, kept.place.clone());
-    if how == How::Damaged {
+    let (old, content, kept) = (old.place.clone(), old.content, kept.place.clone());
+    if content == CopyContent::Damaged {
         Step::PutDamagedAside { old, kept }
     } else {
         Step::PutAside { old, kept }
@@ -176,24 +176,27 @@ mod tests {
     /// A replica of three places: what each has of one file, and what is recorded.
     #[derive(Clone, Debug, PartialEq, Eq)]
     struct ReplicaScene {
-        has: [Option<How>; 3],
+        has: [Option<CopyContent>; 3],
         recorded: Recorded,
     }
 
     impl ReplicaScene {
         fn decide(&self, is_silent: bool) -> Step {
-            let copies = self.has.iter().enumerate().filter_map(|(at, how)| {
+            let copies = self.has.iter().enumerate().filter_map(|(at, content)| {
                 Some(CopyState {
                     place: place(at),
                     side: SIDES[at].0,
-                    how: (*how)?,
+                    content: (*content)?,
                 })
             });
             decide(&self.recorded, &copies.collect::<Vec<_>>(), is_silent)
         }
 
         fn whole(&self) -> usize {
-            let whole = self.has.iter().filter(|how| **how == Some(How::Whole));
+            let whole = self
+                .has
+                .iter()
+                .filter(|content| **content == Some(CopyContent::Whole));
             whole.count()
         }
 
@@ -206,10 +209,15 @@ mod tests {
             match step {
                 Step::Nothing | Step::Wait(_) | Step::Leave(_) => return false,
                 // One name, one content: a node takes no second copy beside one that stays.
-                Step::Bring if matches!(self.has[2], Some(How::Damaged | How::Foreign)) => {
+                Step::Bring
+                    if matches!(
+                        self.has[2],
+                        Some(CopyContent::Damaged | CopyContent::Foreign)
+                    ) =>
+                {
                     return false;
                 }
-                Step::Bring => self.has[2] = Some(How::Whole),
+                Step::Bring => self.has[2] = Some(CopyContent::Whole),
                 Step::Record(at) => {
                     let at = Self::at(at);
                     self.recorded = Recorded::At(place(at), SIDES[at].0);
@@ -224,12 +232,12 @@ mod tests {
     }
 
     fn worlds() -> Vec<ReplicaScene> {
-        let hows = [
+        let contents = [
             None,
-            Some(How::Whole),
-            Some(How::Damaged),
-            Some(How::Missing),
-            Some(How::Foreign),
+            Some(CopyContent::Whole),
+            Some(CopyContent::Damaged),
+            Some(CopyContent::Missing),
+            Some(CopyContent::Foreign),
         ];
         let mut recorded: Vec<Recorded> = (0..3)
             .map(|at| Recorded::At(place(at), SIDES[at].0))
@@ -237,7 +245,7 @@ mod tests {
         recorded.extend([Recorded::OnItsWay, Recorded::Nothing]);
         let mut worlds = Vec::new();
         for number in 0..125 {
-            let has = [number % 5, number / 5 % 5, number / 25].map(|how| hows[how]);
+            let has = [number % 5, number / 5 % 5, number / 25].map(|code| contents[code]);
             for recorded in recorded.clone() {
                 worlds.push(ReplicaScene { has, recorded });
             }
@@ -263,18 +271,20 @@ mod tests {
                 if let Step::PutAside { old, kept } | Step::PutDamagedAside { old, kept } = &step {
                     assert_eq!(SIDES[ReplicaScene::at(old)].0, Side::Source, "{first:?}");
                     assert_eq!(ReplicaScene::at(kept), 2, "{first:?}");
-                    assert_eq!(world.has[2], Some(How::Whole), "{first:?}");
+                    assert_eq!(world.has[2], Some(CopyContent::Whole), "{first:?}");
                     assert_eq!(world.recorded, Recorded::At(place(2), Side::Stays));
                 }
                 if let Step::Record(at) = &step {
                     assert_eq!(
                         world.has[ReplicaScene::at(at)],
-                        Some(How::Whole),
+                        Some(CopyContent::Whole),
                         "{first:?}"
                     );
                 }
                 if !world.done(&step) {
-                    let is_there = |how: &Option<How>| !matches!(how, None | Some(How::Missing));
+                    let is_there = |content: &Option<CopyContent>| {
+                        !matches!(content, None | Some(CopyContent::Missing))
+                    };
                     if step == Step::Nothing {
                         assert!(
                             !is_there(&world.has[0]),
@@ -309,7 +319,7 @@ mod tests {
     #[test]
     fn the_usual_way_is_three_steps() {
         let mut world = ReplicaScene {
-            has: [Some(How::Whole), None, None],
+            has: [Some(CopyContent::Whole), None, None],
             recorded: Recorded::At(place(0), Side::Source),
         };
         let mut steps = Vec::new();
@@ -337,7 +347,7 @@ mod tests {
     fn silence_or_unwanted_copy_keeps_the_old_one() {
         let world = |recorded, has| ReplicaScene { has, recorded };
         let stays = Recorded::At(place(2), Side::Stays);
-        let old = Some(How::Whole);
+        let old = Some(CopyContent::Whole);
         for (world, is_silent, expected) in [
             (
                 world(stays.clone(), [old, None, None]),
@@ -350,12 +360,12 @@ mod tests {
                 Step::Wait(Why::Hurt),
             ),
             (
-                world(stays.clone(), [old, None, Some(How::Damaged)]),
+                world(stays.clone(), [old, None, Some(CopyContent::Damaged)]),
                 false,
                 Step::Wait(Why::Hurt),
             ),
             (
-                world(stays, [Some(How::Foreign), None, old]),
+                world(stays, [Some(CopyContent::Foreign), None, old]),
                 false,
                 Step::Leave(Why::Foreign),
             ),

@@ -25,20 +25,21 @@ pub struct Patient {
     pub kind: AnomalyKind,
 }
 
-/// One replica's copy, as far as it is known.
+/// The part of the admitted content in a replica as a whole, as far as is known: judged against the root, whatever the
+/// conditions of its copies are called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownCopy {
+pub struct ReplicaContent {
     /// The replica.
     pub replica: ReplicaId,
     /// Only bitarchives can give bytes.
     pub kind: ReplicaKind,
-    /// The condition of the copy.
-    pub condition: Condition,
+    /// The part of the content that it has.
+    pub state: ContentState,
 }
 
-/// The conditions of a copy.
+/// The part of the admitted content that a replica has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
+pub enum ContentState {
     /// Nothing is wrong with it, as far as is known.
     Intact,
     /// These groups differ from the root or cannot be read.
@@ -126,7 +127,7 @@ pub enum Question {
 }
 
 /// Plans the repair of one copy. Donors are preferred in the order of `copies`; the patient's own entry may be among them.
-pub fn plan(patient: &Patient, copies: &[KnownCopy]) -> Plan {
+pub fn plan(patient: &Patient, copies: &[ReplicaContent]) -> Plan {
     let all = Groups::all(patient.size);
     let needed = match &patient.kind {
         AnomalyKind::Missing | AnomalyKind::Incomplete => all.clone(),
@@ -145,20 +146,20 @@ pub fn plan(patient: &Patient, copies: &[KnownCopy]) -> Plan {
     let own = copies
         .iter()
         .find(|copy| copy.replica == patient.replica)
-        .map(|copy| &copy.condition);
+        .map(|copy| &copy.state);
     let is_absent = matches!(patient.kind, AnomalyKind::Missing | AnomalyKind::Incomplete);
     let (needed, whole) = match own {
-        Some(Condition::Intact) => return Plan::Nothing(Idle::Intact),
-        Some(Condition::Unreachable) => {
+        Some(ContentState::Intact) => return Plan::Nothing(Idle::Intact),
+        Some(ContentState::Unreachable) => {
             return Plan::Wait {
                 unknown: vec![patient.replica.clone()],
             };
         }
-        Some(Condition::Other(_)) => return Plan::Officer(Question::Conflicting),
-        Some(Condition::Absent) => (all.clone(), true),
+        Some(ContentState::Other(_)) => return Plan::Officer(Question::Conflicting),
+        Some(ContentState::Absent) => (all.clone(), true),
         // It is there after all, with damage: what is good of it stays.
-        Some(Condition::Damaged(groups)) if is_absent => (groups.intersection(&all), false),
-        Some(Condition::Damaged(groups)) => (needed.union(groups).intersection(&all), false),
+        Some(ContentState::Damaged(groups)) if is_absent => (groups.intersection(&all), false),
+        Some(ContentState::Damaged(groups)) => (needed.union(groups).intersection(&all), false),
         None => (needed, is_absent),
     };
     if needed.is_empty() {
@@ -169,7 +170,7 @@ pub fn plan(patient: &Patient, copies: &[KnownCopy]) -> Plan {
             .iter()
             .filter(|copy| copy.replica != patient.replica && copy.kind == ReplicaKind::Bitarchive)
     };
-    if let Some(donor) = donors().find(|copy| copy.condition == Condition::Intact) {
+    if let Some(donor) = donors().find(|copy| copy.state == ContentState::Intact) {
         let from = donor.replica.clone();
         return if whole {
             Plan::Copy { from }
@@ -183,7 +184,7 @@ pub fn plan(patient: &Patient, copies: &[KnownCopy]) -> Plan {
     let mut left = needed;
     let mut pieces = Vec::new();
     for copy in donors() {
-        let Condition::Damaged(bad) = &copy.condition else {
+        let ContentState::Damaged(bad) = &copy.state else {
             continue;
         };
         let piece = left.difference(bad);
@@ -196,8 +197,12 @@ pub fn plan(patient: &Patient, copies: &[KnownCopy]) -> Plan {
         return Plan::Salvage { pieces };
     }
     // Lost is said only when every copy is known group by group: silence and an unlocated difference prove nothing.
-    let is_unknown =
-        |copy: &&KnownCopy| matches!(copy.condition, Condition::Unreachable | Condition::Other(_));
+    let is_unknown = |copy: &&ReplicaContent| {
+        matches!(
+            copy.state,
+            ContentState::Unreachable | ContentState::Other(_)
+        )
+    };
     let unknown = donors()
         .filter(is_unknown)
         .map(|copy| copy.replica.clone())

@@ -148,7 +148,7 @@ pub(crate) fn unread(
         file,
         node: node.map(NodeId::as_str).unwrap_or_default(),
         offset: None,
-        kind: FailureKind::Unread.word(),
+        kind: FailureKind::Unread.as_str(),
         reason: match missed {
             MissReason::Here => "the replica is known to have it, and no node has read it",
             MissReason::Elsewhere => {
@@ -171,7 +171,7 @@ pub(crate) fn other(read: &ManifestEntry, content: &Content) -> Result<Vec<u8>, 
         file: &read.file,
         node: read.node.as_str(),
         offset: None,
-        kind: FailureKind::Damaged.word(),
+        kind: FailureKind::Damaged.as_str(),
         reason: &reason,
     })
 }
@@ -181,7 +181,7 @@ fn error(outcome: &FileOutcome, failure: &FileFailure) -> Result<Vec<u8>, serde_
         file: &outcome.name,
         node: outcome.node.as_str(),
         offset: failure.offset,
-        kind: failure.kind.word(),
+        kind: failure.kind.as_str(),
         reason: &failure.reason,
     })
 }

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::closed_set::closed_set;
-use crate::{Groups, NodeId, Root, VolumeId};
+use crate::{FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
 
 closed_set! {
     /// The kind of an anomaly without its details; [`AnomalyKind`] says what each means.
@@ -93,6 +94,50 @@ pub enum AnomalyKind {
     /// Every volume answered and none has the file, whose store was never complete: no depositor was told that the
     /// archive has it.
     Incomplete,
+}
+
+/// An anomaly as it is filed. The JSON is what `holdfast anomalies --json` prints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FiledAnomaly {
+    /// Names it, also after it is closed.
+    pub id: String,
+    /// The file.
+    pub file: FileName,
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The kind of the anomaly, in one word.
+    pub kind: AnomalyClass,
+    /// The description of the anomaly, for people.
+    pub what: String,
+    /// The groups that are corrupt or unreadable.
+    #[serde(skip_serializing_if = "Groups::is_empty")]
+    pub groups: Groups,
+    /// The byte ranges that are lost, half-open.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<(u64, u64)>,
+    /// The size of the file in bytes.
+    pub size: u64,
+    /// The node, where one is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeId>,
+    /// The volume, where one is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeId>,
+    /// When it was first seen.
+    pub since: Timestamp,
+    /// The state of the anomaly.
+    pub state: AnomalyState,
+    /// The act that found it.
+    pub found_by: Finder,
+    /// When it was closed or accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+    /// The reason why it was closed or accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_why: Option<String>,
+    /// The reason why it is not repaired yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
 }
 
 impl AnomalyKind {

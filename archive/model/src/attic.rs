@@ -3,9 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
+use crate::approval::Approval;
 use crate::closed_set::closed_set;
+use crate::file_name::FileName;
 use crate::replica::{InvalidId, NodeId, ReplicaId, VolumeId};
 
 closed_set! {
@@ -45,6 +48,33 @@ pub struct AtticPlace {
     pub volume: VolumeId,
     /// The directory in the attic of the volume.
     pub id: String,
+}
+
+/// An item of an attic, as its node says. The JSON is what `holdfast attic list --json` prints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AtticItem {
+    /// Where it lies. The id is empty of a row only, which lies in no attic.
+    pub place: AtticPlace,
+    /// The archived file that it belongs to. Absent: what lies there has rotted, and that cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<FileName>,
+    /// When it was put aside. Absent: that cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// By whom. Empty: that cannot be read.
+    pub who: String,
+    /// Why, or what is wrong with an item that cannot be read.
+    pub why: String,
+    /// The kind of the item.
+    pub kind: AtticKind,
+    /// Bytes in it.
+    pub bytes: u64,
+    /// The signed admission of a whole file or row, in a listing by its node and where it can be read.
+    #[serde(skip)]
+    pub admission: Option<String>,
+    /// The two persons who had it put aside, if two had.
+    #[serde(skip)]
+    pub approval: Option<Approval>,
 }
 
 /// The reason why a text is not a place in an attic.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::Root;
+use crate::closed_set::closed_set;
 use crate::file_name::FileName;
 use crate::name_list::NameList;
 use crate::name_pattern::{InvalidPattern, NamePattern};
@@ -160,6 +161,22 @@ impl JobLane {
     pub const ALL: [Self; 2] = [Self::Research, Self::Index];
 }
 
+closed_set! {
+    /// The way in which the outputs of all files become one: the last step of a job.
+    Reduce {
+        /// One after the other, by the names of the files.
+        Concatenate = "concatenate",
+        /// Their lines, sorted by bytes.
+        Sort = "sort",
+        /// Their lines, sorted by bytes, each once.
+        Unique = "unique",
+        /// Lines `key TAB number [TAB number …]`: the numbers of each key added up, sorted by key.
+        Sum = "sum",
+        /// The component's own `reduce`.
+        Component = "component",
+    }
+}
+
 /// The reason why something of a file is not in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum FailureKind {
@@ -186,8 +203,8 @@ impl FailureKind {
         Self::Unread,
     ];
 
-    /// One word for machines and people.
-    pub fn word(self) -> &'static str {
+    /// The kind in one word, for machines and people.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Damaged => "damaged",
             Self::Format => "format",

@@ -9,7 +9,8 @@
 //! The rooms in reading order:
 //!
 //! - [`file_name`], [`name_pattern`], [`name_list`] (what files are called), [`checksum`], [`groups`] (what is in them);
-//! - [`mod@replica`], [`node`], [`copy`] (where copies are), [`store_state`] (how far each has come), [`anomaly`] (what is wrong);
+//! - [`mod@replica`], [`node`], [`copy`] (where copies are, and how), [`gap`] (what could not be asked), [`store_state`] (how far
+//!   each has come), [`anomaly`], [`check`] (what is wrong), [`attic`], [`scrub`], [`repair`] (what is done about it);
 //! - [`batch`], [`feed`] (jobs over files, and changes of files), [`role`], [`approval`] (who may do what);
 //! - [`mod@error`], [`limits`], [`quantity`] (errors, bounds and units that all parts share).
 //!
@@ -24,12 +25,14 @@ pub mod anomaly;
 pub mod approval;
 pub mod attic;
 pub mod batch;
+pub mod check;
 pub mod checksum;
 mod closed_set;
 pub mod copy;
 pub mod error;
 pub mod feed;
 pub mod file_name;
+pub mod gap;
 pub mod groups;
 pub mod limits;
 pub mod name_list;
@@ -44,18 +47,20 @@ pub mod scrub;
 pub mod store_state;
 
 pub use act::{Act, NodeSelector, VolumeSelector};
-pub use anomaly::{AnomalyClass, AnomalyKind, AnomalyState, Finder};
+pub use anomaly::{AnomalyClass, AnomalyKind, AnomalyState, FiledAnomaly, Finder};
 pub use approval::Approval;
-pub use attic::{AtticKind, AtticPlace, InvalidAtticPlace};
+pub use attic::{AtticItem, AtticKind, AtticPlace, InvalidAtticPlace};
 pub use batch::{
     FailureKind, FileFailure, FileOutcome, FileSelection, JobId, JobLane, JobLimits, JobSpec,
-    Program,
+    Program, Reduce,
 };
+pub use check::{CheckProgress, CheckStep, ReplicaReport};
 pub use checksum::{Digests, InvalidChecksum, Root};
-pub use copy::{CopyDoubt, CopyPlace};
+pub use copy::{CopyCondition, CopyDoubt, CopyPlace, CopyStanding, FileCopy};
 pub use error::ArchiveError;
 pub use feed::{ChangeKind, FeedChange, FeedFile, FeedPosition};
 pub use file_name::{FileName, InvalidFileName};
+pub use gap::{Gap, VolumeName};
 pub use groups::{GROUP_SIZE, Groups};
 pub use name_list::{InvalidNameList, NameList};
 pub use name_pattern::{InvalidPattern, NamePattern};
@@ -65,5 +70,5 @@ pub use repair::RepairOutcome;
 pub use replica::{InvalidId, NodeId, ReplicaId, ReplicaKind, UploadId, VolumeId, VolumeKey};
 pub use request::{ActKind, RequestState};
 pub use role::{InvalidRole, Role};
-pub use scrub::ScrubActivity;
+pub use scrub::{NodeScrub, ScrubActivity, ScrubOrder};
 pub use store_state::{ReplicaState, StoreFailure};

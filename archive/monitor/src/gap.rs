@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use archive_model::{NodeId, VolumeId};
+use archive_model::{NodeId, VolumeName};
 
 /// The longest reason, in characters: some come from nodes, and an answer has to fit into a message.
 const LONGEST: usize = 300;
@@ -13,7 +13,7 @@ pub struct Gap {
     /// The silent node; none where nobody knows which nodes there are.
     pub node: Option<NodeId>,
     /// The volume, where only that is silent.
-    pub volume: Option<VolumeId>,
+    pub volume: Option<VolumeName>,
     /// Why, for people.
     pub reason: String,
     /// The node answers, and receives or moves the file just now.
@@ -32,7 +32,7 @@ impl Gap {
     }
 
     /// One volume of a node.
-    pub fn volume(node: &NodeId, volume: VolumeId, reason: &impl fmt::Display) -> Self {
+    pub fn volume(node: &NodeId, volume: VolumeName, reason: &impl fmt::Display) -> Self {
         Self {
             node: Some(node.clone()),
             volume: Some(volume),
@@ -79,7 +79,7 @@ mod tests {
         let node = NodeId::new("a").unwrap();
         let gap = Gap::node(&node, &"ä".repeat(100_000));
         assert_eq!(gap.reason.chars().count(), LONGEST);
-        let gap = Gap::volume(&node, VolumeId::new("v1").unwrap(), &"not mounted");
+        let gap = Gap::volume(&node, VolumeName::new("v1"), &"not mounted");
         assert_eq!(gap.to_string(), "node a, volume v1: not mounted");
         assert!(Gap::unknown_nodes().to_string().contains("was not told"));
     }

@@ -73,7 +73,7 @@ where
 #[cfg(test)]
 mod tests {
     use archive_daemon::clock::ManualClock;
-    use archive_model::{NodeId, VolumeId};
+    use archive_model::{NodeId, VolumeName};
     use jiff::Timestamp;
 
     use super::*;
@@ -91,7 +91,7 @@ mod tests {
 
     /// Answers as each node of these tests does when it is asked.
     async fn answer(address: Address) -> Result<SurveyAnswer<&'static str>, &'static str> {
-        let offline = Gap::volume(&address.node, VolumeId::new("v1").unwrap(), &"not mounted");
+        let offline = Gap::volume(&address.node, VolumeName::new("v1"), &"not mounted");
         match address.node.as_str() {
             "has" => Ok(SurveyAnswer {
                 entries: vec!["on has"],

@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use archive_model::{NodeId, NodeState, VolumeId};
+use archive_model::{NodeId, NodeState, VolumeId, VolumeName};
 use jiff::Timestamp;
 
 use crate::gap::Gap;
@@ -241,7 +241,10 @@ impl Nodes {
                         node: node.clone(),
                         endpoint: endpoint.to_owned(),
                     });
-                    let gap = |volume: &VolumeId| Gap::volume(node, volume.clone(), &UNREPORTED);
+                    let gap = |volume: &VolumeId| {
+                        let volume = VolumeName::Id(volume.clone());
+                        Gap::volume(node, volume, &UNREPORTED)
+                    };
                     survey.gaps.extend(unreported.into_iter().map(gap));
                 }
                 Life::Silent => {

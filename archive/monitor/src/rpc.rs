@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_daemon::{Clock, Daemon};
-use archive_model::{FileName, NodeId};
+use archive_model::{FileName, NodeId, VolumeName};
 use archive_rpc::{Identity, InvalidMessage, Kind, Role, Services};
 use futures_util::{Stream, stream};
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
@@ -153,7 +153,8 @@ impl Replica for Door {
         let found = self.find(&name, false).await;
         let mut homes = homes(&found.entries)?;
         for gap in found.gaps {
-            match (gap.node, gap.volume) {
+            // A disk that bears no id may be any volume of its node.
+            match (gap.node, gap.volume.as_ref().and_then(VolumeName::id)) {
                 // It is busy until it can say whether it has the file, and no other gets a second copy meanwhile.
                 (Some(node), None) if gap.is_at_work => {
                     let home = homes.entry(node).or_insert(Home::Receives);
@@ -265,7 +266,7 @@ impl Replica for Door {
 fn homes(entries: &[wire::FileEntry]) -> Result<BTreeMap<NodeId, Home>, InvalidMessage> {
     let mut homes = BTreeMap::new();
     for entry in entries {
-        let misses = entry.condition == i32::from(wire::Condition::Missing);
+        let misses = entry.condition == i32::from(wire::CopyCondition::Missing);
         let known = if misses { Home::Misses } else { Home::Has };
         let home = homes.entry(fields::node_id(&entry.node)?).or_insert(known);
         *home = known.max(*home);

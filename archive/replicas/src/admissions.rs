@@ -4,13 +4,13 @@
 //! All functions fail with a [`CallError`] if the node cannot be reached or its answer is invalid.
 
 use archive_ledger::restore::combine::Sighting;
-use archive_model::{FileName, NodeId, ReplicaId};
-use archive_rpc::CallError;
+use archive_model::{FileName, Gap, NodeId, ReplicaId};
+use archive_rpc::{CallError, InvalidMessage};
 use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
 use tonic::Streaming;
 
-use super::{Replicas, describe};
+use super::{Replicas, gaps_within};
 
 /// The admissions of a node, page by page.
 #[derive(Debug)]
@@ -86,15 +86,18 @@ impl Admissions {
         };
         let found = message.admissions.into_iter().map(|one| self.read(one));
         let found = found.collect();
-        let end = message
-            .end
-            .map(|end| (end.count, end.gaps.iter().map(describe).collect()));
+        let read = |end: wire::files_response::End| {
+            let gaps = gaps_within(&self.replica, &end.gaps)?;
+            Ok((end.count, gaps.iter().map(Gap::to_string).collect()))
+        };
+        let end = message.end.map(read).transpose();
+        let end = end.map_err(|error: InvalidMessage| CallError::from(error))?;
         Ok(Some(Page { found, end }))
     }
 
     fn read(&self, one: wire::admissions_response::One) -> Result<(FileName, Sighting), String> {
         let entry = one.entry.ok_or("an admission without its entry")?;
-        let wrong = |error: archive_rpc::InvalidMessage| format!("{:?}: {error}", entry.name);
+        let wrong = |error: InvalidMessage| format!("{:?}: {error}", entry.name);
         let name = fields::file_name("name", &entry.name).map_err(wrong)?;
         let sighting = Sighting {
             replica: self.replica.clone(),
@@ -103,7 +106,7 @@ impl Admissions {
             stored: fields::optional_time("stored", &entry.stored)
                 .map_err(wrong)?
                 .unwrap_or(Timestamp::UNIX_EPOCH),
-            is_there: entry.condition() != wire::Condition::Missing,
+            is_there: entry.condition() != wire::CopyCondition::Missing,
             admission: one.admission,
         };
         Ok((name, sighting))

@@ -4,137 +4,20 @@
 //! All functions fail with a [`CallError`] if the monitor or node cannot be reached, refuses the call, or sends an invalid
 //! answer.
 
-use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{FileCopy, FileName, Gap, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::{CallError, InvalidMessage, Kind};
 use bytes::Bytes;
 use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
 use tonic::Streaming;
 
-use super::{Replicas, describe, is_given_up};
-
-/// A copy as its node knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copy {
-    /// Its node.
-    pub node: NodeId,
-    /// Its volume there.
-    pub volume: VolumeId,
-    /// Its size in bytes.
-    pub size: u64,
-    /// Its admitted root; `None` if the node has no admission.
-    pub root: Option<Root>,
-    /// The time when it was stored there.
-    pub stored: Timestamp,
-    /// The time when it was last read whole and found good; `None` if not since the catalog of its node was built.
-    pub verified: Option<Timestamp>,
-    /// Its known damage.
-    pub condition: CopyCondition,
-}
-
-/// The state of a copy, as far as its node has looked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CopyCondition {
-    /// It is there; its bytes were good when they were last read.
-    Present,
-    /// The node knows it, and it is missing.
-    Missing,
-    /// It is there, and these groups are not what was admitted, or cannot be read.
-    Damaged {
-        /// Groups that are not what was admitted.
-        corrupt: Groups,
-        /// Groups that cannot be read.
-        unreadable: Groups,
-    },
-    /// It is there, without a readable sidecar.
-    Unexpected,
-}
-
-impl Copy {
-    /// Returns whether it is there without known damage.
-    pub fn is_present(&self) -> bool {
-        self.condition == CopyCondition::Present
-    }
-
-    /// Returns whether its node knows it, and its file is gone.
-    pub fn is_missing(&self) -> bool {
-        self.condition == CopyCondition::Missing
-    }
-
-    /// Returns whether it is there without a readable sidecar.
-    pub fn is_unexpected(&self) -> bool {
-        self.condition == CopyCondition::Unexpected
-    }
-
-    /// Returns its admitted root, and the time when it was stored.
-    pub fn admitted(&self) -> Result<(Root, Timestamp), CallError> {
-        let root = self.root.ok_or_else(|| InvalidMessage::missing("root"))?;
-        Ok((root, self.stored))
-    }
-
-    /// Writes it as the entry of `name`.
-    pub fn to_entry(&self, name: &FileName) -> wire::FileEntry {
-        let (condition, corrupt, unreadable) = match &self.condition {
-            CopyCondition::Present => (wire::Condition::Present, Vec::new(), Vec::new()),
-            CopyCondition::Missing => (wire::Condition::Missing, Vec::new(), Vec::new()),
-            CopyCondition::Damaged {
-                corrupt,
-                unreadable,
-            } => (
-                wire::Condition::Damaged,
-                fields::group_ranges(corrupt),
-                fields::group_ranges(unreadable),
-            ),
-            CopyCondition::Unexpected => (wire::Condition::Unexpected, Vec::new(), Vec::new()),
-        };
-        wire::FileEntry {
-            name: name.to_string(),
-            node: self.node.to_string(),
-            volume: self.volume.to_string(),
-            size: self.size,
-            root: self
-                .root
-                .as_ref()
-                .map(fields::root_bytes)
-                .unwrap_or_default(),
-            condition: condition.into(),
-            corrupt,
-            unreadable,
-            stored: self.stored.to_string(),
-            verified: self
-                .verified
-                .map(|time| time.to_string())
-                .unwrap_or_default(),
-        }
-    }
-
-    /// Returns whether any of its bytes can be asked for.
-    pub const fn is_readable(&self) -> bool {
-        matches!(
-            self.condition,
-            CopyCondition::Present | CopyCondition::Damaged { .. }
-        )
-    }
-
-    /// Returns the groups that are known to be bad.
-    pub fn bad(&self) -> Groups {
-        match &self.condition {
-            CopyCondition::Damaged {
-                corrupt,
-                unreadable,
-            } => corrupt.union(unreadable),
-            CopyCondition::Present | CopyCondition::Missing | CopyCondition::Unexpected => {
-                Groups::none()
-            }
-        }
-    }
-}
+use super::{Replicas, gap_is_given_up, gaps_within, is_given_up};
 
 /// The places of a file in a replica, and the parts that did not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
     /// The copies, in any condition.
-    pub copies: Vec<Copy>,
+    pub copies: Vec<FileCopy>,
     /// The parts that did not answer, with reasons; `None` if all answered.
     pub silent: Option<String>,
     /// The nodes, and volumes of them, that did not answer, as far as they can be named.
@@ -173,7 +56,7 @@ pub enum Verified {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedCopy {
     /// The copy, with its present damage.
-    pub copy: Copy,
+    pub copy: FileCopy,
     /// The root of its bytes; `None` if they could not all be read.
     pub root: Option<Root>,
 }
@@ -201,7 +84,7 @@ impl Replicas {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-    ) -> Result<Vec<Copy>, CallError> {
+    ) -> Result<Vec<FileCopy>, CallError> {
         let mut located = self.locate_on_disk(replica, name).await?;
         if let Some(silent) = located.silent {
             let said = format!("not every volume of replica {replica} answered: {silent}");
@@ -222,26 +105,24 @@ impl Replicas {
             on_disk,
         };
         let found = self.monitor(replica)?.locate(request).await?.into_inner();
+        let mut gaps = gaps_within(replica, &found.gaps)?;
+        let copies = found.entries.iter().map(fields::file_copy);
+        let mut copies: Vec<FileCopy> = copies.collect::<Result<_, _>>()?;
         // A copy on a volume that cannot be read now does not count, even if its node remembers it.
         let now = self.standing.now();
-        let is_seen = |entry: &&wire::FileEntry| {
-            let is_silent = |gap: &wire::Gap| gap.node == entry.node && gap.volume == entry.volume;
-            !is_given_up(&now, replica, &entry.node, &entry.volume)
-                && !found.gaps.iter().any(is_silent)
-        };
-        let seen = found.entries.iter().filter(is_seen);
-        let copies = seen.map(copy).collect::<Result<_, _>>()?;
-        let gaps = || {
-            found
-                .gaps
-                .iter()
-                .filter(|gap| !is_given_up(&now, replica, &gap.node, &gap.volume))
-        };
-        let silent = gaps().map(describe).collect::<Vec<_>>().join("; ");
-        let gaps = gaps().filter_map(named).collect();
+        copies.retain(|copy| {
+            let (node, volume) = (&copy.place.node, &copy.place.volume);
+            let is_silent =
+                |gap: &Gap| gap.node.as_ref() == Some(node) && gap.volume_id() == Some(volume);
+            !is_given_up(&now, replica, node, volume) && !gaps.iter().any(is_silent)
+        });
+        gaps.retain(|gap| !gap_is_given_up(&now, gap));
+        let silent = gaps.iter().map(Gap::to_string).collect::<Vec<_>>();
+        let silent = (!silent.is_empty()).then(|| silent.join("; "));
+        let gaps = gaps.into_iter().filter_map(named).collect();
         Ok(Located {
             copies,
-            silent: (!silent.is_empty()).then_some(silent),
+            silent,
             gaps,
         })
     }
@@ -307,7 +188,7 @@ impl Verifying {
         let Some(entry) = message.entry else {
             return Ok(Verified::Progress(message.bytes));
         };
-        let copy = copy(&entry)?;
+        let copy = fields::file_copy(&entry)?;
         let read = fields::optional_root("found", &message.found)?;
         let admitted = copy.root.filter(|_| copy.is_present());
         Ok(Verified::Done(VerifiedCopy {
@@ -317,32 +198,17 @@ impl Verifying {
     }
 }
 
-/// Reads an entry.
-pub(super) fn copy(entry: &wire::FileEntry) -> Result<Copy, CallError> {
-    let condition = match entry.condition() {
-        wire::Condition::Present => CopyCondition::Present,
-        wire::Condition::Missing => CopyCondition::Missing,
-        wire::Condition::Damaged => CopyCondition::Damaged {
-            corrupt: fields::groups("corrupt", &entry.corrupt)?,
-            unreadable: fields::groups("unreadable", &entry.unreadable)?,
-        },
-        wire::Condition::Unexpected => CopyCondition::Unexpected,
-        wire::Condition::Unspecified => return Err(InvalidMessage::missing("condition").into()),
-    };
-    Ok(Copy {
-        node: fields::node_id(&entry.node)?,
-        volume: fields::volume_id(&entry.volume)?,
-        size: entry.size,
-        root: fields::optional_root("root", &entry.root)?,
-        stored: fields::time("stored", &entry.stored)?,
-        verified: fields::optional_time("verified", &entry.verified)?,
-        condition,
-    })
+/// Returns the root that the sidecar of a copy admits, and when it was stored.
+///
+/// # Errors
+/// `Invalid` where there is no such sidecar.
+pub fn admitted(copy: &FileCopy) -> Result<(Root, Timestamp), CallError> {
+    let root = copy.root.ok_or_else(|| InvalidMessage::missing("root"))?;
+    Ok((root, copy.stored))
 }
 
-/// Returns the part that did not answer, if the gap names a node.
-pub(super) fn named(gap: &wire::Gap) -> Option<(NodeId, Option<VolumeId>)> {
-    let node = gap.node.parse().ok()?;
-    // A volume without an id is given by its path: then the node is named.
-    Some((node, gap.volume.parse().ok()))
+/// Returns the part that did not answer, if the gap names a node. For a disk without an id, this is the node.
+fn named(gap: Gap) -> Option<(NodeId, Option<VolumeId>)> {
+    let volume = gap.volume_id().cloned();
+    Some((gap.node?, volume))
 }

@@ -33,11 +33,12 @@ use std::time::Duration;
 
 use archive_ledger::standing::{Now, View};
 use archive_model::{
-    FileName, NodeId, NodeState, ReplicaId, ReplicaKind, StoreFailure, UploadId, VolumeId,
+    FileName, Gap, NodeId, NodeState, ReplicaId, ReplicaKind, StoreFailure, UploadId, VolumeId,
     VolumeKey,
 };
 use archive_rpc::{
-    CallError, ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy,
+    CallError, ConnectError, Credentials, Expected, Grant, InvalidMessage, Kind, Limits, Role,
+    connect_lazy,
 };
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
@@ -45,11 +46,11 @@ use proto_archive::{convert as fields, wire};
 use tonic::transport::Channel;
 
 pub use admissions::Admissions;
-pub use copies::{Copy, CopyCondition, Located, ReadSegments, Segment, Verified, VerifiedCopy};
+pub use copies::{Located, ReadSegments, Segment, Verified, VerifiedCopy, admitted};
 pub use listing::ListedCopies;
 use members::Members;
 pub use mend::{MendOrder, Mended, Mending};
-pub use people::{AtticCopy, Cause, unreported, volumes_in_service};
+pub use people::{AtticPage, Cause, ListedAttic, unreported, volumes_in_service};
 pub use settings::ReplicaSettings;
 pub use upload::{ChosenNode, Opened, Upload};
 
@@ -345,25 +346,27 @@ fn expected(role: Role, name: &str) -> Result<Expected, ConnectError> {
         .map_err(|error| ConnectError::Address(error.to_string()))
 }
 
-/// Returns whether a named volume of the replica is out of service: its copies do not count, and are not missed.
-pub fn is_given_up(now: &Now, replica: &ReplicaId, node: &str, volume: &str) -> bool {
-    let (Ok(node), Ok(volume)) = (NodeId::new(node), VolumeId::new(volume)) else {
-        return false;
-    };
+/// Returns whether a volume of the replica is out of service: its copies do not count, and are not missed.
+pub fn is_given_up(now: &Now, replica: &ReplicaId, node: &NodeId, volume: &VolumeId) -> bool {
     let key = VolumeKey {
         replica: replica.clone(),
-        node,
-        volume,
+        node: node.clone(),
+        volume: volume.clone(),
     };
     now.volumes.contains_key(&key)
 }
 
-fn describe(gap: &wire::Gap) -> String {
-    match (gap.node.as_str(), gap.volume.as_str()) {
-        ("", _) => gap.reason.clone(),
-        (node, "") => format!("node {node}: {}", gap.reason),
-        (node, volume) => format!("node {node}, volume {volume}: {}", gap.reason),
-    }
+/// Whether what a gap names is out of service.
+fn gap_is_given_up(now: &Now, gap: &Gap) -> bool {
+    let volume = gap.node.as_ref().zip(gap.volume_id());
+    volume.is_some_and(|(node, volume)| is_given_up(now, &gap.replica, node, volume))
+}
+
+/// Reads what an answer of a part of the replica lacks.
+fn gaps_within(replica: &ReplicaId, gaps: &[wire::Gap]) -> Result<Vec<Gap>, InvalidMessage> {
+    let gaps = gaps.iter();
+    gaps.map(|gap| fields::gap_within(replica.clone(), gap))
+        .collect()
 }
 
 /// Returns why a replica does not have the file, from the error of a call.

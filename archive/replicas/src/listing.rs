@@ -6,83 +6,28 @@
 use std::sync::Arc;
 
 use archive_ledger::standing::Now;
-use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
+use archive_model::{FileCopy, FileName, Gap, NodeId, ReplicaId};
 use archive_rpc::{CallError, Kind};
 use proto_archive::{convert as fields, wire};
 use tonic::Streaming;
 
-use super::copies::{copy, named};
-use super::{Copy, Replicas, describe, is_given_up};
+use super::{Replicas, gap_is_given_up, gaps_within, is_given_up};
 
 /// The files of a replica, without parts out of service.
 #[derive(Debug)]
-pub struct Listing {
+pub struct ListedCopies {
     replica: ReplicaId,
     messages: Streaming<wire::FilesResponse>,
     now: Arc<Now>,
-    dropped: u64,
-}
-
-impl Listing {
-    pub(super) fn new(
-        replica: &ReplicaId,
-        messages: Streaming<wire::FilesResponse>,
-        now: Arc<Now>,
-    ) -> Self {
-        Self {
-            replica: replica.clone(),
-            messages,
-            now,
-            dropped: 0,
-        }
-    }
-
-    /// Returns the next message; the last has its `end`.
-    pub async fn message(&mut self) -> Result<Option<wire::FilesResponse>, CallError> {
-        let Some(mut message) = self.messages.message().await? else {
-            return Ok(None);
-        };
-        let count = message.entries.len();
-        let (now, replica) = (&self.now, &self.replica);
-        message
-            .entries
-            .retain(|entry| !is_given_up(now, replica, &entry.node, &entry.volume));
-        let dropped = count.saturating_sub(message.entries.len());
-        self.dropped += u64::try_from(dropped).unwrap_or(u64::MAX);
-        if let Some(end) = &mut message.end {
-            end.count = end.count.saturating_sub(self.dropped);
-            end.gaps
-                .retain(|gap| !is_given_up(now, replica, &gap.node, &gap.volume));
-        }
-        Ok(Some(message))
-    }
-}
-
-/// A listing under way.
-#[derive(Debug)]
-pub struct ListedCopies(pub(super) Listing);
-
-/// One copy of a listing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedCopy {
-    pub name: FileName,
-    pub copy: Copy,
 }
 
 /// A page of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    pub copies: Vec<ListedCopy>,
-    pub end: Option<End>,
-}
-
-/// The end of a listing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct End {
-    /// The nodes, and volumes of them, that could not be asked.
-    pub gaps: Vec<(NodeId, Option<VolumeId>, String)>,
-    /// Other gaps of the listing, whose part cannot be named.
-    pub unnamed: Vec<String>,
+    /// The copies, in the order of their names.
+    pub copies: Vec<FileCopy>,
+    /// In the last part: what the listing lacks.
+    pub end: Option<Vec<Gap>>,
 }
 
 impl Replicas {
@@ -95,37 +40,50 @@ impl Replicas {
         let mut client = self.node_client(replica, node).await?;
         let answer = client.files(wire::FilesRequest::default()).await;
         answer
-            .map(|answer| {
-                let now = self.standing.now();
-                ListedCopies(Listing::new(replica, answer.into_inner(), now))
-            })
+            .map(|answer| self.listed(replica, answer.into_inner()))
             .map_err(|error| self.failed(replica, node, error))
     }
 
-    /// Lists the files of the replica, sorted by name, in wire messages.
-    pub async fn listing(&self, replica: &ReplicaId, after: &str) -> Result<Listing, CallError> {
+    /// Everything that the replica has after a name, sorted by name, as its nodes know it.
+    pub async fn copies_after(
+        &self,
+        replica: &ReplicaId,
+        after: Option<&FileName>,
+    ) -> Result<ListedCopies, CallError> {
         self.list(replica, after, false).await
     }
 
     async fn list(
         &self,
         replica: &ReplicaId,
-        after: &str,
+        after: Option<&FileName>,
         on_disk: bool,
-    ) -> Result<Listing, CallError> {
+    ) -> Result<ListedCopies, CallError> {
         let request = wire::FilesRequest {
-            after: after.to_owned(),
+            after: fields::or_empty(after),
             only_findings: false,
             on_disk,
         };
         let mut monitor = self.monitor(replica)?.max_decoding_message_size(16 << 20);
         let messages = monitor.listing(request).await?.into_inner();
-        Ok(Listing::new(replica, messages, self.standing.now()))
+        Ok(self.listed(replica, messages))
     }
 
     /// Lists the files of the replica, sorted by name, according to its disks.
     pub async fn copies(&self, replica: &ReplicaId) -> Result<ListedCopies, CallError> {
-        self.list(replica, "", true).await.map(ListedCopies)
+        self.list(replica, None, true).await
+    }
+
+    fn listed(
+        &self,
+        replica: &ReplicaId,
+        messages: Streaming<wire::FilesResponse>,
+    ) -> ListedCopies {
+        ListedCopies {
+            replica: replica.clone(),
+            messages,
+            now: self.standing.now(),
+        }
     }
 
     /// Lists the copies of one node with findings.
@@ -141,10 +99,7 @@ impl Replicas {
         };
         let answer = client.files(request).await;
         answer
-            .map(|answer| {
-                let now = self.standing.now();
-                ListedCopies(Listing::new(replica, answer.into_inner(), now))
-            })
+            .map(|answer| self.listed(replica, answer.into_inner()))
             .map_err(|error| self.failed(replica, node, error))
     }
 }
@@ -152,28 +107,17 @@ impl Replicas {
 impl ListedCopies {
     /// Returns the next page. A listing that ends without its last page was cut off, which is an error.
     pub async fn next(&mut self) -> Result<Page, CallError> {
-        let cut = || Kind::Unavailable.error("the listing is incomplete: it ended early");
-        let message = self.0.message().await?.ok_or_else(cut)?;
-        let copies = message.entries.iter().map(|entry| {
-            Ok(ListedCopy {
-                name: fields::file_name("name", &entry.name)?,
-                copy: copy(entry)?,
-            })
-        });
-        Ok(Page {
-            copies: copies.collect::<Result<_, CallError>>()?,
-            end: message.end.as_ref().map(end),
-        })
-    }
-}
-
-fn end(end: &wire::files_response::End) -> End {
-    let (mut gaps, mut unnamed) = (Vec::new(), Vec::new());
-    for gap in &end.gaps {
-        match named(gap) {
-            Some((node, volume)) => gaps.push((node, volume, gap.reason.clone())),
-            None => unnamed.push(describe(gap)),
+        let cut = || Kind::Unavailable.error("the listing ended before its end");
+        let message = self.messages.message().await?.ok_or_else(cut)?;
+        let (now, replica) = (&self.now, &self.replica);
+        let copies = message.entries.iter().map(fields::file_copy);
+        let mut copies: Vec<FileCopy> = copies.collect::<Result<_, _>>()?;
+        copies.retain(|copy| !is_given_up(now, replica, &copy.place.node, &copy.place.volume));
+        let end = message.end.map(|end| gaps_within(replica, &end.gaps));
+        let mut end = end.transpose()?;
+        if let Some(gaps) = &mut end {
+            gaps.retain(|gap| !gap_is_given_up(now, gap));
         }
+        Ok(Page { copies, end })
     }
-    End { gaps, unnamed }
 }

@@ -3,7 +3,7 @@
 //! # Errors
 //! All functions fail with a [`CallError`] if the node cannot be reached, or has ended the repair.
 
-use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{FileCopy, FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::{CallError, Kind};
 use bytes::Bytes;
 use proto_archive::wire::mend_request::{Close, Open, Step};
@@ -11,8 +11,7 @@ use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::copies::copy;
-use super::{Copy, Replicas};
+use super::Replicas;
 
 /// The most messages on their way in either direction.
 const WINDOW: usize = 16;
@@ -53,7 +52,7 @@ pub enum Mended {
     /// The copy is mended.
     Done {
         /// The copy in its new state.
-        copy: Copy,
+        copy: FileCopy,
         /// The item with the replaced groups in the attic of its volume.
         attic: String,
     },
@@ -90,7 +89,7 @@ impl Replicas {
                     let mended = match &message.entry {
                         None => Mended::Progress(message.bytes),
                         Some(entry) => Mended::Done {
-                            copy: copy(entry)?,
+                            copy: fields::file_copy(entry)?,
                             attic: message.attic,
                         },
                     };

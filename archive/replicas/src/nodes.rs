@@ -3,9 +3,9 @@
 //! # Errors
 //! All functions fail with a [`CallError`] if the monitor or node cannot be reached or refuses the call.
 
-use archive_model::{NodeId, NodeState, ReplicaId};
+use archive_model::{NodeId, NodeScrub, NodeState, ReplicaId, ScrubOrder};
 use archive_rpc::CallError;
-use proto_archive::wire;
+use proto_archive::convert as fields;
 
 use super::Replicas;
 use super::people::mark_retired;
@@ -42,12 +42,11 @@ impl Replicas {
         &self,
         replica: &ReplicaId,
         node: &NodeId,
-        order: wire::ScrubRequest,
-    ) -> Result<wire::ScrubState, CallError> {
+        order: ScrubOrder,
+    ) -> Result<NodeScrub, CallError> {
         let mut client = self.node_client(replica, node).await?;
-        let answer = client.scrub(order).await;
-        answer
-            .map(tonic::Response::into_inner)
-            .map_err(|error| self.failed(replica, node, error))
+        let answer = client.scrub(fields::scrub_request(order)).await;
+        let state = answer.map_err(|error| self.failed(replica, node, error))?;
+        Ok(fields::node_scrub(replica.clone(), state.get_ref())?)
     }
 }

@@ -1,30 +1,40 @@
 //! Acts of people on nodes: move a copy into the attic, restore it, destroy it, adopt it; volumes and modes.
 //!
-//! A door: wire types end here, except for answers that are passed on unchanged.
+//! A door: wire types end here.
 //!
 //! # Errors
 //! All functions fail with a [`CallError`] if the node or its monitor cannot be reached or refuses the act.
 
 use std::sync::{MutexGuard, PoisonError};
 
-use archive_ledger::requests::AtticItem;
 use archive_ledger::standing::Now;
 use archive_model::{
-    Approval, AtticPlace, FileName, Mode, NodeId, NodeState, ReplicaId, Root, VolumeId, VolumeKey,
-    VolumeState,
+    Approval, AtticItem, AtticPlace, FileCopy, FileName, Gap, Mode, NodeId, NodeState, ReplicaId,
+    Root, VolumeId, VolumeKey, VolumeState,
 };
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, InvalidMessage, Kind};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::{convert as fields, wire};
 use tonic::Streaming;
 use tonic::transport::Channel;
 
-use super::copies::copy;
-use super::{Copy, Replicas, describe, is_given_up};
+use super::{Replicas, gaps_within, is_given_up};
 
-/// The item of a copy that was moved into the attic.
-#[derive(Clone, Debug)]
-pub struct AtticCopy(pub wire::AtticItem);
+/// The attics of a node, page by page.
+#[derive(Debug)]
+pub struct ListedAttic {
+    replica: ReplicaId,
+    messages: Streaming<wire::AtticResponse>,
+}
+
+/// A page of the items in the attics of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AtticPage {
+    /// The items, or the fault of one that breaks a rule.
+    pub items: Vec<Result<AtticItem, InvalidMessage>>,
+    /// The parts that could not be read; in the last page only.
+    pub end: Option<Vec<Gap>>,
+}
 
 /// The person who orders an act, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +53,8 @@ pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut NodeState)
         node.mode = Some(Mode::Retired);
     }
     for volume in &mut node.volumes {
-        volume.retired |= is_given_up(now, replica, node.node.as_str(), volume.name());
+        let id = volume.volume.as_ref();
+        volume.retired |= id.is_some_and(|id| is_given_up(now, replica, &node.node, id));
     }
 }
 
@@ -74,7 +85,7 @@ impl Replicas {
         (node, volume): (&NodeId, &VolumeId),
         checksum: &Root,
         cause: &Cause,
-    ) -> Result<AtticCopy, CallError> {
+    ) -> Result<AtticItem, CallError> {
         let request = wire::PutAsideRequest {
             name: name.to_string(),
             volume: volume.to_string(),
@@ -85,7 +96,7 @@ impl Replicas {
         };
         let mut client = self.live_node_client(replica, node).await?;
         let item = client.put_aside(request).await?.into_inner();
-        Ok(AtticCopy(item))
+        Ok(fields::attic_item(replica, item)?)
     }
 
     /// Restores a file from an attic.
@@ -95,11 +106,10 @@ impl Replicas {
         (node, volume): (&NodeId, &VolumeId),
         id: &str,
         cause: &Cause,
-    ) -> Result<(FileName, Copy), CallError> {
+    ) -> Result<FileCopy, CallError> {
         let mut client = self.live_node_client(replica, node).await?;
         let entry = client.take_back(attic_ref(volume, id, cause)).await?;
-        let entry = entry.into_inner();
-        Ok((fields::file_name("name", &entry.name)?, copy(&entry)?))
+        Ok(fields::file_copy(entry.get_ref())?)
     }
 
     /// Destroys an item of an attic; returns its size in bytes.
@@ -120,24 +130,15 @@ impl Replicas {
 
     /// Returns the item at a place of an attic, or `None` if there is no such item.
     pub async fn attic_item(&self, place: &AtticPlace) -> Result<Option<AtticItem>, CallError> {
-        let mut messages = self.attic(&place.replica, &place.node, "").await?;
-        while let Some(message) = messages.message().await? {
-            let is_it = |item: &wire::AtticItem| {
-                item.id == place.id && item.volume == place.volume.as_str()
-            };
-            if let Some(item) = message.items.into_iter().find(is_it) {
-                let name = (!item.name.is_empty())
-                    .then(|| fields::file_name("name", &item.name))
-                    .transpose()?;
-                return Ok(Some(AtticItem {
-                    name,
-                    kind: fields::attic_kind("kind", item.kind)?,
-                    bytes: item.bytes,
-                }));
+        let mut attic = self.attic(&place.replica, &place.node, None).await?;
+        while let Some(page) = attic.next().await? {
+            let mut items = page.items.into_iter().filter_map(Result::ok);
+            if let Some(item) = items.find(|item| item.place == *place) {
+                return Ok(Some(item));
             }
-            let gaps = message.end.map(|end| end.gaps).unwrap_or_default();
-            if let Some(gap) = gaps.iter().find(|gap| gap.volume == place.volume.as_str()) {
-                return Err(Kind::Unavailable.error(describe(gap)));
+            let is_there = |gap: &&Gap| gap.volume_id() == Some(&place.volume);
+            if let Some(gap) = page.end.iter().flatten().find(is_there) {
+                return Err(Kind::Unavailable.error(gap.to_string()));
             }
         }
         Ok(None)
@@ -150,28 +151,31 @@ impl Replicas {
         name: &FileName,
         (node, volume): (&NodeId, &VolumeId),
         admission: &str,
-    ) -> Result<Copy, CallError> {
+    ) -> Result<FileCopy, CallError> {
         let request = wire::AdoptRequest {
             name: name.to_string(),
             volume: volume.to_string(),
             admission: admission.to_owned(),
         };
         let mut client = self.live_node_client(replica, node).await?;
-        copy(&client.adopt(request).await?.into_inner())
+        Ok(fields::file_copy(client.adopt(request).await?.get_ref())?)
     }
 
-    /// Lists the attics of a node, message by message.
+    /// Lists the attics of a node, or the items of one file if a name is given.
     pub async fn attic(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
-        name: &str,
-    ) -> Result<Streaming<wire::AtticResponse>, CallError> {
+        name: Option<&FileName>,
+    ) -> Result<ListedAttic, CallError> {
         let request = wire::AtticRequest {
-            name: name.to_owned(),
+            name: fields::or_empty(name),
         };
         let mut client = self.live_node_client(replica, node).await?;
-        Ok(client.attic(request).await?.into_inner())
+        Ok(ListedAttic {
+            replica: replica.clone(),
+            messages: client.attic(request).await?.into_inner(),
+        })
     }
 
     /// Tells a node that a volume is out of service.
@@ -215,6 +219,22 @@ impl Replicas {
         let mut client = self.live_node_client(&volume.replica, &volume.node).await?;
         client.set_volume(request).await?;
         Ok(())
+    }
+}
+
+impl ListedAttic {
+    /// Returns the next page, or `None` after the end of the stream.
+    pub async fn next(&mut self) -> Result<Option<AtticPage>, CallError> {
+        let Some(message) = self.messages.message().await? else {
+            return Ok(None);
+        };
+        let items = message.items.into_iter();
+        let items = items.map(|item| fields::attic_item(&self.replica, item));
+        let end = message.end.map(|end| gaps_within(&self.replica, &end.gaps));
+        Ok(Some(AtticPage {
+            items: items.collect(),
+            end: end.transpose()?,
+        }))
     }
 }
 

@@ -7,19 +7,14 @@
 //! All functions fail with a [`CallError`] if the node cannot be reached.
 
 use archive_ledger::restore::combine::Removal;
-use archive_model::{AtticKind, NodeId, ReplicaId};
-use archive_rpc::CallError;
-use proto_archive::{convert as fields, wire};
-use tonic::Streaming;
+use archive_model::{AtticItem, AtticKind, Gap, NodeId, ReplicaId};
+use archive_rpc::{CallError, InvalidMessage};
 
-use super::{Replicas, describe};
+use super::{ListedAttic, Replicas};
 
 /// The removals of a node, page by page.
 #[derive(Debug)]
-pub struct Removals {
-    replica: ReplicaId,
-    stream: Streaming<wire::AtticResponse>,
-}
+pub struct Removals(ListedAttic);
 
 /// One page of removals.
 #[derive(Debug)]
@@ -37,66 +32,57 @@ impl Replicas {
         replica: &ReplicaId,
         node: &NodeId,
     ) -> Result<Removals, CallError> {
-        Ok(Removals {
-            replica: replica.clone(),
-            stream: self.attic(replica, node, "").await?,
-        })
+        Ok(Removals(self.attic(replica, node, None).await?))
     }
 }
 
 impl Removals {
     /// Returns the next page, or `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Page>, CallError> {
-        let Some(message) = self.stream.message().await? else {
+        let Some(page) = self.0.next().await? else {
             return Ok(None);
         };
-        let items = message.items.into_iter();
-        let found = items.filter_map(|item| read(&self.replica, item)).collect();
-        let end = message
-            .end
-            .map(|end| end.gaps.iter().map(describe).collect());
+        let found = page.items.into_iter().filter_map(read).collect();
+        let end = page.end;
+        let end = end.map(|gaps| gaps.iter().map(Gap::to_string).collect());
         Ok(Some(Page { found, end }))
     }
 }
 
 /// Reads an item. Returns `None` if two persons have not had it removed. An item without a name is an error: it may be
 /// anything.
-fn read(replica: &ReplicaId, item: wire::AtticItem) -> Option<Result<Removal, String>> {
-    if item.name.is_empty() {
-        let (id, why) = (&item.id, &item.why);
+fn read(item: Result<AtticItem, InvalidMessage>) -> Option<Result<Removal, String>> {
+    let item = match item {
+        Ok(item) => item,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    let Some(name) = item.name else {
+        let (id, why) = (&item.place.id, &item.why);
         return Some(Err(format!("cannot read attic item {id}: {why}")));
+    };
+    if !matches!(item.kind, AtticKind::File | AtticKind::Row) {
+        return None;
     }
-    let is_whole = match fields::attic_kind("kind", item.kind) {
-        Ok(AtticKind::File | AtticKind::Row) => true,
-        Ok(AtticKind::Groups | AtticKind::Leftover) => false,
-        Err(error) => return Some(Err(error.to_string())),
-    };
-    let approval = match fields::approval(item.approval) {
-        Ok(approval) => approval?,
-        Err(error) => return Some(Err(error.to_string())),
-    };
-    is_whole.then(|| {
-        let name = fields::file_name("name", &item.name).map_err(|error| error.to_string())?;
-        let node = fields::node_id(&item.node).map_err(|error| error.to_string())?;
-        let volume = fields::volume_id(&item.volume).map_err(|error| error.to_string())?;
-        let at = fields::time("at", &item.at).map_err(|error| error.to_string())?;
-        Ok(Removal {
-            replica: replica.clone(),
-            node,
-            volume,
-            name,
-            at,
-            approval,
-            why: item.why,
-            admission: item.admission,
-        })
-    })
+    let approval = item.approval?;
+    let missing = || InvalidMessage::missing("at").to_string();
+    let at = item.at.ok_or_else(missing);
+    Some(at.map(|at| Removal {
+        replica: item.place.replica,
+        node: item.place.node,
+        volume: item.place.volume,
+        name,
+        at,
+        approval,
+        why: item.why,
+        admission: item.admission.unwrap_or_default(),
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use wire::attic_item::Kind;
+    use proto_archive::wire::attic_item::Kind;
+    use proto_archive::{convert as fields, wire};
 
     use super::*;
 
@@ -112,6 +98,7 @@ mod tests {
         wire::AtticItem {
             approval,
             node: "n-1".to_owned(),
+            id: "x-1".to_owned(),
             volume: "v-1".to_owned(),
             name: name.to_owned(),
             kind: kind.into(),
@@ -127,7 +114,7 @@ mod tests {
     #[test]
     fn only_two_persons_remove_and_errors_show() {
         let replica = ReplicaId::new("one").unwrap();
-        let read = |item| read(&replica, item);
+        let read = |item| read(fields::attic_item(&replica, item));
         let two: &[&str] = &["custodian/anna", "custodian/bert"];
         for kind in [Kind::File, Kind::Row] {
             let removal = read(item("a", kind, two)).unwrap().unwrap();

@@ -3,7 +3,7 @@
 //! # Errors
 //! All functions fail with a [`CallError`] if the node cannot be reached or refuses the upload.
 
-use archive_model::{FileName, NodeId, Root, UploadId};
+use archive_model::{FileCopy, FileName, NodeId, Root, UploadId};
 use archive_rpc::{CallError, Kind};
 use bytes::Bytes;
 use proto_archive::wire::node_client::NodeClient;
@@ -14,9 +14,6 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::Channel;
-
-use super::Copy;
-use super::copies::copy;
 
 /// A node that was chosen for an upload.
 #[derive(Clone, Debug)]
@@ -32,7 +29,7 @@ pub enum Opened {
     /// It accepts bytes, and may have some already.
     Ready(Offer),
     /// It has the file already.
-    Stored(Copy),
+    Stored(FileCopy),
 }
 
 /// The bytes of an upload that a node has already.
@@ -84,7 +81,7 @@ impl ChosenNode {
             .await?
             .into_inner();
         match next(&mut answers).await? {
-            Answer::Stored(entry) => Ok(Opened::Stored(copy(&entry)?)),
+            Answer::Stored(entry) => Ok(Opened::Stored(fields::file_copy(&entry)?)),
             Answer::Ready(ready) => Ok(Opened::Ready(Offer {
                 offset: ready.offset,
                 root: fields::root("root", &ready.root)?,
@@ -111,7 +108,7 @@ impl Upload {
     }
 
     /// Sends the admission and waits until the node has committed.
-    pub async fn close(mut self, admission: &str) -> Result<Copy, CallError> {
+    pub async fn close(mut self, admission: &str) -> Result<FileCopy, CallError> {
         let close = Close {
             admission: admission.to_owned(),
         };
@@ -119,7 +116,7 @@ impl Upload {
             return Err(self.why().await.unwrap_or(broken));
         }
         match next(&mut self.answers).await? {
-            Answer::Stored(entry) => copy(&entry),
+            Answer::Stored(entry) => Ok(fields::file_copy(&entry)?),
             Answer::Ready(_) => Err(Kind::Internal.error("the node said `ready` to `close`")),
         }
     }

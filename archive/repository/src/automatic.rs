@@ -19,8 +19,9 @@ use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, Finder, NodeId, NodeState, ReplicaId};
-use archive_replicas::CopyCondition;
+use archive_model::{
+    AnomalyKind, CopyCondition, Finder, NodeId, NodeState, RepairOutcome, ReplicaId,
+};
 use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 
@@ -115,13 +116,13 @@ impl Automatic {
         loop {
             let page = calls.answered(pages.next()).await?;
             for found in page.copies {
-                match found.copy.condition {
+                match found.condition {
                     CopyCondition::Present => {}
                     CopyCondition::Damaged { .. } => {
                         let filing = self.own.file_verified(
                             replica,
                             &found.name,
-                            &found.copy,
+                            &found,
                             &look_context,
                         );
                         Box::pin(filing).await?;

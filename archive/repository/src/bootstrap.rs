@@ -19,8 +19,7 @@ use archive_db::DbError;
 use archive_decisions::store::{Event, FileRecord, ReplicaSpec};
 use archive_ledger::admin::{Admin, PageLimits, Walk};
 use archive_ledger::standing::{Now, Task};
-use archive_model::{FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
-use archive_replicas::Copy;
+use archive_model::{FileCopy, FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
 
 use crate::people::People;
 
@@ -249,7 +248,7 @@ async fn tell(
     if place.is_some() && !is_gone {
         // The recorded copy is looked for first: only a missing one is stored again.
         match people.transfers.calls.locate(&replica, &name).await {
-            Ok(located) if located.copies.iter().any(Copy::is_present) => {
+            Ok(located) if located.copies.iter().any(FileCopy::is_present) => {
                 return Ok(UpdateOutcome::There);
             }
             Ok(located) if located.silent.is_none() => {}

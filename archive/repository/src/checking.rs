@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use archive_ledger::anomalies::{AnomalyRow, LookResult};
 use archive_model::{
-    AnomalyClass, AnomalyKind, FileName, NamePattern, NodeId, ReplicaId, ReplicaKind, VolumeId,
+    AnomalyClass, AnomalyKind, CheckProgress, CheckStep, FileName, Gap, NamePattern, NodeId,
+    ReplicaId, ReplicaKind, ReplicaReport, VolumeId, VolumeName,
 };
 use archive_replicas::Located;
 use archive_rpc::answers::{Progress, UNREAD};
@@ -79,49 +80,12 @@ impl CheckSelection {
 /// end, if they are still lost; those beyond [`MOST_REMEMBERED`] are reported at once.
 type Losses = Arc<Mutex<BTreeMap<u64, AnomalyRow>>>;
 
-/// A step that the caller receives.
-#[derive(Clone, Debug)]
-pub(crate) enum CheckStep {
-    Progress(CheckProgress),
-    Anomaly(Box<AnomalyRow>),
-    Report(ReplicaReport),
-}
-
-/// The progress of the check of one replica. Totals are 0 if they are not known.
-#[derive(Clone, Debug)]
-pub(crate) struct CheckProgress {
-    pub(crate) replica: ReplicaId,
-    pub(crate) files: u64,
-    pub(crate) bytes: u64,
-    pub(crate) files_total: u64,
-    pub(crate) bytes_total: u64,
-}
-
-/// The report on one replica.
-#[derive(Clone, Debug)]
-pub(crate) struct ReplicaReport {
-    pub(crate) replica: ReplicaId,
-    pub(crate) files: u64,
-    pub(crate) intact: u64,
-    pub(crate) withdrawn: u64,
-    pub(crate) anomalies: BTreeMap<AnomalyClass, u64>,
-    pub(crate) gaps: Vec<CheckGap>,
-}
-
-/// A part that could not be asked.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct CheckGap {
-    pub(crate) node: Option<NodeId>,
-    pub(crate) volume: Option<VolumeId>,
-    pub(crate) reason: String,
-}
-
 /// The check of one replica.
 struct Pass<'a> {
     own: &'a Preserver,
     order: &'a CheckOrder,
     replica: ReplicaId,
-    steps: &'a mpsc::Sender<CheckStep>,
+    steps: &'a mpsc::Sender<CheckStep<AnomalyRow>>,
     started: Timestamp,
     compared: Arc<AtomicU64>,
     read: AtomicU64,
@@ -136,7 +100,7 @@ struct Tally {
     told: BoundedSet<u64>,
     /// Files of the admin data that are not intact, or unknown.
     not_intact: BoundedSet<FileName>,
-    gaps: BTreeSet<CheckGap>,
+    gaps: BTreeSet<Gap>,
     /// The number of copies of which nothing is known, beyond those that were filed.
     unverified: u64,
     /// Damage that a catalog remembers; reported after the copy was read again, if it is still damaged. Rows beyond
@@ -154,7 +118,7 @@ impl Preserver {
     pub(crate) async fn check(
         &self,
         order: &CheckOrder,
-        steps: &mpsc::Sender<CheckStep>,
+        steps: &mpsc::Sender<CheckStep<AnomalyRow>>,
     ) -> Result<(), CallError> {
         let in_service = self.in_service();
         let known = |id: &ReplicaId| in_service.iter().any(|spec| spec.id == *id);
@@ -215,8 +179,8 @@ impl Preserver {
     /// Sends a step to the caller.
     async fn step(
         &self,
-        steps: &mpsc::Sender<CheckStep>,
-        step: CheckStep,
+        steps: &mpsc::Sender<CheckStep<AnomalyRow>>,
+        step: CheckStep<AnomalyRow>,
     ) -> Result<(), CallError> {
         match self.calls.clock.timeout(UNREAD, steps.send(step)).await {
             Ok(sent) => sent.map_err(|_gone| Kind::Unavailable.error("the caller is gone")),
@@ -402,7 +366,7 @@ impl Pass<'_> {
         is_new
     }
 
-    async fn step(&self, step: CheckStep) -> Result<(), CallError> {
+    async fn step(&self, step: CheckStep<AnomalyRow>) -> Result<(), CallError> {
         self.own.step(self.steps, step).await
     }
 
@@ -412,13 +376,9 @@ impl Pass<'_> {
             .admin
             .counts()
             .filter(|_| self.order.selection.is_all());
-        let (files_total, bytes_total) = counts.map_or((0, 0), |counts| {
-            let bytes = if self.order.reads_bytes {
-                counts.bytes
-            } else {
-                0
-            };
-            (counts.files, bytes)
+        let (files_total, bytes_total) = counts.map_or((None, None), |counts| {
+            let bytes = self.order.reads_bytes.then_some(counts.bytes);
+            (Some(counts.files), bytes)
         });
         CheckProgress {
             replica: self.replica.clone(),
@@ -431,9 +391,11 @@ impl Pass<'_> {
 
     fn gap(&self, node: Option<NodeId>, volume: Option<VolumeId>, reason: String) {
         let mut tally = self.tally();
-        let is_known = |gap: &CheckGap| gap.node == node && gap.volume == volume && node.is_some();
+        let volume = volume.map(VolumeName::Id);
+        let is_known = |gap: &Gap| gap.node == node && gap.volume == volume && node.is_some();
         if !tally.gaps.iter().any(is_known) {
-            tally.gaps.insert(CheckGap {
+            tally.gaps.insert(Gap {
+                replica: self.replica.clone(),
                 node,
                 volume,
                 reason,

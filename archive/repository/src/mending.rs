@@ -20,8 +20,7 @@ use std::sync::Arc;
 
 use archive_decisions::repair::{Patient, Plan, plan};
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, NodeId, RepairOutcome, ReplicaId, VolumeId};
-use archive_replicas::Copy;
+use archive_model::{AnomalyKind, FileCopy, NodeId, RepairOutcome, ReplicaId, VolumeId};
 use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 
@@ -249,7 +248,7 @@ impl Preserver {
         let (seen, _) = self
             .look_and_file(&row.replica, &row.file, &look_context)
             .await?;
-        let is_right = |copy: &&Copy| copy.is_readable() && copy.root == Some(content.root);
+        let is_right = |copy: &&FileCopy| copy.is_readable() && copy.root == Some(content.root);
         let copies: Vec<_> = seen.located.copies.iter().filter(is_right).collect();
         if copies.is_empty() {
             return match (
@@ -268,18 +267,18 @@ impl Preserver {
             };
         }
         // The copy that was filed, else the first: a read finds its damage.
-        let is_filed = |copy: &&&Copy| {
-            Some(&copy.node) == row.filed.node.as_ref()
-                && Some(&copy.volume) == row.filed.volume.as_ref()
+        let is_filed = |copy: &&&FileCopy| {
+            Some(&copy.place.node) == row.filed.node.as_ref()
+                && Some(&copy.place.volume) == row.filed.volume.as_ref()
         };
         let Some(copy) = copies.iter().find(is_filed).or_else(|| copies.first()) else {
             return done(RepairOutcome::Waiting, "no copy can be read now");
         };
-        let is_same = |read: &Copy| (&read.node, &read.volume) == (&copy.node, &copy.volume);
+        let is_same = |read: &FileCopy| read.place == copy.place;
         let copy = if let Some(read) = read.filter(is_same) {
             read
         } else {
-            let place = (&row.replica, &copy.node, Some(&copy.volume));
+            let place = (&row.replica, &copy.place.node, Some(&copy.place.volume));
             let verified = self.verify(place, &row.file, content.size, told).await;
             let copy = match verified {
                 Ok(copy) => copy,
@@ -292,14 +291,14 @@ impl Preserver {
                 .await?;
             copy
         };
-        let bad = crate::preserver::bad(&copy, content.size);
+        let bad = copy.damaged_groups(content.size);
         if bad.is_empty() {
             return done(
                 RepairOutcome::Nothing,
                 "the copy was read again, and is good",
             );
         }
-        let place = Some((copy.node.clone(), copy.volume));
+        let place = Some((copy.place.node, copy.place.volume));
         case(AnomalyKind::Corrupt(bad), place)
     }
 }

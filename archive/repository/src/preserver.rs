@@ -23,8 +23,7 @@ use archive_ledger::anomalies::{
     Anomalies, AnomalyRow, Filed, Filing, Look, LookQuality, LookResult, is_damage, needs_repair,
 };
 use archive_ledger::standing::View;
-use archive_model::{FileName, Finder, Groups, NodeId, ReplicaId, VolumeId};
-use archive_replicas::Copy;
+use archive_model::{FileCopy, FileName, Finder, Groups, NodeId, ReplicaId, VolumeId};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::Assembler;
 use archive_stores::calls::ReplicaCalls;
@@ -37,7 +36,7 @@ use crate::settings::ReplicaSettings;
 use crate::tables::{file_look, file_row, with_tables};
 
 use one_name::damage;
-pub(crate) use one_name::{bad, expected, listed};
+pub(crate) use one_name::{expected, is_compared};
 
 /// The pause before a copy is asked for again that is in use.
 const BUSY: Duration = Duration::from_millis(500);
@@ -95,7 +94,7 @@ impl Preserver {
         name: &FileName,
         size: u64,
         mut told: impl FnMut(u64) + Send,
-    ) -> Result<Copy, CallError> {
+    ) -> Result<FileCopy, CallError> {
         let until = self.calls.clock.instant() + self.calls.stall;
         loop {
             let limit = limits::reading(size);
@@ -114,7 +113,7 @@ impl Preserver {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-        copy: &Copy,
+        copy: &FileCopy,
         look_context: &LookContext,
     ) -> Result<LookResult, CallError> {
         let record = self.record(name).await?;
@@ -137,9 +136,9 @@ impl Preserver {
             by: look_context.finder,
             is_second: look_context.is_second,
             size,
-            place: Some((copy.node.clone(), copy.volume.clone())),
+            place: Some((copy.place.node.clone(), copy.place.volume.clone())),
         };
-        let good = Groups::all(size).difference(&bad(copy, size));
+        let good = Groups::all(size).difference(&copy.damaged_groups(size));
         let found = self.file(replica, name, look, look_context).await?;
         let (anomalies, file, who) = (
             Arc::clone(&self.anomalies),
@@ -148,7 +147,7 @@ impl Preserver {
         );
         with_tables(move || anomalies.found_again(&file, &good, &who)).await?;
         let elsewhere = self.filed_damage(replica, name).await?;
-        let is_here = |filed: &Filed| filed.is_at(&copy.node, &copy.volume);
+        let is_here = |filed: &Filed| filed.is_at(&copy.place.node, &copy.place.volume);
         if !elsewhere.iter().all(is_here) {
             // That copy may be gone: a listing tells.
             drop(Box::pin(self.look_and_file(replica, name, look_context)).await?);

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::{DbError, Table, Text, Value};
-use archive_model::{Finder, ReplicaId};
+use archive_model::{CheckStep, Finder, ReplicaId, ReplicaReport};
 use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::checking::{CheckOrder, CheckSelection, CheckStep, ReplicaReport};
+use crate::checking::{CheckOrder, CheckSelection};
 use crate::preserver::{LookContext, Preserver};
 use crate::settings::CheckSettings;
 use crate::tables::with_tables;

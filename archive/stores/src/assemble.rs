@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use archive_model::groups::GROUP_SIZE;
-use archive_model::{Groups, NodeId, ReplicaId};
+use archive_model::{FileCopy, Groups, NodeId, ReplicaId};
 use archive_proof::decode;
 use archive_replicas::{ReadSegments, Segment};
 use archive_rpc::{CallError, Kind};
@@ -263,15 +263,13 @@ impl Assembly {
             .replicas
             .locate(replica, &self.wanted.name)
             .await?;
-        let right = |copy: &&archive_replicas::Copy| {
-            copy.is_readable() && copy.root == Some(self.wanted.root)
-        };
+        let right = |copy: &&FileCopy| copy.is_readable() && copy.root == Some(self.wanted.root);
         let copies = || located.copies.iter().filter(right);
         let best = copies()
             .find(|copy| copy.is_present())
             .or_else(|| copies().next());
         match (best, &located.silent) {
-            (Some(copy), _) => Ok(copy.node.clone()),
+            (Some(copy), _) => Ok(copy.place.node.clone()),
             (None, Some(silent)) => Err(Kind::Unavailable.error(silent.clone())),
             (None, None) => Err(Kind::NotFound.error("it has no copy")),
         }

@@ -82,8 +82,8 @@ impl Healer {
                     match (copy, located.silent) {
                         (Some((copy, root)), _) => Event::Completed {
                             replica,
-                            node: copy.node,
-                            volume: copy.volume,
+                            node: copy.place.node,
+                            volume: copy.place.volume,
                             root,
                             at: copy.stored,
                             read_back: false,

@@ -157,7 +157,7 @@ pub fn good(replica: &str, volume: &str, content: u8) -> wire::FileEntry {
         volume: volume.to_owned(),
         size: u64::from(content),
         root: fields::root_bytes(&Root::from_bytes([content; 32])),
-        condition: wire::Condition::Present.into(),
+        condition: wire::CopyCondition::Present.into(),
         stored: "2026-01-01T00:00:01Z".to_owned(),
         ..wire::FileEntry::default()
     }
@@ -166,7 +166,7 @@ pub fn good(replica: &str, volume: &str, content: u8) -> wire::FileEntry {
 /// The same, damaged in its first group.
 pub fn damaged(replica: &str, volume: &str, content: u8) -> wire::FileEntry {
     wire::FileEntry {
-        condition: wire::Condition::Damaged.into(),
+        condition: wire::CopyCondition::Damaged.into(),
         corrupt: fields::group_ranges(&Groups::all(1)),
         ..good(replica, volume, content)
     }
@@ -223,6 +223,14 @@ impl Part {
     fn script(&self) -> MutexGuard<'_, Script> {
         self.script.lock().unwrap()
     }
+
+    /// An item of the attic of its node.
+    fn item(&self, item: wire::AtticItem) -> wire::AtticItem {
+        wire::AtticItem {
+            node: format!("{}-1", self.replica),
+            ..item
+        }
+    }
 }
 
 #[tonic::async_trait]
@@ -237,8 +245,11 @@ impl Replica for Part {
         {
             act();
         }
-        let found = script.found.get(self.replica).cloned();
-        Ok(Response::new(found.unwrap_or_default()))
+        let mut found = script.found.get(self.replica).cloned().unwrap_or_default();
+        for entry in &mut found.entries {
+            entry.name.clone_from(&request.get_ref().name);
+        }
+        Ok(Response::new(found))
     }
 
     async fn place(
@@ -282,8 +293,12 @@ impl Node for Part {
         let found = script.found.get(self.replica).into_iter();
         let mut entries = found.flat_map(|found| &found.entries);
         let entry = entries.find(|entry| entry.volume == request.get_ref().volume);
+        let entry = entry.ok_or_else(|| Status::not_found("no copy"))?.clone();
         let done = wire::VerifyResponse {
-            entry: Some(entry.ok_or_else(|| Status::not_found("no copy"))?.clone()),
+            entry: Some(wire::FileEntry {
+                name: request.get_ref().name.clone(),
+                ..entry
+            }),
             ..wire::VerifyResponse::default()
         };
         Ok(Response::new(Box::pin(tokio_stream::once(Ok(done)))))
@@ -293,14 +308,16 @@ impl Node for Part {
         &self,
         request: Request<wire::PutAsideRequest>,
     ) -> Result<Response<wire::AtticItem>, Status> {
-        let (mut script, volume) = (self.script(), request.into_inner().volume);
+        let wire::PutAsideRequest { name, volume, .. } = request.into_inner();
+        let mut script = self.script();
         if let Some(found) = script.found.get_mut(self.replica) {
             found.entries.retain(|entry| entry.volume != volume);
         }
         script
             .acts
             .push(format!("{}: put aside from {volume}", self.replica));
-        Ok(Response::new(wire::AtticItem::default()))
+        let item = attic_file(&volume, "x-1", &name);
+        Ok(Response::new(self.item(item)))
     }
 
     async fn attic(
@@ -308,7 +325,12 @@ impl Node for Part {
         _request: Request<wire::AtticRequest>,
     ) -> Result<Response<BoxStream<wire::AtticResponse>>, Status> {
         let all = wire::AtticResponse {
-            items: self.script().attic.clone(),
+            items: self
+                .script()
+                .attic
+                .iter()
+                .map(|item| self.item(item.clone()))
+                .collect(),
             end: Some(wire::files_response::End::default()),
         };
         Ok(Response::new(Box::pin(tokio_stream::once(Ok(all)))))

@@ -265,8 +265,8 @@ impl Transfers {
             Ok(Some(UploadedCopy { copy, read_back })) if let Some(root) = copy.root => {
                 let event = Event::Completed {
                     replica,
-                    node: copy.node,
-                    volume: copy.volume,
+                    node: copy.place.node,
+                    volume: copy.place.volume,
                     root,
                     at: copy.stored,
                     read_back,

@@ -244,7 +244,7 @@ pub async fn stat_says_what_was_admitted(archive: &dyn Ingest) -> Result<()> {
     // A store may leave the condition of a copy out of its answer: the copy was read back just now.
     let (mut replicas, mut stored) = (status.replicas, stored.replicas);
     for replica in replicas.iter_mut().chain(&mut stored) {
-        replica.condition = None;
+        replica.standing = None;
     }
     ensure!(replicas == stored, "{replicas:?}, stored as {stored:?}");
     Ok(())

@@ -9,10 +9,10 @@ use std::fmt;
 
 use anyhow::{Context, Result, ensure};
 use archive_client::preservation::{
-    AnomalySelection, AuditSelection, CheckKind, CheckOrder, CheckStep, Steps,
+    AnomalySelection, AuditSelection, CheckKind, CheckOrder, Steps,
 };
 use archive_client::{ClientError, Ingest, Preservation, Progress, Stored};
-use archive_model::{Act, FileName, ReplicaKind, RequestState};
+use archive_model::{Act, CheckStep, FileName, ReplicaKind, RequestState};
 
 use super::{Outcome, name, noise, refusal, store};
 

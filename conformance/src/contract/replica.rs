@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use proto_archive::wire::files_response::End;
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::wire::{
-    Condition, FileEntry, FilesRequest, FindRequest, HeartbeatRequest, Mode, NodeStatus,
+    CopyCondition, FileEntry, FilesRequest, FindRequest, HeartbeatRequest, Mode, NodeStatus,
     PlaceRequest, ReplicaStateRequest,
 };
 use tonic::transport::Channel;
@@ -328,7 +328,7 @@ fn is_as_admitted(entry: &FileEntry, file: &Admission) -> Result<()> {
     ensure!(entry.name == file.name.as_str(), "{entry:?}");
     ensure!(entry.size == file.size, "{entry:?}");
     ensure!(entry.root == file.root.as_bytes().as_slice(), "{entry:?}");
-    ensure!(entry.condition() == Condition::Present, "{entry:?}");
+    ensure!(entry.condition() == CopyCondition::Present, "{entry:?}");
     ensure!(
         !entry.node.is_empty() && !entry.volume.is_empty(),
         "{entry:?}"

@@ -42,11 +42,11 @@ pub(crate) enum Judgement {
 impl FileReport {
     /// Adds a failure.
     pub(crate) fn add(&mut self, kind: &str, offset: Option<u64>, reason: String) {
-        if kind == FailureKind::Unread.word() {
+        if kind == FailureKind::Unread.as_str() {
             self.unread.get_or_insert(reason);
-        } else if kind == FailureKind::Damaged.word() {
+        } else if kind == FailureKind::Damaged.as_str() {
             self.damaged.get_or_insert(reason);
-        } else if kind == FailureKind::Format.word() && offset.is_none() {
+        } else if kind == FailureKind::Format.as_str() && offset.is_none() {
             self.foreign.get_or_insert(reason);
         } else {
             self.defects = self.defects.saturating_add(1);

@@ -212,7 +212,7 @@ fn read_arguments(
 /// Writes the outcome of a file.
 pub fn write_done(done: FileOutcome) -> wire::batch_run_response::Done {
     let failure = |failure: archive_model::FileFailure| wire::BatchFailure {
-        kind: failure.kind.word().to_owned(),
+        kind: wire::batch_failure::Kind::from(failure.kind).into(),
         offset: failure.offset,
         reason: failure.reason.chars().take(LONGEST_REASON).collect(),
     };
@@ -234,7 +234,7 @@ pub fn write_done(done: FileOutcome) -> wire::batch_run_response::Done {
 /// # Errors
 /// The first field that is missing or invalid.
 pub fn read_done(done: wire::batch_run_response::Done) -> Result<FileOutcome, InvalidMessage> {
-    use archive_model::batch::{FailureKind, MOST_FAILURES};
+    use archive_model::batch::MOST_FAILURES;
     if done.failures.len() > MOST_FAILURES {
         let reason = format!("are more than {MOST_FAILURES}");
         return Err(InvalidMessage::invalid("failures", reason));
@@ -244,15 +244,12 @@ pub fn read_done(done: wire::batch_run_response::Done) -> Result<FileOutcome, In
         return Err(InvalidMessage::invalid("failures", reason));
     }
     let failure = |failure: wire::BatchFailure| {
-        let mut kinds = FailureKind::ALL.into_iter();
-        let kind = kinds.find(|kind| kind.word() == failure.kind);
         if failure.reason.chars().count() > LONGEST_REASON {
             let why = format!("is longer than {LONGEST_REASON} characters");
             return Err(InvalidMessage::invalid("reason", why));
         }
         Ok(archive_model::FileFailure {
-            kind: kind
-                .ok_or_else(|| InvalidMessage::invalid("kind", "is not the kind of a failure"))?,
+            kind: convert::failure_kind("kind", failure.kind)?,
             offset: failure.offset,
             reason: failure.reason,
         })

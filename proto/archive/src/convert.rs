@@ -8,8 +8,14 @@
 //! the model.
 
 mod act;
+mod anomaly;
+mod attic;
+mod check;
 mod closed_sets;
+mod copy;
+mod gap;
 mod node;
+mod scrub;
 
 use archive_model::{
     Approval, ArchiveError, FileName, Groups, InvalidNameList, NameList, NamePattern, NodeId,
@@ -22,12 +28,19 @@ use jiff::Timestamp;
 pub use act::{
     act, ask_request, attic_place, attics_ref, item_id, node_selector, or_empty, volume_selector,
 };
+pub use anomaly::{anomaly_message, filed_anomaly};
 pub use archive_rpc::text::plain;
+pub use attic::{attic_item, attic_item_message, typed_id};
+pub use check::{check_response, check_step};
 pub use closed_sets::{
     act_kind, anomaly_class, anomaly_count_messages, anomaly_counts, anomaly_state, attic_kind,
-    copy_doubt, finder, repair_outcome, request_state, role, scrub_activity, unknown, with_doubt,
+    copy_doubt, copy_standing, failure_kind, finder, reduce, repair_outcome, request_state, role,
+    scrub_activity, unknown, with_doubt,
 };
+pub use copy::{file_copy, file_entry};
+pub use gap::{gap, gap_message, gap_within};
 pub use node::{mode, node_state, node_status, wire_mode};
+pub use scrub::{node_scrub, scrub_order, scrub_request, scrub_state};
 
 use crate::wire;
 
@@ -145,6 +158,16 @@ pub fn optional_root(field: &'static str, value: &[u8]) -> Result<Option<Root>, 
     } else {
         root(field, value).map(Some)
     }
+}
+
+/// Reads a text for people that is absent when it is empty.
+fn plain_text(value: &str) -> Option<String> {
+    (!value.is_empty()).then(|| plain(value))
+}
+
+/// Writes a value that may be absent.
+fn text_of(value: Option<impl ToString>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 /// Reads the approval of an act; `None` if it was not decided by two persons.

@@ -7,9 +7,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_client::preservation::FiledAnomaly;
 use archive_client::{Losses, losses};
-use archive_model::FileName;
+use archive_model::{FileName, FiledAnomaly};
 use serde::Serialize;
 
 use crate::exit::Failure;

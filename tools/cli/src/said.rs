@@ -4,9 +4,8 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use archive_client::preservation::FiledAnomaly;
-use archive_client::{Drain, FilesToLeave, Gap};
-use archive_model::Groups;
+use archive_client::{Drain, FilesToLeave};
+use archive_model::{FiledAnomaly, Gap, Groups};
 use jiff::Timestamp;
 
 use crate::output::{or_dash, size};
@@ -142,7 +141,7 @@ fn list(ranges: impl Iterator<Item = Range<u64>>) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use archive_model::{AnomalyClass, AnomalyState, FileName, Finder};
+    use archive_model::{AnomalyClass, AnomalyState, FileName, Finder, VolumeName};
 
     use super::*;
 
@@ -237,11 +236,13 @@ pub(crate) mod tests {
         let silent = |node: Option<&str>, volume: Option<&str>| Gap {
             replica: "two".parse().unwrap(),
             node: node.map(|id| id.parse().unwrap()),
-            volume: volume.map(|id| id.parse().unwrap()),
+            volume: volume.map(VolumeName::new),
             reason: "silent".into(),
         };
         assert_eq!(gap(&silent(None, None)), "replica two: silent");
         let all = gap(&silent(Some("n-2"), Some("v")));
         assert_eq!(all, "replica two, node n-2, volume v: silent");
+        let disk = gap(&silent(Some("n-2"), Some("/disks/1")));
+        assert_eq!(disk, "replica two, node n-2, volume /disks/1: silent");
     }
 }

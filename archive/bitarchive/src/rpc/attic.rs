@@ -1,6 +1,6 @@
 //! The attic over the wire: what lies there, what goes there, what comes back, what is destroyed; and admissions.
 
-use archive_model::{AtticKind, FileName, Root, VolumeId};
+use archive_model::{AtticItem, AtticPlace, FileName, Root, VolumeId};
 use archive_proof::Envelope;
 use archive_rpc::InvalidMessage;
 use proto_archive::wire::files_response::End;
@@ -81,21 +81,24 @@ pub(crate) fn cause(who: &str, why: &str) -> Result<Cause, InvalidMessage> {
     Cause::new(who, why).map_err(|error| InvalidMessage::invalid(error.field, error.reason))
 }
 
-/// Writes an item.
-pub(crate) fn item(node: &Node, item: Item) -> wire::AtticItem {
-    wire::AtticItem {
-        node: node.id().to_string(),
-        volume: item.volume.into(),
-        id: item.id,
-        name: item.name.map(String::from).unwrap_or_default(),
-        at: item.at.to_string(),
+/// Writes an item, with the admission of a whole file where a listing shows it.
+pub(crate) fn item(node: &Node, item: Item, admission: Option<String>) -> wire::AtticItem {
+    fields::attic_item_message(AtticItem {
+        place: AtticPlace {
+            replica: node.replica().clone(),
+            node: node.id().clone(),
+            volume: item.volume,
+            id: item.id,
+        },
+        name: item.name,
+        at: Some(item.at),
         who: item.who,
         why: item.why,
-        kind: wire::attic_item::Kind::from(AtticKind::from(item.kind)).into(),
+        kind: item.kind.into(),
         bytes: item.bytes,
-        admission: String::new(),
-        approval: item.approval.map(fields::approval_message),
-    }
+        admission,
+        approval: item.approval,
+    })
 }
 
 /// Sends what lies in the attics of all volumes, by time and then by id.
@@ -126,10 +129,7 @@ pub(crate) fn list(
             continue;
         }
         let admission = admission(&layout, &found);
-        let shown = wire::AtticItem {
-            admission,
-            ..item(node, found)
-        };
+        let shown = item(node, found, admission);
         count += 1;
         if let Some(items) = page.push(shown) {
             send(answers, wire::AtticResponse { items, end: None })?;
@@ -139,20 +139,14 @@ pub(crate) fn list(
     send(answers, wire::AtticResponse { items, end })
 }
 
-/// The admission in the sidecar that went aside with a whole file; empty where none can be read.
-fn admission(layout: &Layout, found: &Item) -> String {
-    let Some(name) = found
-        .name
-        .as_ref()
-        .filter(|_| found.kind == attic::Kind::File)
-    else {
-        return String::new();
-    };
+/// The admission in the sidecar that went aside with a whole file; none where it cannot be read.
+fn admission(layout: &Layout, found: &Item) -> Option<String> {
+    let is_file = found.kind == attic::Kind::File;
+    let name = found.name.as_ref().filter(|_| is_file)?;
     let target = layout.target(name);
     let place = layout.attic().join(&found.id);
     let sidecar = target.sidecar.file_name().map(attic::kept_name);
-    let admission = sidecar.and_then(|sidecar| admission_in(&place.join(sidecar), name));
-    admission.unwrap_or_default()
+    sidecar.and_then(|sidecar| admission_in(&place.join(sidecar), name))
 }
 
 /// Sends the admission of every copy, sorted by name.

@@ -1,7 +1,10 @@
 //! Between the node's own types and the wire.
 
 use archive_durable::{Space, VolumeProblem};
-use archive_model::{FileName, Groups, Mode, NodeId, NodeState, ReplicaId, UploadId, VolumeState};
+use archive_model::{
+    CopyCondition, CopyPlace, FileCopy, FileName, Groups, Mode, NodeId, NodeState, ReplicaId,
+    UploadId, VolumeState,
+};
 use archive_rpc::Kind;
 use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
@@ -20,38 +23,34 @@ pub(crate) fn entry(node: &Node, entry: Entry) -> wire::FileEntry {
 /// Writes an entry of `node`.
 pub(crate) fn entry_of(node: &NodeId, entry: Entry) -> wire::FileEntry {
     let Entry { name, volume, row } = entry;
-    let (condition, corrupt, unreadable) = match &row.condition {
-        Condition::Present => (wire::Condition::Present, Vec::new(), Vec::new()),
-        Condition::Missing { .. } => (wire::Condition::Missing, Vec::new(), Vec::new()),
+    fields::file_entry(FileCopy {
+        name,
+        size: row.size,
+        root: row.root,
+        place: CopyPlace {
+            node: node.clone(),
+            volume,
+        },
+        condition: condition(&row.condition),
+        stored: row.stored,
+        verified: row.verified,
+    })
+}
+
+/// The condition of a copy, as the archive speaks of it.
+fn condition(condition: &Condition) -> CopyCondition {
+    match condition {
+        Condition::Present => CopyCondition::Present,
+        Condition::Missing { .. } => CopyCondition::Missing,
         Condition::Damaged {
             corrupt,
             unreadable,
             ..
-        } => (
-            wire::Condition::Damaged,
-            fields::group_ranges(&coarse(corrupt, MOST_RANGES)),
-            fields::group_ranges(&coarse(unreadable, MOST_RANGES)),
-        ),
-        Condition::Unexpected { .. } => (wire::Condition::Unexpected, Vec::new(), Vec::new()),
-    };
-    wire::FileEntry {
-        name: name.into(),
-        node: node.to_string(),
-        volume: volume.into(),
-        size: row.size,
-        root: row
-            .root
-            .as_ref()
-            .map(fields::root_bytes)
-            .unwrap_or_default(),
-        condition: condition.into(),
-        corrupt,
-        unreadable,
-        stored: row.stored.to_string(),
-        verified: row
-            .verified
-            .map(|time| time.to_string())
-            .unwrap_or_default(),
+        } => CopyCondition::Damaged {
+            corrupt: coarse(corrupt, MOST_RANGES),
+            unreadable: coarse(unreadable, MOST_RANGES),
+        },
+        Condition::Unexpected { .. } => CopyCondition::Unexpected,
     }
 }
 

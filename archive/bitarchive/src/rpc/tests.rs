@@ -329,7 +329,7 @@ async fn a_refused_removal_does_not_tell_the_checksum() {
         .await
         .unwrap()
         .into_inner();
-    assert_eq!(entry.condition, i32::from(wire::Condition::Present));
+    assert_eq!(entry.condition, i32::from(wire::CopyCondition::Present));
 }
 
 #[tokio::test]

@@ -6,10 +6,9 @@ use archive_model::FileName;
 use archive_rpc::InvalidMessage;
 use proto_archive::{convert, wire};
 
-use super::{Completeness, Condition, ListEntry, Listed, Selection, VolumeCopy};
-use crate::archive_status::Gap;
+use super::{Completeness, ListEntry, Listed, Selection};
 use crate::error::ClientError;
-use crate::file_status::{replicas, some};
+use crate::file_status::replicas;
 use crate::steps::StepReader;
 
 /// A reader of entries. A stream without an end, out of order or miscounted is an error, never a short listing.
@@ -66,8 +65,8 @@ impl Entries {
         }
         let gaps = end
             .gaps
-            .into_iter()
-            .map(Gap::try_from)
+            .iter()
+            .map(convert::gap)
             .collect::<Result<_, _>>()?;
         Ok(Completeness { count, gaps })
     }
@@ -110,33 +109,8 @@ impl TryFrom<wire::ListEntry> for ListEntry {
             name: convert::file_name("name", &message.name)?,
             size: message.size,
             root: convert::optional_root("root", &message.root)?,
-            found: message.entry.map(VolumeCopy::try_from).transpose()?,
+            found: message.entry.as_ref().map(convert::file_copy).transpose()?,
             replicas: replicas(message.replicas)?,
-        })
-    }
-}
-
-impl TryFrom<wire::FileEntry> for VolumeCopy {
-    type Error = InvalidMessage;
-
-    fn try_from(message: wire::FileEntry) -> Result<Self, InvalidMessage> {
-        let condition = match message.condition() {
-            wire::Condition::Present => Condition::Present,
-            wire::Condition::Missing => Condition::Missing,
-            wire::Condition::Damaged => Condition::Damaged,
-            wire::Condition::Unexpected => Condition::Unexpected,
-            wire::Condition::Unspecified => {
-                return Err(convert::unknown("condition", message.condition));
-            }
-        };
-        Ok(Self {
-            node: convert::node_id(&message.node)?,
-            volume: some(&message.volume, convert::volume_id)?,
-            condition,
-            corrupt: convert::groups("corrupt", &message.corrupt)?,
-            unreadable: convert::groups("unreadable", &message.unreadable)?,
-            stored: convert::optional_time("stored", &message.stored)?,
-            verified: convert::optional_time("verified", &message.verified)?,
         })
     }
 }

@@ -170,7 +170,7 @@ impl JobFailure {
 
     /// Returns whether no node has read the file.
     pub fn is_unread(&self) -> bool {
-        self.kind == archive_model::FailureKind::Unread.word()
+        self.kind == archive_model::FailureKind::Unread.as_str()
     }
 
     /// The node, where it is known.

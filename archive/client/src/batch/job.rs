@@ -1,5 +1,8 @@
 //! The built-in jobs of an archive, as it describes them.
 
+use archive_model::Reduce;
+use archive_rpc::InvalidMessage;
+use proto_archive::convert;
 use proto_archive::wire::batch_jobs_response as wire;
 use serde::Serialize;
 
@@ -17,7 +20,7 @@ pub struct JobDescription {
     /// Its arguments.
     pub arguments: Vec<JobArgument>,
     /// The way in which the outputs of all files become one.
-    pub reduce: String,
+    pub reduce: Reduce,
 }
 
 /// An argument of a job.
@@ -34,15 +37,17 @@ pub struct JobArgument {
     pub default: String,
 }
 
-impl From<wire::Job> for JobDescription {
-    fn from(message: wire::Job) -> Self {
-        Self {
+impl TryFrom<wire::Job> for JobDescription {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::Job) -> Result<Self, InvalidMessage> {
+        Ok(Self {
             name: plain(&message.name),
             about: plain(&message.about),
             output: plain(&message.output),
             arguments: message.arguments.into_iter().map(Into::into).collect(),
-            reduce: plain(&message.reduce),
-        }
+            reduce: convert::reduce("reduce", message.reduce)?,
+        })
     }
 }
 

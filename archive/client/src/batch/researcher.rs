@@ -182,7 +182,8 @@ impl Batch for Researcher {
             let mut client = self.client.clone();
             let call = client.batch_jobs(wire::BatchJobsRequest {});
             let answer = self.answer(self.limits.answer(), call).await?;
-            Ok(answer.jobs.into_iter().map(Into::into).collect())
+            let jobs = answer.jobs.into_iter().map(JobDescription::try_from);
+            Ok(jobs.collect::<Result<_, _>>()?)
         })
     }
 

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use archive_model::{JobId, NameList, NodeId, ReplicaId, Root};
+use archive_model::{Gap, JobId, NameList, NodeId, ReplicaId, Root};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use proto_archive::wire::batch_status::State;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use crate::archive_status::Gap;
 use crate::error::plain;
 use crate::file_status::text;
 
@@ -226,7 +225,7 @@ impl TryFrom<wire::BatchStatus> for JobStatus {
             .ok_or_else(|| InvalidMessage::missing("spec"))?;
         let id = JobId::new(&message.id)
             .map_err(|error| InvalidMessage::invalid("id", error.to_string()))?;
-        let gaps = message.gaps.into_iter().map(Gap::try_from);
+        let gaps = message.gaps.iter().map(convert::gap);
         let nodes = message.nodes.into_iter().map(JobNode::try_from);
         Ok(Self {
             id,

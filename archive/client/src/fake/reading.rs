@@ -123,11 +123,16 @@ impl FakeArchive {
     }
 
     fn entry(&self, kept: &KeptFile, replica: Option<&Replica>) -> ListEntry {
+        let (name, size, root) = (
+            &kept.admission.name,
+            kept.admission.size,
+            kept.admission.root,
+        );
         ListEntry {
-            name: kept.admission.name.clone(),
-            size: kept.admission.size,
-            root: Some(kept.admission.root),
-            found: replica.map(|replica| replica.found(kept.completed)),
+            name: name.clone(),
+            size,
+            root: Some(root),
+            found: replica.map(|replica| replica.copy(name, (size, root), kept.completed)),
             replicas: match replica {
                 None => self.statuses(kept),
                 Some(_) => Vec::new(),

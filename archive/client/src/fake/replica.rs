@@ -4,14 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use archive_model::{
-    Groups, Mode, NodeId, NodeState, ReplicaId, ReplicaKind, VolumeId, VolumeState,
+    CopyCondition, CopyPlace, CopyStanding, FileCopy, FileName, Mode, NodeId, NodeState, ReplicaId,
+    ReplicaKind, Root, VolumeId, VolumeState,
 };
 use archive_proof::Custody;
 use jiff::Timestamp;
 
-use crate::access::{Condition, VolumeCopy};
 use crate::archive_status::ReplicaOverview;
-use crate::file_status::{CopyCondition, Progress, ReplicaStatus};
+use crate::file_status::{Progress, ReplicaStatus};
 
 /// The room of each volume, in bytes.
 const TOTAL: u64 = 1 << 40;
@@ -60,21 +60,29 @@ impl Replica {
             node: Some(self.node.clone()),
             volume: Some(self.volume.clone()),
             completed: Some(completed),
-            condition: Some(CopyCondition::Good),
+            standing: Some(CopyStanding::Good),
             doubt: None,
         }
     }
 
-    /// Where and how a file is in it.
-    pub(super) fn found(&self, completed: Timestamp) -> VolumeCopy {
-        VolumeCopy {
-            node: self.node.clone(),
-            volume: Some(self.volume.clone()),
-            condition: Condition::Present,
-            corrupt: Groups::none(),
-            unreadable: Groups::none(),
-            stored: Some(completed),
-            verified: Some(completed),
+    /// Returns the copy of a file in it.
+    pub(super) fn copy(
+        &self,
+        name: &FileName,
+        (size, root): (u64, Root),
+        at: Timestamp,
+    ) -> FileCopy {
+        FileCopy {
+            name: name.clone(),
+            size,
+            root: Some(root),
+            place: CopyPlace {
+                node: self.node.clone(),
+                volume: self.volume.clone(),
+            },
+            condition: CopyCondition::Present,
+            stored: at,
+            verified: Some(at),
         }
     }
 

@@ -2,35 +2,12 @@
 
 use std::collections::VecDeque;
 
-use archive_model::{AtticKind, AtticPlace, FileName, ReplicaId};
+use archive_model::{AtticItem, AtticKind, FileName, Gap, ReplicaId};
 use archive_rpc::InvalidMessage;
-use jiff::Timestamp;
 use proto_archive::{convert, wire};
-use serde::Serialize;
 
-use crate::archive_status::Gap;
-use crate::error::{ClientError, plain};
+use crate::error::ClientError;
 use crate::steps::StepReader;
-use crate::word::id;
-
-/// Something in an attic.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct AtticItem {
-    /// Where it lies.
-    pub place: AtticPlace,
-    /// The archived file that it belongs to.
-    pub name: FileName,
-    /// When it was put aside.
-    pub at: Timestamp,
-    /// By whom.
-    pub who: String,
-    /// Why.
-    pub why: String,
-    /// The kind of the item.
-    pub kind: AtticKind,
-    /// Bytes in it.
-    pub bytes: u64,
-}
 
 /// An entry of a list of the attics.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,34 +27,17 @@ pub struct AtticSelection {
     pub name: Option<FileName>,
 }
 
-impl AtticItem {
-    /// Reads an item of a replica.
-    pub(super) fn read(
-        replica: &ReplicaId,
-        message: &wire::AtticItem,
-    ) -> Result<Self, InvalidMessage> {
-        let kind = convert::attic_kind("kind", message.kind)?;
-        if kind == AtticKind::Row {
-            return Err(InvalidMessage::invalid(
-                "kind",
-                "is a row, which lies in no attic",
-            ));
-        }
-        Ok(Self {
-            place: AtticPlace {
-                replica: replica.clone(),
-                node: convert::node_id(&message.node)?,
-                volume: convert::volume_id(&message.volume)?,
-                id: id("id", &message.id)?,
-            },
-            name: convert::file_name("name", &message.name)?,
-            at: convert::time("at", &message.at)?,
-            who: plain(&message.who),
-            why: plain(&message.why),
-            kind,
-            bytes: message.bytes,
-        })
+/// Reads an item of a replica that lies in an attic.
+pub(super) fn attic_item(
+    replica: &ReplicaId,
+    message: wire::AtticItem,
+) -> Result<AtticItem, InvalidMessage> {
+    let item = convert::attic_item(replica, message)?;
+    if item.kind == AtticKind::Row {
+        let reason = "is a row, which lies in no attic";
+        return Err(InvalidMessage::invalid("kind", reason));
     }
+    Ok(item)
 }
 
 /// Takes what lies in the attics that were asked for.
@@ -95,13 +55,14 @@ impl StepReader for Attics {
         let AtticSelection { replica, name } = &self.0;
         for one in message.items {
             let item = one.item.ok_or_else(|| InvalidMessage::missing("item"))?;
-            let item = AtticItem::read(&convert::replica_id(&one.replica)?, &item)?;
+            let item = attic_item(&convert::replica_id(&one.replica)?, item)?;
             let other_replica = replica
                 .as_ref()
                 .is_some_and(|own| *own != item.place.replica);
-            let other_file = name.as_ref().is_some_and(|own| *own != item.name);
+            let other_file = name.is_some() && *name != item.name;
             if other_replica || other_file {
-                let (place, name) = (item.place, item.name);
+                let place = item.place;
+                let name = item.name.as_ref().map_or("an item", FileName::as_str);
                 return Err(ClientError::Untrusted(format!(
                     "the archive speaks of {name} at {place}, which was not asked for"
                 )));
@@ -109,7 +70,7 @@ impl StepReader for Attics {
             out.push_back(AtticEntry::Item(Box::new(item)));
         }
         for gap in message.gaps {
-            out.push_back(AtticEntry::Gap(Gap::try_from(gap)?));
+            out.push_back(AtticEntry::Gap(convert::gap(&gap)?));
         }
         Ok(())
     }

@@ -1,16 +1,11 @@
 //! A check as it goes: progress, what is wrong, and a report of every replica. Without all reports it is not complete.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
-use archive_model::{AnomalyClass, FileName, ReplicaId};
-use archive_rpc::InvalidMessage;
+use archive_model::{CheckStep, FileName, ReplicaId};
 use proto_archive::wire::check_request::Kind;
-use proto_archive::wire::check_response::{Progress, Report, Step};
 use proto_archive::{convert, wire};
-use serde::Serialize;
 
-use super::anomaly::FiledAnomaly;
-use crate::archive_status::Gap;
 use crate::error::ClientError;
 use crate::steps::StepReader;
 
@@ -41,49 +36,6 @@ pub struct CheckOrder {
     pub challenge: bool,
 }
 
-/// An event during a check.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CheckStep {
-    /// The progress of one replica.
-    Progress(CheckProgress),
-    /// Something is wrong.
-    Anomaly(Box<FiledAnomaly>),
-    /// One replica was compared.
-    Report(ReplicaReport),
-}
-
-/// The progress of one replica.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CheckProgress {
-    /// The replica.
-    pub replica: ReplicaId,
-    /// Files that were compared.
-    pub files: u64,
-    /// Bytes that were read.
-    pub bytes: u64,
-    /// Files in all, where known.
-    pub files_total: Option<u64>,
-    /// Bytes in all, where known.
-    pub bytes_total: Option<u64>,
-}
-
-/// The result of comparing a replica.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ReplicaReport {
-    /// The replica.
-    pub replica: ReplicaId,
-    /// Files that were compared.
-    pub files: u64,
-    /// Those that are as they should be.
-    pub intact: u64,
-    /// Those that were removed on purpose.
-    pub withdrawn: u64,
-    /// The number of anomalies of each kind.
-    pub anomalies: BTreeMap<AnomalyClass, u64>,
-    /// The replicas and nodes that could not be asked; empty if everybody answered.
-    pub gaps: Vec<Gap>,
-}
-
 impl From<&CheckOrder> for wire::CheckRequest {
     fn from(order: &CheckOrder) -> Self {
         let kind = match order.kind {
@@ -101,40 +53,6 @@ impl From<&CheckOrder> for wire::CheckRequest {
                 .unwrap_or_default(),
             challenge: order.challenge,
         }
-    }
-}
-
-impl TryFrom<Progress> for CheckProgress {
-    type Error = InvalidMessage;
-
-    fn try_from(message: Progress) -> Result<Self, InvalidMessage> {
-        let known = |total: u64| (total > 0).then_some(total);
-        Ok(Self {
-            replica: convert::replica_id(&message.replica)?,
-            files: message.files,
-            bytes: message.bytes,
-            files_total: known(message.files_total),
-            bytes_total: known(message.bytes_total),
-        })
-    }
-}
-
-impl TryFrom<Report> for ReplicaReport {
-    type Error = InvalidMessage;
-
-    fn try_from(message: Report) -> Result<Self, InvalidMessage> {
-        Ok(Self {
-            replica: convert::replica_id(&message.replica)?,
-            files: message.files,
-            intact: message.intact,
-            withdrawn: message.withdrawn,
-            anomalies: convert::anomaly_counts("anomalies", &message.anomalies)?,
-            gaps: message
-                .gaps
-                .into_iter()
-                .map(Gap::try_from)
-                .collect::<Result<_, _>>()?,
-        })
     }
 }
 
@@ -181,34 +99,20 @@ impl StepReader for Checks {
         message: wire::CheckResponse,
         out: &mut VecDeque<CheckStep>,
     ) -> Result<(), ClientError> {
-        let step = match message.step {
-            Some(Step::Progress(progress)) => {
-                let progress = CheckProgress::try_from(progress)?;
-                self.speak(&progress.replica)?;
-                CheckStep::Progress(progress)
-            }
-            Some(Step::Anomaly(anomaly)) => {
-                let anomaly = FiledAnomaly::try_from(anomaly)?;
-                self.speak(&anomaly.replica)?;
-                CheckStep::Anomaly(Box::new(anomaly))
-            }
-            Some(Step::Report(report)) => {
-                let report = ReplicaReport::try_from(report)?;
+        let step = convert::check_step(message)?;
+        match &step {
+            CheckStep::Progress(progress) => self.speak(&progress.replica)?,
+            CheckStep::Anomaly(anomaly) => self.speak(&anomaly.replica)?,
+            CheckStep::Report(report) => {
                 self.speak(&report.replica)?;
                 if !self.reported.insert(report.replica.clone()) {
-                    let replica = report.replica;
+                    let replica = &report.replica;
                     return Err(ClientError::Untrusted(format!(
                         "the archive reports replica {replica} twice"
                     )));
                 }
-                CheckStep::Report(report)
             }
-            None => {
-                return Err(ClientError::Untrusted(
-                    "the archive sends a step of a check that this build does not know".to_owned(),
-                ));
-            }
-        };
+        }
         out.push_back(step);
         Ok(())
     }
@@ -231,6 +135,8 @@ impl StepReader for Checks {
 
 #[cfg(test)]
 mod tests {
+    use proto_archive::wire::check_response::{Progress, Report, Step};
+
     use super::*;
     use crate::preservation::anomaly::tests::message as anomaly;
     use crate::steps::tests::read;
@@ -313,7 +219,7 @@ mod tests {
         }
         let newer = Ok(wire::CheckResponse { step: None });
         let (_, end) = read(Checks::new(&order(None)), vec![newer]).await;
-        assert!(end.unwrap_err().contains("does not know"));
+        assert!(end.unwrap_err().contains("`step`"));
         let many = (0..2000).map(|n| progress(&format!("r-{n}"))).collect();
         assert!(
             ends(None, many)

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use archive_model::{Act, AtticPlace, FileName, Mode, NodeSelector, NodeState, ReplicaId};
+use archive_model::{
+    Act, AtticPlace, CheckStep, FileCopy, FileName, FiledAnomaly, Mode, NodeSelector, NodeState,
+    ReplicaId, ScrubOrder,
+};
 use archive_rpc::{Idle, InvalidMessage};
 use bytes::Bytes;
 use proto_archive::wire::preservation_client::PreservationClient;
@@ -13,17 +16,16 @@ use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
 
 use super::anomaly::Anomalies;
-use super::attic::Attics;
+use super::attic::{Attics, attic_item};
 use super::check::Checks;
 use super::repair::Repairs;
 use super::trail::{Export, Lines};
 use super::{
-    AnomalySelection, AtticEntry, AtticItem, AtticSelection, AuditLine, AuditSelection, Bootstrap,
-    CheckOrder, CheckStep, FiledAnomaly, NotifyOutcome, Preservation, Repair, RepairOrder,
-    Replaced, Replacement, Request, ScrubOrder, ScrubSelection, Scrubs, Steps, VolumeOrder,
+    AnomalySelection, AtticEntry, AtticSelection, AuditLine, AuditSelection, Bootstrap, CheckOrder,
+    NotifyOutcome, Preservation, Repair, RepairOrder, Replaced, Replacement, Request,
+    ScrubSelection, Scrubs, Steps, VolumeOrder,
 };
 use crate::Answer;
-use crate::access::VolumeFile;
 use crate::error::{ClientError, failed};
 use crate::ingest::within;
 use crate::limits::ClientLimits;
@@ -140,19 +142,19 @@ impl Keeper {
         let attic = answer
             .attic
             .ok_or_else(|| InvalidMessage::missing("attic"))?;
-        let attic = AtticItem::read(&replacement.replica, &attic)?;
-        let entry = kept(answer.entry, &replacement.name)?;
+        let attic = attic_item(&replacement.replica, attic)?;
+        let entry = copy_of(answer.entry.as_ref(), &replacement.name)?;
         Ok(Replaced { entry, attic })
     }
 }
 
-/// The entry of the file that was meant.
-fn kept(entry: Option<wire::FileEntry>, name: &FileName) -> Result<VolumeFile, ClientError> {
-    let entry = VolumeFile::try_from(entry.ok_or_else(|| InvalidMessage::missing("entry"))?)?;
-    if entry.name == *name {
-        return Ok(entry);
+/// The copy of the file that was meant.
+fn copy_of(entry: Option<&wire::FileEntry>, name: &FileName) -> Result<FileCopy, ClientError> {
+    let copy = convert::file_copy(entry.ok_or_else(|| InvalidMessage::missing("entry"))?)?;
+    if copy.name == *name {
+        return Ok(copy);
     }
-    let found = entry.name;
+    let found = copy.name;
     Err(ClientError::Untrusted(format!(
         "asked for {name}, the archive speaks of {found}"
     )))
@@ -239,14 +241,17 @@ impl Preservation for Keeper {
         Box::pin(self.send_replacement(replacement, watch))
     }
 
-    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, VolumeFile> {
+    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, FileCopy> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.adopt(wire::AdoptFileRequest {
                 name: name.to_string(),
                 replica: replica.to_string(),
             });
-            kept(self.done("adopting files", call).await?.entry, name)
+            copy_of(
+                self.done("adopting files", call).await?.entry.as_ref(),
+                name,
+            )
         })
     }
 
@@ -270,12 +275,12 @@ impl Preservation for Keeper {
         })
     }
 
-    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, VolumeFile> {
+    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, FileCopy> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.restore(convert::attics_ref(place, reason));
-            Ok(VolumeFile::try_from(
-                self.done("bringing files back from an attic", call).await?,
+            Ok(convert::file_copy(
+                &self.done("bringing files back from an attic", call).await?,
             )?)
         })
     }

@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 
-use archive_model::{FileName, RepairOutcome};
+use archive_model::{FileName, FiledAnomaly, RepairOutcome};
 use archive_rpc::InvalidMessage;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use super::anomaly::FiledAnomaly;
 use crate::error::{ClientError, plain};
 use crate::file_status::text;
 use crate::steps::StepReader;
@@ -70,7 +69,7 @@ impl TryFrom<wire::RepairResponse> for Repair {
                 (Some(convert::file_name("file", &bare.file)?), None)
             }
             Some(anomaly) => {
-                let anomaly = FiledAnomaly::try_from(anomaly)?;
+                let anomaly = convert::filed_anomaly(&anomaly)?;
                 (Some(anomaly.file.clone()), Some(Box::new(anomaly)))
             }
         };

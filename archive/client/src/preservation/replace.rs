@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use archive_model::{FileName, ReplicaId, Root};
+use archive_model::{AtticItem, FileCopy, FileName, ReplicaId, Root};
 use archive_proof::ReadAt;
 use bytes::Bytes;
 use proto_archive::convert;
@@ -11,8 +11,6 @@ use proto_archive::wire::ReplaceRequest;
 use proto_archive::wire::replace_request::{Open, Step};
 use tokio::sync::mpsc;
 
-use super::attic::AtticItem;
-use crate::access::VolumeFile;
 use crate::error::ClientError;
 use crate::ingest::within;
 use crate::limits::ClientLimits;
@@ -41,7 +39,7 @@ pub struct Replacement {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Replaced {
     /// The copy as it is now.
-    pub entry: VolumeFile,
+    pub entry: FileCopy,
     /// Where the wrong one lies.
     pub attic: AtticItem,
 }

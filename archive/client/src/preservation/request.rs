@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use crate::error::plain;
 use crate::file_status::text;
-use crate::word::id;
 
 /// A request, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -47,7 +46,7 @@ impl TryFrom<wire::RequestState> for Request {
 
     fn try_from(message: wire::RequestState) -> Result<Self, InvalidMessage> {
         Ok(Self {
-            id: id("id", &message.id)?,
+            id: convert::typed_id("id", &message.id)?,
             act: convert::act_kind("act", message.act)?,
             what: plain(&message.what),
             reason: plain(&message.reason),

@@ -1,10 +1,8 @@
 //! Checks, anomalies and repairs, against an archive that lies, breaks off, or is older.
 
-use archive_client::preservation::{
-    AnomalySelection, CheckKind, CheckOrder, CheckStep, RepairOrder,
-};
+use archive_client::preservation::{AnomalySelection, CheckKind, CheckOrder, RepairOrder};
 use archive_client::{Class, ClientError, ClientLimits, Keeper, Preservation};
-use archive_model::{FileName, Mode, NodeSelector};
+use archive_model::{CheckStep, FileName, Mode, NodeSelector};
 use archive_rpc::Kind;
 use proto_archive::wire::anomaly_state::{Finder, State};
 use proto_archive::wire::check_response::{Progress, Report, Step};

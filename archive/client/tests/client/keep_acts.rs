@@ -3,17 +3,16 @@
 use std::sync::{Arc, Mutex};
 
 use archive_client::preservation::{
-    AtticEntry, AtticSelection, AuditSelection, Replacement, ScrubOrder, ScrubSelection,
-    VolumeOrder,
+    AtticEntry, AtticSelection, AuditSelection, Replacement, ScrubSelection, VolumeOrder,
 };
 use archive_client::{Access, Class, ClientError, Preservation};
-use archive_model::{Act, Mode, NodeSelector, Root, VolumeSelector};
+use archive_model::{Act, Mode, NodeSelector, Root, ScrubOrder, VolumeSelector};
 use archive_proof::testing::admission;
 use archive_rpc::Kind;
 use proto_archive::convert;
 use proto_archive::wire::replace_request::Step as Replace;
 use proto_archive::wire::{
-    AdoptFileResponse, AtticItem, AtticsResponse, Condition, ExportResponse, FileEntry, Gap,
+    AdoptFileResponse, AtticItem, AtticsResponse, CopyCondition, ExportResponse, FileEntry, Gap,
     NodeStatus, ReplaceResponse, RequestState, Role, ScrubsResponse, attic_item, attics_response,
     request_state,
 };
@@ -31,7 +30,8 @@ fn entry(file: &str) -> FileEntry {
         volume: "v".into(),
         size: 3,
         root: vec![1; 32].into(),
-        condition: Condition::Present.into(),
+        condition: CopyCondition::Present.into(),
+        stored: "2026-01-01T00:00:01Z".into(),
         ..FileEntry::default()
     }
 }
@@ -232,10 +232,12 @@ async fn lists_end_well_or_with_an_error() {
         replica: "one".into(),
         item: Some(put_aside("a")),
     };
+    // A disk that bears no id is named by its path.
     let gap = Gap {
         replica: "two".into(),
-        reason: "silent".into(),
-        ..Gap::default()
+        node: "n-2".into(),
+        volume: "/disks/1".into(),
+        reason: "not labelled".into(),
     };
     let parts = [
         AtticsResponse {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::iter::Fuse;
 
-use archive_model::{CopyPlace, FileName, Groups, NodeId, Root, VolumeId};
+use archive_model::{CopyPlace, FileCopy, FileName, NodeId, Root, VolumeId};
 
 use super::error::{CheckError, MOST_COPIES};
 use super::report::{Report, Side};
@@ -48,8 +48,8 @@ pub enum Expected {
 /// One item of a replica's listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listed {
-    /// A file, ascending by name, then node, then volume.
-    Entry(ListedEntry),
+    /// A copy that can be read and has a root, ascending by name, then node, then volume.
+    Entry(FileCopy),
     /// From here on nothing of this node, or of this volume of it, will come. Everything before came whole.
     Silent {
         /// The node.
@@ -59,23 +59,6 @@ pub enum Listed {
     },
     /// Every other volume has been listed to its end. A listing without it was cut.
     End,
-}
-
-/// A file that a node has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedEntry {
-    /// The name.
-    pub name: FileName,
-    /// The root that the node knows or has computed now.
-    pub root: Root,
-    /// The size on disk in bytes.
-    pub size: u64,
-    /// Where it is.
-    pub place: CopyPlace,
-    /// Groups that the node found to differ from the root; usually none.
-    pub corrupt: Groups,
-    /// Groups that the node cannot read; usually none.
-    pub unreadable: Groups,
 }
 
 /// The admin side: strictly ascending.
@@ -126,9 +109,9 @@ impl<A: Iterator> Ordered<A> {
 #[derive(Debug)]
 pub(super) struct Listing<L> {
     source: L,
-    copies: Vec<ListedEntry>,
+    copies: Vec<FileCopy>,
     /// The first entry of the name after `copies`.
-    next: Option<ListedEntry>,
+    next: Option<FileCopy>,
     finished: bool,
 }
 
@@ -143,12 +126,12 @@ impl<L> Listing<L> {
     }
 
     /// The copies that [`Listing::copies`] shows; the next name's are read after that.
-    pub(super) fn take(&mut self) -> Vec<ListedEntry> {
+    pub(super) fn take(&mut self) -> Vec<FileCopy> {
         std::mem::take(&mut self.copies)
     }
 
     /// All copies of the next name; none at the end. Silence, the end and errors go to the report.
-    pub(super) fn copies<F>(&mut self, report: &mut Report) -> &[ListedEntry]
+    pub(super) fn copies<F>(&mut self, report: &mut Report) -> &[FileCopy]
     where
         L: Iterator<Item = Result<Listed, F>>,
         F: std::fmt::Display,

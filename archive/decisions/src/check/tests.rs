@@ -4,7 +4,8 @@ mod worlds;
 
 use std::collections::BTreeMap;
 
-use archive_model::{AnomalyClass, Groups, NodeId, VolumeId};
+use archive_model::{AnomalyClass, CopyCondition, Groups, NodeId, VolumeId};
+use jiff::Timestamp;
 
 use super::*;
 
@@ -27,14 +28,15 @@ fn name(text: &str) -> FileName {
     FileName::new(text).unwrap()
 }
 
-fn entry(file: &str, byte: u8, at: &str) -> ListedEntry {
-    ListedEntry {
+fn entry(file: &str, byte: u8, at: &str) -> FileCopy {
+    FileCopy {
         name: name(file),
-        root: root(byte),
         size: 10,
+        root: Some(root(byte)),
         place: place(at),
-        corrupt: Groups::none(),
-        unreadable: Groups::none(),
+        condition: CopyCondition::Present,
+        stored: Timestamp::UNIX_EPOCH,
+        verified: None,
     }
 }
 
@@ -211,23 +213,27 @@ fn without_the_admin_data_nothing_is_judged() {
 fn contradictory_row_and_damaged_one_are_not_intact() {
     let mut groups = Groups::none();
     groups.insert_one(0);
-    let row = |size, corrupt: &Groups| {
-        Listed::Entry(ListedEntry {
+    let row = |size, condition| {
+        Listed::Entry(FileCopy {
             size,
-            corrupt: corrupt.clone(),
+            condition,
             ..entry("a", 1, "one")
         })
     };
     let entries = || admin(&[("a", present(Some("one")))]);
     let (findings, report) = run(
         entries(),
-        vec![Ok(row(11, &Groups::none())), Ok(Listed::End)],
+        vec![Ok(row(11, CopyCondition::Present)), Ok(Listed::End)],
     );
     assert_eq!(
         (findings, report.intact),
         (vec![unverified("a", "one", true)], 0)
     );
-    let (findings, report) = run(entries(), vec![Ok(row(10, &groups)), Ok(Listed::End)]);
+    let damaged = CopyCondition::Damaged {
+        corrupt: groups.clone(),
+        unreadable: Groups::none(),
+    };
+    let (findings, report) = run(entries(), vec![Ok(row(10, damaged)), Ok(Listed::End)]);
     assert_eq!(findings, [anomaly("a", AnomalyKind::Corrupt(groups))]);
     assert_eq!(
         report.anomalies,
@@ -252,7 +258,7 @@ fn memory_does_not_grow_with_the_streams() {
         })
     });
     let listing = (0..100_000).map(|i| {
-        Ok::<_, String>(Listed::Entry(ListedEntry {
+        Ok::<_, String>(Listed::Entry(FileCopy {
             name: file(i),
             ..entry("a", 1, "one")
         }))

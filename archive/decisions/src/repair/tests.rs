@@ -7,19 +7,19 @@ use super::*;
 const SIZE: u64 = 2 * GROUP_SIZE + 7;
 
 /// Which of the three groups a replica really has, good: bits; and what is known of it.
-fn condition(code: u8) -> (Condition, u8) {
+fn state(code: u8) -> (ContentState, u8) {
     match code {
-        0 => (Condition::Intact, 0b111),
+        0 => (ContentState::Intact, 0b111),
         bits @ 1..=7 => {
             let mut bad = Groups::none();
             (0..3)
                 .filter(|group| bits & (1 << group) != 0)
                 .for_each(|group| bad.insert_one(group));
-            (Condition::Damaged(bad), 0b111 & !bits)
+            (ContentState::Damaged(bad), 0b111 & !bits)
         }
-        8 => (Condition::Absent, 0),
-        9 => (Condition::Other(Root::from_bytes([9; 32])), 0),
-        _ => (Condition::Unreachable, 0),
+        8 => (ContentState::Absent, 0),
+        9 => (ContentState::Other(Root::from_bytes([9; 32])), 0),
+        _ => (ContentState::Unreachable, 0),
     }
 }
 
@@ -40,12 +40,12 @@ fn patient(kind: AnomalyKind) -> Patient {
     }
 }
 
-fn copies(codes: [u8; 3], third: ReplicaKind) -> Vec<KnownCopy> {
+fn copies(codes: [u8; 3], third: ReplicaKind) -> Vec<ReplicaContent> {
     let kinds = [ReplicaKind::Bitarchive, ReplicaKind::Bitarchive, third];
-    let copy = |(index, kind)| KnownCopy {
+    let copy = |(index, kind)| ReplicaContent {
         replica: replica(index),
         kind,
-        condition: condition(codes[index]).0,
+        state: state(codes[index]).0,
     };
     kinds.into_iter().enumerate().map(copy).collect()
 }
@@ -64,24 +64,24 @@ fn every_world_of_three_replicas_and_three_groups() {
         };
         let codes = [1, 11, 121].map(|place| u8::try_from(code / 2 / place % 11).unwrap());
         let copies = copies(codes, third);
-        let kind = match condition(codes[0]).0 {
-            Condition::Damaged(groups) => AnomalyKind::Corrupt(groups),
-            Condition::Intact
-            | Condition::Absent
-            | Condition::Other(_)
-            | Condition::Unreachable => AnomalyKind::Missing,
+        let kind = match state(codes[0]).0 {
+            ContentState::Damaged(groups) => AnomalyKind::Corrupt(groups),
+            ContentState::Intact
+            | ContentState::Absent
+            | ContentState::Other(_)
+            | ContentState::Unreachable => AnomalyKind::Missing,
         };
         let patient = patient(kind);
         let plan = plan(&patient, &copies);
         worlds += 1;
         let story = || format!("{plan:?} for {copies:#?}");
 
-        let own = condition(codes[0]).1;
+        let own = state(codes[0]).1;
         let givers = [1, 2]
             .into_iter()
             .filter(|index| *index == 1 || third == ReplicaKind::Bitarchive);
         let givers = givers.collect::<Vec<_>>();
-        let good = |index: usize| condition(codes[index]).1;
+        let good = |index: usize| state(codes[index]).1;
         let somewhere = givers
             .iter()
             .map(|index| good(*index))
@@ -181,7 +181,7 @@ fn a_dry_run_says_how_much_would_move() {
         let patient = patient(kind);
         plan(&patient, &copies(codes, ReplicaKind::Bitarchive)).dry_run(&patient)
     };
-    let Condition::Damaged(first) = condition(1).0 else {
+    let ContentState::Damaged(first) = state(1).0 else {
         panic!()
     };
     assert_eq!(

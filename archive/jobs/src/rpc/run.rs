@@ -262,8 +262,14 @@ impl ReplicaRun {
 
     /// Returns the gaps of the output, without places that are out of service.
     fn gaps(&self) -> Vec<Gap> {
-        let is_missed =
-            |gap: &&Gap| !is_given_up(&self.standing, &self.replica, &gap.node, &gap.volume);
+        let is_missed = |gap: &&Gap| {
+            let volume = NodeId::new(&gap.node)
+                .ok()
+                .zip(VolumeId::new(&gap.volume).ok());
+            volume.is_none_or(|(node, volume)| {
+                !is_given_up(&self.standing, &self.replica, &node, &volume)
+            })
+        };
         self.merge
             .gaps()
             .iter()

@@ -1,5 +1,7 @@
 //! Every short listing of two nodes and many of three, in every way to go wrong.
 
+use archive_model::VolumeName;
+
 use super::*;
 
 type Entry = (usize, &'static str);
@@ -71,7 +73,7 @@ impl Script {
             Fate::EndsWithGap => merge.end(
                 index,
                 count,
-                vec![Gap::volume(&node(index), volume("v9"), &"gone")],
+                vec![Gap::volume(&node(index), VolumeName::new("v9"), &"gone")],
             ),
             Fate::Miscounts => merge.end(index, count + 1, vec![]),
             Fate::BreaksOff => merge.fail(index, &"connection reset"),
@@ -271,7 +273,7 @@ fn messages_after_the_end_are_ignored() {
 
 #[test]
 fn node_with_too_many_gaps_is_one_gap() {
-    let gap = Gap::volume(&node(0), volume("v1"), &"gone");
+    let gap = Gap::volume(&node(0), VolumeName::new("v1"), &"gone");
     let mut merge: Merge<Entry> = Merge::new([node(0)], None, vec![]);
     merge.end(0, 0, vec![gap; MOST_GAPS + 1]);
     assert_eq!(

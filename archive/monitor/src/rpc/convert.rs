@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archive_model::{FileName, Mode, NodeId, NodeState, ReplicaId, VolumeId, VolumeState};
+use archive_model::{
+    FileName, Mode, NodeId, NodeState, ReplicaId, VolumeId, VolumeName, VolumeState,
+};
 use archive_rpc::{InvalidMessage, Kind};
 use prost::Message;
 use proto_archive::{convert, wire};
@@ -108,8 +110,8 @@ pub(super) fn listed(
     }
     convert::optional_root("root", &entry.root)?;
     if matches!(
-        wire::Condition::try_from(entry.condition),
-        Err(_) | Ok(wire::Condition::Unspecified)
+        wire::CopyCondition::try_from(entry.condition),
+        Err(_) | Ok(wire::CopyCondition::Unspecified)
     ) {
         return Err(InvalidMessage::invalid(
             "condition",
@@ -133,10 +135,9 @@ pub(super) fn listed(
 
 /// Reads a gap that `node` names: it can only be in itself.
 pub(super) fn gap(node: &NodeId, gap: &wire::Gap) -> Gap {
-    match convert::volume_id(&gap.volume) {
-        Ok(volume) => Gap::volume(node, volume, &gap.reason),
-        Err(_) if gap.volume.is_empty() => Gap::node(node, &gap.reason),
-        Err(error) => Gap::node(node, &format_args!("{} ({error})", gap.reason)),
+    match gap.volume.as_str() {
+        "" => Gap::node(node, &gap.reason),
+        volume => Gap::volume(node, VolumeName::new(&convert::plain(volume)), &gap.reason),
     }
 }
 

@@ -9,7 +9,7 @@ use futures_util::{Stream, StreamExt, stream};
 use proto_archive::wire::files_response::End;
 use proto_archive::wire::node_server::Node;
 use proto_archive::wire::{
-    Condition, FileEntry, FilesRequest, FilesResponse, FindRequest, FindResponse, Gap,
+    CopyCondition, FileEntry, FilesRequest, FilesResponse, FindRequest, FindResponse, Gap,
     NodeStateRequest, NodeStatus, ReadRequest, Segment, UploadRequest, UploadResponse,
 };
 use tonic::{Request, Response, Status, Streaming};
@@ -40,7 +40,7 @@ pub(crate) enum Step {
 #[derive(Clone, Debug)]
 pub(crate) enum Find {
     /// It has it in this condition, on `v1`.
-    Has(Condition),
+    Has(CopyCondition),
     /// It does not.
     Nothing,
     /// It does not, and one volume is offline.
@@ -176,7 +176,7 @@ pub(crate) fn entry(node: &str, name: &str) -> FileEntry {
         volume: "v1".to_owned(),
         size: 7,
         root: vec![1; 32].into(),
-        condition: Condition::Present.into(),
+        condition: CopyCondition::Present.into(),
         stored: "2026-01-02T03:04:05.123456789Z".to_owned(),
         verified: "2026-02-03T04:05:06.123456789Z".to_owned(),
         ..FileEntry::default()

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use archive_rpc::Kind;
-use proto_archive::wire::{Condition, FileEntry, Gap, GroupRange};
+use proto_archive::wire::{CopyCondition, FileEntry, Gap, GroupRange};
 use testing::{PATIENCE, eventually, in_time};
 use tokio::time::sleep;
 
@@ -221,7 +221,7 @@ async fn messages_are_neither_too_many_nor_too_large() {
         })
         .collect();
     let damaged = |i: u32| FileEntry {
-        condition: Condition::Damaged.into(),
+        condition: CopyCondition::Damaged.into(),
         corrupt: groups.clone(),
         ..entry("d", &format!("damaged-{i:02}"))
     };

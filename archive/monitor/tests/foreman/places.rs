@@ -1,7 +1,7 @@
 //! Where files are, and where they go.
 
 use archive_rpc::Kind;
-use proto_archive::wire::{Condition, Mode};
+use proto_archive::wire::{CopyCondition, Mode};
 
 use crate::fake_node::{FakeNode, Find};
 use crate::world::{TestEnvironment, gaps, status};
@@ -18,8 +18,9 @@ async fn file_is_nowhere_only_if_all_say_so() {
         "{nowhere:?}"
     );
 
-    let _has = FakeNode::finding(&world, &monitor, "b", Find::Has(Condition::Present), 5).await;
-    let _also = FakeNode::finding(&world, &monitor, "c", Find::Has(Condition::Damaged), 5).await;
+    let _has = FakeNode::finding(&world, &monitor, "b", Find::Has(CopyCondition::Present), 5).await;
+    let _also =
+        FakeNode::finding(&world, &monitor, "c", Find::Has(CopyCondition::Damaged), 5).await;
     let found = repository.locate("f").await.unwrap();
     let nodes: Vec<&str> = found
         .entries
@@ -135,7 +136,8 @@ async fn a_file_goes_where_it_is() {
     let monitor = world.monitor().await;
     let mut repository = world.repository(&monitor).await;
     let _roomy = FakeNode::finding(&world, &monitor, "a", Find::Nothing, 900).await;
-    let _misses = FakeNode::finding(&world, &monitor, "b", Find::Has(Condition::Missing), 10).await;
+    let _misses =
+        FakeNode::finding(&world, &monitor, "b", Find::Has(CopyCondition::Missing), 10).await;
     assert_eq!(
         repository.place("f", "u1", 5, &[]).await.unwrap().node,
         "b",
@@ -147,7 +149,7 @@ async fn a_file_goes_where_it_is() {
         "no room there"
     );
     // Full and read-only, but it has the file and will say so.
-    let has = FakeNode::finding(&world, &monitor, "c", Find::Has(Condition::Present), 0).await;
+    let has = FakeNode::finding(&world, &monitor, "c", Find::Has(CopyCondition::Present), 0).await;
     let mut read_only = status("c", &has.address.to_string(), 0);
     read_only.volumes[0].mode = Mode::ReadOnly.into();
     world
@@ -197,7 +199,7 @@ async fn a_file_goes_where_it_is_being_received() {
     assert_eq!(gaps(&found.gaps), ["a/: "], "nobody knows yet");
     let placed = repository.place("f", "u", 5, &["a"]).await.unwrap();
     assert_eq!(placed.node, "b", "that one could not");
-    let _has = FakeNode::finding(&world, &monitor, "c", Find::Has(Condition::Present), 0).await;
+    let _has = FakeNode::finding(&world, &monitor, "c", Find::Has(CopyCondition::Present), 0).await;
     let placed = repository.place("f", "u", 5, &[]).await.unwrap();
     assert_eq!(placed.node, "c", "one that has it can say so now");
     monitor.stop().await;

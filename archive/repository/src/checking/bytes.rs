@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archive_ledger::admin::{AdminRow, Walk, WalkScope};
 use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::groups::GROUP_SIZE;
-use archive_model::{AnomalyKind, FileName, Groups, NodeId, Root, VolumeId, groups};
-use archive_replicas::{Copy, Located};
+use archive_model::{AnomalyKind, FileCopy, FileName, Groups, NodeId, Root, VolumeId, groups};
+use archive_replicas::Located;
 use archive_rpc::answers::Progress;
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Donor, Part, WantedFile};
@@ -260,28 +260,31 @@ impl Pass<'_> {
 
 /// Returns the same file at another place of the replica, as it was just found.
 fn elsewhere(target: &Target, located: &Located) -> Option<Target> {
-    let is_other = |copy: &&Copy| (&copy.node, &copy.volume) != (&target.node, &target.volume);
+    let is_other = |copy: &&FileCopy| !is_at(target, copy);
     let mut others = located.copies.iter().filter(is_other);
     let moved = others.find(|copy| copy.is_readable() && copy.root == Some(target.root))?;
     Some(Target {
-        node: moved.node.clone(),
-        volume: moved.volume.clone(),
+        node: moved.place.node.clone(),
+        volume: moved.place.volume.clone(),
         is_moved: true,
         ..target.clone()
     })
 }
 
+/// Returns whether a copy lies where it is to be read.
+fn is_at(target: &Target, copy: &FileCopy) -> bool {
+    (&copy.place.node, &copy.place.volume) == (&target.node, &target.volume)
+}
+
 /// Returns whether the monitor lists the copy where its node did not find it.
 fn is_listed(target: &Target, located: &Located) -> bool {
-    let is_there = |copy: &Copy| (&copy.node, &copy.volume) == (&target.node, &target.volume);
     let mut copies = located.copies.iter();
-    copies.any(|copy| is_there(copy) && copy.is_readable())
+    copies.any(|copy| is_at(target, copy) && copy.is_readable())
 }
 
 #[cfg(test)]
 mod tests {
-
-    use archive_replicas::CopyCondition;
+    use archive_model::{CopyCondition, CopyPlace};
 
     use super::*;
 
@@ -290,9 +293,12 @@ mod tests {
     #[test]
     fn copy_not_found_is_sought_where_listed() {
         let root = Root::from_bytes([1; 32]);
-        let copy = |node: &str, root, condition| Copy {
-            node: node.parse().unwrap(),
-            volume: "v".parse().unwrap(),
+        let copy = |node: &str, root, condition| FileCopy {
+            name: "a".parse().unwrap(),
+            place: CopyPlace {
+                node: node.parse().unwrap(),
+                volume: "v".parse().unwrap(),
+            },
             size: 1,
             root: Some(root),
             stored: jiff::Timestamp::UNIX_EPOCH,
@@ -307,7 +313,7 @@ mod tests {
             volume: "v".parse().unwrap(),
             is_moved: false,
         };
-        let judged = |copies: Vec<Copy>| {
+        let judged = |copies: Vec<FileCopy>| {
             let located = Located {
                 copies,
                 silent: None,

@@ -11,7 +11,7 @@ use archive_decisions::check::{AdminEntry, Check, Finding, Listed, Report};
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Look, LookQuality, LookResult};
 use archive_model::{AnomalyClass, AnomalyKind, FileName, NodeId, VolumeId};
-use archive_replicas::{CopyCondition, ListedCopies};
+use archive_replicas::ListedCopies;
 use archive_rpc::{CallError, Kind};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -19,7 +19,7 @@ use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::task::spawn_blocking;
 
 use super::{CheckSelection, Pass, WINDOW};
-use crate::preserver::{expected, listed};
+use crate::preserver::{expected, is_compared};
 
 /// The number of files on silent nodes and volumes that are filed as unverified. The others are counted, and the gap names
 /// their place.
@@ -129,36 +129,42 @@ impl Pass<'_> {
         }
         loop {
             let page = self.own.calls.answered(pages.next()).await?;
-            for listing in page.copies {
-                let (name, copy) = (listing.name, listing.copy);
+            for copy in page.copies {
                 let is_offline = offline.iter().any(|(node, volume)| {
-                    *node == copy.node && volume.as_ref().is_none_or(|id| *id == copy.volume)
+                    let volume = volume.as_ref();
+                    *node == copy.place.node && volume.is_none_or(|id| *id == copy.place.volume)
                 });
-                if is_offline || !self.order.selection.has(&name) {
+                if is_offline || !self.order.selection.has(&copy.name) {
                     continue;
                 }
-                if copy.condition == CopyCondition::Unexpected {
+                if copy.is_unexpected() {
                     let finding = Finding::Anomaly {
-                        file: name,
+                        file: copy.name,
                         kind: AnomalyKind::Unexpected,
                     };
                     let ended = |_gone| Kind::Unavailable.error("the comparison has ended");
                     unexpected.send(finding).await.map_err(ended)?;
-                } else if let Some(entry) = listed(&name, &copy) {
-                    items.send(Ok(Listed::Entry(entry))).await.map_err(gone)?;
+                } else if is_compared(&copy) {
+                    items.send(Ok(Listed::Entry(copy))).await.map_err(gone)?;
                 }
             }
             let Some(end) = page.end else {
                 continue;
             };
-            for (node, volume, reason) in end.gaps {
-                self.gap(Some(node.clone()), volume.clone(), reason);
+            let mut unnamed = None;
+            for gap in end {
+                let volume = gap.volume_id().cloned();
+                let Some(node) = gap.node else {
+                    unnamed.get_or_insert(gap.reason);
+                    continue;
+                };
+                self.gap(Some(node.clone()), volume.clone(), gap.reason);
                 items
                     .send(Ok(Listed::Silent { node, volume }))
                     .await
                     .map_err(gone)?;
             }
-            if let Some(reason) = end.unnamed.into_iter().next() {
+            if let Some(reason) = unnamed {
                 return Err(Kind::Unavailable.error(reason));
             }
             return items.send(Ok(Listed::End)).await.map_err(gone);

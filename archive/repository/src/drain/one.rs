@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_decisions::drain::{CopyState, How, Recorded, Side, Step, decide};
+use archive_decisions::drain::{CopyContent, CopyState, Recorded, Side, Step, decide};
 use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::standing::Source;
-use archive_model::{CopyPlace, FileName, Finder, Groups, NodeId, Root, VolumeId};
-use archive_replicas::{Cause, Copy, CopyCondition, Located};
+use archive_model::{CopyCondition, CopyPlace, FileCopy, FileName, Finder, Groups, Root};
+use archive_replicas::{Cause, Located};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Donor, WantedFile};
 use archive_stores::heal::send_all;
@@ -132,7 +132,7 @@ impl DrainContext {
         ))
     }
 
-    fn side(&self, source: &Source, node: &NodeId, volume: &VolumeId) -> Side {
+    fn side(&self, source: &Source, CopyPlace { node, volume }: &CopyPlace) -> Side {
         let replica = &source.replica;
         if source.holds(replica, node, volume) {
             Side::Source
@@ -147,15 +147,15 @@ impl DrainContext {
         let content = row.and_then(|row| row.record.content.as_ref());
         let admitted = content.map(|content| content.root);
         let copies = located.copies.iter().map(|copy| CopyState {
-            place: place_of(copy),
-            side: self.side(source, &copy.node, &copy.volume),
-            how: match &copy.condition {
-                CopyCondition::Missing => How::Missing,
-                CopyCondition::Present if copy.root == admitted => How::Whole,
-                CopyCondition::Damaged { .. } if copy.root == admitted => How::Damaged,
+            place: copy.place.clone(),
+            side: self.side(source, &copy.place),
+            content: match &copy.condition {
+                CopyCondition::Missing => CopyContent::Missing,
+                CopyCondition::Present if copy.root == admitted => CopyContent::Whole,
+                CopyCondition::Damaged { .. } if copy.root == admitted => CopyContent::Damaged,
                 CopyCondition::Present
                 | CopyCondition::Damaged { .. }
-                | CopyCondition::Unexpected => How::Foreign,
+                | CopyCondition::Unexpected => CopyContent::Foreign,
             },
         });
         copies.collect()
@@ -177,7 +177,8 @@ impl DrainContext {
                         node: node.clone(),
                         volume: volume.clone(),
                     };
-                    Recorded::At(place, self.side(source, node, volume))
+                    let side = self.side(source, &place);
+                    Recorded::At(place, side)
                 }
                 _ => Recorded::OnItsWay,
             },
@@ -198,11 +199,11 @@ impl DrainContext {
         let (Some(upload), Some(admission)) = (&record.upload, &row.admission) else {
             return Err(Kind::Storage.error("the file has no admission"));
         };
-        let is_old = |copy: &&Copy| {
-            self.side(source, &copy.node, &copy.volume) == Side::Source && copy.root == Some(root)
+        let is_old = |copy: &&FileCopy| {
+            self.side(source, &copy.place) == Side::Source && copy.root == Some(root)
         };
         let old = located.copies.iter().find(is_old);
-        if !old.is_some_and(Copy::is_present) && located.silent.is_none() {
+        if !old.is_some_and(FileCopy::is_present) && located.silent.is_none() {
             // Its damage is filed before anything else is done.
             way.is_hurt = true;
             let look_context = self.look_context();
@@ -214,8 +215,8 @@ impl DrainContext {
             .filter(|copy| copy.root == Some(root))
             .map(|copy| Donor {
                 replica: source.replica.clone(),
-                node: Some(copy.node.clone()),
-                bad: copy.bad(),
+                node: Some(copy.place.node.clone()),
+                bad: copy.located_damage(),
             });
         let others = record.donors().filter(|id| **id != source.replica);
         let others = others.map(|id| Donor {
@@ -272,21 +273,27 @@ impl DrainContext {
         sent.map_err(|reason| Kind::Unavailable.error(reason.to_string()))?;
         let ended = || Kind::Unavailable.error("the transfer ended without an answer");
         let copy = filled?.ok_or_else(ended)?.copy;
-        let is_elsewhere = self.side(source, &copy.node, &copy.volume) == Side::Stays;
+        let is_elsewhere = self.side(source, &copy.place) == Side::Stays;
         if !is_elsewhere || !copy.is_present() || copy.root != Some(root) {
             let said = "its node did not store it elsewhere; trying again";
             return Err(Kind::Unavailable.error(said));
         }
-        way.proven = Some(place_of(&copy));
+        way.proven = Some(copy.place);
         Ok(())
     }
 
     /// Has the old copy read whole after it showed damage, and files the result.
-    async fn read_again(&self, source: &Source, name: &FileName, old: Option<&Copy>, size: u64) {
+    async fn read_again(
+        &self,
+        source: &Source,
+        name: &FileName,
+        old: Option<&FileCopy>,
+        size: u64,
+    ) {
         let Some(old) = old else {
             return;
         };
-        let place = (&source.replica, &old.node, Some(&old.volume));
+        let place = (&source.replica, &old.place.node, Some(&old.place.volume));
         let verified = self.own.verify(place, name, size, |_| {}).await;
         let filed = match verified {
             Ok(copy) => {
@@ -396,13 +403,6 @@ impl DrainContext {
             finder: Finder::Read,
             is_second: false,
         }
-    }
-}
-
-fn place_of(copy: &Copy) -> CopyPlace {
-    CopyPlace {
-        node: copy.node.clone(),
-        volume: copy.volume.clone(),
     }
 }
 

@@ -9,8 +9,7 @@ use archive_db::DbError;
 use archive_decisions::store::FileRecord;
 use archive_ledger::admin::{Admin, AdminRow, PageLimits, Walk};
 use archive_ledger::standing::Source;
-use archive_model::FileName;
-use archive_replicas::CopyCondition;
+use archive_model::{FileName, Gap};
 use archive_rpc::{CallError, Kind};
 use futures_util::{StreamExt, stream};
 use tokio::sync::oneshot;
@@ -238,12 +237,11 @@ impl DrainContext {
         let mut pages = calls.answered(opening).await?;
         loop {
             let page = calls.answered(pages.next()).await?;
-            let there = page.copies.into_iter().filter(|found| {
-                let copy = &found.copy;
-                source.holds(&source.replica, &copy.node, &copy.volume)
-                    && copy.condition != CopyCondition::Missing
+            let there = page.copies.into_iter().filter(|copy| {
+                source.holds(&source.replica, &copy.place.node, &copy.place.volume)
+                    && !copy.is_missing()
             });
-            let names: Vec<FileName> = there.map(|found| found.name).collect();
+            let names: Vec<FileName> = there.map(|copy| copy.name).collect();
             // Each file is read before its old copy is moved: not all of them, only to hit the brake again.
             for some in names.chunks(AT_ONCE) {
                 self.each(source, some.to_vec(), held).await;
@@ -254,14 +252,13 @@ impl DrainContext {
             let Some(end) = page.end else {
                 continue;
             };
-            let is_own = |volume: &Option<_>| {
-                source.volume.is_none() || volume.is_none() || *volume == source.volume
+            // What names no node may be anywhere; what names one of another volume is nobody's business here.
+            let is_own = |gap: &Gap| {
+                let volume = gap.volume_id();
+                let own = source.volume.as_ref();
+                gap.node.is_none() || own.is_none() || volume.is_none() || volume == own
             };
-            let gap = end.gaps.into_iter().find(|(_, volume, _)| is_own(volume));
-            return match gap
-                .map(|(_, _, why)| why)
-                .or(end.unnamed.into_iter().next())
-            {
+            return match end.into_iter().find(is_own).map(|gap| gap.reason) {
                 None => Ok(()),
                 Some(why) => Err(Kind::Unavailable.error(why)),
             };

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use archive_decisions::repair::{Condition, KnownCopy, Plan};
+use archive_decisions::repair::{ContentState, Plan, ReplicaContent};
 use archive_ledger::admin::AuditLine;
-use archive_model::{AnomalyKind, FileName, Finder, Groups, NodeId};
-use archive_replicas::{Copy, MendOrder, Mended, Mending};
+use archive_model::{AnomalyKind, FileCopy, FileName, Finder, Groups, NodeId};
+use archive_replicas::{MendOrder, Mended, Mending};
 use archive_rpc::{CallError, Kind};
 use archive_stores::assemble::{Assembly, Donor, Part};
 use archive_stores::limits;
@@ -17,7 +17,7 @@ use crate::tables::note;
 /// The outcome of sending groups.
 enum SendOutcome {
     /// The node has read the mended copy back.
-    Mended { copy: Copy, attic: String },
+    Mended { copy: FileCopy, attic: String },
     /// No donor gives these bytes. The copy is as it was.
     Hole { is_unknown: bool, said: String },
 }
@@ -28,7 +28,7 @@ impl Preserver {
         &self,
         case: &RepairCase,
         plan: &Plan,
-        copies: &[(KnownCopy, Option<NodeId>)],
+        copies: &[(ReplicaContent, Option<NodeId>)],
         repair_order: &RepairOrder,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Option<RepairReport>, CallError> {
@@ -264,7 +264,7 @@ impl Preserver {
 }
 
 /// Returns the donors of the groups in the order of the plan; then all others that have the file, for what those lack.
-fn donors(plan: &Plan, copies: &[(KnownCopy, Option<NodeId>)], size: u64) -> Vec<Donor> {
+fn donors(plan: &Plan, copies: &[(ReplicaContent, Option<NodeId>)], size: u64) -> Vec<Donor> {
     let planned: Vec<_> = plan
         .to_verify(size)
         .into_iter()
@@ -274,10 +274,12 @@ fn donors(plan: &Plan, copies: &[(KnownCopy, Option<NodeId>)], size: u64) -> Vec
     let mut known: Vec<_> = copies
         .iter()
         .filter_map(|(copy, node)| {
-            let bad = match &copy.condition {
-                Condition::Intact => Groups::none(),
-                Condition::Damaged(bad) => bad.clone(),
-                Condition::Absent | Condition::Other(_) | Condition::Unreachable => return None,
+            let bad = match &copy.state {
+                ContentState::Intact => Groups::none(),
+                ContentState::Damaged(bad) => bad.clone(),
+                ContentState::Absent | ContentState::Other(_) | ContentState::Unreachable => {
+                    return None;
+                }
             };
             let rank = place(&copy.replica).unwrap_or(usize::MAX);
             Some((rank, copy.replica.clone(), node.clone(), bad))

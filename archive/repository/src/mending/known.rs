@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use archive_decisions::repair::{Condition, KnownCopy};
+use archive_decisions::repair::{ContentState, ReplicaContent};
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, Groups, NodeId, ReplicaId, ReplicaKind};
-use archive_replicas::{Copy, Located};
+use archive_model::{AnomalyKind, FileCopy, Groups, NodeId, ReplicaId, ReplicaKind};
+use archive_replicas::Located;
 use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 use futures_util::future::join_all;
 
-use crate::preserver::{Preserver, bad};
+use crate::preserver::Preserver;
 
 impl Preserver {
     /// Returns every replica's copy, and the node that has it, without the damaged copy: it was looked at already.
@@ -18,7 +18,7 @@ impl Preserver {
         &self,
         wanted: &WantedFile,
         patient: &ReplicaId,
-    ) -> Result<Vec<(KnownCopy, Option<NodeId>)>, CallError> {
+    ) -> Result<Vec<(ReplicaContent, Option<NodeId>)>, CallError> {
         let filed = self.filed(&wanted.name).await?;
         let specs = self.in_service().into_iter();
         let asking = specs.filter(|spec| spec.id != *patient).map(async |spec| {
@@ -27,11 +27,11 @@ impl Preserver {
                 ReplicaKind::Bitarchive => self.calls.locate(&spec.id, &wanted.name).await.ok(),
             };
             let of = filed.iter().filter(|row| row.replica == spec.id);
-            let (condition, node) = judge(wanted, located.as_ref(), of);
-            let copy = KnownCopy {
+            let (state, node) = judge(wanted, located.as_ref(), of);
+            let copy = ReplicaContent {
                 replica: spec.id,
                 kind: spec.kind,
-                condition,
+                state,
             };
             (copy, node)
         });
@@ -44,31 +44,33 @@ fn judge<'a>(
     wanted: &WantedFile,
     located: Option<&Located>,
     filed: impl Iterator<Item = &'a AnomalyRow>,
-) -> (Condition, Option<NodeId>) {
+) -> (ContentState, Option<NodeId>) {
     let Some(located) = located else {
-        return (Condition::Unreachable, None);
+        return (ContentState::Unreachable, None);
     };
     let readable = located.copies.iter().filter(|copy| copy.is_readable());
-    let mut by_root: BTreeMap<bool, Vec<&Copy>> = BTreeMap::new();
+    let mut by_root: BTreeMap<bool, Vec<&FileCopy>> = BTreeMap::new();
     for copy in readable {
         let is_right = copy.root == Some(wanted.root);
         by_root.entry(is_right).or_default().push(copy);
     }
     let right = by_root.remove(&true).unwrap_or_default();
-    let best = right.iter().min_by_key(|copy| bad(copy, wanted.size).len());
+    let best = right
+        .iter()
+        .min_by_key(|copy| copy.damaged_groups(wanted.size).len());
     let Some(best) = best else {
         let other = by_root.remove(&false).unwrap_or_default();
         let other = other.first().and_then(|copy| copy.root);
         return match (&located.silent, other) {
-            (Some(_), _) => (Condition::Unreachable, None),
-            (None, Some(root)) => (Condition::Other(root), None),
-            (None, None) => (Condition::Absent, None),
+            (Some(_), _) => (ContentState::Unreachable, None),
+            (None, Some(root)) => (ContentState::Other(root), None),
+            (None, None) => (ContentState::Absent, None),
         };
     };
     // The anomalies of this copy were found by reading it; a rebuilt catalog does not know them.
-    let mut damaged = bad(best, wanted.size);
+    let mut damaged = best.damaged_groups(wanted.size);
     for row in filed {
-        let is_here = row.filed.is_at(&best.node, &best.volume);
+        let is_here = row.filed.is_at(&best.place.node, &best.place.volume);
         if let (true, AnomalyKind::Corrupt(groups) | AnomalyKind::Unreadable(groups)) =
             (is_here, &row.filed.kind)
         {
@@ -76,19 +78,18 @@ fn judge<'a>(
         }
     }
     let damaged = damaged.intersection(&Groups::all(wanted.size));
-    let condition = if damaged.is_empty() {
-        Condition::Intact
+    let state = if damaged.is_empty() {
+        ContentState::Intact
     } else {
-        Condition::Damaged(damaged)
+        ContentState::Damaged(damaged)
     };
-    (condition, Some(best.node.clone()))
+    (state, Some(best.place.node.clone()))
 }
 
 #[cfg(test)]
 mod tests {
     use archive_ledger::anomalies::Filed;
-    use archive_model::{FileName, Finder, Root, VolumeId};
-    use archive_replicas::CopyCondition;
+    use archive_model::{CopyCondition, CopyPlace, FileName, Finder, Root, VolumeId};
     use jiff::Timestamp;
 
     use super::*;
@@ -101,10 +102,13 @@ mod tests {
         groups
     }
 
-    fn copy(node: &str, root: u8, corrupt: Option<&[u64]>) -> Copy {
-        Copy {
-            node: NodeId::new(node).unwrap(),
-            volume: VolumeId::new("v").unwrap(),
+    fn copy(node: &str, root: u8, corrupt: Option<&[u64]>) -> FileCopy {
+        FileCopy {
+            name: FileName::new("a").unwrap(),
+            place: CopyPlace {
+                node: NodeId::new(node).unwrap(),
+                volume: VolumeId::new("v").unwrap(),
+            },
             size: 65536,
             root: Some(Root::from_bytes([root; 32])),
             stored: Timestamp::UNIX_EPOCH,
@@ -147,7 +151,7 @@ mod tests {
             root: Root::from_bytes([1; 32]),
             size: 65536,
         };
-        let told = |copies: Vec<Copy>, is_silent: bool| {
+        let told = |copies: Vec<FileCopy>, is_silent: bool| {
             Some(Located {
                 copies,
                 silent: is_silent.then(String::new),
@@ -156,31 +160,31 @@ mod tests {
         };
         let corrupt = filed("n", AnomalyKind::Corrupt(groups(&[3])));
         let elsewhere = filed("m", AnomalyKind::Corrupt(groups(&[3])));
-        let other = Condition::Other(Root::from_bytes([2; 32]));
+        let other = ContentState::Other(Root::from_bytes([2; 32]));
         for (located, row, expected) in [
-            (None, None, Condition::Unreachable),
-            (told(vec![], true), None, Condition::Unreachable),
-            (told(vec![], false), None, Condition::Absent),
+            (None, None, ContentState::Unreachable),
+            (told(vec![], true), None, ContentState::Unreachable),
+            (told(vec![], false), None, ContentState::Absent),
             (told(vec![copy("n", 2, None)], false), None, other),
             (
                 told(vec![copy("n", 2, None)], true),
                 None,
-                Condition::Unreachable,
+                ContentState::Unreachable,
             ),
             (
                 told(vec![copy("n", 1, None)], true),
                 None,
-                Condition::Intact,
+                ContentState::Intact,
             ),
             (
                 told(vec![copy("n", 1, None)], false),
                 Some(&corrupt),
-                Condition::Damaged(groups(&[3])),
+                ContentState::Damaged(groups(&[3])),
             ),
             (
                 told(vec![copy("n", 1, None)], false),
                 Some(&elsewhere),
-                Condition::Intact,
+                ContentState::Intact,
             ),
             (
                 told(
@@ -188,16 +192,16 @@ mod tests {
                     false,
                 ),
                 None,
-                Condition::Damaged(groups(&[2])),
+                ContentState::Damaged(groups(&[2])),
             ),
             (
                 told(vec![copy("n", 1, Some(&[]))], false),
                 None,
-                Condition::Damaged(Groups::all(65536)),
+                ContentState::Damaged(Groups::all(65536)),
             ),
         ] {
-            let (condition, _) = judge(&wanted, located.as_ref(), row.into_iter());
-            assert_eq!(condition, expected, "{located:?} {row:?}");
+            let (state, _) = judge(&wanted, located.as_ref(), row.into_iter());
+            assert_eq!(state, expected, "{located:?} {row:?}");
         }
     }
 }

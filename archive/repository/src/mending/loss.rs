@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use archive_decisions::repair::{Condition, Idle, KnownCopy, Patient, Plan, plan};
+use archive_decisions::repair::{ContentState, Idle, Patient, Plan, ReplicaContent, plan};
 use archive_decisions::store::{Event, FileRecord, Phase};
 use archive_ledger::anomalies::{AnomalyRow, Look, LookQuality, needs_repair};
 use archive_model::{AnomalyKind, FileName, Finder, Groups, ReplicaId, ReplicaKind};
@@ -22,7 +22,7 @@ impl Preserver {
         &self,
         case: &RepairCase,
         ranges: &[(u64, u64)],
-        (known, before): (&[KnownCopy], Option<&FileRecord>),
+        (known, before): (&[ReplicaContent], Option<&FileRecord>),
         repair_order: &RepairOrder,
     ) -> Result<Option<RepairReport>, CallError> {
         let (replica, file) = (&case.patient.replica, &case.patient.file);
@@ -47,7 +47,7 @@ impl Preserver {
             // They do not count any more: a depositor who still has the bytes can store them again.
             let absent = known
                 .iter()
-                .filter(|copy| copy.condition == Condition::Absent);
+                .filter(|copy| copy.state == ContentState::Absent);
             let absent = absent.map(|copy| &copy.replica);
             for replica in absent.chain([replica]) {
                 let replica = replica.clone();
@@ -80,7 +80,7 @@ impl Preserver {
         let mut lost = Vec::new();
         for (replica, kind) in all_bad(&before, &bytes, &filed) {
             let copies = self.known(&wanted, &replica).await?;
-            let known: Vec<KnownCopy> = copies.into_iter().map(|(known, _)| known).collect();
+            let known: Vec<ReplicaContent> = copies.into_iter().map(|(known, _)| known).collect();
             let patient = Patient {
                 file: name.clone(),
                 size: content.size,

@@ -6,8 +6,8 @@
 use archive_decisions::store::{Content, Event};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, FileName, ReplicaId};
-use archive_replicas::CopyCondition;
+use archive_model::{AnomalyKind, FileCopy, FileName, ReplicaId};
+use archive_replicas::admitted;
 use archive_rpc::{CallError, Kind};
 
 use super::{RepairOrder, RepairOutcome, RepairReport};
@@ -49,11 +49,8 @@ impl Preserver {
             ));
         }
         let copies = seen.located.copies;
-        let is_copy =
-            |copy: &&archive_replicas::Copy| copy.is_readable() && copy.root == Some(content.root);
-        let mut strangers = copies
-            .iter()
-            .filter(|copy| copy.condition == CopyCondition::Unexpected);
+        let is_copy = |copy: &&FileCopy| copy.is_readable() && copy.root == Some(content.root);
+        let mut strangers = copies.iter().filter(|copy| copy.is_unexpected());
         let (Some(stranger), None, None) = (
             strangers.next(),
             strangers.next(),
@@ -68,7 +65,7 @@ impl Preserver {
             );
             return Ok(RepairReport::of(RepairOutcome::Planned, what));
         }
-        let place = (&stranger.node, &stranger.volume);
+        let place = (&stranger.place.node, &stranger.place.volume);
         let adopting = self.calls.replicas.adopt(replica, file, place, &admission);
         let copy = match self.calls.reading(content.size, adopting).await {
             Ok(copy) => copy,
@@ -83,14 +80,14 @@ impl Preserver {
         };
         let what = format!(
             "the sidecar in {replica}, volume {}, was rewritten from the admin data; the bytes are what was admitted",
-            copy.volume
+            copy.place.volume
         );
         self.note(file, repair_order, what.clone()).await?;
-        let (root, at) = copy.admitted()?;
+        let (root, at) = admitted(&copy)?;
         let event = Event::Completed {
             replica: replica.clone(),
-            node: copy.node,
-            volume: copy.volume,
+            node: copy.place.node,
+            volume: copy.place.volume,
             root,
             at,
             read_back: true,

@@ -6,8 +6,8 @@
 
 use archive_decisions::store::Content;
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{CopyPlace, Root};
-use archive_replicas::{Cause, Copy};
+use archive_model::{CopyPlace, FileCopy, Root};
+use archive_replicas::Cause;
 use archive_rpc::CallError;
 
 use super::{RepairOrder, RepairOutcome, RepairReport};
@@ -91,16 +91,14 @@ impl Preserver {
 }
 
 /// Returns the copies of the admitted content besides the recorded one, or why people must look. Pure.
-fn surplus(copies: &[Copy], root: Root, kept: &CopyPlace) -> Result<Vec<CopyPlace>, &'static str> {
+fn surplus(
+    copies: &[FileCopy],
+    root: Root,
+    kept: &CopyPlace,
+) -> Result<Vec<CopyPlace>, &'static str> {
     let there = copies.iter().filter(|copy| copy.is_readable());
     let places: Vec<(CopyPlace, bool)> = there
-        .map(|copy| {
-            let place = CopyPlace {
-                node: copy.node.clone(),
-                volume: copy.volume.clone(),
-            };
-            (place, copy.root == Some(root))
-        })
+        .map(|copy| (copy.place.clone(), copy.root == Some(root)))
         .collect();
     if places.iter().any(|(_, is_right)| !is_right) {
         return Err("the replica has other content under this name as well");
@@ -114,7 +112,7 @@ fn surplus(copies: &[Copy], root: Root, kept: &CopyPlace) -> Result<Vec<CopyPlac
 
 #[cfg(test)]
 mod tests {
-    use archive_replicas::CopyCondition;
+    use archive_model::CopyCondition;
     use jiff::Timestamp;
 
     use super::*;
@@ -126,11 +124,10 @@ mod tests {
         }
     }
 
-    fn copy(node: &str, root: u8, condition: CopyCondition) -> Copy {
-        let CopyPlace { node, volume } = place(node);
-        Copy {
-            node,
-            volume,
+    fn copy(node: &str, root: u8, condition: CopyCondition) -> FileCopy {
+        FileCopy {
+            name: "a".parse().unwrap(),
+            place: place(node),
             size: 7,
             root: Some(Root::from_bytes([root; 32])),
             stored: Timestamp::UNIX_EPOCH,
@@ -144,7 +141,7 @@ mod tests {
     fn only_unrecorded_copies_of_admitted_content_are_surplus() {
         let root = Root::from_bytes([1; 32]);
         let good = |node| copy(node, 1, CopyCondition::Present);
-        let surplus = |copies: &[Copy]| surplus(copies, root, &place("n"));
+        let surplus = |copies: &[FileCopy]| surplus(copies, root, &place("n"));
         assert_eq!(surplus(&[good("n")]), Ok(vec![]));
         assert_eq!(surplus(&[good("m"), good("n")]), Ok(vec![place("m")]));
         let missing = copy("m", 1, CopyCondition::Missing);

@@ -10,10 +10,10 @@ use archive_decisions::vote::{Authority, Ballot, Evidence, Verdict, decide};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::requests::{Request, RequestedAct, State, Subject};
 use archive_model::{
-    Act, Approval, Digests, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root, UploadId,
-    VolumeId,
+    Act, Approval, AtticItem, Digests, FileCopy, FileName, NodeId, ReplicaId, ReplicaKind,
+    ReplicaState, Root, UploadId, VolumeId,
 };
-use archive_replicas::{Cause, Copy};
+use archive_replicas::{Cause, admitted};
 use archive_rpc::{CallError, Kind};
 
 use super::People;
@@ -176,7 +176,7 @@ impl People {
             cause,
         );
         let place = match self.transfers.calls.reading(size, moving).await {
-            Ok(aside) => aside.0.id,
+            Ok(aside) => aside.place.id,
             // An earlier try may have come so far: the attic tells.
             Err(error) if error.kind == Kind::NotFound => {
                 let found = self.set_aside_before(replica, &node, name, &mine).await?;
@@ -236,19 +236,15 @@ impl People {
         name: &FileName,
         mine: &str,
     ) -> Result<Option<String>, CallError> {
-        let mut messages = self
-            .transfers
-            .calls
-            .replicas
-            .attic(replica, node, name.as_str())
-            .await?;
-        while let Some(message) = self.transfers.calls.reading(0, messages.message()).await? {
-            if let Some(item) = message
-                .items
-                .into_iter()
-                .find(|item| item.approval.as_ref().is_some_and(|by| by.request == mine))
-            {
-                return Ok(Some(item.id));
+        let calls = &self.transfers.calls;
+        let opening = calls.replicas.attic(replica, node, Some(name));
+        let mut attic = calls.answered(opening).await?;
+        while let Some(page) = calls.reading(0, attic.next()).await? {
+            let mut items = page.items.into_iter().filter_map(Result::ok);
+            let is_mine =
+                |item: &AtticItem| item.approval.as_ref().is_some_and(|by| by.request == mine);
+            if let Some(item) = items.find(is_mine) {
+                return Ok(Some(item.place.id));
             }
         }
         Ok(None)
@@ -286,7 +282,11 @@ impl People {
                     replica: id.clone(),
                     root: found,
                 });
-                let place = (id.clone(), copy.node.clone(), copy.volume.clone());
+                let place = (
+                    id.clone(),
+                    copy.place.node.clone(),
+                    copy.place.volume.clone(),
+                );
                 if kept.kind == ReplicaKind::Checksum {
                     records.push(place);
                     continue;
@@ -358,14 +358,14 @@ impl People {
         &self,
         name: &FileName,
         replica: &ReplicaId,
-        copy: &Copy,
+        copy: &FileCopy,
         who: &str,
     ) -> Result<(), CallError> {
-        let (root, at) = copy.admitted()?;
+        let (root, at) = admitted(copy)?;
         let event = Event::Restored {
             replica: replica.clone(),
-            node: copy.node.clone(),
-            volume: copy.volume.clone(),
+            node: copy.place.node.clone(),
+            volume: copy.place.volume.clone(),
             root,
             at,
         };

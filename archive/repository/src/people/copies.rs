@@ -1,7 +1,7 @@
 //! The copies of a file in a replica, for acts of people: searched for on the disks, and read again.
 
-use archive_model::{FileName, ReplicaId};
-use archive_replicas::{Copy, VerifiedCopy};
+use archive_model::{FileCopy, FileName, ReplicaId};
+use archive_replicas::VerifiedCopy;
 use archive_rpc::CallError;
 
 use super::People;
@@ -12,7 +12,7 @@ impl People {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-    ) -> Result<Vec<Copy>, CallError> {
+    ) -> Result<Vec<FileCopy>, CallError> {
         let calls = &self.transfers.calls;
         let asking = calls.replicas.existing_copies(replica, name);
         calls.reading(0, asking).await
@@ -23,10 +23,10 @@ impl People {
         &self,
         replica: &ReplicaId,
         name: &FileName,
-        copy: &Copy,
+        copy: &FileCopy,
     ) -> Result<VerifiedCopy, CallError> {
         let calls = &self.transfers.calls;
-        let place = (replica, &copy.node, Some(&copy.volume));
+        let place = (replica, &copy.place.node, Some(&copy.place.volume));
         calls.verify(place, name, calls.stall, |_| {}).await
     }
 }

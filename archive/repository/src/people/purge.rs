@@ -18,7 +18,13 @@ impl People {
         self.configured(&place.replica)?;
         let looking = self.transfers.calls.replicas.attic_item(place);
         let item = self.transfers.calls.reading(0, looking).await?;
-        item.ok_or_else(|| Kind::NotFound.error(format!("there is no {place}; list the attic")))
+        let none = || Kind::NotFound.error(format!("there is no {place}; list the attic"));
+        let item = item.ok_or_else(none)?;
+        Ok(AtticItem {
+            name: item.name,
+            kind: item.kind,
+            bytes: item.bytes,
+        })
     }
 
     /// Checks that an item may be destroyed as it is asked for.

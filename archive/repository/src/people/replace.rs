@@ -14,8 +14,8 @@ use std::sync::Arc;
 use archive_decisions::store::Event;
 use archive_durable::{DiskError, Space, Stage};
 use archive_ledger::anomalies::{Look, LookQuality};
-use archive_model::{FileName, Finder, ReplicaId, Root};
-use archive_replicas::{AtticCopy, Cause, Copy};
+use archive_model::{AtticItem, FileCopy, FileName, Finder, ReplicaId, Root};
+use archive_replicas::Cause;
 use archive_rpc::answers::{Outlet, Progress, feed};
 use archive_rpc::{CallError, Kind};
 use archive_stores::transfer::{Item, UploadVerdict};
@@ -45,8 +45,8 @@ pub(crate) struct Replacement {
 /// The old copy in the attic, and the new one.
 #[derive(Debug)]
 pub(crate) struct ReplacementOutcome {
-    pub(crate) aside: AtticCopy,
-    pub(crate) copy: Copy,
+    pub(crate) aside: AtticItem,
+    pub(crate) copy: FileCopy,
 }
 
 /// Bytes that were received, and are what was admitted. They are removed when this is dropped.
@@ -186,7 +186,7 @@ impl People {
             return Err(Kind::Storage.error(format!("{name} has no admission")));
         };
         let copy = self.copy_of(replacement).await?;
-        let place = (&copy.node, &copy.volume);
+        let place = (&copy.place.node, &copy.place.volume);
         let moving = self
             .transfers
             .calls
@@ -195,7 +195,7 @@ impl People {
         let aside = self.transfers.calls.reading(size, moving).await?;
         let what = format!(
             "the copy in {replica} is replaced, the old one is in the attic of volume {} of node {} as {}: {}",
-            copy.volume, copy.node, aside.0.id, cause.why
+            copy.place.volume, copy.place.node, aside.place.id, cause.why
         );
         self.note(cause.who.clone(), Some(name.clone()), what)
             .await?;
@@ -235,7 +235,7 @@ impl People {
             by: Finder::Check,
             is_second: false,
             size,
-            place: Some((copy.node.clone(), copy.volume.clone())),
+            place: Some((copy.place.node.clone(), copy.place.volume.clone())),
         };
         file_look(&self.anomalies, (replica, name), look, &cause.who).await?;
         Ok(ReplacementOutcome { aside, copy })
@@ -293,7 +293,7 @@ impl People {
     }
 
     /// Returns the only copy that a replica has of the file.
-    pub(crate) async fn copy_of(&self, replacement: &Replacement) -> Result<Copy, CallError> {
+    pub(crate) async fn copy_of(&self, replacement: &Replacement) -> Result<FileCopy, CallError> {
         let mut copies = self
             .existing_copies(&replacement.replica, &replacement.name)
             .await?;

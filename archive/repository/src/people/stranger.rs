@@ -26,7 +26,7 @@ impl People {
         let mut sightings = Vec::new();
         for spec in &specs {
             let copies = self.existing_copies(&spec.id, name).await?;
-            let nodes: BTreeSet<&NodeId> = copies.iter().map(|copy| &copy.node).collect();
+            let nodes: BTreeSet<&NodeId> = copies.iter().map(|copy| &copy.place.node).collect();
             for node in nodes {
                 sightings.extend(self.sightings(&spec.id, node, name).await?);
             }

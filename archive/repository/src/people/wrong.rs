@@ -7,7 +7,7 @@ use archive_decisions::store::Event;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::{AnomalyKind, FileName, Finder, NodeId, ReplicaId, Root, VolumeId};
-use archive_replicas::{Cause, Copy};
+use archive_replicas::Cause;
 use archive_rpc::{CallError, Kind};
 
 use super::People;
@@ -40,8 +40,7 @@ impl People {
             is_any = true;
             let is_right = counts && copy.is_present() && copy.root == admitted;
             if !is_right && self.verified(replica, name, &copy).await?.root == Some(*checksum) {
-                let Copy { node, volume, .. } = copy;
-                return Ok((node, volume));
+                return Ok((copy.place.node, copy.place.volume));
             }
         }
         if is_any {

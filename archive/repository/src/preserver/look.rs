@@ -7,8 +7,8 @@ use archive_decisions::check::{AdminEntry, Expected};
 use archive_decisions::store::{Event, FileRecord};
 use archive_ledger::anomalies::{AnomalyRow, Look, LookQuality, LookResult, is_damage};
 use archive_ledger::standing::Now;
-use archive_model::{AnomalyKind, CopyPlace, FileName, ReplicaId};
-use archive_replicas::{Copy, CopyCondition, Located};
+use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, ReplicaId};
+use archive_replicas::Located;
 use archive_rpc::CallError;
 use futures_util::future::join_all;
 
@@ -36,7 +36,7 @@ pub(crate) struct Observation {
 
 impl Observation {
     /// Returns the copies of the admitted content that the replica reports as damaged.
-    fn damaged(&self) -> impl Iterator<Item = &Copy> {
+    fn damaged(&self) -> impl Iterator<Item = &FileCopy> {
         let root = match self.entry.as_ref().map(|entry| &entry.expected) {
             Some(Expected::Present { root, .. } | Expected::Incomplete { root, .. }) => Some(*root),
             Some(Expected::InFlight { .. } | Expected::Withdrawn) | None => None,
@@ -56,18 +56,17 @@ impl Preserver {
             let located = located.unwrap_or_else(|error| silent(&error.reason));
             row = self.record(name).await?;
             if before == entry(row.as_ref(), replica) {
-                return Ok(self.judge(replica, name, row.as_ref(), located));
+                return Ok(self.judge(replica, row.as_ref(), located));
             }
         }
         let located = silent("its record keeps changing");
-        Ok(self.judge(replica, name, row.as_ref(), located))
+        Ok(self.judge(replica, row.as_ref(), located))
     }
 
     /// Judges a file by its record and by the copies that were found.
     fn judge(
         &self,
         replica: &ReplicaId,
-        name: &FileName,
         row: Option<&FileRecord>,
         located: Located,
     ) -> Observation {
@@ -84,7 +83,7 @@ impl Preserver {
                 entry,
             };
         }
-        let (mut found, moved) = compare(name, entry.clone(), &located);
+        let (mut found, moved) = compare(entry.clone(), &located);
         excuse_moving_copy(&self.standing.now(), replica, &located.copies, &mut found);
         let (size, place, root) = match entry.clone().map(|entry| entry.expected) {
             Some(Expected::Present { root, size, place }) => (size, place, Some(root)),
@@ -93,10 +92,13 @@ impl Preserver {
             Some(Expected::Withdrawn) | None => (0, None, None),
         };
         // An unexpected file is filed at the place of that copy.
-        let is_unexpected = |copy: &&Copy| copy.condition == CopyCondition::Unexpected;
         let readable = located.copies.iter().find(|copy| copy.is_readable());
-        let first = located.copies.iter().find(is_unexpected).or(readable);
-        let is_good = |copy: &&Copy| copy.is_readable() && copy.root == root && root.is_some();
+        let first = located
+            .copies
+            .iter()
+            .find(|copy| copy.is_unexpected())
+            .or(readable);
+        let is_good = |copy: &&FileCopy| copy.is_readable() && copy.root == root && root.is_some();
         let quality = match &located.silent {
             // It is being stored: what it lacked before it may still lack.
             _ if found.contains(&AnomalyKind::Transient) => LookQuality::Nothing,
@@ -104,12 +106,7 @@ impl Preserver {
             Some(_) if located.copies.iter().any(|copy| is_good(&copy)) => LookQuality::Glimpse,
             Some(_) => LookQuality::Nothing,
         };
-        let place = first
-            .map(|copy| CopyPlace {
-                node: copy.node.clone(),
-                volume: copy.volume.clone(),
-            })
-            .or(place);
+        let place = first.map(|copy| copy.place.clone()).or(place);
         Observation {
             found,
             quality,
@@ -192,7 +189,7 @@ impl Preserver {
                 // The memory of a catalog is no second read.
                 is_second: false,
                 size: seen.size,
-                place: Some((copy.node.clone(), copy.volume.clone())),
+                place: Some((copy.place.node.clone(), copy.place.volume.clone())),
             };
             let more = self.file(replica, name, look, look_context).await?;
             found.open.extend(more.open);
@@ -216,7 +213,7 @@ impl Preserver {
         }
         for filed in self.filed_damage(replica, name).await? {
             let mut copies = seen.located.copies.iter();
-            if copies.any(|copy| filed.is_at(&copy.node, &copy.volume)) {
+            if copies.any(|copy| filed.is_at(&copy.place.node, &copy.place.volume)) {
                 continue;
             }
             let look = Look {
@@ -295,10 +292,13 @@ fn entry(row: Option<&FileRecord>, replica: &ReplicaId) -> Option<AdminEntry> {
 fn excuse_moving_copy(
     now: &Now,
     replica: &ReplicaId,
-    copies: &[Copy],
+    copies: &[FileCopy],
     found: &mut Vec<AnomalyKind>,
 ) {
-    let stays = |copy: &&Copy| copy.is_readable() && !now.leaves(replica, &copy.node, &copy.volume);
+    let stays = |copy: &&FileCopy| {
+        let CopyPlace { node, volume } = &copy.place;
+        copy.is_readable() && !now.leaves(replica, node, volume)
+    };
     if copies.iter().filter(stays).count() <= 1 && !now.draining.is_empty() {
         found.retain(|kind| !matches!(kind, AnomalyKind::Duplicate(_)));
     }

@@ -1,9 +1,9 @@
 //! Judges one look at one name. Pure: the comparison of a check, for a single name.
 
-use archive_decisions::check::{AdminEntry, Check, Expected, Finding, Listed, ListedEntry};
+use archive_decisions::check::{AdminEntry, Check, Expected, Finding, Listed};
 use archive_decisions::store::{FileRecord, Phase};
-use archive_model::{AnomalyKind, CopyPlace, FileName, Groups, ReplicaId};
-use archive_replicas::{Copy, CopyCondition, Located};
+use archive_model::{AnomalyKind, CopyPlace, FileCopy, ReplicaId};
+use archive_replicas::Located;
 
 /// Returns the expected entry of a file in a replica, or `None` while the file is stored for the first time.
 pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<AdminEntry> {
@@ -42,62 +42,16 @@ pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<Admin
     })
 }
 
-/// Returns a copy as a check compares it, or `None` if it is missing or has no root.
-pub(crate) fn listed(name: &FileName, copy: &Copy) -> Option<ListedEntry> {
-    if !copy.is_readable() {
-        return None;
-    }
-    let (corrupt, unreadable) = match &copy.condition {
-        CopyCondition::Damaged {
-            corrupt,
-            unreadable,
-        } if corrupt.is_empty() && unreadable.is_empty() => (bad(copy, copy.size), Groups::none()),
-        CopyCondition::Damaged {
-            corrupt,
-            unreadable,
-        } => (corrupt.clone(), unreadable.clone()),
-        CopyCondition::Present | CopyCondition::Missing | CopyCondition::Unexpected => {
-            (Groups::none(), Groups::none())
-        }
-    };
-    Some(ListedEntry {
-        name: name.clone(),
-        root: copy.root?,
-        size: copy.size,
-        place: CopyPlace {
-            node: copy.node.clone(),
-            volume: copy.volume.clone(),
-        },
-        corrupt,
-        unreadable,
-    })
-}
-
-/// Returns the bad groups. Damage that is not located yet may be anywhere.
-pub(crate) fn bad(copy: &Copy, size: u64) -> Groups {
-    let located = copy.bad();
-    let is_damaged = matches!(copy.condition, CopyCondition::Damaged { .. });
-    if is_damaged && located.is_empty() {
-        Groups::all(size)
-    } else {
-        located
-    }
+/// Returns whether a check compares a copy: it can be read, and has a root.
+pub(crate) fn is_compared(copy: &FileCopy) -> bool {
+    copy.is_readable() && copy.root.is_some()
 }
 
 /// Returns the damage of the bytes of a copy.
-pub(super) fn damage(copy: &Copy, size: u64) -> Vec<AnomalyKind> {
-    let CopyCondition::Damaged {
-        corrupt,
-        unreadable,
-    } = &copy.condition
-    else {
-        return Vec::new();
-    };
-    if corrupt.is_empty() && unreadable.is_empty() {
-        return vec![AnomalyKind::Corrupt(Groups::all(size))];
-    }
-    let corrupt = (!corrupt.is_empty()).then(|| AnomalyKind::Corrupt(corrupt.clone()));
-    let unreadable = (!unreadable.is_empty()).then(|| AnomalyKind::Unreadable(unreadable.clone()));
+pub(super) fn damage(copy: &FileCopy, size: u64) -> Vec<AnomalyKind> {
+    let (corrupt, unreadable) = copy.damage(size);
+    let corrupt = (!corrupt.is_empty()).then_some(AnomalyKind::Corrupt(corrupt));
+    let unreadable = (!unreadable.is_empty()).then_some(AnomalyKind::Unreadable(unreadable));
     corrupt.into_iter().chain(unreadable).collect()
 }
 
@@ -111,15 +65,11 @@ pub(super) fn silent(why: &str) -> Located {
 
 /// Returns the findings of a check of this one name.
 pub(super) fn compare(
-    name: &FileName,
     entry: Option<AdminEntry>,
     located: &Located,
 ) -> (Vec<AnomalyKind>, Option<CopyPlace>) {
-    let mut entries: Vec<ListedEntry> = located
-        .copies
-        .iter()
-        .filter_map(|copy| listed(name, copy))
-        .collect();
+    let copies = located.copies.iter().filter(|copy| is_compared(copy));
+    let mut entries: Vec<FileCopy> = copies.cloned().collect();
     entries.sort_unstable_by(|a, b| a.place.cmp(&b.place));
     entries.dedup_by(|a, b| a.place == b.place);
     let silent = located.gaps.iter().map(|(node, volume)| Listed::Silent {
@@ -142,8 +92,7 @@ pub(super) fn compare(
             Finding::Moved { place, .. } => moved = Some(place),
         }
     }
-    let is_unexpected = |copy: &Copy| copy.condition == CopyCondition::Unexpected;
-    if located.copies.iter().any(is_unexpected) {
+    if located.copies.iter().any(FileCopy::is_unexpected) {
         // There is an unknown file of that name: it is not missing.
         found.retain(|kind| !matches!(kind, AnomalyKind::Missing | AnomalyKind::Incomplete));
         if !found.contains(&AnomalyKind::Unexpected) {
@@ -177,7 +126,7 @@ fn once_each(found: Vec<AnomalyKind>) -> Vec<AnomalyKind> {
 
 #[cfg(test)]
 mod tests {
-    use archive_model::{NodeId, Root, VolumeId};
+    use archive_model::{CopyCondition, FileName, Groups, NodeId, Root, VolumeId};
     use jiff::Timestamp;
 
     use super::*;
@@ -209,10 +158,13 @@ mod tests {
         }
     }
 
-    fn copy(at: &str, root: u8, condition: CopyCondition) -> Copy {
-        Copy {
-            node: node(at),
-            volume: volume(),
+    fn copy(at: &str, root: u8, condition: CopyCondition) -> FileCopy {
+        FileCopy {
+            name: name(),
+            place: CopyPlace {
+                node: node(at),
+                volume: volume(),
+            },
             size: 65536,
             root: Some(Root::from_bytes([root; 32])),
             stored: Timestamp::UNIX_EPOCH,
@@ -266,7 +218,7 @@ mod tests {
                 silent: None,
                 gaps: Vec::new(),
             };
-            let (found, _) = compare(&name(), expected(&record, &one), &nowhere);
+            let (found, _) = compare(expected(&record, &one), &nowhere);
             assert_eq!(found, [expected_kind]);
         }
     }
@@ -327,7 +279,7 @@ mod tests {
                 silent: silent.then(|| "somebody".to_owned()),
                 gaps,
             };
-            let found = |located| compare(&name(), Some(entry(Some("n"))), &located).0;
+            let found = |located| compare(Some(entry(Some("n"))), &located).0;
             assert_eq!(found(told(vec![], false)), complete, "{copies:?}");
             assert_eq!(found(told(vec![(node("n"), None)], true)), own_silent);
             let unnamed = found(told(vec![], true));
@@ -338,15 +290,12 @@ mod tests {
             silent: None,
             gaps: vec![],
         };
-        assert_eq!(
-            compare(&name(), None, &nowhere).0,
-            [AnomalyKind::Unexpected]
-        );
+        assert_eq!(compare(None, &nowhere).0, [AnomalyKind::Unexpected]);
         let elsewhere = Located {
             copies: vec![present],
             ..nowhere
         };
-        let (found, moved) = compare(&name(), Some(entry(Some("m"))), &elsewhere);
+        let (found, moved) = compare(Some(entry(Some("m"))), &elsewhere);
         assert_eq!((found, moved.unwrap().node), (vec![], node("n")));
     }
 }

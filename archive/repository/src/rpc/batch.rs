@@ -27,7 +27,7 @@ impl Batch for Door {
         &self,
         _request: Request<wire::BatchJobsRequest>,
     ) -> Result<Response<wire::BatchJobsResponse>, Status> {
-        use wire::batch_jobs_response::{Argument, Job};
+        use wire::batch_jobs_response::{Argument, Job, Reduce};
         let jobs = archive_batch::built_in().map(|job| Job {
             name: job.name.to_owned(),
             about: job.about.to_owned(),
@@ -42,7 +42,7 @@ impl Batch for Door {
                     default: argument.default.unwrap_or_default().to_owned(),
                 })
                 .collect(),
-            reduce: job.reduce.to_string(),
+            reduce: Reduce::from(job.reduce).into(),
         });
         let jobs = jobs.collect();
         Ok(Response::new(wire::BatchJobsResponse { jobs }))

@@ -5,7 +5,7 @@ use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_ledger::custody::{Doubt, Vouched};
 use archive_ledger::standing::Now;
-use archive_model::{CopyDoubt, ReplicaId, ReplicaState};
+use archive_model::{CopyDoubt, CopyStanding, ReplicaId, ReplicaState};
 use archive_stores::coordinator::Times;
 use bytes::Bytes;
 use proto_archive::convert as fields;
@@ -51,26 +51,26 @@ pub(super) fn replicas(record: &FileRecord, retries: &Times) -> Vec<wire::Replic
 /// Writes the state of a file in each replica, and which of its copies count.
 fn vouched(vouched: &Vouched<'_>, retries: &Times) -> Vec<wire::ReplicaStatus> {
     let of = |(mut status, (id, copy)): (wire::ReplicaStatus, (&ReplicaId, &ReplicaRecord))| {
-        let condition = match vouched.doubt(id, copy) {
-            None => wire::CopyCondition::Good,
+        let standing = match vouched.doubt(id, copy) {
+            None => CopyStanding::Good,
             Some(Doubt::State(_)) => return status,
             Some(doubt @ Doubt::Retired) => {
                 status = doubtful(CopyDoubt::Retired, &doubt, status);
                 if vouched.now.is_retired(id) {
-                    wire::CopyCondition::Accepted
+                    CopyStanding::Accepted
                 } else {
-                    wire::CopyCondition::Bad
+                    CopyStanding::Bad
                 }
             }
             Some(doubt @ Doubt::Filed(filed)) => {
                 status = doubtful(CopyDoubt::Filed(filed.kind.class()), &doubt, status);
                 match filed.accepted {
-                    Some(_) => wire::CopyCondition::Accepted,
-                    None => wire::CopyCondition::Bad,
+                    Some(_) => CopyStanding::Accepted,
+                    None => CopyStanding::Bad,
                 }
             }
         };
-        status.set_condition(condition);
+        status.set_standing(standing.into());
         status
     };
     let copies = vouched.record.replicas.iter();

@@ -88,32 +88,22 @@ impl ListJob {
                 "{MOST_GATHERED} listings of replicas are under way; try again when one has ended"
             ))
         })?;
-        let after = self
-            .after
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default();
         let stall = door.settings.stall.duration();
         let late = |late: TimedOut| Kind::TimedOut.status(format!("replica {replica}: {late}"));
-        let opening = door.replicas.listing(replica, &after);
-        let mut messages = door.clock.timeout(stall, opening).await.map_err(late)??;
+        let opening = door.replicas.copies_after(replica, self.after.as_ref());
+        let mut copies = door.clock.timeout(stall, opening).await.map_err(late)??;
         let mut page = ListPage::default();
         loop {
-            let message = door.clock.timeout(stall, messages.message()).await;
-            let message = message.map_err(late)??;
-            let cut = || {
-                Kind::Unavailable.status(format!(
-                    "the listing of replica {replica} is incomplete: it ended early"
-                ))
-            };
-            let message = message.ok_or_else(cut)?;
-            for found in message.entries {
-                if self.matching.matches(&found.name) {
+            let listed = door.clock.timeout(stall, copies.next()).await;
+            let listed = listed.map_err(late)??;
+            for copy in listed.copies {
+                if self.matching.matches(copy.name.as_str()) {
+                    let entry = fields::file_entry(copy);
                     page.add(wire::ListEntry {
-                        name: found.name.clone(),
-                        size: found.size,
-                        root: found.root.clone(),
-                        entry: Some(found),
+                        name: entry.name.clone(),
+                        size: entry.size,
+                        root: entry.root.clone(),
+                        entry: Some(entry),
                         replicas: Vec::new(),
                     });
                 }
@@ -121,8 +111,9 @@ impl ListJob {
                     send(answers, full).await?;
                 }
             }
-            if let Some(end) = message.end {
-                return send(answers, page.end(end.gaps)).await;
+            if let Some(gaps) = listed.end {
+                let gaps = gaps.into_iter().map(fields::gap_message).collect();
+                return send(answers, page.end(gaps)).await;
             }
         }
     }

@@ -15,7 +15,7 @@ use proto_archive::wire::node_server::{Node, NodeServer};
 use proto_archive::wire::preservation_client::PreservationClient;
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use proto_archive::wire::{
-    AnomalyKind, CheckRequest, Condition, FileEntry, FindRequest, FindResponse, NodeStatus,
+    AnomalyKind, CheckRequest, CopyCondition, FileEntry, FindRequest, FindResponse, NodeStatus,
     ReplicaStateRequest, ReplicaStateResponse, VerifyRequest, VerifyResponse,
 };
 use testing::in_time;
@@ -55,7 +55,7 @@ fn entry(node: &str) -> FileEntry {
         volume: "v-1".to_owned(),
         size: 7,
         root: vec![1; 32].into(),
-        condition: Condition::Present.into(),
+        condition: CopyCondition::Present.into(),
         stored: "2026-01-01T00:00:01Z".to_owned(),
         ..FileEntry::default()
     }

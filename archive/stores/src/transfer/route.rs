@@ -1,7 +1,6 @@
 //! The way of a file into a replica, and what came of it.
 
-use archive_model::NodeId;
-use archive_replicas::Copy;
+use archive_model::{FileCopy, NodeId};
 
 use super::meeting::Seat;
 use super::{UploadVerdict, VerdictReceiver};
@@ -32,7 +31,7 @@ impl Route {
 #[derive(Debug)]
 pub struct UploadedCopy {
     /// The copy.
-    pub copy: Copy,
+    pub copy: FileCopy,
     /// Whether it was brought now and read back; it was there before otherwise, and nobody looked.
     pub(super) read_back: bool,
 }

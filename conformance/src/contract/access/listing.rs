@@ -5,7 +5,7 @@
 //! A promise fails if it is broken, or if the archive cannot be asked.
 
 use anyhow::{Context, Result, ensure};
-use archive_client::{ClientError, Condition, ListEntry, Progress, Selection};
+use archive_client::{ClientError, ListEntry, Progress, Selection};
 use archive_model::NamePattern;
 
 use super::Doors;
@@ -124,9 +124,10 @@ pub async fn a_replica_lists_what_it_has(doors: Doors<'_>) -> Result<()> {
         let custody = stored.receipt.replicas.iter();
         let custody = custody.clone().find(|one| one.replica == replica);
         let custody = custody.context("the receipt does not name it")?;
-        ensure!(found.condition == Condition::Present, "{found:?}");
+        ensure!(found.is_present(), "{found:?}");
         ensure!(
-            (&found.node, &found.volume) == (&custody.node, &custody.volume),
+            (&found.place.node, Some(&found.place.volume))
+                == (&custody.node, custody.volume.as_ref()),
             "{found:?}, receipted as {custody:?}"
         );
     }

@@ -167,7 +167,7 @@ fn outcome_is_read_as_written() {
     let written = write_done(done.clone());
     assert_eq!(read_done(written.clone()), Ok(done));
     let mut bad = written.clone();
-    bad.failures[0].kind = "else".to_owned();
+    bad.failures[0].kind = 99;
     assert!(read_done(bad).is_err());
     let mut bad = written.clone();
     bad.failures[0].reason = "ä".repeat(LONGEST_REASON + 1);

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use archive_model::{
-    ActKind, AnomalyClass, AnomalyState, AtticKind, CopyDoubt, Finder, RepairOutcome, RequestState,
-    Role, ScrubActivity,
+    ActKind, AnomalyClass, AnomalyState, AtticKind, CopyDoubt, CopyStanding, FailureKind, Finder,
+    Reduce, RepairOutcome, RequestState, Role, ScrubActivity,
 };
 use archive_rpc::InvalidMessage;
 
@@ -93,6 +93,21 @@ closed_set! {
 closed_set! {
     /// Reads the kind of an attic item.
     attic_kind: AtticKind = wire::attic_item::Kind { File, Groups, Leftover, Row }
+}
+
+closed_set! {
+    /// Reads whether a copy counts.
+    copy_standing: CopyStanding = wire::CopyStanding { Good, Bad, Accepted }
+}
+
+closed_set! {
+    /// Reads the reason why something of a file is not in the output of a batch job.
+    failure_kind: FailureKind = wire::batch_failure::Kind { Damaged, Format, Job, Component, Unread }
+}
+
+closed_set! {
+    /// Reads how the outputs of all files become one.
+    reduce: Reduce = wire::batch_jobs_response::Reduce { Concatenate, Sort, Unique, Sum, Component }
 }
 
 /// Reads why a copy does not count; `None` if it counts.
@@ -194,6 +209,9 @@ mod tests {
         check!(role, wire::Role, Role);
         check!(scrub_activity, wire::scrub_state::Activity, ScrubActivity);
         check!(attic_kind, wire::attic_item::Kind, AtticKind);
+        check!(copy_standing, wire::CopyStanding, CopyStanding);
+        check!(failure_kind, wire::batch_failure::Kind, FailureKind);
+        check!(reduce, wire::batch_jobs_response::Reduce, Reduce);
     }
 
     /// Fails if a copy that does not count has another reason after the way, or two reasons at once are accepted.

@@ -2,9 +2,8 @@
 
 use archive_model::{Mode, NodeState, VolumeState};
 use archive_rpc::InvalidMessage;
-use jiff::Timestamp;
 
-use super::{node_id, optional, optional_time, plain};
+use super::{node_id, optional, optional_time, plain, plain_text, text_of};
 use crate::wire;
 
 /// Reads a mode that may be absent.
@@ -52,13 +51,13 @@ pub fn node_state(status: wire::NodeStatus) -> Result<NodeState, InvalidMessage>
         findings_stamp: status.findings_stamp,
         oldest_verification: optional_time("oldest_verification", &status.oldest_verification)?,
         verify_by: optional_time("verify_by", &status.verify_by)?,
-        problem: text(&status.problem),
+        problem: plain_text(&status.problem),
     })
 }
 
 fn volume_state(status: &wire::VolumeStatus) -> Result<VolumeState, InvalidMessage> {
     let volume = optional("volume", &status.volume)?;
-    let problem = text(&status.problem);
+    let problem = plain_text(&status.problem);
     if volume.is_none() && problem.is_none() {
         return Err(InvalidMessage::missing("volume"));
     }
@@ -89,13 +88,13 @@ pub fn node_status(state: NodeState) -> wire::NodeStatus {
         volumes: state.volumes.into_iter().map(volume_status).collect(),
         usable: state.usable,
         usable_elsewhere: state.usable_elsewhere,
-        seen: or_empty(state.seen),
+        seen: text_of(state.seen),
         alive: state.alive,
         mode: state.mode.map_or(wire::Mode::Unspecified, wire_mode).into(),
         findings: state.findings,
         findings_stamp: state.findings_stamp,
-        oldest_verification: or_empty(state.oldest_verification),
-        verify_by: or_empty(state.verify_by),
+        oldest_verification: text_of(state.oldest_verification),
+        verify_by: text_of(state.verify_by),
         problem: state.problem.unwrap_or_default(),
     }
 }
@@ -114,17 +113,10 @@ fn volume_status(state: VolumeState) -> wire::VolumeStatus {
     }
 }
 
-/// Reads a text that is absent if it is empty.
-fn text(value: &str) -> Option<String> {
-    (!value.is_empty()).then(|| plain(value))
-}
-
-fn or_empty(time: Option<Timestamp>) -> String {
-    time.map(|time| time.to_string()).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
 
     fn state() -> NodeState {

@@ -1,14 +1,14 @@
 //! `holdfast adopt`: take an unexpected file into the archive.
 
-use archive_client::{Condition, Preservation, VolumeFile};
-use archive_model::{Act, ReplicaId, Root};
+use archive_client::Preservation;
+use archive_model::{Act, FileCopy, ReplicaId, Root};
 use clap::Args;
 
 use super::get::name;
 use super::requests::ask;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, or_dash, size};
+use crate::output::{Output, size};
 use crate::reason::Reason;
 use crate::session::Session;
 
@@ -59,22 +59,22 @@ impl Adopt {
 }
 
 /// Says where a file is now; it is a failure if it is not good there.
-pub(super) fn told(output: &Output, done: &str, kept: &VolumeFile) -> Result<Exit, Failure> {
+pub(super) fn told(output: &Output, done: &str, kept: &FileCopy) -> Result<Exit, Failure> {
     if output.is_json() {
         output.document(kept)?;
     } else {
-        let VolumeFile {
+        let FileCopy {
             name, size: bytes, ..
         } = kept;
-        let volume = or_dash(kept.found.volume.as_ref());
         output.line(&format!(
-            "{name}  {done}, {} on node {}, volume {volume}: {}",
+            "{name}  {done}, {} on node {}, volume {}: {}",
             size(*bytes),
-            kept.found.node,
-            kept.found.condition.word()
+            kept.place.node,
+            kept.place.volume,
+            kept.condition.as_str()
         ))?;
     }
-    Ok(if kept.found.condition == Condition::Present {
+    Ok(if kept.is_present() {
         Exit::Done
     } else {
         Exit::Failed

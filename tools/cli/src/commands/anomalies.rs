@@ -1,8 +1,8 @@
 //! `holdfast anomalies`: what is wrong, and what must be lived with.
 
 use archive_client::Preservation;
-use archive_client::preservation::{AnomalySelection, FiledAnomaly};
-use archive_model::{Act, AnomalyState};
+use archive_client::preservation::AnomalySelection;
+use archive_model::{Act, AnomalyState, FiledAnomaly};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 //! `holdfast attic`: what was put aside, brought back or destroyed.
 
 use archive_client::Preservation;
-use archive_client::preservation::{AtticEntry, AtticItem, AtticSelection};
-use archive_model::{Act, AtticPlace, ReplicaId, Root};
+use archive_client::preservation::{AtticEntry, AtticSelection};
+use archive_model::{Act, AtticItem, AtticPlace, Gap, ReplicaId, Root};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use super::requests::ask;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::items::Items;
-use crate::output::{size, tell};
+use crate::output::{or_dash, size, tell};
 use crate::reason::Reason;
 use crate::said;
 use crate::session::Session;
@@ -105,7 +105,7 @@ impl Purge {
 /// The end of the list.
 #[derive(Debug, Serialize)]
 struct End {
-    gaps: Vec<archive_client::Gap>,
+    gaps: Vec<Gap>,
 }
 
 impl Attic {
@@ -171,7 +171,9 @@ fn line(item: &AtticItem) -> String {
         why,
         kind,
         bytes,
+        ..
     } = item;
-    let (size, at) = (size(*bytes), said::time(*at));
+    let (size, at) = (size(*bytes), said::time_or_dash(*at));
+    let name = or_dash(name.as_ref());
     format!("{place}  {kind:<8}  {size:>9}  {at}  {name}  {who}: {why}")
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use archive_client::Preservation;
-use archive_client::preservation::{
-    CheckKind, CheckOrder, CheckProgress, CheckStep, FiledAnomaly, ReplicaReport, Steps,
+use archive_client::preservation::{CheckKind, CheckOrder, Steps};
+use archive_model::{
+    AnomalyState, CheckProgress, CheckStep, FileName, FiledAnomaly, NamePattern, ReplicaId,
+    ReplicaReport,
 };
-use archive_model::{AnomalyState, FileName, NamePattern, ReplicaId};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -280,8 +281,7 @@ fn summary(report: &ReplicaReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use archive_client::Gap;
-    use archive_model::AnomalyClass;
+    use archive_model::{AnomalyClass, Gap};
 
     use super::*;
     use crate::said::tests::filed;

@@ -2,9 +2,7 @@
 
 use std::io::Write;
 
-use archive_client::{
-    Access, Completeness, Condition, ListEntry, Listed, Listing, Progress, Selection,
-};
+use archive_client::{Access, Completeness, ListEntry, Listed, Listing, Progress, Selection};
 use archive_model::{NamePattern, ReplicaId};
 use clap::Args;
 use serde::Serialize;
@@ -123,7 +121,7 @@ fn is_wrong(entry: &ListEntry) -> bool {
     let here = entry
         .found
         .as_ref()
-        .is_some_and(|found| found.condition != Condition::Present);
+        .is_some_and(|found| !found.is_present());
     here || entry
         .replicas
         .iter()
@@ -151,16 +149,12 @@ impl Format for Lines {
     fn entry(&mut self, out: &mut dyn Write, entry: &ListEntry) -> std::io::Result<()> {
         let ListEntry { name, size, .. } = entry;
         if let Some(found) = &entry.found {
-            let volume = found
-                .volume
-                .as_ref()
-                .map_or_else(String::new, |volume| format!("/{volume}"));
-            let place = format!("{}{volume}", found.node);
+            let place = format!("{}/{}", found.place.node, found.place.volume);
             // Whole seconds are enough for people.
             let verified = found
                 .verified
                 .and_then(|at| at.round(jiff::Unit::Second).ok());
-            let (condition, verified) = (found.condition.word(), or_dash(verified.as_ref()));
+            let (condition, verified) = (found.condition.as_str(), or_dash(verified.as_ref()));
             return writeln!(
                 out,
                 "{size:>16}  {condition:<10}  {verified:<20}  {place:<24}  {name}"
@@ -257,8 +251,7 @@ impl Format for Document {
 
 #[cfg(test)]
 mod tests {
-    use archive_client::Gap;
-    use archive_model::FileName;
+    use archive_model::{FileName, Gap};
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! `holdfast scrub`: what the nodes read again of their own disks, and how fast.
 
 use archive_client::Preservation;
-use archive_client::preservation::{NodeScrub, ScrubOrder, ScrubSelection, Scrubs};
+use archive_client::preservation::{ScrubSelection, Scrubs};
 use archive_daemon::{ByteSize, Period};
-use archive_model::{NodeId, ReplicaId, ScrubActivity};
+use archive_model::{NodeId, NodeScrub, ReplicaId, ScrubActivity, ScrubOrder};
 use clap::{Args, Subcommand};
 
 use crate::context::Context;

@@ -2,8 +2,8 @@
 
 mod history;
 
-use archive_client::{CopyCondition, FileStatus, Ingest, ReplicaStatus};
-use archive_model::CopyDoubt;
+use archive_client::{FileStatus, Ingest, ReplicaStatus};
+use archive_model::{CopyDoubt, CopyStanding};
 use clap::Args;
 use serde::Serialize;
 
@@ -157,10 +157,10 @@ fn show(output: &Output, status: &FileStatus) -> Result<(), Failure> {
 /// Whether a copy counts, in a word or two.
 fn condition(replica: &ReplicaStatus) -> String {
     let doubt = replica.doubt.map_or("bad", CopyDoubt::as_str);
-    match replica.condition {
+    match replica.standing {
         None => "-".to_owned(),
-        Some(CopyCondition::Good) => "good".to_owned(),
-        Some(CopyCondition::Bad) => doubt.to_owned(),
-        Some(CopyCondition::Accepted) => format!("{doubt}, accepted"),
+        Some(CopyStanding::Good) => "good".to_owned(),
+        Some(CopyStanding::Bad) => doubt.to_owned(),
+        Some(CopyStanding::Accepted) => format!("{doubt}, accepted"),
     }
 }

@@ -5,8 +5,8 @@ use std::process::Stdio;
 use proto_archive::wire::list_response::End;
 use proto_archive::wire::status_response::ReplicaState;
 use proto_archive::wire::{
-    AnomaliesResponse, AnomalyKind, AnomalyState, AuditLineState, AuditResponse, Condition,
-    CopyCondition, FileEntry, Gap, ListEntry, ListResponse, Mode, NodeStatus, ReplicaKind,
+    AnomaliesResponse, AnomalyKind, AnomalyState, AuditLineState, AuditResponse, CopyCondition,
+    CopyStanding, FileEntry, Gap, ListEntry, ListResponse, Mode, NodeStatus, ReplicaKind,
     ReplicaProgress, ReplicaStatus, StatResponse, StatusResponse, VolumeStatus, anomaly_state,
 };
 
@@ -94,21 +94,22 @@ async fn partial_listing_says_that_it_is_partial() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_shows_what_is_wrong_with_it() {
     let place = Place::new().await;
-    let found = |name: &str, condition: Condition| ListEntry {
+    let found = |name: &str, condition: CopyCondition| ListEntry {
         replicas: vec![],
         entry: Some(FileEntry {
             name: name.into(),
             node: "n-1".into(),
             volume: "v-1".into(),
             condition: condition.into(),
+            stored: "2026-01-01T00:00:01Z".into(),
             verified: "2026-01-02T03:04:05.678Z".into(),
             ..FileEntry::default()
         }),
         ..entry(name, 7)
     };
     let entries = vec![
-        found("a", Condition::Present),
-        found("b", Condition::Damaged),
+        found("a", CopyCondition::Present),
+        found("b", CopyCondition::Damaged),
     ];
     let messages = vec![whole(entries, vec![])];
     let ran = list(&place, messages, &["--replica", "one"]).expect(1);
@@ -128,7 +129,14 @@ async fn a_replica_shows_what_is_wrong_with_it() {
             .replica,
         "one"
     );
-    let good = vec![whole(vec![found("a", Condition::Present)], vec![])];
+    let damaged = vec![whole(vec![found("b", CopyCondition::Damaged)], vec![])];
+    let said = list(&place, damaged, &["--replica", "one", "--json"]).expect(1);
+    let entry = format!(
+        r#"{{"name":"b","size":7,"root":"{}","found":{{"node":"n-1","volume":"v-1","condition":"damaged","stored":"2026-01-01T00:00:01Z","verified":"2026-01-02T03:04:05.678Z"}}}}"#,
+        "0a".repeat(32)
+    );
+    assert!(said.out.contains(&entry), "{said:?}");
+    let good = vec![whole(vec![found("a", CopyCondition::Present)], vec![])];
     list(&place, good, &["--replica", "one"]).expect(0);
 }
 
@@ -174,7 +182,7 @@ async fn a_stat_shows_every_replica() {
         "{ran:?}"
     );
     let mut bad = stat(ReplicaProgress::UploadCompleted);
-    bad.replicas[1].condition = CopyCondition::Bad.into();
+    bad.replicas[1].standing = CopyStanding::Bad.into();
     bad.replicas[1].doubt = AnomalyKind::Corrupt.into();
     place.world.archive.state().stat = bad;
     let ran = place.holdfast(&["stat", "a"]).expect(1);

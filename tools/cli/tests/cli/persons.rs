@@ -5,7 +5,7 @@ use proto_archive::wire::ask_request::Act;
 use proto_archive::wire::replace_request::Step;
 use proto_archive::wire::request_state::{Act as ActKind, State};
 use proto_archive::wire::{
-    AdoptFileResponse, AtticItem, AtticsResponse, Condition, FileEntry, Gap, ReplaceResponse,
+    AdoptFileResponse, AtticItem, AtticsResponse, CopyCondition, FileEntry, Gap, ReplaceResponse,
     RequestState, RequestsResponse, Role, attic_item, attics_response,
 };
 use testing::noise;
@@ -18,7 +18,7 @@ fn checksum() -> String {
     "0a".repeat(32)
 }
 
-fn entry(file: &str, condition: Condition) -> FileEntry {
+fn entry(file: &str, condition: CopyCondition) -> FileEntry {
     FileEntry {
         name: file.into(),
         node: "n-2".into(),
@@ -26,6 +26,7 @@ fn entry(file: &str, condition: Condition) -> FileEntry {
         size: 3,
         root: vec![1; 32].into(),
         condition: condition.into(),
+        stored: "2026-01-01T00:00:01Z".into(),
         ..FileEntry::default()
     }
 }
@@ -68,7 +69,7 @@ async fn a_copy_is_replaced_by_a_file() {
     place.write("good.warc", &bytes);
     let answer = ReplaceResponse {
         attic: Some(put_aside("a")),
-        entry: Some(entry("a", Condition::Present)),
+        entry: Some(entry("a", CopyCondition::Present)),
     };
     place.world.archive.state().keeping.replace.say([answer]);
     let checksum = checksum();
@@ -121,7 +122,7 @@ async fn a_copy_is_replaced_by_a_file() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adoption_takes_file_or_requests_new_root() {
     let place = Place::new().await;
-    for (condition, code) in [(Condition::Present, 0), (Condition::Unexpected, 1)] {
+    for (condition, code) in [(CopyCondition::Present, 0), (CopyCondition::Unexpected, 1)] {
         let entry = Some(entry("a", condition));
         place
             .world
@@ -320,14 +321,17 @@ async fn an_attic_is_listed_and_gives_back() {
         "{PLACE}  file         1.5 kB  2026-01-02T03:04:05Z  a  officer/ora: bad [2J disk\n"
     );
     assert_eq!(ran.out, expected, "and nothing steers the terminal");
+    // A disk that nobody has labelled does not hide all the others.
     let gap = Gap {
         replica: "one".into(),
-        reason: "silent".into(),
-        ..Gap::default()
+        node: "n-1".into(),
+        volume: "/disks/1".into(),
+        reason: "no label".into(),
     };
     let ran = list(vec![gap.clone()], &[]).expect(1);
     assert!(
-        ran.err.contains("not listed: replica one: silent"),
+        ran.err
+            .contains("not listed: replica one, node n-1, volume /disks/1: no label"),
         "{ran:?}"
     );
     let said = list(vec![gap], &["--json"]).expect(1).json();
@@ -335,6 +339,7 @@ async fn an_attic_is_listed_and_gives_back() {
         (&said["complete"], &said["items"][0]["place"]),
         (&false.into(), &PLACE.into())
     );
+    assert_eq!(said["gaps"][0]["volume"], "/disks/1");
 
     place
         .world
@@ -342,7 +347,7 @@ async fn an_attic_is_listed_and_gives_back() {
         .state()
         .keeping
         .restore
-        .say([entry("a", Condition::Present)]);
+        .say([entry("a", CopyCondition::Present)]);
     let words = [
         "attic",
         "restore",

@@ -16,7 +16,7 @@ fn entry() -> wire::FileEntry {
         volume: "v1".to_owned(),
         size: 5,
         root: vec![7; 32].into(),
-        condition: wire::Condition::Present.into(),
+        condition: wire::CopyCondition::Present.into(),
         ..wire::FileEntry::default()
     }
 }
@@ -177,11 +177,13 @@ fn a_node_speaks_of_its_own_gaps_only() {
         (written[0].replica.as_str(), written[0].node.as_str()),
         ("one", "a")
     );
-    let odd = wire::Gap {
-        volume: "V 1".to_owned(),
+    let disk = wire::Gap {
+        volume: "/disks/1".to_owned(),
         ..theirs
     };
-    assert_eq!(gap(&node(), &odd).volume, None);
+    let disk = gap(&node(), &disk);
+    assert_eq!(disk.volume, Some(VolumeName::Path("/disks/1".to_owned())));
+    assert_eq!(disk.to_string(), "node a, volume /disks/1: gone");
 }
 
 #[test]

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use archive_ledger::admin::AdminRow;
-use archive_model::{FileName, Finder, ReplicaId};
-use archive_replicas::Copy;
+use archive_model::{FileCopy, FileName, Finder, ReplicaId};
 use archive_rpc::Kind;
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
@@ -36,7 +35,7 @@ pub(super) async fn adopt(
         let admission = row.admission.clone().unwrap_or_default();
         let size = row.record.content.as_ref();
         let size = size.map_or(0, |content| content.size);
-        let place = (&copy.node, &copy.volume);
+        let place = (&copy.place.node, &copy.place.volume);
         let adopting = door.replicas.adopt(&replica, &name, place, &admission);
         people.transfers.calls.reading(size, adopting).await?
     } else {
@@ -44,7 +43,7 @@ pub(super) async fn adopt(
     };
     let what = format!(
         "the file that {replica} had on volume {} is adopted",
-        adopted.volume
+        adopted.place.volume
     );
     people.note(who.clone(), Some(name.clone()), what).await?;
     join(door, &row.record, &replica, &who).await?;
@@ -62,7 +61,7 @@ pub(super) async fn adopt(
         Box::pin(looking).await?;
     }
     Ok(wire::AdoptFileResponse {
-        entry: Some(adopted.to_entry(&name)),
+        entry: Some(fields::file_entry(adopted)),
     })
 }
 
@@ -72,7 +71,7 @@ async fn choose(
     row: &AdminRow,
     (name, replica): (&FileName, &ReplicaId),
     is_new: bool,
-) -> Result<Copy, Status> {
+) -> Result<FileCopy, Status> {
     let root = row.record.content.as_ref().map(|content| content.root);
     let copy = row.record.replicas.get(replica);
     let counts = !is_new && copy.is_some_and(|copy| copy.state.is_completed());

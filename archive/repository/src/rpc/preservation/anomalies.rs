@@ -2,9 +2,8 @@
 
 use archive_db::DbError;
 use archive_ledger::anomalies::{Anomalies, AnomalyRow};
-use archive_model::{AnomalyKind, AnomalyState, FileName, Groups};
+use archive_model::{AnomalyKind, AnomalyState, FileName, FiledAnomaly, Groups};
 use archive_rpc::answers::{Outlet, Progress, answer_from};
-use proto_archive::wire::anomaly_state::State;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
@@ -119,10 +118,12 @@ impl AnomalyWalk {
 }
 
 /// Writes an anomaly.
-pub(super) fn state(
-    door: &Door,
-    row: &AnomalyRow,
-) -> Result<wire::AnomalyState, archive_db::DbError> {
+pub(super) fn state(door: &Door, row: &AnomalyRow) -> Result<wire::AnomalyState, DbError> {
+    filed(door, row).map(fields::anomaly_message)
+}
+
+/// An anomaly as people are told of it.
+pub(super) fn filed(door: &Door, row: &AnomalyRow) -> Result<FiledAnomaly, DbError> {
     let filed = &row.filed;
     let (groups, lost) = match &filed.kind {
         AnomalyKind::Corrupt(groups) | AnomalyKind::Unreadable(groups) => {
@@ -143,27 +144,24 @@ pub(super) fn state(
         (None, Some(accepted)) => (AnomalyState::Accepted, Some(accepted)),
         (None, None) => (AnomalyState::Open, None),
     };
-    let text = |text: Option<String>| text.unwrap_or_default();
-    Ok(wire::AnomalyState {
+    let held = door.preserver.held(row, &door.volumes)?;
+    Ok(FiledAnomaly {
         id: format!("a{}", filed.id),
-        file: row.file.to_string(),
-        replica: row.replica.to_string(),
-        kind: wire::AnomalyKind::from(filed.kind.class()).into(),
+        file: row.file.clone(),
+        replica: row.replica.clone(),
+        kind: filed.kind.class(),
         what: filed.kind.to_string(),
-        groups: fields::group_ranges(&groups),
-        lost: lost
-            .into_iter()
-            .map(|(start, end)| wire::GroupRange { start, end })
-            .collect(),
-        node: text(filed.node.as_ref().map(ToString::to_string)),
-        volume: text(filed.volume.as_ref().map(ToString::to_string)),
-        since: filed.since.to_string(),
-        state: State::from(state).into(),
-        found_by: wire::anomaly_state::Finder::from(filed.found_by).into(),
-        ended: text(ended.map(|ended| ended.at.to_string())),
-        ended_why: text(ended.map(|ended| ended.why.clone())),
-        held: door.preserver.held(row, &door.volumes)?,
+        groups,
+        lost,
         size: filed.size,
+        node: filed.node.clone(),
+        volume: filed.volume.clone(),
+        since: filed.since,
+        state,
+        found_by: filed.found_by,
+        ended: ended.map(|ended| ended.at),
+        ended_why: ended.map(|ended| ended.why.clone()),
+        held: (!held.is_empty()).then_some(held),
     })
 }
 

@@ -1,7 +1,8 @@
 //! The contents of the attics: asks every node of every replica, and names those that do not answer.
 
-use archive_model::{NodeId, ReplicaId};
-use archive_rpc::Kind;
+use archive_daemon::clock::TimedOut;
+use archive_model::{AtticItem, AtticKind, FileName, Gap, NodeId, ReplicaId};
+use archive_rpc::{CallError, Kind};
 use proto_archive::{convert as fields, wire};
 use tonic::{Response, Status};
 
@@ -24,12 +25,12 @@ pub(super) fn attics(
         }
     };
     let name = match request.name.as_str() {
-        "" => String::new(),
-        name => fields::file_name("name", name)?.to_string(),
+        "" => None,
+        name => Some(fields::file_name("name", name)?),
     };
     let own = door.clone();
     Ok(door.answer("attics", |answers| async move {
-        gather(&own, replicas, &name, &answers).await
+        gather(&own, replicas, name.as_ref(), &answers).await
     }))
 }
 
@@ -37,34 +38,28 @@ pub(super) fn attics(
 async fn gather(
     door: &Door,
     replicas: Vec<ReplicaId>,
-    name: &str,
+    name: Option<&FileName>,
     answers: &Answers<wire::AtticsResponse>,
 ) -> Result<(), Status> {
     let mut gaps = Vec::new();
     for replica in replicas {
-        let gap = |node: &str, reason: &str| wire::Gap {
-            replica: replica.to_string(),
-            node: node.to_owned(),
-            volume: String::new(),
-            reason: reason.to_owned(),
-        };
         let nodes = match door.replicas.state(&replica).await {
             Ok(nodes) => nodes,
             Err(error) => {
-                gaps.push(gap("", &error.reason));
+                gaps.push(Gap::of_replica(replica, error.reason));
                 continue;
             }
         };
         for node in nodes.into_iter().filter(|node| !node.is_retired()) {
             match one_attic(door, &replica, &node.node, name, answers).await? {
                 Ok(of_volumes) => gaps.extend(of_volumes),
-                Err(status) => gaps.push(gap(node.node.as_str(), status.message())),
+                Err(error) => gaps.push(Gap::of_node(replica.clone(), node.node, error.reason)),
             }
         }
     }
     let last = wire::AtticsResponse {
         items: Vec::new(),
-        gaps,
+        gaps: gaps.into_iter().map(fields::gap_message).collect(),
     };
     send(answers, last).await
 }
@@ -74,45 +69,52 @@ async fn one_attic(
     door: &Door,
     replica: &ReplicaId,
     node: &NodeId,
-    name: &str,
+    name: Option<&FileName>,
     answers: &Answers<wire::AtticsResponse>,
-) -> Result<Result<Vec<wire::Gap>, Status>, Status> {
+) -> Result<Result<Vec<Gap>, CallError>, Status> {
     let idle = door.settings.stall.duration();
+    let late = |late: TimedOut| Kind::TimedOut.error(late.to_string());
     let opening = door.replicas.attic(replica, node, name);
-    let mut messages = match door.clock.timeout(idle, opening).await {
-        Ok(Ok(messages)) => messages,
-        Ok(Err(error)) => return Ok(Err(error.into())),
-        Err(late) => return Ok(Err(Kind::TimedOut.status(late.to_string()))),
+    let mut attic = match door.clock.timeout(idle, opening).await {
+        Ok(Ok(attic)) => attic,
+        Ok(Err(error)) => return Ok(Err(error)),
+        Err(elapsed) => return Ok(Err(late(elapsed))),
     };
+    let mut gaps = Vec::new();
     loop {
-        let message = match door.clock.timeout(idle, messages.message()).await {
-            Ok(Ok(Some(message))) => message,
-            Ok(Ok(None)) => return Ok(Err(Kind::Unavailable.status("it ended before its end"))),
-            Ok(Err(status)) => return Ok(Err(status)),
-            Err(late) => return Ok(Err(Kind::TimedOut.status(late.to_string()))),
+        let page = match door.clock.timeout(idle, attic.next()).await {
+            Ok(Ok(Some(page))) => page,
+            Ok(Ok(None)) => return Ok(Err(Kind::Unavailable.error("it ended before its end"))),
+            Ok(Err(error)) => return Ok(Err(error)),
+            Err(elapsed) => return Ok(Err(late(elapsed))),
         };
-        let of = |item| wire::attics_response::One {
-            replica: replica.to_string(),
-            item: Some(item),
-        };
-        // A row of a checksum replica lies in no attic: it has no place, and cannot be restored from there.
-        let items = message.items.into_iter();
-        let items = items.filter(|item| !item.id.is_empty());
-        let without = |item| wire::AtticItem {
-            admission: String::new(),
-            ..item
-        };
-        let items: Vec<_> = items.map(without).map(of).collect();
+        let mut items = Vec::new();
+        for item in page.items {
+            match item {
+                // A row of a checksum replica lies in no attic: it has no place, and cannot be restored from there.
+                Ok(item) if item.kind == AtticKind::Row => {}
+                Ok(item) => items.push(wire::attics_response::One {
+                    replica: replica.to_string(),
+                    item: Some(fields::attic_item_message(AtticItem {
+                        admission: None,
+                        ..item
+                    })),
+                }),
+                // One gap says so for all of them: a node could name such items without end.
+                Err(_) if !gaps.is_empty() => {}
+                Err(error) => {
+                    let reason = format!("an item of its attic cannot be listed: {error}");
+                    gaps.push(Gap::of_node(replica.clone(), node.clone(), reason));
+                }
+            }
+        }
         if !items.is_empty() {
             let gaps = Vec::new();
             send(answers, wire::AtticsResponse { items, gaps }).await?;
         }
-        if let Some(end) = message.end {
-            let named = |gap| wire::Gap {
-                replica: replica.to_string(),
-                ..gap
-            };
-            return Ok(Ok(end.gaps.into_iter().map(named).collect()));
+        if let Some(end) = page.end {
+            gaps.extend(end);
+            return Ok(Ok(gaps));
         }
     }
 }

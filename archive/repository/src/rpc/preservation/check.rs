@@ -3,18 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use archive_model::Finder;
+use archive_model::{CheckStep, Finder};
 use archive_rpc::InvalidMessage;
 use proto_archive::wire::check_request::Kind as CheckKind;
-use proto_archive::wire::check_response::{Progress, Report, Step};
 use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tonic::Status;
 
 use super::super::{admin_failed, send};
-use super::anomalies::state;
+use super::anomalies::filed;
 use super::{Answers, Door};
-use crate::checking::{CheckOrder, CheckProgress, CheckSelection, CheckStep, ReplicaReport};
+use crate::checking::{CheckOrder, CheckSelection};
 use crate::preserver::LookContext;
 
 /// Reads the request.
@@ -63,46 +62,17 @@ pub(super) async fn run(
     let telling = async {
         while let Some(step) = told.recv().await {
             let step = match step {
-                CheckStep::Progress(progress) => Step::Progress(self::progress(&progress)),
+                CheckStep::Progress(progress) => CheckStep::Progress(progress),
                 CheckStep::Anomaly(row) => {
-                    let state = state(door, &row).map_err(|error| admin_failed(&error))?;
-                    Step::Anomaly(state)
+                    let anomaly = filed(door, &row).map_err(|error| admin_failed(&error))?;
+                    CheckStep::Anomaly(Box::new(anomaly))
                 }
-                CheckStep::Report(report) => Step::Report(self::report(report)),
+                CheckStep::Report(report) => CheckStep::Report(report),
             };
-            send(answers, wire::CheckResponse { step: Some(step) }).await?;
+            send(answers, fields::check_response(step)).await?;
         }
         Ok(())
     };
     tokio::try_join!(checking, telling)?;
     Ok(())
-}
-
-fn progress(progress: &CheckProgress) -> Progress {
-    Progress {
-        replica: progress.replica.to_string(),
-        files: progress.files,
-        bytes: progress.bytes,
-        files_total: progress.files_total,
-        bytes_total: progress.bytes_total,
-    }
-}
-
-fn report(report: ReplicaReport) -> Report {
-    let replica = report.replica.to_string();
-    let gaps = report.gaps.into_iter().map(|gap| wire::Gap {
-        replica: replica.clone(),
-        node: gap.node.map(String::from).unwrap_or_default(),
-        volume: gap.volume.map(String::from).unwrap_or_default(),
-        reason: gap.reason,
-    });
-    let gaps = gaps.collect();
-    Report {
-        replica,
-        files: report.files,
-        intact: report.intact,
-        withdrawn: report.withdrawn,
-        anomalies: fields::anomaly_count_messages(&report.anomalies),
-        gaps,
-    }
 }

@@ -6,7 +6,7 @@ use archive_decisions::store::Event;
 use archive_ledger::requests::{NotAllowed, Person, Request as Asked, State, plain_reason};
 use archive_ledger::standing::ReplicaRow;
 use archive_model::ReplicaId;
-use archive_replicas::Cause;
+use archive_replicas::{Cause, admitted};
 use archive_rpc::{Grant, Identity, InvalidMessage, Kind, Role};
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
@@ -155,7 +155,8 @@ pub(super) async fn restore(
     let taking = door
         .replicas
         .take_back(&replica, (&node, &volume), &id, &cause);
-    let (name, copy) = people.transfers.calls.reading(0, taking).await?;
+    let copy = people.transfers.calls.reading(0, taking).await?;
+    let name = copy.name.clone();
     let what = format!(
         "{id} was restored from the attic of volume {volume} of node {node}: {}",
         cause.why
@@ -165,13 +166,13 @@ pub(super) async fn restore(
     join(door, &row.record, &replica, &who).await?;
     people.restored(&name, &replica, &copy, &who).await?;
     let root = row.record.content.as_ref().map(|content| content.root);
-    if root != Some(copy.admitted()?.0) {
+    if root != Some(admitted(&copy)?.0) {
         let said = format!(
             "{name} was restored from the attic, but is not the file that was admitted under this name; remove or replace it"
         );
         return Err(Kind::Mismatch.status(said));
     }
-    Ok(copy.to_entry(&name))
+    Ok(fields::file_entry(copy))
 }
 
 pub(super) async fn volume(

@@ -37,11 +37,10 @@ pub(super) async fn replace(
     people.configured(&replacement.replica)?;
     people.replaceable(&replacement).await?;
     let spooled = people.spool(&replacement, ReplacementStream(steps)).await?;
-    let name = replacement.name.clone();
     let replaced = people.replace(replacement, spooled).await?;
     Ok(wire::ReplaceResponse {
-        attic: Some(replaced.aside.0),
-        entry: Some(replaced.copy.to_entry(&name)),
+        attic: Some(fields::attic_item_message(replaced.aside)),
+        entry: Some(fields::file_entry(replaced.copy)),
     })
 }
 

@@ -1,8 +1,7 @@
 //! The state of scrubbing on every node, and orders to it. Operators may see it; officers may order it.
 
-use archive_model::{NodeId, ReplicaKind};
+use archive_model::{Gap, NodeId, ReplicaId, ReplicaKind, ScrubOrder};
 use archive_rpc::{Identity, Kind, Role};
-use proto_archive::wire::scrub_request::Order;
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
 
@@ -14,7 +13,7 @@ pub(super) async fn run(
     door: &Door,
     request: Request<wire::ScrubsRequest>,
 ) -> Result<wire::ScrubsResponse, Status> {
-    let word = order(&request)?;
+    let (order, word) = order(&request)?;
     let who = acting(&request, Role::Officer)?;
     let request = request.into_inner();
     let replica = match request.replica.as_str() {
@@ -35,7 +34,6 @@ pub(super) async fn run(
         let what = format!("scrubs {whose}: {word}");
         door.people.note(who.to_string(), None, what).await?;
     }
-    let order = request.order.unwrap_or_default();
     let mut answer = wire::ScrubsResponse::default();
     let mut is_met = false;
     let specs = door.preserver.in_service();
@@ -55,15 +53,11 @@ pub(super) async fn run(
             match asked {
                 Ok(Ok(state)) => answer.scrubs.push(wire::scrubs_response::One {
                     replica: spec.id.to_string(),
-                    state: Some(state),
+                    state: Some(fields::scrub_state(state)),
                 }),
                 Ok(Err(error)) if error.kind == Kind::Invalid => return Err(error.into()),
-                Ok(Err(error)) => answer
-                    .gaps
-                    .push(gap(spec.id.as_str(), &node, &error.reason)),
-                Err(late) => answer
-                    .gaps
-                    .push(gap(spec.id.as_str(), &node, &late.to_string())),
+                Ok(Err(error)) => answer.gaps.push(gap(&spec.id, &node, error.reason)),
+                Err(late) => answer.gaps.push(gap(&spec.id, &node, late.to_string())),
             }
         }
     }
@@ -73,30 +67,26 @@ pub(super) async fn run(
     Ok(answer)
 }
 
-/// Returns the order in words, or `None` if the caller only asks. An order needs an officer.
-fn order(request: &Request<wire::ScrubsRequest>) -> Result<Option<String>, Status> {
+/// Returns the order, and in words if the caller does not only ask. An order needs an officer.
+fn order(request: &Request<wire::ScrubsRequest>) -> Result<(ScrubOrder, Option<String>), Status> {
     let order = request.get_ref().order.unwrap_or_default();
-    let word = match order.order() {
-        // A number that this build does not know is refused by the nodes, for the same reason.
-        Order::Unspecified if order.order == 0 => return Ok(None),
-        Order::Unspecified => format!("order {}", order.order),
-        Order::Pause => "pause".to_owned(),
-        Order::Resume => "resume".to_owned(),
-        Order::Throttle => format!("at most {} bytes a second", order.bytes_per_second),
+    let order = fields::scrub_order(&order)?;
+    let word = match order {
+        ScrubOrder::Tell => return Ok((order, None)),
+        ScrubOrder::Pause(_) => "pause".to_owned(),
+        ScrubOrder::Resume => "resume".to_owned(),
+        ScrubOrder::Throttle(rate) => {
+            format!("at most {} bytes a second", rate.unwrap_or_default())
+        }
     };
     let identity = Identity::of(request)?;
     if !identity.has(Role::Officer) {
         let said = format!("{identity} may see scrubs, but not order them; an officer may");
         return Err(Kind::Refused.status(said));
     }
-    Ok(Some(word))
+    Ok((order, Some(word)))
 }
 
-fn gap(replica: &str, node: &NodeId, reason: &str) -> wire::Gap {
-    wire::Gap {
-        replica: replica.to_owned(),
-        node: node.to_string(),
-        volume: String::new(),
-        reason: reason.to_owned(),
-    }
+fn gap(replica: &ReplicaId, node: &NodeId, reason: String) -> wire::Gap {
+    fields::gap_message(Gap::of_node(replica.clone(), node.clone(), reason))
 }

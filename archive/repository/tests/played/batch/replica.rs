@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use archive_rpc::Kind;
+use proto_archive::wire::batch_failure::Kind as Failure;
 use proto_archive::wire::batch_run_request::Step as Asked;
 use proto_archive::wire::batch_run_response::{Begin, Done, End, Progress, Step, Want};
 use proto_archive::wire::node_server::Node;
@@ -123,13 +124,13 @@ impl PlayedReplica {
             }));
             let failures = if script.unread.contains(name) {
                 Some(BatchFailure {
-                    kind: "unread".to_owned(),
+                    kind: Failure::Unread.into(),
                     offset: None,
                     reason: "its volume went away while it was read".to_owned(),
                 })
             } else {
                 script.failing.contains(name).then(|| BatchFailure {
-                    kind: "damaged".to_owned(),
+                    kind: Failure::Damaged.into(),
                     offset: Some(16384),
                     reason: "bytes are not what was admitted".to_owned(),
                 })

@@ -12,7 +12,7 @@ use proto_archive::wire::files_response::End;
 use proto_archive::wire::node_server::{Node, NodeServer};
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use proto_archive::wire::{
-    AdmissionsResponse, AtticRequest, AtticResponse, Condition, FileEntry, FilesRequest, Gap,
+    AdmissionsResponse, AtticRequest, AtticResponse, CopyCondition, FileEntry, FilesRequest, Gap,
     NodeStatus, ReplicaStateRequest, ReplicaStateResponse,
 };
 use tonic::codegen::BoxStream;
@@ -92,7 +92,7 @@ impl Node for FakeNode {
                 name: (*name).to_owned(),
                 node: self.id.clone(),
                 volume: "v-1".to_owned(),
-                condition: Condition::Present.into(),
+                condition: CopyCondition::Present.into(),
                 stored: "2026-01-01T00:00:01Z".to_owned(),
                 ..FileEntry::default()
             }),

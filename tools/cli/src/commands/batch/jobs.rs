@@ -66,6 +66,7 @@ fn text(job: &JobDescription) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use archive_client::batch::JobArgument;
+    use archive_model::Reduce;
 
     use super::*;
 
@@ -82,7 +83,7 @@ mod tests {
             about: "Finds.".into(),
             output: "LINE".into(),
             arguments: vec![argument("url", true, ""), argument("mime", false, ".*")],
-            reduce: "sort".into(),
+            reduce: Reduce::Sort,
         };
         let lines = text(&job).join("\n");
         assert!(lines.contains("--arg url=…  what [required]"), "{lines}");

@@ -1,8 +1,8 @@
 //! The history of one file: the acts of its audit trail and its anomalies together, in order.
 
-use archive_client::preservation::{AnomalySelection, AuditSelection, FiledAnomaly};
+use archive_client::preservation::{AnomalySelection, AuditSelection};
 use archive_client::{ClientError, Keeper, Preservation};
-use archive_model::{AnomalyState, FileName};
+use archive_model::{AnomalyState, FileName, FiledAnomaly};
 use jiff::Timestamp;
 use serde::Serialize;
 

@@ -242,7 +242,7 @@ async fn damage_on_the_disk_costs_its_own_file_and_is_filed() {
             None => assert!(done.failures.is_empty() && output == bytes, "{name}"),
             Some((kind, offset)) => {
                 let failure = &done.failures[0];
-                assert_eq!(failure.kind.word(), kind, "{name}: {failure:?}");
+                assert_eq!(failure.kind.as_str(), kind, "{name}: {failure:?}");
                 if offset.is_some() {
                     assert_eq!(failure.offset, offset, "{name}");
                 }

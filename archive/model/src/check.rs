@@ -1,0 +1,53 @@
+//! A check as it goes: its progress, the anomalies that it meets, and a report of every replica. The JSON is what
+//! `holdfast check --json` prints.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::anomaly::{AnomalyClass, FiledAnomaly};
+use crate::gap::Gap;
+use crate::replica::ReplicaId;
+
+/// An event during a check. `A` is an anomaly as the part that checks knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckStep<A = FiledAnomaly> {
+    /// The progress of one replica.
+    Progress(CheckProgress),
+    /// Something is wrong.
+    Anomaly(Box<A>),
+    /// One replica was compared.
+    Report(ReplicaReport),
+}
+
+/// The progress of one replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckProgress {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// Files that were compared.
+    pub files: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Files in all, where known.
+    pub files_total: Option<u64>,
+    /// Bytes in all, where known.
+    pub bytes_total: Option<u64>,
+}
+
+/// The result of comparing a replica.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplicaReport {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// Files that were compared.
+    pub files: u64,
+    /// Those that are as they should be.
+    pub intact: u64,
+    /// Those that were removed on purpose.
+    pub withdrawn: u64,
+    /// The number of anomalies of each kind.
+    pub anomalies: BTreeMap<AnomalyClass, u64>,
+    /// The parts of it that could not be asked. A report with gaps is partial.
+    pub gaps: Vec<Gap>,
+}

@@ -1,0 +1,129 @@
+//! A part of the archive that an answer lacks, and why. An answer without gaps is complete. The JSON is what the commands
+//! print under `gaps`.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::replica::{NodeId, ReplicaId, VolumeId};
+
+/// A part of the archive that an answer lacks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Gap {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The silent node; absent: the whole replica.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeId>,
+    /// The volume, where only that is silent; absent: the whole node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeName>,
+    /// Why, for people.
+    pub reason: String,
+}
+
+/// A volume as its node names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(untagged)]
+pub enum VolumeName {
+    /// Its id.
+    Id(VolumeId),
+    /// The path of a disk that bears no id, such as one that nobody has labelled yet.
+    Path(String),
+}
+
+impl Gap {
+    /// A whole replica.
+    pub const fn of_replica(replica: ReplicaId, reason: String) -> Self {
+        Self {
+            replica,
+            node: None,
+            volume: None,
+            reason,
+        }
+    }
+
+    /// A node of a replica.
+    pub const fn of_node(replica: ReplicaId, node: NodeId, reason: String) -> Self {
+        Self {
+            replica,
+            node: Some(node),
+            volume: None,
+            reason,
+        }
+    }
+
+    /// The id of the volume. Absent: the whole node, or a disk that bears none.
+    pub fn volume_id(&self) -> Option<&VolumeId> {
+        self.volume.as_ref().and_then(VolumeName::id)
+    }
+}
+
+impl VolumeName {
+    /// Reads an id; every other text is a path.
+    pub fn new(text: &str) -> Self {
+        VolumeId::new(text).map_or_else(|_no_id| Self::Path(text.to_owned()), Self::Id)
+    }
+
+    /// The id, if it bears one.
+    pub const fn id(&self) -> Option<&VolumeId> {
+        match self {
+            Self::Id(id) => Some(id),
+            Self::Path(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for VolumeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(f),
+            Self::Path(path) => f.pad(path),
+        }
+    }
+}
+
+/// The replica is left to the context.
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.node, &self.volume) {
+            (None, _) => f.write_str(&self.reason),
+            (Some(node), None) => write!(f, "node {node}: {}", self.reason),
+            (Some(node), Some(volume)) => {
+                write!(f, "node {node}, volume {volume}: {}", self.reason)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a disk that bears no id cannot be named, or a script finds another field.
+    #[test]
+    fn gap_names_labelled_volume_or_path() {
+        let gap = |volume: Option<&str>| Gap {
+            volume: volume.map(VolumeName::new),
+            ..Gap::of_node(
+                "one".parse().unwrap(),
+                "n".parse().unwrap(),
+                "off".to_owned(),
+            )
+        };
+        let json = |gap: &Gap| serde_json::to_string(gap).unwrap();
+        let disk = gap(Some("/disks/1"));
+        assert_eq!(disk.volume_id(), None);
+        assert_eq!(disk.to_string(), "node n, volume /disks/1: off");
+        assert_eq!(
+            json(&disk),
+            r#"{"replica":"one","node":"n","volume":"/disks/1","reason":"off"}"#
+        );
+        let volume = gap(Some("v"));
+        assert_eq!(volume.volume_id().map(VolumeId::as_str), Some("v"));
+        assert_eq!(gap(None).to_string(), "node n: off");
+        let all = Gap::of_replica("one".parse().unwrap(), "off".to_owned());
+        assert_eq!(all.to_string(), "off");
+        assert_eq!(json(&all), r#"{"replica":"one","reason":"off"}"#);
+    }
+}

@@ -1,0 +1,80 @@
+//! What an answer lacks, in both directions.
+
+use archive_model::{Gap, ReplicaId, VolumeName};
+use archive_rpc::InvalidMessage;
+
+use super::{optional, plain, replica_id, text_of};
+use crate::wire;
+
+/// Reads a gap.
+///
+/// # Errors
+/// The replica or the node is no id.
+pub fn gap(message: &wire::Gap) -> Result<Gap, InvalidMessage> {
+    gap_within(replica_id(&message.replica)?, message)
+}
+
+/// Reads a gap that a part of `replica` names: it can only be in there, whatever it says.
+///
+/// # Errors
+/// The node is no id.
+pub fn gap_within(replica: ReplicaId, message: &wire::Gap) -> Result<Gap, InvalidMessage> {
+    let volume = message.volume.as_str();
+    Ok(Gap {
+        replica,
+        node: optional("node", &message.node)?,
+        // A disk that bears no id is named by its path: that is no reason to refuse the whole answer.
+        volume: (!volume.is_empty()).then(|| VolumeName::new(&plain(volume))),
+        reason: plain(&message.reason),
+    })
+}
+
+/// Writes a gap.
+pub fn gap_message(gap: Gap) -> wire::Gap {
+    wire::Gap {
+        replica: gap.replica.into(),
+        node: text_of(gap.node),
+        volume: text_of(gap.volume),
+        reason: gap.reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gap_of(volume: &str) -> wire::Gap {
+        wire::Gap {
+            replica: "one".to_owned(),
+            node: "n".to_owned(),
+            volume: volume.to_owned(),
+            reason: "off".to_owned(),
+        }
+    }
+
+    /// Fails if one disk without a label makes a whole answer unreadable, or loses its path on the way.
+    #[test]
+    fn gap_of_unlabelled_disk_is_read() {
+        for (volume, id) in [("v", Some("v")), ("/disks/1", None), ("", None)] {
+            let gap = gap(&gap_of(volume)).unwrap();
+            assert_eq!(gap.volume_id().map(|id| id.as_str()), id);
+            assert_eq!(gap_message(gap), gap_of(volume));
+        }
+        let steering = gap(&gap_of("/disks/\u{1b}[31m")).unwrap();
+        assert_eq!(text_of(steering.volume), "/disks/ [31m");
+    }
+
+    /// Fails if the gap of a node is taken for one of another replica, or a node that is none is believed.
+    #[test]
+    fn gap_is_within_replica_that_was_asked() {
+        let two: ReplicaId = "two".parse().unwrap();
+        assert_eq!(gap_within(two.clone(), &gap_of("v")).unwrap().replica, two);
+        let whole = wire::Gap::default();
+        assert_eq!(gap_within(two.clone(), &whole).unwrap().node, None);
+        let wrong = wire::Gap {
+            node: "N 1".to_owned(),
+            ..whole
+        };
+        assert!(gap_within(two, &wrong).is_err());
+    }
+}
