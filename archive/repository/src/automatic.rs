@@ -119,12 +119,9 @@ impl Automatic {
                 match found.condition {
                     CopyCondition::Present => {}
                     CopyCondition::Damaged { .. } => {
-                        let filing = self.own.file_verified(
-                            replica,
-                            &found.name,
-                            &found,
-                            &look_context,
-                        );
+                        let filing =
+                            self.own
+                                .file_verified(replica, &found.name, &found, &look_context);
                         Box::pin(filing).await?;
                     }
                     CopyCondition::Missing | CopyCondition::Unexpected => {
