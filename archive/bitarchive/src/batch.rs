@@ -36,7 +36,7 @@ use std::thread;
 
 use archive_batch::InvalidJob;
 use archive_component::{Compiler, Components, Surroundings};
-use archive_daemon::{Clock, Tasks};
+use archive_daemon::{Clock, Daemon, Tasks};
 use archive_durable::{DiskError, directory};
 use archive_model::{JobLane, Program};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -48,6 +48,7 @@ use unclean::UncleanEnds;
 pub(crate) use unclean::{NotBegun, NotedRun};
 
 use crate::node::Node;
+use crate::rpc::{JobRunner, RunnerError};
 use crate::settings::NodeBatchSettings;
 
 /// The most files of one job that are computed, or wait with their output, at once.
@@ -62,6 +63,24 @@ pub enum BatchError {
     /// The engine for components does not start.
     #[error(transparent)]
     Engine(#[from] InvalidJob),
+}
+
+/// Starts the runner of the batch jobs of a node. What it counts bears the label `node`.
+///
+/// # Errors
+///
+/// Returns an error if the directory for compiled components cannot be made, if the jobs that ran before cannot be read
+/// or noted, or if the engine for components does not start.
+pub fn start_jobs(
+    node: &Arc<Node>,
+    settings: NodeBatchSettings,
+    daemon: &Daemon,
+) -> Result<Box<dyn JobRunner>, RunnerError> {
+    let metrics = daemon.metrics.labelled("node", node.id().as_str());
+    let around = (&daemon.clock, &daemon.tasks, daemon.executable.as_deref());
+    let instruments = BatchInstruments::new(&metrics)?;
+    let batch = Batch::open(node, node.data(), settings, around, instruments)?;
+    Ok(Box::new(Arc::new(batch)))
 }
 
 /// What all batch jobs of a node share.

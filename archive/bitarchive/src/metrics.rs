@@ -9,7 +9,6 @@ use archive_durable::{Space, VolumeProblem};
 use archive_model::{NodeId, VolumeId};
 use tokio::task::spawn_blocking;
 
-use crate::batch::BatchInstruments;
 use crate::node::Node;
 use crate::volumes::Volume;
 
@@ -27,8 +26,6 @@ pub(crate) struct Instruments {
     pub(crate) read_bytes: Counter,
     /// Groups that were replaced by mends.
     pub(crate) mended_groups: Counter,
-    /// What batch jobs count.
-    pub(crate) batch: BatchInstruments,
     metrics: Metrics,
     damaged: Gauge,
     missing: Gauge,
@@ -66,7 +63,6 @@ impl Instruments {
                 "Groups of 16 KiB that were replaced by mends",
                 &[],
             )?,
-            batch: BatchInstruments::new(&metrics)?,
             damaged: findings("damaged")?,
             missing: findings("missing")?,
             unexpected: findings("unexpected")?,

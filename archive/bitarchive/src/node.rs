@@ -2,7 +2,7 @@
 //!
 //! Everything here blocks; the door (`rpc`) calls it from threads that may. Time is an argument.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{MutexGuard, PoisonError};
 
@@ -74,6 +74,11 @@ impl Node {
     /// Whose it is.
     pub const fn replica(&self) -> &ReplicaId {
         &self.options.replica
+    }
+
+    /// Returns the directory of its catalog.
+    pub fn data(&self) -> &Path {
+        &self.options.data
     }
 
     /// Its volumes, online or not.
@@ -223,6 +228,11 @@ impl Node {
         self.standing.verify_by()
     }
 
+    /// Notes that damage was met in a copy: the scrub reads its neighbours next.
+    pub fn suspect(&self, entry: &Entry, now: Timestamp) {
+        self.standing.suspect(entry, now);
+    }
+
     pub(crate) const fn standing(&self) -> &Standing {
         &self.standing
     }
@@ -249,7 +259,8 @@ impl Node {
             .is_some_and(|volume| volume.problem.is_none())
     }
 
-    pub(crate) fn layout(&self, id: &VolumeId) -> Result<Layout, NodeError> {
+    /// Returns the paths of a volume that is online.
+    pub fn layout(&self, id: &VolumeId) -> Result<Layout, NodeError> {
         let volume = self
             .volumes
             .find(id)

@@ -9,6 +9,7 @@ pub(crate) mod checksum;
 mod convert;
 mod herald;
 mod job;
+mod jobs;
 mod listing;
 mod mend;
 mod read;
@@ -35,9 +36,10 @@ use tonic::{Request, Response, Status, Streaming};
 pub(crate) use archive_rpc::answers::send_blocking as send;
 #[cfg(test)]
 pub(crate) use convert::report;
+pub use convert::{gaps, status};
 pub(crate) use herald::Herald;
+pub use jobs::{JobRunner, RunnerError, StartRunner};
 
-use crate::batch::Batch;
 use crate::catalog::Entry;
 use crate::error::NodeError;
 use crate::metrics::Instruments;
@@ -49,7 +51,7 @@ pub(crate) struct Door {
     pub(crate) node: Arc<Node>,
     pub(crate) herald: Arc<Herald>,
     pub(crate) scrub: Arc<Control>,
-    pub(crate) batch: Arc<Batch>,
+    pub(crate) jobs: Box<dyn JobRunner>,
     pub(crate) instruments: Instruments,
     pub(crate) clock: Clock,
     pub(crate) tasks: Tasks,
@@ -93,7 +95,7 @@ impl Door {
         &self,
         work: impl FnOnce(&Node, Timestamp) -> Result<(), NodeError> + Send + 'static,
     ) -> Result<Response<wire::NodeStatus>, Status> {
-        let done = self.act(|node, now| work(node, now).map(|()| status(node)));
+        let done = self.act(|node, now| work(node, now).map(|()| node_status(node)));
         let status = done.await?;
         self.herald.tell_now().await;
         Ok(status)
@@ -101,7 +103,7 @@ impl Door {
 }
 
 /// Writes how the node is now.
-fn status(node: &Node) -> wire::NodeStatus {
+fn node_status(node: &Node) -> wire::NodeStatus {
     fields::node_status(convert::report(node))
 }
 
@@ -196,7 +198,7 @@ impl NodeService for Door {
         &self,
         _request: Request<wire::NodeStateRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
-        self.act(|node, _| Ok(status(node))).await
+        self.act(|node, _| Ok(node_status(node))).await
     }
 
     async fn set_volume(
@@ -329,14 +331,14 @@ impl NodeService for Door {
         &self,
         request: Request<Streaming<wire::BatchRunRequest>>,
     ) -> Result<Response<AnswerStream<wire::BatchRunResponse>>, Status> {
-        Ok(batch::run(&self.batch, self.idle, request.into_inner()))
+        Ok(self.jobs.run(request.into_inner(), self.idle))
     }
 
     async fn reduce_batch(
         &self,
         request: Request<Streaming<wire::BatchReduceRequest>>,
     ) -> Result<Response<AnswerStream<wire::BatchReduceResponse>>, Status> {
-        Ok(reduce::run(&self.batch, self.idle, request.into_inner()))
+        Ok(self.jobs.reduce(request.into_inner(), self.idle))
     }
 }
 

@@ -15,13 +15,12 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use crate::adopt::Strangers;
 use crate::attic::Evidence;
-use crate::batch::{Batch, BatchError};
 use crate::checksum::RecordError;
 use crate::error::NodeError;
 use crate::heartbeat::{Heartbeat, Look};
 use crate::metrics::{Instruments, Show};
 use crate::node::{Node, NodeOptions};
-use crate::rpc::{Door, Herald, services};
+use crate::rpc::{Door, Herald, RunnerError, StartRunner, services};
 use crate::scrub::{Control, Scrub};
 use crate::settings::Settings;
 
@@ -81,7 +80,7 @@ pub enum StartError {
     Metrics(#[from] MetricError),
     /// Batch jobs cannot be run.
     #[error(transparent)]
-    Batch(#[from] BatchError),
+    Jobs(RunnerError),
     /// A system call failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -90,8 +89,13 @@ pub enum StartError {
     Join(#[from] JoinError),
 }
 
-/// Opens the node, listens, and returns the address. It lives in the daemon's tasks until their stop.
-pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
+/// Opens the node, listens, and returns the address. It lives in the daemon's tasks until their stop. Its batch jobs are
+/// run by what `start_runner` makes.
+pub async fn serve(
+    settings: Settings,
+    daemon: Daemon,
+    start_runner: StartRunner,
+) -> Result<SocketAddr, StartError> {
     let own = settings.bitarchive;
     let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
     let identity = credentials.identity();
@@ -112,7 +116,6 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         attic: settings.attic,
     };
     let now = daemon.clock.now();
-    let data = options.data.clone();
     let scrub = Arc::new(Control::open(&options.data, settings.scrub, now));
     let instruments = Instruments::new(&daemon.metrics, &own.node)?;
     let (node, found) = spawn_blocking(move || Node::open(options, now)).await??;
@@ -169,18 +172,12 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     );
     workers.spawn_instance(id, worker)?;
 
-    let batch = Batch::open(
-        &node,
-        &data,
-        settings.batch_node,
-        (clock, &daemon.tasks, daemon.executable.as_deref()),
-        instruments.batch.clone(),
-    )?;
+    let jobs = start_runner(&node, settings.batch_node, &daemon).map_err(StartError::Jobs)?;
     let door = Door {
         node,
         herald,
         scrub,
-        batch: Arc::new(batch),
+        jobs,
         instruments,
         clock: clock.clone(),
         tasks: daemon.tasks.clone(),

@@ -129,13 +129,13 @@ impl Node {
         }
         self.catalog().put(std::slice::from_ref(&entry))?;
         if matches!(entry.row.condition, Condition::Damaged { .. }) {
-            self.standing().suspect(&entry, now);
+            self.suspect(&entry, now);
         }
         Ok(entry)
     }
 
-    /// Whether the volume is online, and the disk that is there now is still that volume.
-    pub(crate) fn still_there(&self, id: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
+    /// Checks that the volume is online, and that the disk which is there now is still that volume.
+    pub fn still_there(&self, id: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
         self.layout(id)?;
         let found = self.volume_set().confirm(id, layout);
         found.map_err(|problem| NodeError::Offline {

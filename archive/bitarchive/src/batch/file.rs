@@ -130,7 +130,7 @@ fn file_finding(shared: &Shared, entry: &Entry) -> Result<(), Ended> {
         )),
         Err(error) => {
             tracing::warn!(file = %name, %volume, %error, "a batch job met damage, and the file was not verified");
-            shared.node.standing().suspect(entry, now);
+            shared.node.suspect(entry, now);
             Ok(())
         }
     }

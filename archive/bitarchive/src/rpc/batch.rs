@@ -17,12 +17,12 @@ use proto_archive::batch_run::{JobRun, write_done};
 use proto_archive::wire::{self, batch_run_request, batch_run_response};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio_stream::{Stream, StreamExt};
-use tonic::{Response, Status};
+use tonic::{Response, Status, Streaming};
 
 use super::job::{
     Ending, Pieces, blocking, check_replica, compile, next, note, over, refused, unexpected,
 };
-use super::{AnswerStream, Answers, convert};
+use super::{AnswerStream, Answers, JobRunner, convert, reduce};
 use crate::batch::{Batch, Ended, Order, Progress, Running, Step};
 use crate::node::Node;
 
@@ -31,6 +31,24 @@ const ANSWERS: usize = 16;
 
 /// How often a caller hears that the job lives while its component is compiled.
 const EVERY: Duration = Duration::from_secs(1);
+
+impl JobRunner for Arc<Batch> {
+    fn run(
+        &self,
+        steps: Streaming<wire::BatchRunRequest>,
+        idle: Duration,
+    ) -> Response<AnswerStream<wire::BatchRunResponse>> {
+        run(self, idle, steps)
+    }
+
+    fn reduce(
+        &self,
+        steps: Streaming<wire::BatchReduceRequest>,
+        idle: Duration,
+    ) -> Response<AnswerStream<wire::BatchReduceResponse>> {
+        reduce::run(self, idle, steps)
+    }
+}
 
 /// Runs a job of a caller who says `steps`, for as long as it listens.
 pub(super) fn run<S>(

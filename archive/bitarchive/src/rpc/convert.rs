@@ -130,8 +130,8 @@ pub(crate) fn being_received(
     })
 }
 
-/// The volumes that nobody can look at now. A retired one is not among them: its files are missing.
-pub(crate) fn gaps(node: &Node) -> Vec<wire::Gap> {
+/// Returns the volumes that nobody can look at now. A retired one is not among them: its files are missing.
+pub fn gaps(node: &Node) -> Vec<wire::Gap> {
     node.volumes()
         .into_iter()
         .filter_map(|volume| match volume.problem {
@@ -209,7 +209,7 @@ fn volume_state(node: &Node, volume: Volume) -> VolumeState {
 }
 
 /// Writes an error as a status: its text for people, its kind for programs.
-pub(crate) fn status(error: &NodeError) -> Status {
+pub fn status(error: &NodeError) -> Status {
     use archive_durable::Severity;
     let kind = match error {
         NodeError::NotFound(_) | NodeError::NoItem { .. } => Kind::NotFound,

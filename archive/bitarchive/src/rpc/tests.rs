@@ -11,6 +11,7 @@ use proto_archive::wire::set_volume_request::Order;
 use tokio_stream::StreamExt;
 
 use super::*;
+use crate::batch::{Batch, BatchInstruments};
 use crate::metrics::Instruments;
 use crate::node::NodeOptions;
 use crate::scrub::Control;
@@ -24,6 +25,8 @@ mod hostile;
 
 struct World {
     directory: tempfile::TempDir,
+    batch: Arc<Batch>,
+    counters: BatchInstruments,
     door: Door,
 }
 
@@ -59,20 +62,27 @@ impl World {
         let (node, _) = Node::open(options, clock.now()).unwrap();
         let (node, tasks) = (Arc::new(node), Tasks::new());
         let settings = crate::settings::NodeBatchSettings::default();
-        let counters = instruments.batch.clone();
-        let batch = Batch::open(&node, &data, settings, (&clock, &tasks, None), counters).unwrap();
+        let counters = BatchInstruments::new(&Metrics::new()).unwrap();
+        let around = (&clock, &tasks, None);
+        let batch = Batch::open(&node, &data, settings, around, counters.clone());
+        let batch = Arc::new(batch.unwrap());
         let herald = Arc::new(herald::unheard(&node, &clock));
         let door = Door {
             herald,
             scrub: Arc::new(scrub),
-            batch: Arc::new(batch),
+            jobs: Box::new(Arc::clone(&batch)),
             instruments,
             node,
             clock,
             tasks,
             idle: Duration::from_mins(1),
         };
-        Self { directory, door }
+        Self {
+            directory,
+            batch,
+            counters,
+            door,
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -143,7 +143,7 @@ fn open() -> batch_run_request::Open {
 }
 
 async fn heard(world: &World, open: batch_run_request::Open) -> (Heard, Result<(), Status>) {
-    let mut caller = Caller::new(&world.door.batch);
+    let mut caller = Caller::new(&world.batch);
     caller.say(batch_run_request::Step::Open(open)).await;
     caller.rest().await
 }

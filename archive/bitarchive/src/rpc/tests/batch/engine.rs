@@ -113,13 +113,13 @@ impl World {
     fn with(&self, settings: NodeBatchSettings) -> Arc<Batch> {
         let door = &self.door;
         let shared = (&door.clock, &door.tasks, None);
-        let counters = door.instruments.batch.clone();
+        let counters = self.counters.clone();
         let data = self.path("data");
         Arc::new(Batch::open(&door.node, &data, settings, shared, counters).unwrap())
     }
 
     fn running(&self) -> (i64, i64) {
-        let batch = &self.door.instruments.batch;
+        let batch = &self.counters;
         (batch.jobs.get(), batch.files.get())
     }
 
@@ -259,7 +259,7 @@ async fn damage_on_the_disk_costs_its_own_file_and_is_filed() {
     let gone = world.door.node.find(&FileName::new("f5").unwrap()).unwrap();
     assert!(matches!(gone[0].row.condition, Condition::Missing { .. }));
     world.quiet().await;
-    let counters = &world.door.instruments.batch;
+    let counters = &world.counters;
     assert_eq!((counters.whole.get(), counters.failed.get()), (4, 4));
 }
 

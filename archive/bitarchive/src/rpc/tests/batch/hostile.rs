@@ -17,7 +17,7 @@ fn piece(length: usize) -> batch_run_request::Step {
 
 /// How a job ends of which this is said, and nothing after it.
 async fn ends(world: &World, steps: Vec<batch_run_request::Step>) -> Status {
-    let mut caller = Caller::waited_for(&world.door.batch, Duration::from_millis(500));
+    let mut caller = Caller::waited_for(&world.batch, Duration::from_millis(500));
     for step in steps {
         caller.say(step).await;
     }
@@ -60,7 +60,7 @@ async fn what_cannot_be_run_is_refused_by_its_field() {
     }
     let unknown = ends(&world, spec(&|spec| spec.job = "mine-bitcoin".to_owned())).await;
     assert_eq!(Kind::of(&unknown), Kind::NotFound, "{unknown}");
-    assert_eq!(world.door.instruments.batch.jobs.get(), 0);
+    assert_eq!(world.counters.jobs.get(), 0);
 }
 
 #[tokio::test]
@@ -97,8 +97,8 @@ async fn a_component_is_exactly_what_was_announced() {
     let status = ends(&world, steps).await;
     assert_eq!(Kind::of(&status), Kind::Mismatch, "{status}");
     assert!(status.message().contains("refused"), "{status}");
-    assert_eq!(world.door.instruments.batch.jobs.get(), 0);
-    assert_eq!(world.door.batch.compiling.available_permits(), 1);
+    assert_eq!(world.counters.jobs.get(), 0);
+    assert_eq!(world.batch.compiling.available_permits(), 1);
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_caller_that_goes_on_talking_or_is_cut_ends_its_job() {
     let talks = |says: Vec<batch_run_request::Step>| {
         let world = &world;
         async move {
-            let mut caller = Caller::new(&world.door.batch);
+            let mut caller = Caller::new(&world.batch);
             caller.say(batch_run_request::Step::Open(open())).await;
             assert!(matches!(
                 caller.next().await,
@@ -138,14 +138,14 @@ async fn so_many_jobs_and_no_more() {
     let world = World::with_two().await;
     let mut waiting = Vec::new();
     for _ in 0..4 {
-        let mut caller = Caller::new(&world.door.batch);
+        let mut caller = Caller::new(&world.batch);
         caller
             .say(batch_run_request::Step::Open(component(9)))
             .await;
         assert!(matches!(caller.next().await, Ok(Step::Want(_))));
         waiting.push(caller);
     }
-    assert_eq!(world.door.instruments.batch.jobs.get(), 4);
+    assert_eq!(world.counters.jobs.get(), 4);
     let status = ends(&world, vec![batch_run_request::Step::Open(open())]).await;
     assert_eq!(Kind::of(&status), Kind::Busy, "{status}");
     // The index has places of its own, and no more than those.
@@ -155,7 +155,7 @@ async fn so_many_jobs_and_no_more() {
     };
     assert!(heard(&world, of_index(open())).await.1.is_ok());
     for _ in 0..2 {
-        let mut caller = Caller::new(&world.door.batch);
+        let mut caller = Caller::new(&world.batch);
         let open = of_index(component(9));
         caller.say(batch_run_request::Step::Open(open)).await;
         assert!(matches!(caller.next().await, Ok(Step::Want(_))));
@@ -167,7 +167,7 @@ async fn so_many_jobs_and_no_more() {
     assert!(status.message().contains("of the index"), "{status}");
     drop(waiting);
     eventually("no job is left", PATIENCE, async || {
-        match world.door.instruments.batch.jobs.get() {
+        match world.counters.jobs.get() {
             0 => Ok(()),
             jobs => Err(jobs),
         }

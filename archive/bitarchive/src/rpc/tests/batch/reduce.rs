@@ -57,7 +57,7 @@ fn piece(bytes: &[u8]) -> Request {
 #[tokio::test]
 async fn what_is_no_component_is_refused() {
     let world = World::with_two().await;
-    let batch = &world.door.batch;
+    let batch = &world.batch;
     let bytes = b"no component at all".as_slice();
     let long = vec![0; bytes.len() + 1];
     let data = || Request::Data(b"x".to_vec().into());
@@ -104,7 +104,7 @@ async fn what_is_no_component_is_refused() {
 #[tokio::test]
 async fn reduce_steps_have_two_places() {
     let world = World::with_two().await;
-    let batch = &world.door.batch;
+    let batch = &world.batch;
     let mut waiting = Vec::new();
     for _ in 0..2 {
         let mut reducer = Reducer::begin(batch, open_of(b"x")).await;

@@ -24,7 +24,7 @@ async fn begin(batch: &Arc<Batch>) -> Result<Caller, Status> {
 async fn job_is_noted_before_it_runs() {
     let world = World::with_two().await;
     let door = &world.door;
-    let mut batch = Arc::clone(&door.batch);
+    let mut batch = Arc::clone(&world.batch);
     let mut data = world.path("data");
     for end in ["first", "second"] {
         let caller = begin(&batch).await.unwrap();
@@ -36,7 +36,7 @@ async fn job_is_noted_before_it_runs() {
         drop(caller);
         let settings = NodeBatchSettings::default();
         let around = (&door.clock, &door.tasks, None);
-        let counters = door.instruments.batch.clone();
+        let counters = world.counters.clone();
         let again = Batch::open(&door.node, &left, settings, around, counters);
         (batch, data) = (Arc::new(again.unwrap()), left);
     }
