@@ -17,7 +17,6 @@
 mod admitted;
 mod adopt;
 pub mod attic;
-mod batch;
 pub mod brake;
 pub mod catalog;
 pub mod checksum;
@@ -44,7 +43,6 @@ pub mod verify;
 pub mod volumes;
 pub mod work;
 
-pub use batch::{BatchError, start_jobs};
 pub use catalog::{Catalog, Condition, Entry, Row, Tally};
 pub use error::NodeError;
 pub use layout::{Layout, Shelf};

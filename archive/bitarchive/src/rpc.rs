@@ -4,16 +4,13 @@
 //! may be slow, keeps no thread while it does not read.
 
 mod attic;
-mod batch;
 pub(crate) mod checksum;
 mod convert;
 mod herald;
-mod job;
 mod jobs;
 mod listing;
 mod mend;
 mod read;
-mod reduce;
 mod scrub;
 #[cfg(test)]
 mod tests;

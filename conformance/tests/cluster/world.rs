@@ -230,7 +230,7 @@ impl Cluster {
             Some(_) => archive_bitarchive::serve(
                 toml::from_str(&settings).unwrap(),
                 of,
-                archive_bitarchive::start_jobs,
+                archive_runs::start,
             )
             .await
             .unwrap(),

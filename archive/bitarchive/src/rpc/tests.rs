@@ -11,23 +11,40 @@ use proto_archive::wire::set_volume_request::Order;
 use tokio_stream::StreamExt;
 
 use super::*;
-use crate::batch::{Batch, BatchInstruments};
 use crate::metrics::Instruments;
 use crate::node::NodeOptions;
 use crate::scrub::Control;
 use crate::settings::AtticSettings;
 use crate::settings::ScrubSettings;
 
-mod batch;
 mod bounds;
 mod herald;
 mod hostile;
 
 struct World {
     directory: tempfile::TempDir,
-    batch: Arc<Batch>,
-    counters: BatchInstruments,
     door: Door,
+}
+
+/// A runner that takes no job: jobs have tests of their own.
+struct NoJobs;
+
+impl JobRunner for NoJobs {
+    fn run(
+        &self,
+        _steps: Streaming<wire::BatchRunRequest>,
+        _idle: Duration,
+    ) -> Response<AnswerStream<wire::BatchRunResponse>> {
+        unreachable!("no test of the door runs a job")
+    }
+
+    fn reduce(
+        &self,
+        _steps: Streaming<wire::BatchReduceRequest>,
+        _idle: Duration,
+    ) -> Response<AnswerStream<wire::BatchReduceResponse>> {
+        unreachable!("no test of the door runs a job")
+    }
 }
 
 fn key() -> SigningKey {
@@ -56,33 +73,22 @@ impl World {
             attic: AtticSettings::default(),
         };
         let clock = Clock::system();
-        let data = options.data.clone();
         let scrub = Control::open(&options.data, ScrubSettings::default(), clock.now());
         let instruments = Instruments::new(&Metrics::new(), &options.node).unwrap();
         let (node, _) = Node::open(options, clock.now()).unwrap();
         let (node, tasks) = (Arc::new(node), Tasks::new());
-        let settings = crate::settings::NodeBatchSettings::default();
-        let counters = BatchInstruments::new(&Metrics::new()).unwrap();
-        let around = (&clock, &tasks, None);
-        let batch = Batch::open(&node, &data, settings, around, counters.clone());
-        let batch = Arc::new(batch.unwrap());
         let herald = Arc::new(herald::unheard(&node, &clock));
         let door = Door {
             herald,
             scrub: Arc::new(scrub),
-            jobs: Box::new(Arc::clone(&batch)),
+            jobs: Box::new(NoJobs),
             instruments,
             node,
             clock,
             tasks,
             idle: Duration::from_mins(1),
         };
-        Self {
-            directory,
-            batch,
-            counters,
-            door,
-        }
+        Self { directory, door }
     }
 
     fn path(&self, name: &str) -> PathBuf {

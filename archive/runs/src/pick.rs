@@ -1,17 +1,14 @@
 //! Which copy of a file is read, or why none is.
 
+use archive_bitarchive::{Condition, Entry, Layout, Node, NodeError};
 use archive_durable::VolumeProblem;
 use archive_model::{FileName, Root, VolumeId};
 
-use super::names::is_admitted;
-use crate::catalog::{Condition, Entry};
-use crate::error::NodeError;
-use crate::layout::Layout;
-use crate::node::Node;
+use crate::names::is_admitted;
 
 /// What there is of a file on this node, now.
 #[derive(Debug)]
-pub(super) enum Pick {
+pub(crate) enum Pick {
     /// This copy is read: the best that is online.
     Read {
         entry: Entry,
@@ -27,7 +24,7 @@ pub(super) enum Pick {
 }
 
 /// Looks now: what was known when the name was read may be hours old.
-pub(super) fn pick(node: &Node, name: &FileName) -> Result<Pick, NodeError> {
+pub(crate) fn pick(node: &Node, name: &FileName) -> Result<Pick, NodeError> {
     let mut missing = None;
     let mut offline = Vec::new();
     for entry in node.find(name)? {

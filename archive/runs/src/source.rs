@@ -5,17 +5,15 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive_batch::{Control, ReadError, Source};
+use archive_bitarchive::{Entry, Layout};
 use archive_daemon::Counter;
 use archive_durable::{DiskError, UncachedFile};
 use archive_model::Root;
 use archive_proof::{ProvenReader, Unproven};
 
-use crate::catalog::Entry;
-use crate::layout::Layout;
-
 /// A copy that was opened.
 #[derive(Debug)]
-pub(super) struct Copy {
+pub(crate) struct Copy {
     data: UncachedFile,
     outboard: Option<UncachedFile>,
 }
@@ -33,7 +31,7 @@ impl Copy {
 
 /// What went wrong with a copy while it was read.
 #[derive(Debug, Default)]
-pub(super) enum Trouble {
+pub(crate) enum Trouble {
     /// Nothing.
     #[default]
     None,
@@ -44,7 +42,7 @@ pub(super) enum Trouble {
 }
 
 /// Reads one copy.
-pub(super) struct Proven<'a> {
+pub(crate) struct Proven<'a> {
     entry: &'a Entry,
     root: Root,
     layout: &'a Layout,
@@ -57,7 +55,7 @@ pub(super) struct Proven<'a> {
 
 impl<'a> Proven<'a> {
     /// A copy that is opened into `copy` when it is first read.
-    pub(super) fn new(
+    pub(crate) fn new(
         (entry, root, layout): (&'a Entry, Root, &'a Layout),
         copy: &'a OnceLock<Copy>,
         control: &'a Control,
@@ -76,7 +74,7 @@ impl<'a> Proven<'a> {
     }
 
     /// What went wrong, when all is read.
-    pub(super) fn into_trouble(self) -> Trouble {
+    pub(crate) fn into_trouble(self) -> Trouble {
         self.trouble
     }
 

@@ -9,46 +9,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_batch::{Control, Plan, Stop};
+use archive_bitarchive::{Node, rpc};
 use archive_model::{FileName, JobLane, Program};
 use archive_rpc::answers::open;
-use archive_rpc::{InvalidMessage, Kind};
+use archive_rpc::{AnswerStream, Answers, InvalidMessage, Kind};
 use bytes::Bytes;
 use proto_archive::batch_run::{JobRun, write_done};
 use proto_archive::wire::{self, batch_run_request, batch_run_response};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio_stream::{Stream, StreamExt};
-use tonic::{Response, Status, Streaming};
+use tonic::{Response, Status};
 
 use super::job::{
     Ending, Pieces, blocking, check_replica, compile, next, note, over, refused, unexpected,
 };
-use super::{AnswerStream, Answers, JobRunner, convert, reduce};
-use crate::batch::{Batch, Ended, Order, Progress, Running, Step};
-use crate::node::Node;
+use crate::ended::Ended;
+use crate::node_jobs::Batch;
+use crate::running::{Order, Progress, Running, Step};
 
 /// How many answers wait to be read.
 const ANSWERS: usize = 16;
 
 /// How often a caller hears that the job lives while its component is compiled.
 const EVERY: Duration = Duration::from_secs(1);
-
-impl JobRunner for Arc<Batch> {
-    fn run(
-        &self,
-        steps: Streaming<wire::BatchRunRequest>,
-        idle: Duration,
-    ) -> Response<AnswerStream<wire::BatchRunResponse>> {
-        run(self, idle, steps)
-    }
-
-    fn reduce(
-        &self,
-        steps: Streaming<wire::BatchReduceRequest>,
-        idle: Duration,
-    ) -> Response<AnswerStream<wire::BatchReduceResponse>> {
-        reduce::run(self, idle, steps)
-    }
-}
 
 /// Runs a job of a caller who says `steps`, for as long as it listens.
 pub(super) fn run<S>(
@@ -250,7 +233,7 @@ fn written(node: &Node, step: Step) -> batch_run_response::Step {
         Step::Done(done) => Wire::Done(write_done(*done)),
         Step::Progress(far) => progress(&far),
         Step::End(files, offline) => {
-            let mut gaps = convert::gaps(node);
+            let mut gaps = rpc::gaps(node);
             for (volume, reason) in offline {
                 if gaps.iter().all(|gap| gap.volume != volume.as_str()) {
                     gaps.push(wire::Gap {
@@ -296,7 +279,7 @@ fn ended(ended: &Ended) -> Status {
             Kind::NoSpace.status("the job has written more than it may")
         }
         Ended::Stopped(Stop::Cancelled) => Status::cancelled("the job was cancelled"),
-        Ended::Node(error) => convert::status(error),
+        Ended::Node(error) => rpc::status(error),
         Ended::Exhausted(why) => {
             Kind::Unavailable.status(format!("the node can open no more files now: {why}"))
         }

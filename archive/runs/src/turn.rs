@@ -12,17 +12,17 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::ended::Ended;
+use crate::ended::Ended;
 
 /// How many bytes are handed on at once.
 const PIECE: usize = 64 * 1024;
 
 /// How many pieces wait at most: 1 MiB for each file.
-pub(super) const PIECES: usize = 16;
+pub(crate) const PIECES: usize = 16;
 
 /// What comes of one file.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(crate) enum Piece {
     /// The next bytes.
     Output(Bytes),
     /// That was all.
@@ -37,16 +37,16 @@ pub(super) enum Piece {
 
 /// What a file needs to wait for its turn.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
-    pub(super) workers: Arc<Semaphore>,
-    pub(super) control: Control,
-    pub(super) stop: CancellationToken,
-    pub(super) runtime: Handle,
+pub(crate) struct Waiting {
+    pub(crate) workers: Arc<Semaphore>,
+    pub(crate) control: Control,
+    pub(crate) stop: CancellationToken,
+    pub(crate) runtime: Handle,
 }
 
 /// The way out for one file.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(crate) struct Turn {
     waiting: Waiting,
     pieces: mpsc::Sender<Piece>,
     permit: Option<OwnedSemaphorePermit>,
@@ -55,7 +55,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    pub(super) fn new(
+    pub(crate) fn new(
         waiting: Waiting,
         pieces: mpsc::Sender<Piece>,
         permit: OwnedSemaphorePermit,
@@ -70,13 +70,13 @@ impl Turn {
     }
 
     /// Hands on what is buffered. Says how many bytes there were in all.
-    pub(super) fn finish(&mut self) -> Result<u64, Stop> {
+    pub(crate) fn finish(&mut self) -> Result<u64, Stop> {
         self.flush(true)?;
         Ok(self.written)
     }
 
     /// Sends the last word. The permit is not needed any more.
-    pub(super) fn end(mut self, last: Piece) {
+    pub(crate) fn end(mut self, last: Piece) {
         self.permit = None;
         if self.send(last, false).is_err() {
             tracing::debug!("nobody takes the last word of a file: the job has ended");

@@ -1,33 +1,4 @@
-//! Batch jobs on this node: one program over the files that are here, each read through the proof.
-//!
-//! Owns how much of the machine a job takes: *workers* are its permits to compute, one for each file, given in the order of
-//! the names. Every job has its own, and the operating system shares the cores: a job that computes for minutes at each
-//! file keeps nobody waiting. A file whose output nobody takes yet holds a bounded buffer and no permit ([`turn`]).
-//!
-//! A component takes memory also while its output waits, so that as many files of a job are begun as fit into its share
-//! of the memory, and one always ([`memory`]).
-//!
-//! Jobs of the index have places of their own: they wait for no job of a person, and share the cores with them.
-//!
-//! - [`names`] pages through the catalog: no snapshot of it is held while a job runs;
-//! - [`pick`] decides which copy of a file is read, or why none is;
-//! - [`file`] puts one file through the job; [`source`] proves what it is shown;
-//! - [`unclean`] refuses a job at which this node ended twice without a stop;
-//! - [`running`] has the files that are computed ahead, and gives what comes of them in the order of the names.
-//!
-//! Not promised: anything over a restart. Whoever runs the job asks again, after the last file that is done.
-
-mod ended;
-mod file;
-mod instruments;
-mod memory;
-mod names;
-mod pick;
-mod running;
-mod shared;
-mod source;
-mod turn;
-mod unclean;
+//! What the batch jobs of a node share: the engine, the places for jobs and reduce steps, the permits to compute.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -35,52 +6,30 @@ use std::sync::Arc;
 use std::thread;
 
 use archive_batch::InvalidJob;
+use archive_bitarchive::Node;
+use archive_bitarchive::settings::NodeBatchSettings;
 use archive_component::{Compiler, Components, Surroundings};
-use archive_daemon::{Clock, Daemon, Tasks};
+use archive_daemon::{Clock, Tasks};
 use archive_durable::{DiskError, directory};
 use archive_model::{JobLane, Program};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-pub(crate) use ended::Ended;
-pub(crate) use instruments::BatchInstruments;
-pub(crate) use running::{Order, Progress, Running, Step};
-use unclean::UncleanEnds;
-pub(crate) use unclean::{NotBegun, NotedRun};
-
-use crate::node::Node;
-use crate::rpc::{JobRunner, RunnerError};
-use crate::settings::NodeBatchSettings;
+use crate::instruments::BatchInstruments;
+use crate::memory;
+use crate::unclean::{NotedRun, UncleanEnds};
 
 /// The most files of one job that are computed, or wait with their output, at once.
 const MOST_AHEAD: NonZero<usize> = NonZero::<usize>::MIN.saturating_add(15);
 
 /// Why batch jobs cannot be run at all.
 #[derive(Debug, thiserror::Error)]
-pub enum BatchError {
+pub(crate) enum BatchError {
     /// The directory for compiled components cannot be made.
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The engine for components does not start.
     #[error(transparent)]
     Engine(#[from] InvalidJob),
-}
-
-/// Starts the runner of the batch jobs of a node. What it counts bears the label `node`.
-///
-/// # Errors
-///
-/// Returns an error if the directory for compiled components cannot be made, if the jobs that ran before cannot be read
-/// or noted, or if the engine for components does not start.
-pub fn start_jobs(
-    node: &Arc<Node>,
-    settings: NodeBatchSettings,
-    daemon: &Daemon,
-) -> Result<Box<dyn JobRunner>, RunnerError> {
-    let metrics = daemon.metrics.labelled("node", node.id().as_str());
-    let around = (&daemon.clock, &daemon.tasks, daemon.executable.as_deref());
-    let instruments = BatchInstruments::new(&metrics)?;
-    let batch = Batch::open(node, node.data(), settings, around, instruments)?;
-    Ok(Box::new(Arc::new(batch)))
 }
 
 /// What all batch jobs of a node share.
@@ -93,7 +42,7 @@ pub(crate) struct Batch {
     pub(crate) tasks: Tasks,
     pub(crate) unclean: UncleanEnds,
     /// How many files a job computes at once.
-    workers: usize,
+    pub(crate) workers: usize,
     ahead: NonZero<usize>,
     /// How much memory the components of one job may take.
     share: u64,
@@ -103,7 +52,7 @@ pub(crate) struct Batch {
     index_jobs: Arc<Semaphore>,
     reduces: Arc<Semaphore>,
     most_reduces: u32,
-    instruments: BatchInstruments,
+    pub(crate) instruments: BatchInstruments,
 }
 
 /// The right to run a job; given back when the last of its threads has ended.

@@ -1,8 +1,7 @@
 //! Why a job ends early.
 
 use archive_batch::Stop;
-
-use crate::error::NodeError;
+use archive_bitarchive::NodeError;
 
 /// Why a job ends before its end.
 #[derive(Debug, thiserror::Error)]

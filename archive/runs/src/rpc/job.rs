@@ -6,7 +6,7 @@ use std::time::Duration;
 use archive_batch::{Control, InvalidJob, Stop};
 use archive_component::{CompileError, Component};
 use archive_model::Root;
-use archive_rpc::{InvalidMessage, Kind};
+use archive_rpc::{Answers, InvalidMessage, Kind};
 use bytes::Bytes;
 use proto_archive::batch_run::JobRun;
 use tokio::task::spawn_blocking;
@@ -14,8 +14,8 @@ use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::Answers;
-use crate::batch::{Batch, NotBegun, NotedRun};
+use crate::node_jobs::Batch;
+use crate::unclean::{NotBegun, NotedRun};
 
 /// The most bytes of a component in one message.
 const LARGEST_PIECE: usize = 1 << 20;

@@ -1,10 +1,7 @@
 //! Which files a job is about: their names, in pages.
 
+use archive_bitarchive::{Condition, Entry, Node, NodeError, Row};
 use archive_model::{FileName, FileSelection, NameList, NamePattern};
-
-use crate::catalog::{Condition, Entry, Row};
-use crate::error::NodeError;
-use crate::node::Node;
 
 /// How many rows of the catalog are looked at before the catalog is let go.
 const ROWS: usize = 10_000;
@@ -14,14 +11,14 @@ const LOOKUPS: usize = 1000;
 
 /// Some names, in order.
 #[derive(Debug, Default)]
-pub(super) struct Page {
-    pub(super) names: Vec<FileName>,
+pub(crate) struct Page {
+    pub(crate) names: Vec<FileName>,
     /// Where the next page begins: after this name. None: this was the last.
-    pub(super) next: Option<FileName>,
+    pub(crate) next: Option<FileName>,
 }
 
 /// The next names of files of the archive, whatever their copies are like now. What nobody admitted is not among them.
-pub(super) fn page(
+pub(crate) fn page(
     node: &Node,
     selection: &FileSelection,
     after: Option<&FileName>,
@@ -87,7 +84,7 @@ fn page_of(
 }
 
 /// Whether it is, or was, a file with a signed admission.
-pub(super) fn is_admitted(row: &Row) -> bool {
+pub(crate) fn is_admitted(row: &Row) -> bool {
     let is_strange = matches!(row.condition, Condition::Unexpected { .. });
     !is_strange && row.root.is_some()
 }

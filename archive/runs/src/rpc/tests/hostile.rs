@@ -16,7 +16,7 @@ fn piece(length: usize) -> batch_run_request::Step {
 }
 
 /// How a job ends of which this is said, and nothing after it.
-async fn ends(world: &World, steps: Vec<batch_run_request::Step>) -> Status {
+async fn ends(world: &TestNode, steps: Vec<batch_run_request::Step>) -> Status {
     let mut caller = Caller::waited_for(&world.batch, Duration::from_millis(500));
     for step in steps {
         caller.say(step).await;
@@ -32,7 +32,7 @@ async fn ends(world: &World, steps: Vec<batch_run_request::Step>) -> Status {
 
 #[tokio::test]
 async fn what_cannot_be_run_is_refused_by_its_field() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     let spec = |change: &dyn Fn(&mut wire::BatchSpec)| {
         let mut open = open();
         change(open.spec.as_mut().unwrap());
@@ -65,7 +65,7 @@ async fn what_cannot_be_run_is_refused_by_its_field() {
 
 #[tokio::test]
 async fn a_component_is_exactly_what_was_announced() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     let open = |size| batch_run_request::Step::Open(component(size));
     for (steps, kind, says) in [
         (vec![open(9), piece(10)], Kind::Invalid, "10 came"),
@@ -103,7 +103,7 @@ async fn a_component_is_exactly_what_was_announced() {
 
 #[tokio::test]
 async fn a_caller_that_goes_on_talking_or_is_cut_ends_its_job() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     for number in 0..2000 {
         world.store(&format!("f{number:04}"), b"x");
     }
@@ -135,7 +135,7 @@ async fn a_caller_that_goes_on_talking_or_is_cut_ends_its_job() {
 
 #[tokio::test]
 async fn so_many_jobs_and_no_more() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     let mut waiting = Vec::new();
     for _ in 0..4 {
         let mut caller = Caller::new(&world.batch);

@@ -101,7 +101,7 @@ impl Job for One<'_> {
     }
 }
 
-impl World {
+impl TestNode {
     /// An engine with so many workers.
     fn workers(&self, workers: u16) -> Arc<Batch> {
         self.with(NodeBatchSettings {
@@ -111,11 +111,10 @@ impl World {
     }
 
     fn with(&self, settings: NodeBatchSettings) -> Arc<Batch> {
-        let door = &self.door;
-        let shared = (&door.clock, &door.tasks, None);
+        let shared = (&self.clock, &self.tasks, None);
         let counters = self.counters.clone();
         let data = self.path("data");
-        Arc::new(Batch::open(&door.node, &data, settings, shared, counters).unwrap())
+        Arc::new(Batch::open(&self.node, &data, settings, shared, counters).unwrap())
     }
 
     fn running(&self) -> (i64, i64) {
@@ -196,7 +195,7 @@ fn noise(size: usize, seed: u8) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damage_on_the_disk_costs_its_own_file_and_is_filed() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     let files: Vec<(String, Vec<u8>)> = (0..8_u8)
         .map(|number| (format!("f{number}"), noise(3_000_000, number)))
         .collect();
@@ -205,8 +204,8 @@ async fn damage_on_the_disk_costs_its_own_file_and_is_filed() {
     }
     let target = |name: &str| {
         let name = FileName::new(name).unwrap();
-        let volume = world.door.node.find(&name).unwrap()[0].volume.clone();
-        world.door.node.layout(&volume).unwrap().target(&name)
+        let volume = world.node.find(&name).unwrap()[0].volume.clone();
+        world.node.layout(&volume).unwrap().target(&name)
     };
     let flip = |path: &std::path::Path, at: usize| {
         let mut bytes = std::fs::read(path).unwrap();
@@ -251,12 +250,12 @@ async fn damage_on_the_disk_costs_its_own_file_and_is_filed() {
         }
     }
     for (name, is_damaged) in [("f1", false), ("f2", true), ("f3", true), ("f4", true)] {
-        let found = world.door.node.find(&FileName::new(name).unwrap()).unwrap();
+        let found = world.node.find(&FileName::new(name).unwrap()).unwrap();
         let condition = &found[0].row.condition;
         let damaged = matches!(condition, Condition::Damaged { .. });
         assert_eq!(damaged, is_damaged, "{name}: {condition:?}");
     }
-    let gone = world.door.node.find(&FileName::new("f5").unwrap()).unwrap();
+    let gone = world.node.find(&FileName::new("f5").unwrap()).unwrap();
     assert!(matches!(gone[0].row.condition, Condition::Missing { .. }));
     world.quiet().await;
     let counters = &world.counters;
@@ -265,7 +264,7 @@ async fn damage_on_the_disk_costs_its_own_file_and_is_filed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_a_cancelled_job_runs_on() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     for number in 0..20 {
         world.store(&format!("f{number:02}"), &noise(2_000_000, number));
     }
@@ -299,7 +298,7 @@ async fn nothing_of_a_cancelled_job_runs_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_nobody_reads_holds_no_worker_and_little_memory() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     for number in 0..30 {
         world.store(&format!("f{number:02}"), b"x");
     }
@@ -327,7 +326,7 @@ async fn a_job_nobody_reads_holds_no_worker_and_little_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn as_many_components_are_begun_as_the_share_of_a_job_holds() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     for number in 0..30 {
         world.store(&format!("f{number:02}"), b"x");
     }
@@ -350,7 +349,7 @@ async fn as_many_components_are_begun_as_the_share_of_a_job_holds() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_never_ends_keeps_no_other_waiting() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     for number in 0..5 {
         world.store(&format!("f{number}"), b"x");
     }
@@ -368,7 +367,7 @@ async fn a_job_that_never_ends_keeps_no_other_waiting() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn more_output_than_allowed_ends_the_job() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     for number in 0..5 {
         world.store(&format!("f{number}"), b"x");
     }
@@ -391,7 +390,7 @@ async fn more_output_than_allowed_ends_the_job() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_panics_over_a_file_fails_for_that_file() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     for name in ["a", "bad", "c"] {
         world.store(name, b"x");
     }

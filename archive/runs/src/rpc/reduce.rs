@@ -12,7 +12,7 @@ use archive_component::Component;
 use archive_model::Program;
 use archive_model::limits::LONGEST_REASON;
 use archive_rpc::answers::{ROOM, open};
-use archive_rpc::{InvalidMessage, Kind};
+use archive_rpc::{AnswerStream, Answers, InvalidMessage, Kind};
 use bytes::{Buf, Bytes};
 use proto_archive::batch_run::JobRun;
 use proto_archive::wire::batch_reduce_request::Step as Request;
@@ -26,8 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 
 use super::job::{Ending, Pieces, blocking, check_replica, compile, next, note, over, unexpected};
-use super::{AnswerStream, Answers};
-use crate::batch::{Batch, ReduceSlot};
+use crate::node_jobs::{Batch, ReduceSlot};
 
 /// How many messages of the input wait to be read: each is at most 1 MiB.
 const MESSAGES: usize = 4;

@@ -13,7 +13,7 @@ const LEAST: u64 = 2 << 30;
 
 /// The bytes that one of `jobs` may take, when `set` is for all of them together: half of what is `installed`, where
 /// nothing is set.
-pub(super) fn share(set: Option<ByteSize>, installed: Option<u64>, jobs: NonZero<u16>) -> u64 {
+pub(crate) fn share(set: Option<ByteSize>, installed: Option<u64>, jobs: NonZero<u16>) -> u64 {
     let all = set.map_or_else(
         || (installed.unwrap_or_default() / 2).max(LEAST),
         ByteSize::bytes,
@@ -23,7 +23,7 @@ pub(super) fn share(set: Option<ByteSize>, installed: Option<u64>, jobs: NonZero
 
 /// How many components of so many bytes each are begun at once: as many as fit into a share, but no more than `most`, and
 /// one always.
-pub(super) fn fitting(share: u64, each: u64, most: NonZero<usize>) -> NonZero<usize> {
+pub(crate) fn fitting(share: u64, each: u64, most: NonZero<usize>) -> NonZero<usize> {
     let fitting = share.checked_div(each).unwrap_or(u64::MAX);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
     NonZero::new(fitting)
@@ -32,7 +32,7 @@ pub(super) fn fitting(share: u64, each: u64, most: NonZero<usize>) -> NonZero<us
 }
 
 /// The memory of this machine (`proc_meminfo(5)`), in bytes.
-pub(super) fn installed() -> Option<u64> {
+pub(crate) fn installed() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     total(&text)
 }

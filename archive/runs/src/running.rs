@@ -17,12 +17,13 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-use super::ended::Ended;
-use super::instruments::BatchInstruments;
-use super::names::page;
-use super::shared::Shared;
-use super::turn::{PIECES, Piece, Turn, Waiting};
-use super::{Batch, Slot, file};
+use crate::ended::Ended;
+use crate::file;
+use crate::instruments::BatchInstruments;
+use crate::names::page;
+use crate::node_jobs::{Batch, Slot};
+use crate::shared::Shared;
+use crate::turn::{PIECES, Piece, Turn, Waiting};
 
 /// How often it says how far it is.
 const EVERY: Duration = Duration::from_secs(1);

@@ -5,25 +5,39 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use archive_batch::{Control, File, Job, JobError, Plan, Reads, Reduce, Sink, Stop};
+use archive_bitarchive::Condition;
+use archive_bitarchive::settings::NodeBatchSettings;
 use archive_daemon::ByteSize;
-use archive_model::{JobId, Program};
+use archive_model::{FileName, JobId, Mode, Program, Root, VolumeId};
+use archive_rpc::{Answers, Kind};
+use proto_archive::convert as fields;
 use proto_archive::wire::batch_run_request;
 use proto_archive::wire::batch_run_response::{Done, End, Step};
 use testing::{PATIENCE, eventually, in_time};
 use tokio::sync::mpsc;
+use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::batch::{Batch, Ended, Order, Running, Step as Ran};
-use crate::catalog::Condition;
-use crate::rpc::batch;
-use crate::settings::NodeBatchSettings;
+use crate::ended::Ended;
+use crate::running::{Order, Running, Step as Ran};
+use test_node::TestNode;
 
 mod engine;
 mod hostile;
 mod reduce;
+mod test_node;
 mod unclean;
+
+fn root(bytes: &[u8]) -> Root {
+    Root::from_bytes(*blake3::hash(bytes).as_bytes())
+}
+
+fn field(status: &Status) -> String {
+    assert_eq!(Kind::of(status), Kind::Invalid, "{status:?}");
+    status.message().split('`').nth(1).unwrap().to_owned()
+}
 
 /// What a caller says to a job, and what it hears.
 struct Caller {
@@ -39,7 +53,7 @@ impl Caller {
     /// One that is waited for so long while it owes something.
     fn waited_for(batch: &Arc<Batch>, idle: Duration) -> Self {
         let (says, said) = mpsc::channel(4);
-        let answers = batch::run(batch, idle, ReceiverStream::new(said));
+        let answers = run::run(batch, idle, ReceiverStream::new(said));
         Self {
             says,
             answers: answers.into_inner(),
@@ -142,7 +156,7 @@ fn open() -> batch_run_request::Open {
     }
 }
 
-async fn heard(world: &World, open: batch_run_request::Open) -> (Heard, Result<(), Status>) {
+async fn heard(world: &TestNode, open: batch_run_request::Open) -> (Heard, Result<(), Status>) {
     let mut caller = Caller::new(&world.batch);
     caller.say(batch_run_request::Step::Open(open)).await;
     caller.rest().await
@@ -150,7 +164,7 @@ async fn heard(world: &World, open: batch_run_request::Open) -> (Heard, Result<(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     for number in 0..40 {
         // Half of them on each volume.
         if number % 20 == 0 {
@@ -159,14 +173,8 @@ async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
             } else {
                 ["v2", "v1"]
             };
-            world
-                .order(super::Order::ReadWrite, opens, "")
-                .await
-                .unwrap();
-            world
-                .order(super::Order::ReadOnly, closes, "")
-                .await
-                .unwrap();
+            world.set_mode(opens, Mode::ReadWrite);
+            world.set_mode(closes, Mode::ReadOnly);
         }
         world.store(&format!("f{number:02}"), &[7; 100]);
     }
@@ -215,14 +223,14 @@ async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
     let on = |volume: &str| -> Vec<String> {
         let on_it = |name: &&String| {
             let name = FileName::new(name).unwrap();
-            world.door.node.find(&name).unwrap()[0].volume.as_str() == volume
+            world.node.find(&name).unwrap()[0].volume.as_str() == volume
         };
         names.iter().filter(on_it).cloned().collect()
     };
     let (stays, goes) = (on("v1"), on("v2"));
     assert!(!stays.is_empty() && !goes.is_empty());
     std::fs::rename(world.path("two"), world.path("away")).unwrap();
-    world.door.node.refresh(world.door.clock.now()).unwrap();
+    world.node.refresh(world.clock.now()).unwrap();
     let only_f = || {
         let mut only = open();
         only.spec.as_mut().unwrap().files = "f..".to_owned();
@@ -241,7 +249,7 @@ async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
     );
 
     // Out of service for good: they are missing, and said to be.
-    world.order(super::Order::Retire, "v2", "").await.unwrap();
+    world.retire("v2");
     let (all, ended) = heard(&world, only_f()).await;
     ended.unwrap();
     assert_eq!(all.names(), expected[..40]);

@@ -56,7 +56,7 @@ fn piece(bytes: &[u8]) -> Request {
 
 #[tokio::test]
 async fn what_is_no_component_is_refused() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     let batch = &world.batch;
     let bytes = b"no component at all".as_slice();
     let long = vec![0; bytes.len() + 1];
@@ -103,7 +103,7 @@ async fn what_is_no_component_is_refused() {
 /// Fails if places are lost with callers that go away, or if a step takes the place of a run.
 #[tokio::test]
 async fn reduce_steps_have_two_places() {
-    let world = World::with_two().await;
+    let world = TestNode::new();
     let batch = &world.batch;
     let mut waiting = Vec::new();
     for _ in 0..2 {

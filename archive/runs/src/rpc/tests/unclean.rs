@@ -22,8 +22,7 @@ async fn begin(batch: &Arc<Batch>) -> Result<Caller, Status> {
 /// Fails if a job begins before it is noted on disk: a node that it ends would run it again and again.
 #[tokio::test]
 async fn job_is_noted_before_it_runs() {
-    let world = World::with_two().await;
-    let door = &world.door;
+    let world = TestNode::new();
     let mut batch = Arc::clone(&world.batch);
     let mut data = world.path("data");
     for end in ["first", "second"] {
@@ -35,9 +34,9 @@ async fn job_is_noted_before_it_runs() {
         std::fs::copy(data.join(noted), left.join(noted)).unwrap();
         drop(caller);
         let settings = NodeBatchSettings::default();
-        let around = (&door.clock, &door.tasks, None);
+        let around = (&world.clock, &world.tasks, None);
         let counters = world.counters.clone();
-        let again = Batch::open(&door.node, &left, settings, around, counters);
+        let again = Batch::open(&world.node, &left, settings, around, counters);
         (batch, data) = (Arc::new(again.unwrap()), left);
     }
     let refused = begin(&batch).await.err().expect("a refusal");

@@ -3,20 +3,18 @@
 use std::sync::OnceLock;
 
 use archive_batch::{File, FileResult, Stop, run_file};
+use archive_bitarchive::{Condition, Entry, Layout, NodeError};
 use archive_durable::DiskError;
 use archive_model::{FailureKind, FileFailure, FileName, FileOutcome, Root};
 
-use super::ended::Ended;
-use super::pick::{Pick, pick};
-use super::shared::Shared;
-use super::source::{Proven, Trouble};
-use super::turn::{Piece, Turn};
-use crate::catalog::{Condition, Entry};
-use crate::error::NodeError;
-use crate::layout::Layout;
+use crate::ended::Ended;
+use crate::pick::{Pick, pick};
+use crate::shared::Shared;
+use crate::source::{Proven, Trouble};
+use crate::turn::{Piece, Turn};
 
 /// Computes one file and hands on what comes of it.
-pub(super) fn compute(shared: &Shared, name: &FileName, mut turn: Turn) {
+pub(crate) fn compute(shared: &Shared, name: &FileName, mut turn: Turn) {
     let last = match pick(&shared.node, name) {
         Err(error) => Piece::Failed(Ended::Node(error)),
         Ok(Pick::Gone) => Piece::Gone,

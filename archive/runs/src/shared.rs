@@ -1,0 +1,29 @@
+//! What the threads of one job share.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use archive_batch::{Control, Plan};
+use archive_bitarchive::Node;
+use archive_daemon::Clock;
+use archive_model::{FileSelection, JobId};
+
+use crate::instruments::BatchInstruments;
+use crate::node_jobs::Slot;
+
+/// What the threads of a job share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) id: JobId,
+    pub(crate) node: Arc<Node>,
+    pub(crate) plan: Box<dyn Plan>,
+    pub(crate) control: Control,
+    pub(crate) clock: Clock,
+    pub(crate) instruments: BatchInstruments,
+    /// Bytes of files that were read.
+    pub(crate) bytes: AtomicU64,
+    /// How many files there are; 0: not counted yet.
+    pub(crate) total: AtomicU64,
+    pub(crate) selection: FileSelection,
+    pub(crate) _slot: Slot,
+}
