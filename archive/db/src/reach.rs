@@ -4,8 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The point that a database has reached. As text: the sequence number, a space, the identity; without an identity, the
-/// number
-/// alone.
+/// number alone.
 ///
 /// Kept in a second place after a commit, it tells at the next [`crate::Database::open`], by [`crate::Options::reaches`],
 /// that commits are gone: that the end of a log was lost, or that another database was put in its place, such as a copy
@@ -14,7 +13,7 @@ use std::str::FromStr;
 pub struct Reach {
     /// The sequence number of the last commit.
     pub sequence: u64,
-    /// [`crate::Database::identity`]; none: it was kept by a release that did not know it.
+    /// The [`crate::Database::identity`]; `None` if it was kept by a release that did not know it.
     pub identity: Option<String>,
 }
 
@@ -27,7 +26,7 @@ impl fmt::Display for Reach {
     }
 }
 
-/// Text that is no [`Reach`].
+/// The error about a text that is not a [`Reach`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has no sequence number")]
 pub struct InvalidReach;
