@@ -16,7 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
-use archive_durable::{DiskError, Expected, Identity, Severity, Space, VolumeProblem, directory};
+use archive_durable::{
+    DiskError, ExpectedVolume, Severity, Space, VolumeIdentity, VolumeProblem, directory,
+};
 use archive_model::{Mode, NodeId, ReplicaId, VolumeId};
 
 use self::disks::DiskThreads;
@@ -216,7 +218,7 @@ impl Volumes {
             {
                 continue;
             }
-            let expected = Expected {
+            let expected = ExpectedVolume {
                 node: self.node.clone(),
                 replica: self.replica.clone(),
                 seen: None,
@@ -251,7 +253,7 @@ impl Volumes {
 
     fn look(&self, id: &VolumeId, memory: &mut Memory, last: Option<&Volume>) -> Volume {
         let seen = Some((id.clone(), memory.generation));
-        let expected = Expected {
+        let expected = ExpectedVolume {
             node: self.node.clone(),
             replica: self.replica.clone(),
             seen,
@@ -375,7 +377,10 @@ impl Volumes {
 }
 
 /// What is wrong with a volume. Where nobody could look, it stays as it was last.
-fn as_seen(found: Result<Identity, VolumeProblem>, last: Option<&Volume>) -> Option<VolumeProblem> {
+fn as_seen(
+    found: Result<VolumeIdentity, VolumeProblem>,
+    last: Option<&Volume>,
+) -> Option<VolumeProblem> {
     match (found.err(), last) {
         (Some(VolumeProblem::Unseen(why)), Some(last)) => {
             tracing::warn!(volume = ?last.id, why, "nobody could look at it; it stays as it was");

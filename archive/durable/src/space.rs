@@ -1,4 +1,4 @@
-//! How much room a volume has, with a reserve that is never touched.
+//! The room on a volume, with a reserve that is never touched.
 
 use std::path::Path;
 
@@ -9,12 +9,16 @@ use crate::error::DiskError;
 pub struct Space {
     /// Its size.
     pub total: u64,
-    /// What an ordinary user may still write.
+    /// The bytes that an ordinary user may still write.
     pub free: u64,
 }
 
 impl Space {
     /// Asks the file system that `path` is on.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`DiskError`] if the file system does not answer.
     pub fn of(path: &Path) -> Result<Self, DiskError> {
         let found =
             rustix::fs::statvfs(path).map_err(|error| DiskError::new("statvfs", path, error))?;
@@ -24,7 +28,7 @@ impl Space {
         })
     }
 
-    /// What may be used when `reserve` bytes are to stay free.
+    /// Returns the bytes that may be used while `reserve` bytes stay free.
     pub const fn usable(&self, reserve: u64) -> u64 {
         self.free.saturating_sub(reserve)
     }

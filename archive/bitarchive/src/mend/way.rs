@@ -1,7 +1,7 @@
 //! The two ways of a mend: a second copy beside the old one, or a journal where there is no room for two.
 
 use archive_durable::{
-    Change, Copy, DiskError, Journal, JournalWriter, Severity, Stage, directory,
+    DiskError, Journal, JournalWriter, RepairedCopy, Replacement, Severity, Stage, directory,
 };
 use archive_model::Root;
 use archive_proof::TreeBuilder;
@@ -31,7 +31,7 @@ pub(super) struct InPlace {
 #[derive(Debug)]
 pub(super) enum Made {
     /// A durable copy, to be read back.
-    Beside(Copy),
+    Beside(RepairedCopy),
     /// A whole journal, to be applied.
     InPlace(Journal),
 }
@@ -58,7 +58,7 @@ impl Way {
             }
         }
         tracing::info!(file = %entry.name, volume = %entry.volume, size, "no room for a second copy; it is mended in place");
-        let change = Change {
+        let change = Replacement {
             name: entry.name.clone(),
             size,
             root: order.root,
@@ -99,7 +99,7 @@ impl Way {
                 if received.size() != size || received.root() != root {
                     return Ok(None);
                 }
-                Copy::settle(received).map(|copy| Some(Made::Beside(copy)))
+                RepairedCopy::settle(received).map(|copy| Some(Made::Beside(copy)))
             }
             Self::InPlace(in_place) => {
                 let InPlace { journal, tree } = *in_place;

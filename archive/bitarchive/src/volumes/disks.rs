@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use archive_durable::{DiskError, Expected, Identity, Space, VolumeProblem, volume};
+use archive_durable::{DiskError, ExpectedVolume, Space, VolumeIdentity, VolumeProblem, volume};
 
 /// The time that a disk may take to say how much room it has, which costs no access: a heartbeat waits for it.
 const SPACE: Duration = Duration::from_secs(2);
@@ -81,8 +81,8 @@ impl DiskThreads {
     pub(super) fn recognise(
         &self,
         path: &Path,
-        expected: Expected,
-    ) -> Result<Identity, VolumeProblem> {
+        expected: ExpectedVolume,
+    ) -> Result<VolumeIdentity, VolumeProblem> {
         let own = path.to_owned();
         let asked = self.ask(path, LABEL, move || volume::recognise(&own, &expected));
         asked.unwrap_or_else(|error| {

@@ -13,7 +13,7 @@
 
 use std::sync::PoisonError;
 
-use archive_durable::{Expected, Severity, VolumeProblem, volume};
+use archive_durable::{ExpectedVolume, Severity, VolumeProblem, volume};
 use archive_model::VolumeId;
 
 use super::memory::write;
@@ -28,7 +28,7 @@ impl Volumes {
             .remembered
             .get(id)
             .map(|one| one.generation);
-        let expected = Expected {
+        let expected = ExpectedVolume {
             node: self.node.clone(),
             replica: self.replica.clone(),
             seen: Some((id.clone(), generation.unwrap_or_default())),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::PoisonError;
 
 use archive_durable::volume;
-use archive_durable::{DiskError, Identity, VolumeProblem};
+use archive_durable::{DiskError, VolumeIdentity, VolumeProblem};
 use archive_model::{Mode, VolumeId};
 
 use super::Volumes;
@@ -230,8 +230,8 @@ impl Volumes {
         Ok(())
     }
 
-    fn identity(&self, id: &VolumeId, generation: u64) -> Identity {
-        Identity {
+    fn identity(&self, id: &VolumeId, generation: u64) -> VolumeIdentity {
+        VolumeIdentity {
             volume: id.clone(),
             node: self.node.clone(),
             replica: self.replica.clone(),

@@ -12,7 +12,7 @@ use super::Stage;
 use crate::call;
 use crate::error::DiskError;
 
-/// A file may take this many bytes more on the disk than it has without anything being reserved for it.
+/// The bytes that a file may take on the disk beyond its length although nothing is reserved for it.
 const MOST_ROUNDED: u64 = 256 * 1024;
 
 /// The room that is reserved for an unfinished file.

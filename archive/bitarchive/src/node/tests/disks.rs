@@ -1,7 +1,7 @@
 //! The verbs of disks: each of them, after a restart, and with the wrong disk there.
 
 use archive_durable::volume::{LABEL_NAME, identify, label};
-use archive_durable::{Identity, VolumeProblem};
+use archive_durable::{VolumeIdentity, VolumeProblem};
 use archive_model::Mode;
 
 use super::*;
@@ -116,7 +116,7 @@ fn only_an_empty_disk_of_its_own_is_labelled_and_under_a_free_id() {
     assert_eq!(std::fs::read_dir(machine.path("three")).unwrap().count(), 0);
     // An order that was cut off after the label goes on.
     Layout::new(&machine.path("three")).make().unwrap();
-    let identity = Identity {
+    let identity = VolumeIdentity {
         volume: id("v3"),
         node: node.id().clone(),
         replica: node.replica().clone(),

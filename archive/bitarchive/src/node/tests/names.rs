@@ -1,6 +1,6 @@
 //! Files whose names, or whose uploads, seem made to meet in `incoming/`.
 
-use archive_durable::{Change, JournalWriter};
+use archive_durable::{JournalWriter, Replacement};
 use archive_proof::TreeBuilder;
 
 use super::broken::{SIZE, on, order, segments, set, verify};
@@ -35,7 +35,7 @@ fn a_file_that_is_called_as_a_part_of_another_is_mended_while_that_is_verified()
     }
 }
 
-fn journal(machine: &Machine, file: &str, change: &Change, bytes: &[u8]) -> PathBuf {
+fn journal(machine: &Machine, file: &str, change: &Replacement, bytes: &[u8]) -> PathBuf {
     let layout = Layout::new(&machine.path("disk"));
     let path = Beside::new(&layout, &name(file)).journal;
     let mut writer = JournalWriter::create(&path, change).unwrap();
@@ -48,22 +48,22 @@ fn journal(machine: &Machine, file: &str, change: &Change, bytes: &[u8]) -> Path
 fn a_journal_of_another_file_is_not_applied() {
     let machine = Machine::new();
     let content = bytes(SIZE);
-    let own = Change {
+    let own = Replacement {
         name: name("a"),
         size: SIZE as u64,
         root: Root::from_bytes(*blake3::hash(&content).as_bytes()),
         groups: set(&[2]),
     };
     let wrong = [
-        Change {
+        Replacement {
             name: name("b"),
             ..own.clone()
         },
-        Change {
+        Replacement {
             size: own.size - 1,
             ..own.clone()
         },
-        Change {
+        Replacement {
             root: Root::from_bytes([1; 32]),
             ..own.clone()
         },
