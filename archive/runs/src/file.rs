@@ -1,4 +1,4 @@
-//! One file through the job, on a thread that may block.
+//! The way of one file through a job, on a thread that may block.
 
 use std::sync::OnceLock;
 
@@ -7,21 +7,21 @@ use archive_bitarchive::{Condition, Entry, Layout, NodeError};
 use archive_durable::DiskError;
 use archive_model::{FailureKind, FileFailure, FileName, FileOutcome, Root};
 
-use crate::ended::Ended;
+use crate::context::JobContext;
+use crate::early_end::EarlyEnd;
+use crate::output::{FileEvent, FileOutput};
 use crate::pick::{Pick, pick};
-use crate::shared::Shared;
-use crate::source::{Proven, Trouble};
-use crate::turn::{Piece, Turn};
+use crate::source::{CopyProblem, ProvenCopy};
 
-/// Computes one file and hands on what comes of it.
-pub(crate) fn compute(shared: &Shared, name: &FileName, mut turn: Turn) {
+/// Computes one file and sends its output.
+pub(crate) fn compute(shared: &JobContext, name: &FileName, mut turn: FileOutput) {
     let last = match pick(&shared.node, name) {
-        Err(error) => Piece::Failed(Ended::Node(error)),
-        Ok(Pick::Gone) => Piece::Gone,
-        Ok(Pick::Offline(volumes)) => Piece::Offline(volumes),
+        Err(error) => FileEvent::Failed(EarlyEnd::Node(error)),
+        Ok(Pick::Gone) => FileEvent::Gone,
+        Ok(Pick::Offline(volumes)) => FileEvent::Offline(volumes),
         Ok(Pick::Missing { entry, root }) => {
             let done = failed(unread("it is known here and missing"));
-            Piece::Done(Box::new(outcome(shared, &entry, root, done, 0)))
+            FileEvent::Done(Box::new(outcome(shared, &entry, root, done, 0)))
         }
         Ok(Pick::Read {
             entry,
@@ -29,19 +29,19 @@ pub(crate) fn compute(shared: &Shared, name: &FileName, mut turn: Turn) {
             layout,
         }) => match read(shared, (&entry, root, &layout), &mut turn) {
             Ok((done, output)) => {
-                Piece::Done(Box::new(outcome(shared, &entry, root, done, output)))
+                FileEvent::Done(Box::new(outcome(shared, &entry, root, done, output)))
             }
-            Err(ended) => Piece::Failed(ended),
+            Err(ended) => FileEvent::Failed(ended),
         },
     };
     turn.end(last);
 }
 
 fn read(
-    shared: &Shared,
+    shared: &JobContext,
     (entry, root, layout): (&Entry, Root, &Layout),
-    turn: &mut Turn,
-) -> Result<(FileResult, u64), Ended> {
+    turn: &mut FileOutput,
+) -> Result<(FileResult, u64), EarlyEnd> {
     let file = File {
         name: entry.name.clone(),
         size: entry.row.size,
@@ -50,14 +50,14 @@ fn read(
     };
     let copy = OnceLock::new();
     let counted = (&shared.bytes, &shared.instruments.bytes);
-    let mut source = Proven::new((entry, root, layout), &copy, &shared.control, counted);
+    let mut source = ProvenCopy::new((entry, root, layout), &copy, &shared.control, counted);
     // A bug in a job, met by some odd file, must not cost the node that stores the others.
     let done = archive_daemon::spare(|| {
         run_file(&*shared.plan, &file, &mut source, turn, &shared.control)
     });
     let trouble = source.into_trouble();
     let done = match done {
-        Ok(done) => done.map_err(Ended::Stopped)?,
+        Ok(done) => done.map_err(EarlyEnd::Stopped)?,
         Err(panicked) => {
             tracing::error!(file = %entry.name, job = %shared.id, %panicked, "a batch job");
             failed(FileFailure {
@@ -68,26 +68,26 @@ fn read(
         }
     };
     let done = settle(shared, entry, layout, done, &trouble)?;
-    let output = turn.finish().map_err(Ended::Stopped)?;
+    let output = turn.finish().map_err(EarlyEnd::Stopped)?;
     Ok((done, output))
 }
 
-/// Looks again at a copy that made trouble: it may be the disk that went away; and damage is filed as a verification
-/// files it, so that it is repaired.
+/// Looks again at a copy that could not be read: the disk may have gone away; and damage is filed as a verification files
+/// it, so that it is repaired.
 fn settle(
-    shared: &Shared,
+    shared: &JobContext,
     entry: &Entry,
     layout: &Layout,
     done: FileResult,
-    trouble: &Trouble,
-) -> Result<FileResult, Ended> {
+    trouble: &CopyProblem,
+) -> Result<FileResult, EarlyEnd> {
     let reason = match trouble {
-        Trouble::None => return Ok(done),
-        Trouble::Closed(error) if error.is_exhausted() => {
-            return Err(Ended::Exhausted(error.to_string()));
+        CopyProblem::None => return Ok(done),
+        CopyProblem::Closed(error) if error.is_exhausted() => {
+            return Err(EarlyEnd::Exhausted(error.to_string()));
         }
-        Trouble::Closed(error) if error.is_absent() => Some("it is known here and missing"),
-        Trouble::Damaged | Trouble::Closed(_) => None,
+        CopyProblem::Closed(error) if error.is_absent() => Some("it is known here and missing"),
+        CopyProblem::Damaged | CopyProblem::Closed(_) => None,
     };
     if let Err(gone) = shared.node.still_there(&entry.volume, layout) {
         let reason = format!("its volume went away while it was read: {gone}");
@@ -107,13 +107,13 @@ fn settle(
     };
     Ok(match (reason, trouble) {
         (Some(reason), _) => failed(unread(reason)),
-        (None, Trouble::Closed(error)) => failed(closed(error)),
-        (None, Trouble::None | Trouble::Damaged) => done,
+        (None, CopyProblem::Closed(error)) => failed(closed(error)),
+        (None, CopyProblem::None | CopyProblem::Damaged) => done,
     })
 }
 
-/// Verifies the whole copy, which notes in the catalog what is wrong with it.
-fn file_finding(shared: &Shared, entry: &Entry) -> Result<(), Ended> {
+/// Verifies the whole copy, so that its damage is noted in the catalog.
+fn file_finding(shared: &JobContext, entry: &Entry) -> Result<(), EarlyEnd> {
     let now = shared.clock.now();
     let mut progress = |_| match shared.control.check() {
         Ok(()) => std::ops::ControlFlow::Continue(()),
@@ -123,7 +123,7 @@ fn file_finding(shared: &Shared, entry: &Entry) -> Result<(), Ended> {
     let verified = shared.node.verify(name, Some(volume), now, &mut progress);
     match verified {
         Ok(_) => Ok(()),
-        Err(NodeError::Stopped(_)) => Err(Ended::Stopped(
+        Err(NodeError::Stopped(_)) => Err(EarlyEnd::Stopped(
             shared.control.why().unwrap_or(Stop::Cancelled),
         )),
         Err(error) => {
@@ -150,7 +150,7 @@ fn unread(reason: &str) -> FileFailure {
 }
 
 fn outcome(
-    shared: &Shared,
+    shared: &JobContext,
     entry: &Entry,
     root: Root,
     done: FileResult,

@@ -1,25 +1,25 @@
-//! What batch jobs count.
+//! The instruments of batch jobs.
 
 use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Gauge, Metrics};
 
 /// The instruments of all batch jobs of a node.
 #[derive(Clone, Debug)]
-pub(crate) struct BatchInstruments {
-    /// Files that went through a job without a failure.
+pub(crate) struct JobInstruments {
+    /// Counts the files that went through a job without a failure.
     pub(crate) whole: Counter,
-    /// Files of which something is not in the output.
+    /// Counts the files of which something is not in the output.
     pub(crate) failed: Counter,
-    /// Bytes of files that were read.
+    /// Counts the bytes of files that were read.
     pub(crate) bytes: Counter,
-    /// Jobs that run.
+    /// The number of running jobs.
     pub(crate) jobs: Gauge,
-    /// Files that are being computed, or wait with their output.
+    /// The number of files that are being computed, or wait with their output.
     pub(crate) files: Gauge,
 }
 
-impl BatchInstruments {
-    /// On metrics that bear the label of the node.
+impl JobInstruments {
+    /// Registers them with metrics that bear the label of the node.
     pub(crate) fn new(metrics: &Metrics) -> Result<Self, MetricError> {
         let files = |outcome| {
             metrics.counter(
@@ -36,7 +36,11 @@ impl BatchInstruments {
                 "Bytes of files that batch jobs have read",
                 &[],
             )?,
-            jobs: metrics.gauge("bitarchive_batch_jobs_running", "Batch jobs that run", &[])?,
+            jobs: metrics.gauge(
+                "bitarchive_batch_jobs_running",
+                "Batch jobs that run",
+                &[],
+            )?,
             files: metrics.gauge(
                 "bitarchive_batch_files_running",
                 "Files that are in a batch job now",

@@ -1,18 +1,18 @@
-//! How much memory the components of batch jobs may take on this node.
+//! The memory that the components of batch jobs may take on this node.
 //!
-//! Owns the share of each job. It is the same for all, whoever comes first: a job never waits for memory that another
-//! has, which may wait for the first on another node. Does not own what one component may take, which the job says; nor
-//! what compiling takes.
+//! Owns the share of each job. The share is the same for all jobs: no job ever waits for memory that another one has, which
+//! may wait for the first on another node. Does not own the limit of one component, which the job sets, nor the memory for
+//! compiling.
 
 use std::num::NonZero;
 
 use archive_daemon::ByteSize;
 
-/// Of all jobs together, where the machine has little or does not say what it has.
+/// The bytes for all jobs together, if the machine has little memory or does not say how much.
 const LEAST: u64 = 2 << 30;
 
-/// The bytes that one of `jobs` may take, when `set` is for all of them together: half of what is `installed`, where
-/// nothing is set.
+/// Returns the bytes that one of `jobs` may take. All of them together may take what is `set`, or half of what is
+/// `installed`.
 pub(crate) fn share(set: Option<ByteSize>, installed: Option<u64>, jobs: NonZero<u16>) -> u64 {
     let all = set.map_or_else(
         || (installed.unwrap_or_default() / 2).max(LEAST),
@@ -21,8 +21,8 @@ pub(crate) fn share(set: Option<ByteSize>, installed: Option<u64>, jobs: NonZero
     all / u64::from(jobs.get())
 }
 
-/// How many components of so many bytes each are begun at once: as many as fit into a share, but no more than `most`, and
-/// one always.
+/// Returns how many components of `each` bytes are begun at once: as many as fit into a share, but at most `most`, and
+/// always one.
 pub(crate) fn fitting(share: u64, each: u64, most: NonZero<usize>) -> NonZero<usize> {
     let fitting = share.checked_div(each).unwrap_or(u64::MAX);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
@@ -31,7 +31,7 @@ pub(crate) fn fitting(share: u64, each: u64, most: NonZero<usize>) -> NonZero<us
         .min(most)
 }
 
-/// The memory of this machine (`proc_meminfo(5)`), in bytes.
+/// Returns the memory of this machine (`proc_meminfo(5)`), in bytes.
 pub(crate) fn installed() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     total(&text)
@@ -51,8 +51,9 @@ mod tests {
 
     const FOUR: NonZero<u16> = NonZero::<u16>::MIN.saturating_add(3);
 
+    /// Fails if a job may take the memory of others, or a machine without a setting gives none.
     #[test]
-    fn each_job_has_its_share_of_what_is_set_or_of_half_the_machine() {
+    fn each_job_has_an_equal_share_of_memory() {
         let set = |bytes| Some(ByteSize::from_bytes(bytes));
         for (set, installed, expected) in [
             (set(4096), Some(64 << 30), 1024),
@@ -65,8 +66,9 @@ mod tests {
         }
     }
 
+    /// Fails if components take more memory than their job has, or a large one never begins.
     #[test]
-    fn as_many_are_begun_as_fit_and_one_always() {
+    fn as_many_begin_as_fit_but_one_always() {
         for (share, each, most, expected) in [
             (1024, 512, 4, 2),
             (1024, 512, 1, 1),
@@ -81,8 +83,9 @@ mod tests {
         }
     }
 
+    /// Fails if the memory of a machine is read from another line, or from damaged text.
     #[test]
-    fn the_memory_of_a_machine_is_what_it_says() {
+    fn installed_memory_is_read_from_its_line() {
         let text = "MemFree:  9 kB\nMemTotal:       24570032 kB\nMemFree:        1 kB\n";
         assert_eq!(total(text), Some(24_570_032 * 1024));
         for text in [

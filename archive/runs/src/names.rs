@@ -1,23 +1,24 @@
-//! Which files a job is about: their names, in pages.
+//! The names of the files that a job is about, in pages.
 
 use archive_bitarchive::{Condition, Entry, Node, NodeError, Row};
 use archive_model::{FileName, FileSelection, NameList, NamePattern};
 
-/// How many rows of the catalog are looked at before the catalog is let go.
+/// The number of rows of the catalog that are read before the snapshot of the catalog is released.
 const ROWS: usize = 10_000;
 
-/// How many names of a list are looked up before it is told which of them are here.
+/// The number of names of a list that are looked up for one page.
 const LOOKUPS: usize = 1000;
 
-/// Some names, in order.
+/// A page of names, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) names: Vec<FileName>,
-    /// Where the next page begins: after this name. None: this was the last.
+    /// The name after which the next page begins; `None` if this was the last page.
     pub(crate) next: Option<FileName>,
 }
 
-/// The next names of files of the archive, whatever their copies are like now. What nobody admitted is not among them.
+/// Returns the next names of files of the archive, in any condition of their copies. A file that nobody admitted is left
+/// out.
 pub(crate) fn page(
     node: &Node,
     selection: &FileSelection,
@@ -35,7 +36,7 @@ pub(crate) fn page(
     }
 }
 
-/// Of a list, without a look at any other file of the catalog.
+/// Reads a page of a list, without a look at any other file of the catalog.
 fn page_of_list(
     list: &NameList,
     after: Option<&FileName>,
@@ -83,7 +84,7 @@ fn page_of(
     Ok(page)
 }
 
-/// Whether it is, or was, a file with a signed admission.
+/// Returns whether it is, or was, a file with a signed admission.
 pub(crate) fn is_admitted(row: &Row) -> bool {
     let is_strange = matches!(row.condition, Condition::Unexpected { .. });
     !is_strange && row.root.is_some()
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_have_every_name_once_whatever_their_size() {
+    fn pages_of_any_size_have_names_once() {
         let rows = [
             row("a", "v1", strange()),
             row("a", "v2", Condition::Present),
@@ -156,7 +157,7 @@ mod tests {
 
     /// Fails if a named file that is here is passed over at the edge of a page, or one that is not is read.
     #[test]
-    fn pages_of_list_have_every_name_that_is_here() {
+    fn list_pages_have_every_name_here() {
         let names = |texts: &[&str]| -> Vec<_> {
             let names = texts.iter().map(|text| FileName::new(text).unwrap());
             names.collect()

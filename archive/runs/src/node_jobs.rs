@@ -14,16 +14,16 @@ use archive_durable::{DiskError, directory};
 use archive_model::{JobLane, Program};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::instruments::BatchInstruments;
+use crate::instruments::JobInstruments;
 use crate::memory;
 use crate::unclean::{NotedRun, UncleanEnds};
 
 /// The most files of one job that are computed, or wait with their output, at once.
 const MOST_AHEAD: NonZero<usize> = NonZero::<usize>::MIN.saturating_add(15);
 
-/// Why batch jobs cannot be run at all.
+/// The reason why a node cannot run batch jobs at all.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BatchError {
+pub(crate) enum OpenError {
     /// The directory for compiled components cannot be made.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -32,39 +32,39 @@ pub(crate) enum BatchError {
     Engine(#[from] InvalidJob),
 }
 
-/// What all batch jobs of a node share.
-pub(crate) struct Batch {
+/// The state that all batch jobs of a node share.
+pub(crate) struct NodeJobs {
     pub(crate) node: Arc<Node>,
     pub(crate) components: Components,
-    /// Held while a component is compiled.
+    /// The permit to compile a component: one at a time.
     pub(crate) compiling: Arc<Semaphore>,
     pub(crate) clock: Clock,
     pub(crate) tasks: Tasks,
     pub(crate) unclean: UncleanEnds,
-    /// How many files a job computes at once.
+    /// The number of files that a job computes at once.
     pub(crate) workers: usize,
     ahead: NonZero<usize>,
-    /// How much memory the components of one job may take.
+    /// The bytes of memory that the components of one job may take.
     share: u64,
     jobs: Arc<Semaphore>,
     most_jobs: u32,
-    /// For jobs of the index, which wait for no other. They are built in, and take no share of the memory.
+    /// The places of jobs of the index, which wait for no other. They are built in, and take no share of the memory.
     index_jobs: Arc<Semaphore>,
     reduces: Arc<Semaphore>,
     most_reduces: u32,
-    pub(crate) instruments: BatchInstruments,
+    pub(crate) instruments: JobInstruments,
 }
 
-/// The right to run a job; given back when the last of its threads has ended.
+/// The place of a job that runs. It is free again when the last thread of the job has ended.
 #[derive(Debug)]
-pub(crate) struct Slot {
-    instruments: BatchInstruments,
+pub(crate) struct JobSlot {
+    instruments: JobInstruments,
     _permit: OwnedSemaphorePermit,
     noted: Option<NotedRun>,
 }
 
-impl Slot {
-    /// The same, for a run that is noted as long as it lasts.
+impl JobSlot {
+    /// Keeps the run noted on disk for as long as the place is taken.
     pub(crate) fn noting(self, run: NotedRun) -> Self {
         let mut slot = self;
         slot.noted = Some(run);
@@ -72,14 +72,14 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for JobSlot {
     fn drop(&mut self) {
         self.instruments.jobs.dec();
         drop(self.noted.take());
     }
 }
 
-/// The right to run a reduce step; given back when its thread has ended.
+/// The place of a reduce step that runs. It is free again when the thread of the step has ended.
 #[derive(Debug)]
 pub(crate) struct ReduceSlot {
     _permit: OwnedSemaphorePermit,
@@ -87,7 +87,7 @@ pub(crate) struct ReduceSlot {
 }
 
 impl ReduceSlot {
-    /// The same, for a step that is noted as long as it lasts.
+    /// Keeps the step noted on disk for as long as the place is taken.
     pub(crate) fn noting(self, run: NotedRun) -> Self {
         Self {
             _noted: Some(run),
@@ -96,15 +96,15 @@ impl ReduceSlot {
     }
 }
 
-impl Batch {
-    /// Ready for jobs. What is compiled is kept in `batch-cache` under `data`: a cache, which may be deleted.
+impl NodeJobs {
+    /// Starts the engine. Compiled components are kept in `batch-cache` under `data`: a cache, which may be deleted.
     pub(crate) fn open(
         node: &Arc<Node>,
         data: &Path,
         settings: NodeBatchSettings,
         (clock, tasks, executable): (&Clock, &Tasks, Option<&Path>),
-        instruments: BatchInstruments,
-    ) -> Result<Self, BatchError> {
+        instruments: JobInstruments,
+    ) -> Result<Self, OpenError> {
         let cache = data.join("batch-cache");
         directory::make(&cache)?;
         let around = Surroundings {
@@ -136,22 +136,22 @@ impl Batch {
         })
     }
 
-    /// A place among the jobs of a lane that run; absent while too many do.
-    pub(crate) fn slot(&self, lane: JobLane) -> Option<Slot> {
+    /// Takes a place among the jobs of a lane. Returns `None` if all places are taken.
+    pub(crate) fn slot(&self, lane: JobLane) -> Option<JobSlot> {
         let places = match lane {
             JobLane::Research => &self.jobs,
             JobLane::Index => &self.index_jobs,
         };
         let permit = Arc::clone(places).try_acquire_owned().ok()?;
         self.instruments.jobs.inc();
-        Some(Slot {
+        Some(JobSlot {
             instruments: self.instruments.clone(),
             _permit: permit,
             noted: None,
         })
     }
 
-    /// A place among the reduce steps that run; absent while too many do.
+    /// Takes a place among the reduce steps. Returns `None` if all places are taken.
     pub(crate) fn reduce_slot(&self) -> Option<ReduceSlot> {
         let permit = Arc::clone(&self.reduces).try_acquire_owned().ok()?;
         Some(ReduceSlot {
@@ -160,12 +160,12 @@ impl Batch {
         })
     }
 
-    /// How many reduce steps run at once at most.
+    /// Returns the number of reduce steps that may run at once.
     pub(crate) const fn most_reduces(&self) -> u32 {
         self.most_reduces
     }
 
-    /// How many files of a job are begun at most, and not yet taken, when a component of it may take so many bytes.
+    /// Returns how many files of a job may be begun and not yet sent, if each component of it may take `memory` bytes.
     pub(crate) fn most_ahead(&self, program: &Program, memory: u64) -> NonZero<usize> {
         match program {
             Program::BuiltIn(_) => self.ahead,
@@ -173,7 +173,7 @@ impl Batch {
         }
     }
 
-    /// How many jobs run at once at most.
+    /// Returns the number of jobs that may run at once.
     pub(crate) const fn most_jobs(&self) -> u32 {
         self.most_jobs
     }

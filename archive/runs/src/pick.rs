@@ -1,4 +1,4 @@
-//! Which copy of a file is read, or why none is.
+//! The choice of the copy of a file that a job reads.
 
 use archive_bitarchive::{Condition, Entry, Layout, Node, NodeError};
 use archive_durable::VolumeProblem;
@@ -6,24 +6,24 @@ use archive_model::{FileName, Root, VolumeId};
 
 use crate::names::is_admitted;
 
-/// What there is of a file on this node, now.
+/// The copies of a file on this node now, and the one that is read.
 #[derive(Debug)]
 pub(crate) enum Pick {
-    /// This copy is read: the best that is online.
+    /// This copy is read: the best one that is online.
     Read {
         entry: Entry,
         root: Root,
         layout: Layout,
     },
-    /// The node knows it, and it is on no disk.
+    /// The node knows the file, and it is on no disk.
     Missing { entry: Entry, root: Root },
     /// It may be on volumes that are offline.
     Offline(Vec<(VolumeId, String)>),
-    /// It was never here as a file of the archive, or left since its name was read.
+    /// It was never here as a file of the archive, or was removed since its name was read.
     Gone,
 }
 
-/// Looks now: what was known when the name was read may be hours old.
+/// Looks the file up again: its name may have been read hours ago.
 pub(crate) fn pick(node: &Node, name: &FileName) -> Result<Pick, NodeError> {
     let mut missing = None;
     let mut offline = Vec::new();

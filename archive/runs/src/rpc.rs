@@ -14,10 +14,10 @@ use archive_rpc::AnswerStream;
 use proto_archive::wire;
 use tonic::{Response, Streaming};
 
-use crate::node_jobs::Batch;
+use crate::node_jobs::NodeJobs;
 
 /// The runner to which the door of a node passes the calls of batch jobs.
-pub(crate) struct Runner(pub(crate) Arc<Batch>);
+pub(crate) struct Runner(pub(crate) Arc<NodeJobs>);
 
 impl JobRunner for Runner {
     fn run(

@@ -1,4 +1,4 @@
-//! A job that runs: files are computed ahead, and what comes of them is given in the order of the names.
+//! A running job: files are computed ahead, and their outputs are given in the order of the names.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -17,88 +17,88 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::ended::Ended;
+use crate::context::JobContext;
+use crate::early_end::EarlyEnd;
 use crate::file;
-use crate::instruments::BatchInstruments;
+use crate::instruments::JobInstruments;
 use crate::names::page;
-use crate::node_jobs::{Batch, Slot};
-use crate::shared::Shared;
-use crate::turn::{PIECES, Piece, Turn, Waiting};
+use crate::node_jobs::{JobSlot, NodeJobs};
+use crate::output::{FileEvent, FileOutput, MOST_WAITING, WorkerContext};
 
-/// How often it says how far it is.
+/// The time between two reports of progress.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What is to be run.
+/// The order to run a job.
 #[derive(Debug)]
-pub(crate) struct Order {
-    /// The job.
+pub(crate) struct RunOrder {
+    /// The id of the job.
     pub(crate) id: JobId,
-    /// What is done with each file.
+    /// The plan for each file.
     pub(crate) plan: Box<dyn Plan>,
-    /// Which files.
+    /// The files that the job reads.
     pub(crate) selection: FileSelection,
-    /// Only files after this name.
+    /// The name after which the job begins.
     pub(crate) after: Option<FileName>,
     /// The most bytes of output.
     pub(crate) output: u64,
-    /// How many files are begun at most, and not yet taken.
+    /// The most files that are begun and not yet sent.
     pub(crate) ahead: NonZero<usize>,
-    /// How it is told to end.
+    /// The control that ends what computes.
     pub(crate) control: Control,
-    /// The same, for what waits.
+    /// The token that ends what waits.
     pub(crate) stop: CancellationToken,
 }
 
-/// What comes of a job.
+/// A step of a running job.
 #[derive(Debug)]
-pub(crate) enum Step {
-    /// The next file.
+pub(crate) enum RunStep {
+    /// The next file begins.
     Begin(FileName),
-    /// The next bytes about it.
+    /// The next bytes of its output.
     Output(Bytes),
-    /// Its end.
+    /// The file is done.
     Done(Box<FileOutcome>),
-    /// How far it is.
+    /// A report of progress.
     Progress(Progress),
-    /// The end: how many files were done, and which volumes were offline.
+    /// The job is done: the number of files, and the volumes that were offline.
     End(u64, BTreeMap<VolumeId, String>),
 }
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
     pub(crate) node: NodeId,
     pub(crate) files: u64,
-    /// 0: not counted yet.
+    /// The number of files of the job; 0 until they are counted.
     pub(crate) files_total: u64,
     pub(crate) bytes: u64,
 }
 
-/// A file that is computed, or was, and waits for its turn.
-struct Ahead {
+/// A file that is being computed, or waits for its turn.
+struct FileAhead {
     name: FileName,
-    pieces: mpsc::Receiver<Piece>,
+    pieces: mpsc::Receiver<FileEvent>,
 }
 
 type Permit = Result<OwnedSemaphorePermit, AcquireError>;
 
-/// A job that runs, until it is dropped.
-pub(crate) struct Running {
-    shared: Arc<Shared>,
-    batch: Arc<Batch>,
-    waiting: Waiting,
+/// A job that runs until it is dropped.
+pub(crate) struct RunningJob {
+    shared: Arc<JobContext>,
+    node_jobs: Arc<NodeJobs>,
+    waiting: WorkerContext,
     names: VecDeque<FileName>,
-    /// Where the next page of names begins.
+    /// The name after which the next page of names begins.
     after: Option<FileName>,
     /// Whether all names were read.
     is_listed: bool,
-    ahead: VecDeque<Ahead>,
+    ahead: VecDeque<FileAhead>,
     most_ahead: usize,
-    /// The one permit that is waited for: whoever waits keeps its place.
+    /// The permit that the job waits for: it keeps its place in the queue.
     permit: Option<Pin<Box<dyn Future<Output = Permit> + Send>>>,
-    /// Whether the first of the files was begun.
+    /// Whether the first file was announced.
     is_begun: bool,
-    /// Whether it was said how far the job is.
+    /// Whether a progress report was given.
     has_progressed: bool,
     ticks: Interval,
     most_output: u64,
@@ -107,59 +107,59 @@ pub(crate) struct Running {
     offline: BTreeMap<VolumeId, String>,
 }
 
-impl Drop for Running {
+impl Drop for RunningJob {
     fn drop(&mut self) {
         self.waiting.control.stop(Stop::Cancelled);
         self.waiting.stop.cancel();
     }
 }
 
-/// Counts a file while it is in the job.
-struct Counted(BatchInstruments);
+/// A file that is counted while it is in the job.
+struct CountedFile(JobInstruments);
 
-impl Counted {
-    fn new(instruments: &BatchInstruments) -> Self {
+impl CountedFile {
+    fn new(instruments: &JobInstruments) -> Self {
         instruments.files.inc();
         Self(instruments.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedFile {
     fn drop(&mut self) {
         self.0.files.dec();
     }
 }
 
-impl Running {
-    /// Begins. To be called within the runtime.
-    pub(crate) fn begin(batch: &Arc<Batch>, slot: Slot, order: Order) -> Self {
-        let waiting = Waiting {
-            workers: Arc::new(Semaphore::new(batch.workers)),
+impl RunningJob {
+    /// Begins a job. Must be called within the runtime.
+    pub(crate) fn begin(node_jobs: &Arc<NodeJobs>, slot: JobSlot, order: RunOrder) -> Self {
+        let waiting = WorkerContext {
+            workers: Arc::new(Semaphore::new(node_jobs.workers)),
             control: order.control.clone(),
             stop: order.stop,
             runtime: tokio::runtime::Handle::current(),
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(JobContext {
             id: order.id,
-            node: Arc::clone(&batch.node),
+            node: Arc::clone(&node_jobs.node),
             plan: order.plan,
             control: order.control,
-            clock: batch.clock.clone(),
-            instruments: batch.instruments.clone(),
+            clock: node_jobs.clock.clone(),
+            instruments: node_jobs.instruments.clone(),
             bytes: AtomicU64::new(0),
             total: AtomicU64::new(0),
             selection: order.selection,
             _slot: slot,
         });
         let (counted, after) = (Arc::clone(&shared), order.after.clone());
-        batch.tasks.spawn_blocking("batch-count", move || {
+        node_jobs.tasks.spawn_blocking("batch-count", move || {
             count(&counted, after);
         });
         let mut ticks = interval_at(Instant::now() + EVERY, EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             shared,
-            batch: Arc::clone(batch),
+            node_jobs: Arc::clone(node_jobs),
             waiting,
             names: VecDeque::new(),
             after: order.after,
@@ -177,7 +177,7 @@ impl Running {
         }
     }
 
-    /// How far it is.
+    /// Returns the progress.
     pub(crate) fn progress(&self) -> Progress {
         Progress {
             node: self.shared.node.id().clone(),
@@ -187,13 +187,13 @@ impl Running {
         }
     }
 
-    /// Stops waiting for a permit: whoever does not listen just now must not be given one.
+    /// Stops waiting for a permit: a job whose caller does not read must not get one.
     pub(crate) fn let_go(&mut self) {
         self.permit = None;
     }
 
-    /// What comes next. After the end, or an error, nothing more may be asked.
-    pub(crate) async fn next(&mut self) -> Result<Step, Ended> {
+    /// Returns the next step. It must not be called again after the end or an error.
+    pub(crate) async fn next(&mut self) -> Result<RunStep, EarlyEnd> {
         loop {
             if self.names.is_empty() && self.ahead.len() < self.most_ahead {
                 self.read_names().await?;
@@ -203,24 +203,24 @@ impl Running {
                 if !self.is_listed {
                     continue;
                 }
-                return Ok(Step::End(self.files, std::mem::take(&mut self.offline)));
+                return Ok(RunStep::End(self.files, std::mem::take(&mut self.offline)));
             };
             if !self.is_begun {
                 self.is_begun = true;
-                return Ok(Step::Begin(first.clone()));
+                return Ok(RunStep::Begin(first.clone()));
             }
             if !self.has_progressed {
-                // However short the job is.
+                // Even the shortest job reports progress once.
                 self.has_progressed = true;
-                return Ok(Step::Progress(self.progress()));
+                return Ok(RunStep::Progress(self.progress()));
             }
             match self.wait().await {
-                Event::Tick => return Ok(Step::Progress(self.progress())),
+                Event::Tick => return Ok(RunStep::Progress(self.progress())),
                 Event::Permit(permit) => {
-                    let permit = permit.map_err(|error| Ended::Bug(error.to_string()))?;
+                    let permit = permit.map_err(|error| EarlyEnd::Bug(error.to_string()))?;
                     self.start(permit);
                 }
-                Event::Piece(piece) => {
+                Event::File(piece) => {
                     if let Some(step) = self.take(piece)? {
                         return Ok(step);
                     }
@@ -229,8 +229,8 @@ impl Running {
         }
     }
 
-    /// Reads a page of names, unless there are no more.
-    async fn read_names(&mut self) -> Result<(), Ended> {
+    /// Reads a page of names, unless all were read.
+    async fn read_names(&mut self) -> Result<(), EarlyEnd> {
         if self.is_listed {
             return Ok(());
         }
@@ -239,14 +239,14 @@ impl Running {
         let read = spawn_blocking(move || page(&shared.node, &shared.selection, after.as_ref()));
         let page = read
             .await
-            .map_err(|error| Ended::Bug(error.to_string()))??;
+            .map_err(|error| EarlyEnd::Bug(error.to_string()))??;
         self.names = page.names.into();
         self.is_listed = page.next.is_none();
         self.after = page.next;
         Ok(())
     }
 
-    /// Waits for the first file, for a permit to begin one more, and for the next moment to say how far it is.
+    /// Waits for the first file, for a permit to begin one more, and for the next report of progress.
     async fn wait(&mut self) -> Event {
         let wants_more = self.ahead.len() < self.most_ahead && !self.names.is_empty();
         if wants_more && self.permit.is_none() {
@@ -263,7 +263,7 @@ impl Running {
                 return Poll::Ready(Event::Permit(permit));
             }
             match self.ahead.front_mut() {
-                Some(first) => first.pieces.poll_recv(cx).map(Event::Piece),
+                Some(first) => first.pieces.poll_recv(cx).map(Event::File),
                 None => Poll::Pending,
             }
         })
@@ -275,32 +275,32 @@ impl Running {
         let Some(name) = self.names.pop_front() else {
             return;
         };
-        let (sender, pieces) = mpsc::channel(PIECES);
-        let turn = Turn::new(self.waiting.clone(), sender, permit);
-        self.ahead.push_back(Ahead {
+        let (sender, pieces) = mpsc::channel(MOST_WAITING);
+        let turn = FileOutput::new(self.waiting.clone(), sender, permit);
+        self.ahead.push_back(FileAhead {
             name: name.clone(),
             pieces,
         });
         let shared = Arc::clone(&self.shared);
-        let counted = Counted::new(&shared.instruments);
-        self.batch.tasks.spawn_blocking("batch-file", move || {
+        let counted = CountedFile::new(&shared.instruments);
+        self.node_jobs.tasks.spawn_blocking("batch-file", move || {
             let _counted = counted;
             file::compute(&shared, &name, turn);
         });
     }
 
-    /// Takes what came of the first file.
-    fn take(&mut self, piece: Option<Piece>) -> Result<Option<Step>, Ended> {
+    /// Handles an event of the first file.
+    fn take(&mut self, piece: Option<FileEvent>) -> Result<Option<RunStep>, EarlyEnd> {
         let step = match piece {
-            Some(Piece::Output(bytes)) => {
+            Some(FileEvent::Output(bytes)) => {
                 self.output = self.output.saturating_add(bytes.len() as u64);
                 if self.output > self.most_output {
                     self.waiting.control.stop(Stop::Output);
-                    return Err(Ended::Stopped(Stop::Output));
+                    return Err(EarlyEnd::Stopped(Stop::Output));
                 }
-                return Ok(Some(Step::Output(bytes)));
+                return Ok(Some(RunStep::Output(bytes)));
             }
-            Some(Piece::Done(done)) => {
+            Some(FileEvent::Done(done)) => {
                 self.files += 1;
                 let instruments = &self.shared.instruments;
                 if done.failures.is_empty() {
@@ -308,19 +308,19 @@ impl Running {
                 } else {
                     instruments.failed.inc();
                 }
-                Some(Step::Done(done))
+                Some(RunStep::Done(done))
             }
-            Some(Piece::Gone) => None,
-            Some(Piece::Offline(volumes)) => {
+            Some(FileEvent::Gone) => None,
+            Some(FileEvent::Offline(volumes)) => {
                 self.offline.extend(volumes);
                 None
             }
-            Some(Piece::Failed(ended)) => return Err(ended),
+            Some(FileEvent::Failed(ended)) => return Err(ended),
             None => {
-                let stopped = self.waiting.control.why().map(Ended::Stopped);
-                return Err(
-                    stopped.unwrap_or_else(|| Ended::Bug("a file ended without a word".to_owned()))
-                );
+                let stopped = self.waiting.control.why().map(EarlyEnd::Stopped);
+                return Err(stopped.unwrap_or_else(|| {
+                    EarlyEnd::Bug("the thread of a file ended without a last event".to_owned())
+                }));
             }
         };
         self.ahead.pop_front();
@@ -329,15 +329,15 @@ impl Running {
     }
 }
 
-/// What came of waiting.
+/// The event that ended a wait.
 enum Event {
     Tick,
     Permit(Permit),
-    Piece(Option<Piece>),
+    File(Option<FileEvent>),
 }
 
-/// Counts the files, for people who wait. That it fails is met by the job itself.
-fn count(shared: &Shared, mut after: Option<FileName>) {
+/// Counts the files, for people who wait. If it fails, the job itself meets the same error.
+fn count(shared: &JobContext, mut after: Option<FileName>) {
     let mut total = 0;
     while shared.control.why().is_none() {
         let Ok(page) = page(&shared.node, &shared.selection, after.as_ref()) else {

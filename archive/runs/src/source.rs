@@ -1,4 +1,4 @@
-//! The bytes of one copy, each proven before a job is shown it. Opened when the job first asks for some.
+//! The bytes of one copy, each proven before a job sees it. The copy is opened when the job first asks for bytes.
 
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -11,15 +11,15 @@ use archive_durable::{DiskError, UncachedFile};
 use archive_model::Root;
 use archive_proof::{ProvenReader, Unproven};
 
-/// A copy that was opened.
+/// The open files of a copy.
 #[derive(Debug)]
-pub(crate) struct Copy {
+pub(crate) struct OpenCopy {
     data: UncachedFile,
     outboard: Option<UncachedFile>,
 }
 
-impl Copy {
-    /// An outboard that cannot be opened is as good as none: that costs time, and blames no data.
+impl OpenCopy {
+    /// Opens the files. An outboard that cannot be opened counts as absent: that costs time, and blames no data.
     fn open(layout: &Layout, entry: &Entry) -> Result<Self, DiskError> {
         let target = layout.target(&entry.name);
         Ok(Self {
@@ -29,35 +29,35 @@ impl Copy {
     }
 }
 
-/// What went wrong with a copy while it was read.
+/// The problem of a copy that showed while it was read.
 #[derive(Debug, Default)]
-pub(crate) enum Trouble {
-    /// Nothing.
+pub(crate) enum CopyProblem {
+    /// There was no problem.
     #[default]
     None,
-    /// Some of its bytes could not be shown.
+    /// Some of its bytes could not be proven.
     Damaged,
-    /// It could not be opened.
+    /// The copy could not be opened.
     Closed(DiskError),
 }
 
-/// Reads one copy.
-pub(crate) struct Proven<'a> {
+/// A reader of one copy.
+pub(crate) struct ProvenCopy<'a> {
     entry: &'a Entry,
     root: Root,
     layout: &'a Layout,
-    copy: &'a OnceLock<Copy>,
+    copy: &'a OnceLock<OpenCopy>,
     reader: Option<ProvenReader<'a, UncachedFile, UncachedFile>>,
     control: &'a Control,
     counted: (&'a AtomicU64, &'a Counter),
-    trouble: Trouble,
+    trouble: CopyProblem,
 }
 
-impl<'a> Proven<'a> {
-    /// A copy that is opened into `copy` when it is first read.
+impl<'a> ProvenCopy<'a> {
+    /// Makes a reader that opens the files into `copy` when it is first asked for bytes.
     pub(crate) fn new(
         (entry, root, layout): (&'a Entry, Root, &'a Layout),
-        copy: &'a OnceLock<Copy>,
+        copy: &'a OnceLock<OpenCopy>,
         control: &'a Control,
         counted: (&'a AtomicU64, &'a Counter),
     ) -> Self {
@@ -69,22 +69,22 @@ impl<'a> Proven<'a> {
             reader: None,
             control,
             counted,
-            trouble: Trouble::None,
+            trouble: CopyProblem::None,
         }
     }
 
-    /// What went wrong, when all is read.
-    pub(crate) fn into_trouble(self) -> Trouble {
+    /// Returns the problem that the reads have shown.
+    pub(crate) fn into_trouble(self) -> CopyProblem {
         self.trouble
     }
 
     fn reader(&mut self) -> Result<&mut ProvenReader<'a, UncachedFile, UncachedFile>, ReadError> {
         if self.reader.is_none() {
-            let copy = match Copy::open(self.layout, self.entry) {
+            let copy = match OpenCopy::open(self.layout, self.entry) {
                 Ok(copy) => self.copy.get_or_init(|| copy),
                 Err(error) => {
                     let reason = error.to_string();
-                    self.trouble = Trouble::Closed(error);
+                    self.trouble = CopyProblem::Closed(error);
                     return Err(ReadError::Gone(reason));
                 }
             };
@@ -98,7 +98,7 @@ impl<'a> Proven<'a> {
     }
 }
 
-impl Source for Proven<'_> {
+impl Source for ProvenCopy<'_> {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let (control, (bytes, counter)) = (self.control.clone(), self.counted);
         let over = |why: &dyn std::fmt::Display| ReadError::Gone(format!("the job ends: {why}"));
@@ -114,7 +114,7 @@ impl Source for Proven<'_> {
         match self.reader()?.read_at(offset, buffer, &mut progress) {
             Ok(count) => Ok(count),
             Err(Unproven::Damaged { range, reason }) => {
-                self.trouble = Trouble::Damaged;
+                self.trouble = CopyProblem::Damaged;
                 Err(ReadError::Damaged { range, reason })
             }
             Err(Unproven::Stopped) => Err(over(&"it was stopped")),

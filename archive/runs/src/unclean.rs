@@ -21,7 +21,7 @@ const MOST_ENDS: u32 = 2;
 struct JobRuns {
     /// The number of its runs now.
     running: u32,
-    /// At how many unclean ends it ran.
+    /// The number of unclean ends at which it ran.
     unclean_ends: u32,
 }
 
@@ -34,14 +34,14 @@ pub(crate) struct UncleanEnds {
 
 /// The reason why a job does not begin here.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotBegun {
-    /// It ran at too many unclean ends.
+pub(crate) enum BeginError {
+    /// The job ran at too many unclean ends.
     #[error(
         "batch job {0} ran here when this node ended without a stop, {1} times, and is refused here; look into the log of \
          the node for why it ended, and submit the job again under a new id"
     )]
     Refused(JobId, u32),
-    /// It cannot be noted.
+    /// The run cannot be noted.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }
@@ -86,15 +86,15 @@ impl UncleanEnds {
         Ok(all)
     }
 
-    /// Notes a run, on disk, before it begins.
-    pub(crate) fn begin(&self, id: &JobId) -> Result<NotedRun, NotBegun> {
+    /// Notes a run on disk before it begins.
+    pub(crate) fn begin(&self, id: &JobId) -> Result<NotedRun, BeginError> {
         let mut jobs = self.lock();
         let runs = jobs.entry(id.clone()).or_default();
         if runs.unclean_ends >= MOST_ENDS {
-            return Err(NotBegun::Refused(id.clone(), runs.unclean_ends));
+            return Err(BeginError::Refused(id.clone(), runs.unclean_ends));
         }
         runs.running = runs.running.saturating_add(1);
-        // From here on it is taken back where it cannot be written.
+        // Dropped if the note cannot be written, which takes it back.
         let noted = NotedRun {
             all: self.clone(),
             id: id.clone(),

@@ -1,4 +1,4 @@
-//! What a run of a batch job and its reduce step have in common: who may go on, how it ends early, and how a component comes.
+//! The common parts of a run and of a reduce step: the checks before it begins, its early end, and the component.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::node_jobs::Batch;
-use crate::unclean::{NotBegun, NotedRun};
+use crate::node_jobs::NodeJobs;
+use crate::unclean::{BeginError, NotedRun};
 
 /// The most bytes of a component in one message.
 const LARGEST_PIECE: usize = 1 << 20;
 
-/// Ends whatever computes for a job, when it is dropped.
+/// Ends the computing of a job when it is dropped.
 #[derive(Default)]
-pub(super) struct Ending {
+pub(super) struct StopOnDrop {
     pub(super) control: Control,
     pub(super) stop: CancellationToken,
 }
 
-impl Drop for Ending {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.control.stop(Stop::Cancelled);
         self.stop.cancel();
     }
 }
 
-/// The next message of the caller, who may be silent for so long.
+/// Waits for the next message of the caller, which may be silent for `idle`.
 pub(super) async fn next<T>(
     steps: &mut (impl Stream<Item = Result<T, Status>> + Unpin),
     idle: Duration,
@@ -47,36 +47,37 @@ pub(super) async fn next<T>(
 }
 
 /// Refuses a job of another replica.
-pub(super) fn check_replica(batch: &Batch, run: &JobRun) -> Result<(), InvalidMessage> {
-    if run.spec.replica == *batch.node.replica() {
+pub(super) fn check_replica(node_jobs: &NodeJobs, run: &JobRun) -> Result<(), InvalidMessage> {
+    if run.spec.replica == *node_jobs.node.replica() {
         return Ok(());
     }
-    let reason = format!("is not {}, which this node is of", batch.node.replica());
+    let reason = format!("is not {}, which this node is of", node_jobs.node.replica());
     Err(InvalidMessage::invalid("replica", reason))
 }
 
-/// Notes on disk that the job runs here, as long as what is given lives. One that has ended this node twice is refused.
-pub(super) async fn note(batch: &Batch, run: &JobRun) -> Result<NotedRun, Status> {
-    let (unclean, id) = (batch.unclean.clone(), run.id.clone());
+/// Notes on disk that the job runs here, for as long as the returned value lives. A job that has ended this node twice is
+/// refused.
+pub(super) async fn note(node_jobs: &NodeJobs, run: &JobRun) -> Result<NotedRun, Status> {
+    let (unclean, id) = (node_jobs.unclean.clone(), run.id.clone());
     let noted = blocking(move || unclean.begin(&id)).await?;
     noted.map_err(|error| match error {
-        NotBegun::Refused(..) => Kind::Unavailable.status(error.to_string()),
-        NotBegun::Disk(_) => Kind::Storage.status(error.to_string()),
+        BeginError::Refused(..) => Kind::Unavailable.status(error.to_string()),
+        BeginError::Disk(_) => Kind::Storage.status(error.to_string()),
     })
 }
 
-/// Why a job has to end before its end; until then, nothing.
+/// Waits until the job has to end early, and returns why.
 pub(super) async fn over<T>(
-    batch: &Batch,
+    node_jobs: &NodeJobs,
     answers: &Answers<T>,
     left: Duration,
     control: &Control,
 ) -> Status {
-    let stop = batch.tasks.stop();
+    let stop = node_jobs.tasks.stop();
     let time = async {
         // A sleep of no time may take some.
         if !left.is_zero() {
-            batch.clock.sleep(left).await;
+            node_jobs.clock.sleep(left).await;
         }
     };
     tokio::select! {
@@ -92,16 +93,16 @@ pub(super) async fn over<T>(
     }
 }
 
-/// A component on its way here: exactly the bytes that were announced.
+/// The pieces of a component on its way here: exactly the bytes that were announced.
 #[derive(Debug)]
-pub(super) struct Pieces {
+pub(super) struct ComponentPieces {
     bytes: Vec<u8>,
-    /// How many bytes were announced.
+    /// The number of bytes that were announced.
     size: u64,
 }
 
-impl Pieces {
-    /// Of a component of so many bytes.
+impl ComponentPieces {
+    /// Begins a component of `size` bytes.
     pub(super) const fn new(size: u64) -> Self {
         Self {
             bytes: Vec::new(),
@@ -109,12 +110,12 @@ impl Pieces {
         }
     }
 
-    /// Whether more has to come.
+    /// Returns whether more bytes have to come.
     pub(super) const fn are_missing(&self) -> bool {
         (self.bytes.len() as u64) < self.size
     }
 
-    /// Adds the next ones.
+    /// Adds the next piece.
     pub(super) fn add(&mut self, piece: &Bytes) -> Result<(), InvalidMessage> {
         let refused = |reason| Err(InvalidMessage::invalid("component", reason));
         if piece.is_empty() || piece.len() > LARGEST_PIECE {
@@ -129,11 +130,11 @@ impl Pieces {
     }
 }
 
-/// Compiles a component that is here; one at a time on this node. When the job ends meanwhile, so does this.
+/// Compiles a component, one at a time on this node. If the job ends meanwhile, the compiling ends too.
 pub(super) async fn compile(
-    batch: &Batch,
+    node_jobs: &NodeJobs,
     digest: Root,
-    Pieces { bytes, .. }: Pieces,
+    ComponentPieces { bytes, .. }: ComponentPieces,
     control: Control,
 ) -> Result<Arc<Component>, Status> {
     let found = Root::from_bytes(*blake3::hash(&bytes).as_bytes());
@@ -141,12 +142,12 @@ pub(super) async fn compile(
         let reason = format!("the component is not {digest}, but {found}: send that one");
         return Err(Kind::Mismatch.status(reason));
     }
-    let permit = Arc::clone(&batch.compiling).acquire_owned().await;
+    let permit = Arc::clone(&node_jobs.compiling).acquire_owned().await;
     let permit = permit.map_err(|error| Kind::Internal.status(error.to_string()))?;
-    let components = batch.components.clone();
+    let components = node_jobs.components.clone();
     let compiled = blocking(move || {
         let _permit = permit;
-        // Another job may have brought it meanwhile.
+        // Another job may have compiled it meanwhile.
         match components.get(&digest) {
             Some(component) => Ok(component),
             None => components.compile(&bytes, &control),
@@ -159,7 +160,7 @@ pub(super) async fn compile(
     })
 }
 
-/// What a caller is told of a job that cannot be run.
+/// Returns the status for a job that cannot be run.
 pub(super) fn refused(error: &InvalidJob) -> Status {
     match error {
         InvalidJob::Unknown(_) => Kind::NotFound.status(error.to_string()),

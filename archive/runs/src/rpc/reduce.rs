@@ -1,5 +1,5 @@
-//! The reduce step of a component over the wire: open, the component where it is wanted, the output of all files in; the
-//! result out.
+//! The reduce step of a component over the wire: the caller opens it, sends the component if the node lacks it, then the
+//! output of all files; the node sends the result.
 //!
 //! It computes on a thread that may block, reads only as fast as it computes, and writes only as fast as it is read.
 
@@ -25,21 +25,23 @@ use tokio_stream::Stream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 
-use super::job::{Ending, Pieces, blocking, check_replica, compile, next, note, over, unexpected};
-use crate::node_jobs::{Batch, ReduceSlot};
+use super::job::{
+    ComponentPieces, StopOnDrop, blocking, check_replica, compile, next, note, over, unexpected,
+};
+use crate::node_jobs::{NodeJobs, ReduceSlot};
 
-/// How many messages of the input wait to be read: each is at most 1 MiB.
+/// The most messages of the input that wait to be read: each has at most 1 MiB.
 const MESSAGES: usize = 4;
 
-/// The most bytes of data in one message that is taken.
+/// The most bytes of data that one message may have.
 const LARGEST: usize = 1 << 20;
 
-/// How many bytes of the result are sent at once.
+/// The number of bytes of the result that are sent at once.
 const PIECE: usize = 256 * 1024;
 
-/// Runs the reduce step of a caller who says `steps`, for as long as it listens.
+/// Runs a reduce step for a caller that sends `steps`, for as long as it listens.
 pub(super) fn run<S>(
-    batch: &Arc<Batch>,
+    node_jobs: &Arc<NodeJobs>,
     idle: Duration,
     steps: S,
 ) -> Response<AnswerStream<BatchReduceResponse>>
@@ -47,24 +49,24 @@ where
     S: Stream<Item = Result<BatchReduceRequest, Status>> + Send + Unpin + 'static,
 {
     let (stream, task) = open(ROOM, |answers| {
-        let call = Call {
-            batch: Arc::clone(batch),
+        let call = ReduceCall {
+            node_jobs: Arc::clone(node_jobs),
             input: Input { steps, idle },
             answers,
         };
         call.serve()
     });
-    batch.tasks.spawn_once("reduce", task);
+    node_jobs.tasks.spawn_once("reduce", task);
     Response::new(stream)
 }
 
-struct Call<S> {
-    batch: Arc<Batch>,
+struct ReduceCall<S> {
+    node_jobs: Arc<NodeJobs>,
     input: Input<S>,
     answers: Answers<BatchReduceResponse>,
 }
 
-impl<S> Call<S>
+impl<S> ReduceCall<S>
 where
     S: Stream<Item = Result<BatchReduceRequest, Status>> + Send + Unpin + 'static,
 {
@@ -73,20 +75,20 @@ where
             return Err(unexpected("open"));
         };
         let run = JobRun::read_reduce(open)?;
-        check_replica(&self.batch, &run)?;
-        let slot = self.batch.reduce_slot().ok_or_else(|| {
-            let (most, node) = (self.batch.most_reduces(), self.batch.node.id());
+        check_replica(&self.node_jobs, &run)?;
+        let slot = self.node_jobs.reduce_slot().ok_or_else(|| {
+            let (most, node) = (self.node_jobs.most_reduces(), self.node_jobs.node.id());
             Kind::Busy.status(format!(
                 "{most} reduce steps run on node {node} already (`batch_node.reduces`); ask again later"
             ))
         })?;
-        let slot = slot.noting(note(&self.batch, &run).await?);
-        let ending = Ending::default();
+        let slot = slot.noting(note(&self.node_jobs, &run).await?);
+        let ending = StopOnDrop::default();
         tracing::info!(job = %run.id, program = ?run.spec.program, "a reduce step begins");
-        let (batch, answers) = (Arc::clone(&self.batch), self.answers.clone());
+        let (node_jobs, answers) = (Arc::clone(&self.node_jobs), self.answers.clone());
         let ended = tokio::select! {
             biased;
-            status = over(&batch, &answers, run.left, &ending.control) => Err(status),
+            status = over(&node_jobs, &answers, run.left, &ending.control) => Err(status),
             ended = self.work(&run, slot, &ending) => ended,
         };
         let why = ended.as_ref().err().map(Status::message);
@@ -98,7 +100,7 @@ where
         &mut self,
         run: &JobRun,
         slot: ReduceSlot,
-        ending: &Ending,
+        ending: &StopOnDrop,
     ) -> Result<(), Status> {
         let component = self.component(run, &ending.control).await?;
         if !component.about().reduces {
@@ -110,7 +112,7 @@ where
         end(reduced, &self.answers).await
     }
 
-    /// The component, from the cache or from the caller.
+    /// Gets the component from the cache or from the caller.
     async fn component(
         &mut self,
         run: &JobRun,
@@ -120,38 +122,38 @@ where
             let reason = "is empty: the repository makes the results of built-in jobs itself";
             return Err(InvalidMessage::invalid("component", reason).into());
         };
-        let components = self.batch.components.clone();
+        let components = self.node_jobs.components.clone();
         if let Some(component) = blocking(move || components.get(&digest)).await? {
             return Ok(component);
         }
         send(&self.answers, Answer::Want(Want {})).await?;
-        let mut pieces = Pieces::new(run.component_size);
+        let mut pieces = ComponentPieces::new(run.component_size);
         while pieces.are_missing() {
             let Request::Component(piece) = self.input.next().await? else {
                 return Err(unexpected("component"));
             };
             pieces.add(&piece)?;
         }
-        compile(&self.batch, digest, pieces, control.clone()).await
+        compile(&self.node_jobs, digest, pieces, control.clone()).await
     }
 
-    /// Computes, while the input comes.
+    /// Computes while the input comes.
     async fn reduce(
         &mut self,
         component: Arc<Component>,
         run: &JobRun,
         slot: ReduceSlot,
-        ending: &Ending,
+        ending: &StopOnDrop,
     ) -> Result<Result<(), JobError>, Status> {
         let (sender, receiver) = mpsc::channel(MESSAGES);
         let stop = ending.stop.clone();
-        let mut reader = Reader {
+        let mut reader = InputReader {
             receiver,
             piece: Bytes::new(),
             stop: stop.clone(),
             runtime: Handle::current(),
         };
-        let mut out = Written {
+        let mut out = ResultWriter {
             answers: self.answers.clone(),
             buffer: Vec::new(),
             left: run.spec.limits.output,
@@ -168,7 +170,7 @@ where
         });
         tokio::pin!(computing);
         let pumped = tokio::select! {
-            // It may need no more than the first of it.
+            // It may need only the first part of the input.
             reduced = &mut computing => return reduced,
             pumped = self.input.pump(sender) => pumped,
         };
@@ -177,7 +179,7 @@ where
     }
 }
 
-/// How it ended, as the caller is told.
+/// Tells the caller how the step ended.
 async fn end(
     reduced: Result<(), JobError>,
     answers: &Answers<BatchReduceResponse>,
@@ -196,7 +198,7 @@ async fn end(
         Err(error @ (JobError::Read(_) | JobError::Failed(_) | JobError::Broken(_))) => {
             let reason: String = error.to_string().chars().take(LONGEST_REASON).collect();
             if reason.is_empty() {
-                "it failed without a reason".to_owned()
+                "the reduce step failed without a reason".to_owned()
             } else {
                 reason
             }
@@ -211,7 +213,7 @@ async fn send(answers: &Answers<BatchReduceResponse>, step: Answer) -> Result<()
     sent.map_err(|_gone| Status::cancelled("the caller is gone"))
 }
 
-/// What the caller says.
+/// The messages of the caller.
 struct Input<S> {
     steps: S,
     idle: Duration,
@@ -228,7 +230,7 @@ where
             .ok_or_else(|| InvalidMessage::missing("step"))?)
     }
 
-    /// Hands on all the data. Where nobody takes it any more, the rest is not read.
+    /// Passes on all the data. If nobody takes it any longer, the rest is not read.
     async fn pump(&mut self, sender: mpsc::Sender<Bytes>) -> Result<(), Status> {
         loop {
             match self.next().await? {
@@ -251,14 +253,14 @@ where
 }
 
 /// The input as the component reads it.
-struct Reader {
+struct InputReader {
     receiver: mpsc::Receiver<Bytes>,
     piece: Bytes,
     stop: CancellationToken,
     runtime: Handle,
 }
 
-impl Read for Reader {
+impl Read for InputReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.piece.is_empty() {
             let next = self.runtime.block_on(async {
@@ -279,17 +281,17 @@ impl Read for Reader {
 }
 
 /// The result as the component writes it.
-struct Written {
+struct ResultWriter {
     answers: Answers<BatchReduceResponse>,
     buffer: Vec<u8>,
-    /// How many bytes it may still write.
+    /// The number of bytes that it may still write.
     left: u64,
     control: Control,
     stop: CancellationToken,
     runtime: Handle,
 }
 
-impl Written {
+impl ResultWriter {
     fn flush(&mut self) -> Result<(), Stop> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -307,7 +309,7 @@ impl Written {
     }
 }
 
-impl Sink for Written {
+impl Sink for ResultWriter {
     fn write(&mut self, mut bytes: &[u8]) -> Result<(), Stop> {
         self.control.check()?;
         let Some(left) = self.left.checked_sub(bytes.len() as u64) else {

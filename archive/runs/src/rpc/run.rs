@@ -1,8 +1,8 @@
-//! A batch job over the wire: open, the component where it is wanted, then what comes of it until the end. The caller
-//! keeps its side open as long as the job shall run.
+//! A batch job over the wire: the caller opens it and sends the component if the node lacks it; the node sends output until
+//! the end. The caller keeps its side open for as long as the job is to run.
 //!
-//! Here a caller may leave answers unread for as long as the job may run: it waits for the node whose next file comes
-//! first. That it lives is seen by the connection.
+//! A caller may leave answers unread for as long as the job may run: it may be waiting for another node, whose next file
+//! comes first. The connection shows that it lives.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,21 +21,22 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Response, Status};
 
 use super::job::{
-    Ending, Pieces, blocking, check_replica, compile, next, note, over, refused, unexpected,
+    ComponentPieces, StopOnDrop, blocking, check_replica, compile, next, note, over, refused,
+    unexpected,
 };
-use crate::ended::Ended;
-use crate::node_jobs::Batch;
-use crate::running::{Order, Progress, Running, Step};
+use crate::early_end::EarlyEnd;
+use crate::node_jobs::NodeJobs;
+use crate::running::{Progress, RunOrder, RunStep, RunningJob};
 
-/// How many answers wait to be read.
+/// The most answers that wait to be read.
 const ANSWERS: usize = 16;
 
-/// How often a caller hears that the job lives while its component is compiled.
+/// The time between two signs of life while a component is compiled.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Runs a job of a caller who says `steps`, for as long as it listens.
+/// Runs a job for a caller that sends `steps`, for as long as it listens.
 pub(super) fn run<S>(
-    batch: &Arc<Batch>,
+    node_jobs: &Arc<NodeJobs>,
     idle: Duration,
     steps: S,
 ) -> Response<AnswerStream<wire::BatchRunResponse>>
@@ -43,26 +44,26 @@ where
     S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Send + Unpin + 'static,
 {
     let (stream, task) = open(ANSWERS, |answers| {
-        let call = Call {
-            batch: Arc::clone(batch),
+        let call = RunCall {
+            node_jobs: Arc::clone(node_jobs),
             idle,
             steps,
             answers,
         };
         call.serve()
     });
-    batch.tasks.spawn_once("batch", task);
+    node_jobs.tasks.spawn_once("batch", task);
     Response::new(stream)
 }
 
-struct Call<S> {
-    batch: Arc<Batch>,
+struct RunCall<S> {
+    node_jobs: Arc<NodeJobs>,
     idle: Duration,
     steps: S,
     answers: Answers<wire::BatchRunResponse>,
 }
 
-impl<S> Call<S>
+impl<S> RunCall<S>
 where
     S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Send + Unpin + 'static,
 {
@@ -71,16 +72,16 @@ where
             return Err(unexpected("open"));
         };
         let run = JobRun::read(open)?;
-        check_replica(&self.batch, &run)?;
+        check_replica(&self.node_jobs, &run)?;
         let selection = run.spec.selection();
         let selection =
             selection.map_err(|error| InvalidMessage::invalid("files", error.to_string()))?;
-        let slot = self.batch.slot(run.lane).ok_or_else(|| {
-            let node = self.batch.node.id();
+        let slot = self.node_jobs.slot(run.lane).ok_or_else(|| {
+            let node = self.node_jobs.node.id();
             Kind::Busy.status(match run.lane {
                 JobLane::Research => format!(
                     "{} batch jobs run on node {node} already (`batch_node.jobs`); ask again later",
-                    self.batch.most_jobs()
+                    self.node_jobs.most_jobs()
                 ),
                 JobLane::Index => format!(
                     "{} batch jobs of the index run on node {node} already; ask again later",
@@ -88,36 +89,36 @@ where
                 ),
             })
         })?;
-        let slot = slot.noting(note(&self.batch, &run).await?);
-        let ending = Ending::default();
+        let slot = slot.noting(note(&self.node_jobs, &run).await?);
+        let ending = StopOnDrop::default();
         tracing::info!(job = %run.id, program = ?run.spec.program, after = ?run.after, "a batch job begins");
-        let (batch, answers) = (Arc::clone(&self.batch), self.answers.clone());
-        let over = over(&batch, &answers, run.left, &ending.control);
+        let (node_jobs, answers) = (Arc::clone(&self.node_jobs), self.answers.clone());
+        let over = over(&node_jobs, &answers, run.left, &ending.control);
         tokio::pin!(over);
         let plan = tokio::select! {
             biased;
             status = &mut over => return Err(status),
-            never = pulse(&batch, &answers) => match never {},
+            never = pulse(&node_jobs, &answers) => match never {},
             plan = self.plan(&run, &ending.control) => plan?,
         };
-        let order = Order {
+        let order = RunOrder {
             id: run.id.clone(),
             plan,
             selection,
             after: run.after,
             output: run.spec.limits.output,
             ahead: self
-                .batch
+                .node_jobs
                 .most_ahead(&run.spec.program, run.spec.limits.memory),
             control: ending.control.clone(),
             stop: ending.stop.clone(),
         };
-        let mut running = Running::begin(&batch, slot, order);
+        let mut running = RunningJob::begin(&node_jobs, slot, order);
         let ended = tokio::select! {
             biased;
             status = &mut over => Err(status),
             status = gone(&mut self.steps) => Err(status),
-            ended = forward(&mut running, &batch.node, &answers) => ended,
+            ended = forward(&mut running, &node_jobs.node, &answers) => ended,
         };
         let Progress { files, bytes, .. } = running.progress();
         let why = ended.as_ref().err().map(Status::message);
@@ -132,7 +133,7 @@ where
             .ok_or_else(|| InvalidMessage::missing("step"))?)
     }
 
-    /// What is done with each file.
+    /// Makes the plan for each file.
     async fn plan(&mut self, run: &JobRun, control: &Control) -> Result<Box<dyn Plan>, Status> {
         let digest = match &run.spec.program {
             Program::BuiltIn(name) => {
@@ -141,20 +142,20 @@ where
             }
             Program::Component(digest) => *digest,
         };
-        let components = self.batch.components.clone();
+        let components = self.node_jobs.components.clone();
         let found = blocking(move || components.get(&digest)).await?;
         let component = if let Some(component) = found {
             component
         } else {
             self.want().await?;
-            let mut pieces = Pieces::new(run.component_size);
+            let mut pieces = ComponentPieces::new(run.component_size);
             while pieces.are_missing() {
                 let batch_run_request::Step::Component(piece) = self.step().await? else {
                     return Err(unexpected("component"));
                 };
                 pieces.add(&piece)?;
             }
-            compile(&self.batch, digest, pieces, control.clone()).await?
+            compile(&self.node_jobs, digest, pieces, control.clone()).await?
         };
         let (arguments, limits) = (run.spec.arguments.clone(), run.spec.limits);
         blocking(move || component.plan(&arguments, limits))
@@ -169,23 +170,23 @@ where
     }
 }
 
-/// Says every second that the job lives, for as long as it has not begun.
+/// Sends a sign of life every second until the job begins.
 #[expect(clippy::infinite_loop, reason = "it is dropped when the job begins")]
-async fn pulse(batch: &Batch, answers: &Answers<wire::BatchRunResponse>) -> Infallible {
+async fn pulse(node_jobs: &NodeJobs, answers: &Answers<wire::BatchRunResponse>) -> Infallible {
     loop {
         tokio::time::sleep(EVERY).await;
         let alive = progress(&Progress {
-            node: batch.node.id().clone(),
+            node: node_jobs.node.id().clone(),
             files: 0,
             files_total: 0,
             bytes: 0,
         });
-        // Where it is full, the caller has others to read.
+        // If the channel is full, the caller has other answers to read.
         drop(answers.try_send(Ok(answer(alive))));
     }
 }
 
-/// Waits until the caller ends the job, or says something that it must not.
+/// Waits until the caller ends the job, or sends a step that is not allowed.
 async fn gone<S>(steps: &mut S) -> Status
 where
     S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Unpin,
@@ -196,15 +197,15 @@ where
     }
 }
 
-/// Sends what comes of a job, to its end.
+/// Sends the steps of a job, to its end.
 async fn forward(
-    running: &mut Running,
+    running: &mut RunningJob,
     node: &Node,
     answers: &Answers<wire::BatchRunResponse>,
 ) -> Result<(), Status> {
     loop {
         let step = running.next().await.map_err(|why| ended(&why))?;
-        let is_last = matches!(step, Step::End(..));
+        let is_last = matches!(step, RunStep::End(..));
         let Err(unsent) = answers.try_send(Ok(answer(written(node, step)))) else {
             if is_last {
                 return Ok(());
@@ -225,14 +226,14 @@ async fn forward(
     }
 }
 
-fn written(node: &Node, step: Step) -> batch_run_response::Step {
+fn written(node: &Node, step: RunStep) -> batch_run_response::Step {
     use batch_run_response::Step as Wire;
     match step {
-        Step::Begin(name) => begin(&name),
-        Step::Output(bytes) => output(bytes),
-        Step::Done(done) => Wire::Done(write_done(*done)),
-        Step::Progress(far) => progress(&far),
-        Step::End(files, offline) => {
+        RunStep::Begin(name) => begin(&name),
+        RunStep::Output(bytes) => output(bytes),
+        RunStep::Done(done) => Wire::Done(write_done(*done)),
+        RunStep::Progress(far) => progress(&far),
+        RunStep::End(files, offline) => {
             let mut gaps = rpc::gaps(node);
             for (volume, reason) in offline {
                 if gaps.iter().all(|gap| gap.volume != volume.as_str()) {
@@ -272,17 +273,17 @@ fn answer(step: batch_run_response::Step) -> wire::BatchRunResponse {
     wire::BatchRunResponse { step: Some(step) }
 }
 
-fn ended(ended: &Ended) -> Status {
+fn ended(ended: &EarlyEnd) -> Status {
     match ended {
-        Ended::Stopped(Stop::Time) => Kind::TimedOut.status("the time of the job is over"),
-        Ended::Stopped(Stop::Output) => {
+        EarlyEnd::Stopped(Stop::Time) => Kind::TimedOut.status("the time of the job is over"),
+        EarlyEnd::Stopped(Stop::Output) => {
             Kind::NoSpace.status("the job has written more than it may")
         }
-        Ended::Stopped(Stop::Cancelled) => Status::cancelled("the job was cancelled"),
-        Ended::Node(error) => rpc::status(error),
-        Ended::Exhausted(why) => {
+        EarlyEnd::Stopped(Stop::Cancelled) => Status::cancelled("the job was cancelled"),
+        EarlyEnd::Node(error) => rpc::status(error),
+        EarlyEnd::Exhausted(why) => {
             Kind::Unavailable.status(format!("the node can open no more files now: {why}"))
         }
-        Ended::Bug(_) => Kind::Internal.status(ended.to_string()),
+        EarlyEnd::Bug(_) => Kind::Internal.status(ended.to_string()),
     }
 }

@@ -1,4 +1,4 @@
-//! Batch jobs on a real node: what comes of them, and that nothing of them is left.
+//! Batch jobs on a real node: their output, and that nothing of them is left.
 
 use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,8 +20,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::ended::Ended;
-use crate::running::{Order, Running, Step as Ran};
+use crate::early_end::EarlyEnd;
+use crate::running::{RunOrder, RunStep, RunningJob};
 use test_node::TestNode;
 
 mod engine;
@@ -39,21 +39,21 @@ fn field(status: &Status) -> String {
     status.message().split('`').nth(1).unwrap().to_owned()
 }
 
-/// What a caller says to a job, and what it hears.
+/// A caller of a job, with both sides of its stream.
 struct Caller {
     says: mpsc::Sender<Result<wire::BatchRunRequest, Status>>,
     answers: AnswerStream<wire::BatchRunResponse>,
 }
 
 impl Caller {
-    fn new(batch: &Arc<Batch>) -> Self {
-        Self::waited_for(batch, Duration::from_mins(1))
+    fn new(node_jobs: &Arc<NodeJobs>) -> Self {
+        Self::waited_for(node_jobs, Duration::from_mins(1))
     }
 
-    /// One that is waited for so long while it owes something.
-    fn waited_for(batch: &Arc<Batch>, idle: Duration) -> Self {
+    /// Makes a caller that may be silent for `idle` while it owes a message.
+    fn waited_for(node_jobs: &Arc<NodeJobs>, idle: Duration) -> Self {
         let (says, said) = mpsc::channel(4);
-        let answers = run::run(batch, idle, ReceiverStream::new(said));
+        let answers = run::run(node_jobs, idle, ReceiverStream::new(said));
         Self {
             says,
             answers: answers.into_inner(),
@@ -70,9 +70,9 @@ impl Caller {
         Ok(answer.step.unwrap())
     }
 
-    /// All that comes, to the end or the error. Each file is begun before its output, and said rightly.
-    async fn rest(&mut self) -> (Heard, Result<(), Status>) {
-        let mut heard = Heard::default();
+    /// Collects all answers to the end or the error, and checks that each file is announced before its output.
+    async fn rest(&mut self) -> (JobAnswers, Result<(), Status>) {
+        let mut heard = JobAnswers::default();
         let mut begun = None;
         loop {
             match self.next().await {
@@ -109,19 +109,19 @@ impl Caller {
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+struct JobAnswers {
     files: Vec<(Done, Vec<u8>)>,
     half: Vec<u8>,
     progress: usize,
     end: Option<End>,
 }
 
-impl Heard {
+impl JobAnswers {
     fn names(&self) -> Vec<&str> {
         self.files.iter().map(|(done, _)| &*done.name).collect()
     }
 
-    /// Name, kind and offset of the first failure of each file that has one.
+    /// Returns name, kind and offset of the first failure of each file that has one.
     fn failures(&self) -> Vec<(&str, &str, Option<u64>)> {
         let failed = |(done, _): &'_ (Done, Vec<u8>)| !done.failures.is_empty();
         self.files
@@ -156,15 +156,19 @@ fn open() -> batch_run_request::Open {
     }
 }
 
-async fn heard(world: &TestNode, open: batch_run_request::Open) -> (Heard, Result<(), Status>) {
-    let mut caller = Caller::new(&world.batch);
+async fn heard(
+    fixture: &TestNode,
+    open: batch_run_request::Open,
+) -> (JobAnswers, Result<(), Status>) {
+    let mut caller = Caller::new(&fixture.node_jobs);
     caller.say(batch_run_request::Step::Open(open)).await;
     caller.rest().await
 }
 
+/// Fails if a file of the selection is left out, comes twice or out of order, or an absent volume is passed over.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
-    let world = TestNode::new();
+async fn files_come_in_order_with_gaps_and_losses() {
+    let fixture = TestNode::new();
     for number in 0..40 {
         // Half of them on each volume.
         if number % 20 == 0 {
@@ -173,13 +177,13 @@ async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
             } else {
                 ["v2", "v1"]
             };
-            world.set_mode(opens, Mode::ReadWrite);
-            world.set_mode(closes, Mode::ReadOnly);
+            fixture.set_mode(opens, Mode::ReadWrite);
+            fixture.set_mode(closes, Mode::ReadOnly);
         }
-        world.store(&format!("f{number:02}"), &[7; 100]);
+        fixture.store(&format!("f{number:02}"), &[7; 100]);
     }
-    world.store("other", b"x");
-    let (all, ended) = heard(&world, open()).await;
+    fixture.store("other", b"x");
+    let (all, ended) = heard(&fixture, open()).await;
     ended.unwrap();
     let names: Vec<String> = (0..40).map(|number| format!("f{number:02}")).collect();
     let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -196,7 +200,7 @@ async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
     let mut some = open();
     some.after = "f05".to_owned();
     some.spec.as_mut().unwrap().files = "f.[5-6]|f39".to_owned();
-    let (some, ended) = heard(&world, some).await;
+    let (some, ended) = heard(&fixture, some).await;
     ended.unwrap();
     assert_eq!(
         some.names(),
@@ -207,7 +211,7 @@ async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
     listed.after = "f05".to_owned();
     let list = ["a", "f05", "f06", "f07x", "f39", "other", "zzz"];
     listed.spec.as_mut().unwrap().names = list.map(str::to_owned).to_vec();
-    let (listed, ended) = heard(&world, listed).await;
+    let (listed, ended) = heard(&fixture, listed).await;
     ended.unwrap();
     assert_eq!(listed.names(), ["f06", "f39", "other"]);
     assert!(listed.gaps().is_empty());
@@ -215,7 +219,7 @@ async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
         after: "z".to_owned(),
         ..open()
     };
-    let (none, ended) = heard(&world, none).await;
+    let (none, ended) = heard(&fixture, none).await;
     ended.unwrap();
     assert!(none.names().is_empty());
 
@@ -223,20 +227,20 @@ async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
     let on = |volume: &str| -> Vec<String> {
         let on_it = |name: &&String| {
             let name = FileName::new(name).unwrap();
-            world.node.find(&name).unwrap()[0].volume.as_str() == volume
+            fixture.node.find(&name).unwrap()[0].volume.as_str() == volume
         };
         names.iter().filter(on_it).cloned().collect()
     };
     let (stays, goes) = (on("v1"), on("v2"));
     assert!(!stays.is_empty() && !goes.is_empty());
-    std::fs::rename(world.path("two"), world.path("away")).unwrap();
-    world.node.refresh(world.clock.now()).unwrap();
+    std::fs::rename(fixture.path("two"), fixture.path("away")).unwrap();
+    fixture.node.refresh(fixture.clock.now()).unwrap();
     let only_f = || {
         let mut only = open();
         only.spec.as_mut().unwrap().files = "f..".to_owned();
         only
     };
-    let (half, ended) = heard(&world, only_f()).await;
+    let (half, ended) = heard(&fixture, only_f()).await;
     ended.unwrap();
     assert_eq!(
         half.names(),
@@ -249,8 +253,8 @@ async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
     );
 
     // Out of service for good: they are missing, and said to be.
-    world.retire("v2");
-    let (all, ended) = heard(&world, only_f()).await;
+    fixture.retire("v2");
+    let (all, ended) = heard(&fixture, only_f()).await;
     ended.unwrap();
     assert_eq!(all.names(), expected[..40]);
     let missing: Vec<&str> = all.failures().iter().map(|(name, _, _)| *name).collect();

@@ -1,40 +1,40 @@
-//! The engine with jobs that were made to break it: damage, endless computing, more output than anybody reads.
+//! Jobs that were made to break the engine: damage, endless computing, more output than anybody reads.
 
 use archive_model::{FileSelection, GROUP_SIZE, JobLane};
 
 use super::*;
 
-/// What the jobs of these tests do with a file.
+/// The deed of a test's job with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Does {
+enum TestDeed {
     /// Writes its bytes.
     Copy,
     /// Computes until it is told to end.
     Spin,
-    /// Computes for so many milliseconds.
+    /// Computes for these milliseconds.
     Work(u64),
-    /// Writes so many KiB.
+    /// Writes these KiB.
     Write(usize),
     /// Panics over the file `bad`.
     Panic,
 }
 
 #[derive(Debug)]
-struct Test {
-    does: Does,
+struct TestPlan {
+    does: TestDeed,
     /// Bytes that were written by all jobs.
     written: Arc<AtomicU64>,
-    files: Arc<Files>,
+    files: Arc<FileCount>,
 }
 
-/// Files that are in the job at once.
+/// The number of files that are in the job at once, now and at most.
 #[derive(Debug, Default)]
-struct Files {
+struct FileCount {
     now: AtomicUsize,
     most: AtomicUsize,
 }
 
-impl Plan for Test {
+impl Plan for TestPlan {
     fn reduce(&self) -> Reduce {
         Reduce::Concatenate
     }
@@ -42,53 +42,55 @@ impl Plan for Test {
     fn start(&self, control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
         let now = self.files.now.fetch_add(1, Ordering::Relaxed) + 1;
         self.files.most.fetch_max(now, Ordering::Relaxed);
-        Ok(Box::new(One {
+        Ok(Box::new(TestJob {
             test: self,
             control: control.clone(),
         }))
     }
 }
 
-struct One<'a> {
-    test: &'a Test,
+struct TestJob<'a> {
+    test: &'a TestPlan,
     control: Control,
 }
 
-impl Drop for One<'_> {
+impl Drop for TestJob<'_> {
     fn drop(&mut self) {
         self.test.files.now.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Job for One<'_> {
+impl Job for TestJob<'_> {
     fn reads(&self) -> Reads {
         match self.test.does {
-            Does::Copy => Reads::Bytes,
-            Does::Spin | Does::Work(_) | Does::Write(_) | Does::Panic => Reads::Nothing,
+            TestDeed::Copy => Reads::Bytes,
+            TestDeed::Spin | TestDeed::Work(_) | TestDeed::Write(_) | TestDeed::Panic => {
+                Reads::Nothing
+            }
         }
     }
 
     fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
         match self.test.does {
-            Does::Copy => {}
-            Does::Spin => loop {
+            TestDeed::Copy => {}
+            TestDeed::Spin => loop {
                 self.control.check()?;
                 std::hint::spin_loop();
             },
-            Does::Work(millis) => {
+            TestDeed::Work(millis) => {
                 let begun = Instant::now();
                 while begun.elapsed() < Duration::from_millis(millis) {
                     self.control.check()?;
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
-            Does::Write(kib) => {
+            TestDeed::Write(kib) => {
                 for _ in 0..kib {
                     out.write(&[7; 1024])?;
                     self.test.written.fetch_add(1024, Ordering::Relaxed);
                 }
             }
-            Does::Panic => {
+            TestDeed::Panic => {
                 out.write(b"x")?;
                 assert!(file.name.as_str() != "bad", "a bug");
             }
@@ -102,24 +104,24 @@ impl Job for One<'_> {
 }
 
 impl TestNode {
-    /// An engine with so many workers.
-    fn workers(&self, workers: u16) -> Arc<Batch> {
+    /// Makes an engine with this number of workers.
+    fn workers(&self, workers: u16) -> Arc<NodeJobs> {
         self.with(NodeBatchSettings {
             workers: NonZeroU16::new(workers),
             ..NodeBatchSettings::default()
         })
     }
 
-    fn with(&self, settings: NodeBatchSettings) -> Arc<Batch> {
+    fn with(&self, settings: NodeBatchSettings) -> Arc<NodeJobs> {
         let shared = (&self.clock, &self.tasks, None);
         let counters = self.counters.clone();
         let data = self.path("data");
-        Arc::new(Batch::open(&self.node, &data, settings, shared, counters).unwrap())
+        Arc::new(NodeJobs::open(&self.node, &data, settings, shared, counters).unwrap())
     }
 
     fn running(&self) -> (i64, i64) {
-        let batch = &self.counters;
-        (batch.jobs.get(), batch.files.get())
+        let counters = &self.counters;
+        (counters.jobs.get(), node_jobs.files.get())
     }
 
     /// Waits until nothing of any job is left.
@@ -132,25 +134,35 @@ impl TestNode {
     }
 }
 
-struct Begun {
-    running: Running,
+struct StartedJob {
+    running: RunningJob,
     control: Control,
     stop: CancellationToken,
     written: Arc<AtomicU64>,
-    files: Arc<Files>,
+    files: Arc<FileCount>,
 }
 
-fn begin(batch: &Arc<Batch>, does: Does, output: u64) -> Begun {
-    begin_as(batch, does, output, &Program::BuiltIn("test".to_owned()))
+fn begin(node_jobs: &Arc<NodeJobs>, does: TestDeed, output: u64) -> StartedJob {
+    begin_as(
+        node_jobs,
+        does,
+        output,
+        &Program::BuiltIn("test".to_owned()),
+    )
 }
 
-/// As a component would, which may have 512 MiB.
-fn begin_as(batch: &Arc<Batch>, does: Does, output: u64, program: &Program) -> Begun {
+/// Begins a job as a component would, which may have 512 MiB.
+fn begin_as(
+    node_jobs: &Arc<NodeJobs>,
+    does: TestDeed,
+    output: u64,
+    program: &Program,
+) -> StartedJob {
     let (control, stop) = (Control::default(), CancellationToken::new());
-    let (written, files) = (Arc::new(AtomicU64::new(0)), Arc::new(Files::default()));
-    let order = Order {
+    let (written, files) = (Arc::new(AtomicU64::new(0)), Arc::new(FileCount::default()));
+    let order = RunOrder {
         id: JobId::new("j1").unwrap(),
-        plan: Box::new(Test {
+        plan: Box::new(TestPlan {
             does,
             written: Arc::clone(&written),
             files: Arc::clone(&files),
@@ -158,12 +170,12 @@ fn begin_as(batch: &Arc<Batch>, does: Does, output: u64, program: &Program) -> B
         selection: FileSelection::default(),
         after: None,
         output,
-        ahead: batch.most_ahead(program, 512 << 20),
+        ahead: node_jobs.most_ahead(program, 512 << 20),
         control: control.clone(),
         stop: stop.clone(),
     };
-    Begun {
-        running: Running::begin(batch, batch.slot(JobLane::Research).unwrap(), order),
+    StartedJob {
+        running: RunningJob::begin(node_jobs, node_jobs.slot(JobLane::Research).unwrap(), order),
         control,
         stop,
         written,
@@ -171,15 +183,17 @@ fn begin_as(batch: &Arc<Batch>, does: Does, output: u64, program: &Program) -> B
     }
 }
 
-/// All files with their output.
-async fn all(running: &mut Running) -> Result<Vec<(archive_model::FileOutcome, Vec<u8>)>, Ended> {
+/// Collects all files with their output.
+async fn all(
+    running: &mut RunningJob,
+) -> Result<Vec<(archive_model::FileOutcome, Vec<u8>)>, EarlyEnd> {
     let (mut files, mut half) = (Vec::new(), Vec::new());
     loop {
         match in_time(running.next()).await? {
-            Ran::Output(bytes) => half.extend_from_slice(&bytes),
-            Ran::Done(done) => files.push((*done, std::mem::take(&mut half))),
-            Ran::Begin(_) | Ran::Progress(_) => {}
-            Ran::End(..) => return Ok(files),
+            RunStep::Output(bytes) => half.extend_from_slice(&bytes),
+            RunStep::Done(done) => files.push((*done, std::mem::take(&mut half))),
+            RunStep::Begin(_) | RunStep::Progress(_) => {}
+            RunStep::End(..) => return Ok(files),
         }
     }
 }
@@ -193,19 +207,20 @@ fn noise(size: usize, seed: u8) -> Vec<u8> {
     bytes
 }
 
+/// Fails if damage of one file ends a job or costs another file, or the catalog does not hear of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn damage_on_the_disk_costs_its_own_file_and_is_filed() {
-    let world = TestNode::new();
+async fn damage_costs_its_own_file_and_is_filed() {
+    let fixture = TestNode::new();
     let files: Vec<(String, Vec<u8>)> = (0..8_u8)
         .map(|number| (format!("f{number}"), noise(3_000_000, number)))
         .collect();
     for (name, bytes) in &files {
-        world.store(name, bytes);
+        fixture.store(name, bytes);
     }
     let target = |name: &str| {
         let name = FileName::new(name).unwrap();
-        let volume = world.node.find(&name).unwrap()[0].volume.clone();
-        world.node.layout(&volume).unwrap().target(&name)
+        let volume = fixture.node.find(&name).unwrap()[0].volume.clone();
+        fixture.node.layout(&volume).unwrap().target(&name)
     };
     let flip = |path: &std::path::Path, at: usize| {
         let mut bytes = std::fs::read(path).unwrap();
@@ -222,7 +237,7 @@ async fn damage_on_the_disk_costs_its_own_file_and_is_filed() {
     std::fs::remove_file(target("f5").file).unwrap();
     std::fs::remove_file(target("f6").outboard).unwrap();
 
-    let mut begun = begin(&world.workers(2), Does::Copy, u64::MAX);
+    let mut begun = begin(&fixture.workers(2), TestDeed::Copy, u64::MAX);
     let found = all(&mut begun.running).await.unwrap();
     drop(begun);
     assert_eq!(found.len(), 8);
@@ -250,69 +265,74 @@ async fn damage_on_the_disk_costs_its_own_file_and_is_filed() {
         }
     }
     for (name, is_damaged) in [("f1", false), ("f2", true), ("f3", true), ("f4", true)] {
-        let found = world.node.find(&FileName::new(name).unwrap()).unwrap();
+        let found = fixture.node.find(&FileName::new(name).unwrap()).unwrap();
         let condition = &found[0].row.condition;
         let damaged = matches!(condition, Condition::Damaged { .. });
         assert_eq!(damaged, is_damaged, "{name}: {condition:?}");
     }
-    let gone = world.node.find(&FileName::new("f5").unwrap()).unwrap();
+    let gone = fixture.node.find(&FileName::new("f5").unwrap()).unwrap();
     assert!(matches!(gone[0].row.condition, Condition::Missing { .. }));
-    world.quiet().await;
-    let counters = &world.counters;
+    fixture.quiet().await;
+    let counters = &fixture.counters;
     assert_eq!((counters.whole.get(), counters.failed.get()), (4, 4));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_a_cancelled_job_runs_on() {
-    let world = TestNode::new();
+    let fixture = TestNode::new();
     for number in 0..20 {
-        world.store(&format!("f{number:02}"), &noise(2_000_000, number));
+        fixture.store(&format!("f{number:02}"), &noise(2_000_000, number));
     }
-    let batch = world.workers(2);
-    for does in [Does::Spin, Does::Work(600_000), Does::Write(1 << 30)] {
-        let mut begun = begin(&batch, does, u64::MAX);
+    let node_jobs = fixture.workers(2);
+    for does in [
+        TestDeed::Spin,
+        TestDeed::Work(600_000),
+        TestDeed::Write(1 << 30),
+    ] {
+        let mut begun = begin(&node_jobs, does, u64::MAX);
         // Files are begun while somebody asks what comes next.
-        while world.running().1 < 2 {
+        while fixture.running().1 < 2 {
             let next = begun.running.next();
             drop(tokio::time::timeout(Duration::from_millis(20), next).await);
         }
         drop(begun);
-        world.quiet().await;
+        fixture.quiet().await;
     }
     for why in [Stop::Time, Stop::Cancelled] {
-        let mut begun = begin(&batch, Does::Spin, u64::MAX);
-        while world.running().1 < 2 {
+        let mut begun = begin(&node_jobs, TestDeed::Spin, u64::MAX);
+        while fixture.running().1 < 2 {
             in_time(begun.running.next()).await.unwrap();
         }
         begun.control.stop(why);
         begun.stop.cancel();
         let ended = all(&mut begun.running).await.unwrap_err();
         assert!(
-            matches!(ended, Ended::Stopped(stop) if stop == why),
+            matches!(ended, EarlyEnd::Stopped(stop) if stop == why),
             "{ended}"
         );
         drop(begun);
-        world.quiet().await;
+        fixture.quiet().await;
     }
 }
 
+/// Fails if a job whose output nobody reads keeps others from computing, or fills the memory.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_nobody_reads_holds_no_worker_and_little_memory() {
-    let world = TestNode::new();
+async fn unread_job_holds_no_worker() {
+    let fixture = TestNode::new();
     for number in 0..30 {
-        world.store(&format!("f{number:02}"), b"x");
+        fixture.store(&format!("f{number:02}"), b"x");
     }
-    let batch = world.workers(1);
-    let unread = begin(&batch, Does::Write(5 * 1024), u64::MAX);
+    let node_jobs = fixture.workers(1);
+    let unread = begin(&node_jobs, TestDeed::Write(5 * 1024), u64::MAX);
     let mut unread = unread;
     // It computes as long as somebody asks what comes next.
     for _ in 0..40 {
-        if let Ran::Done(_) = in_time(unread.running.next()).await.unwrap() {
+        if let RunStep::Done(_) = in_time(unread.running.next()).await.unwrap() {
             break;
         }
     }
     unread.running.let_go();
-    let mut second = begin(&batch, Does::Write(2 * 1024), u64::MAX);
+    let mut second = begin(&node_jobs, TestDeed::Write(2 * 1024), u64::MAX);
     let files = all(&mut second.running).await.unwrap();
     assert_eq!(files.len(), 30, "while nobody reads the first");
     assert!(files.iter().all(|(_, output)| output.len() == 2 << 20));
@@ -321,86 +341,89 @@ async fn a_job_nobody_reads_holds_no_worker_and_little_memory() {
     let files = all(&mut unread.running).await.unwrap();
     assert!(files.len() >= 29, "it goes on when it is read");
     drop((unread, second));
-    world.quiet().await;
+    fixture.quiet().await;
 }
 
+/// Fails if more components of a job are begun than its share of the memory holds.
 #[tokio::test(flavor = "multi_thread")]
-async fn as_many_components_are_begun_as_the_share_of_a_job_holds() {
-    let world = TestNode::new();
+async fn components_fit_into_the_share_of_memory() {
+    let fixture = TestNode::new();
     for number in 0..30 {
-        world.store(&format!("f{number:02}"), b"x");
+        fixture.store(&format!("f{number:02}"), b"x");
     }
     let component = Program::Component(root(b"x"));
     for (gib, fitting) in [(1, 1), (2, 1), (4, 2), (6, 3)] {
-        let batch = world.with(NodeBatchSettings {
+        let node_jobs = fixture.with(NodeBatchSettings {
             workers: NonZeroU16::new(4),
             memory: Some(ByteSize::from_bytes(gib << 30)),
             ..NodeBatchSettings::default()
         });
-        let mut job = begin_as(&batch, Does::Work(2), u64::MAX, &component);
+        let mut job = begin_as(&node_jobs, TestDeed::Work(2), u64::MAX, &component);
         assert_eq!(all(&mut job.running).await.unwrap().len(), 30);
         let most = job.files.most.load(Ordering::Relaxed);
-        assert_eq!(batch.most_ahead(&component, 512 << 20).get(), fitting);
+        assert_eq!(node_jobs.most_ahead(&component, 512 << 20).get(), fitting);
         assert!(most <= fitting, "{most} at once, {fitting} fit");
         drop(job);
-        world.quiet().await;
+        fixture.quiet().await;
     }
 }
 
+/// Fails if a job that computes without an end takes the permits of others.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_never_ends_keeps_no_other_waiting() {
-    let world = TestNode::new();
+async fn endless_job_keeps_no_other_waiting() {
+    let fixture = TestNode::new();
     for number in 0..5 {
-        world.store(&format!("f{number}"), b"x");
+        fixture.store(&format!("f{number}"), b"x");
     }
-    let batch = world.workers(1);
-    let mut endless = begin(&batch, Does::Spin, u64::MAX);
-    while world.running().1 < 1 {
+    let node_jobs = fixture.workers(1);
+    let mut endless = begin(&node_jobs, TestDeed::Spin, u64::MAX);
+    while fixture.running().1 < 1 {
         in_time(endless.running.next()).await.unwrap();
     }
-    let mut beside = begin(&batch, Does::Write(1), u64::MAX);
+    let mut beside = begin(&node_jobs, TestDeed::Write(1), u64::MAX);
     assert_eq!(all(&mut beside.running).await.unwrap().len(), 5);
     assert_eq!(endless.control.why(), None, "it goes on");
     drop((endless, beside));
-    world.quiet().await;
+    fixture.quiet().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn more_output_than_allowed_ends_the_job() {
-    let world = TestNode::new();
+    let fixture = TestNode::new();
     for number in 0..5 {
-        world.store(&format!("f{number}"), b"x");
+        fixture.store(&format!("f{number}"), b"x");
     }
-    let batch = world.workers(2);
-    let mut begun = begin(&batch, Does::Write(1024), 5 << 20);
+    let node_jobs = fixture.workers(2);
+    let mut begun = begin(&node_jobs, TestDeed::Write(1024), 5 << 20);
     assert_eq!(all(&mut begun.running).await.unwrap().len(), 5);
-    let mut begun = begin(&batch, Does::Write(1024), (5 << 20) - 1);
+    let mut begun = begin(&node_jobs, TestDeed::Write(1024), (5 << 20) - 1);
     let ended = all(&mut begun.running).await.unwrap_err();
-    assert!(matches!(ended, Ended::Stopped(Stop::Output)), "{ended}");
+    assert!(matches!(ended, EarlyEnd::Stopped(Stop::Output)), "{ended}");
     let mut limited = open();
     limited.spec.as_mut().unwrap().output = 8;
-    let (heard, ended) = heard(&world, limited).await;
+    let (heard, ended) = heard(&fixture, limited).await;
     assert_eq!(Kind::of(&ended.unwrap_err()), Kind::NoSpace);
     assert_eq!(heard.names(), ["f0", "f1"]);
     let mut short = open();
     short.left_ms = 0;
-    let (_, ended) = super::heard(&world, short).await;
+    let (_, ended) = super::heard(&fixture, short).await;
     assert_eq!(Kind::of(&ended.unwrap_err()), Kind::TimedOut);
 }
 
+/// Fails if a panic of a job ends the job, or the node.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_panics_over_a_file_fails_for_that_file() {
-    let world = TestNode::new();
+async fn panic_of_a_job_costs_one_file() {
+    let fixture = TestNode::new();
     for name in ["a", "bad", "c"] {
-        world.store(name, b"x");
+        fixture.store(name, b"x");
     }
-    let mut begun = begin(&world.workers(1), Does::Panic, u64::MAX);
+    let mut begun = begin(&fixture.workers(1), TestDeed::Panic, u64::MAX);
     let files = all(&mut begun.running).await.unwrap();
     let failed: Vec<usize> = files.iter().map(|(done, _)| done.failures.len()).collect();
     assert_eq!(failed, [0, 1, 0]);
     drop(begun);
-    world.quiet().await;
-    let next = begin(&world.workers(1), Does::Copy, u64::MAX);
+    fixture.quiet().await;
+    let next = begin(&fixture.workers(1), TestDeed::Copy, u64::MAX);
     let mut next = next;
     assert_eq!(all(&mut next.running).await.unwrap().len(), 3);
 }

@@ -1,4 +1,4 @@
-//! Callers that say what they must not, too much, too little, or nothing.
+//! Callers that send a step that is not allowed, too much, too little, or nothing.
 
 use super::*;
 
@@ -15,9 +15,9 @@ fn piece(length: usize) -> batch_run_request::Step {
     batch_run_request::Step::Component(vec![0; length].into())
 }
 
-/// How a job ends of which this is said, and nothing after it.
-async fn ends(world: &TestNode, steps: Vec<batch_run_request::Step>) -> Status {
-    let mut caller = Caller::waited_for(&world.batch, Duration::from_millis(500));
+/// Sends these steps and nothing after them, and returns how the job ends.
+async fn ends(fixture: &TestNode, steps: Vec<batch_run_request::Step>) -> Status {
+    let mut caller = Caller::waited_for(&fixture.node_jobs, Duration::from_millis(500));
     for step in steps {
         caller.say(step).await;
     }
@@ -30,9 +30,10 @@ async fn ends(world: &TestNode, steps: Vec<batch_run_request::Step>) -> Status {
     }
 }
 
+/// Fails if a job that cannot be run is begun, or the refusal does not name the field.
 #[tokio::test]
-async fn what_cannot_be_run_is_refused_by_its_field() {
-    let world = TestNode::new();
+async fn invalid_job_is_refused_by_its_field() {
+    let fixture = TestNode::new();
     let spec = |change: &dyn Fn(&mut wire::BatchSpec)| {
         let mut open = open();
         change(open.spec.as_mut().unwrap());
@@ -56,16 +57,17 @@ async fn what_cannot_be_run_is_refused_by_its_field() {
         ),
         (vec![piece(1)], "step"),
     ] {
-        assert_eq!(field(&ends(&world, steps).await), named);
+        assert_eq!(field(&ends(&fixture, steps).await), named);
     }
-    let unknown = ends(&world, spec(&|spec| spec.job = "mine-bitcoin".to_owned())).await;
+    let unknown = ends(&fixture, spec(&|spec| spec.job = "mine-bitcoin".to_owned())).await;
     assert_eq!(Kind::of(&unknown), Kind::NotFound, "{unknown}");
-    assert_eq!(world.counters.jobs.get(), 0);
+    assert_eq!(fixture.counters.jobs.get(), 0);
 }
 
+/// Fails if a component of another length or digest than announced is compiled.
 #[tokio::test]
-async fn a_component_is_exactly_what_was_announced() {
-    let world = TestNode::new();
+async fn component_is_exactly_what_was_announced() {
+    let fixture = TestNode::new();
     let open = |size| batch_run_request::Step::Open(component(size));
     for (steps, kind, says) in [
         (vec![open(9), piece(10)], Kind::Invalid, "10 came"),
@@ -82,7 +84,7 @@ async fn a_component_is_exactly_what_was_announced() {
         (vec![], Kind::TimedOut, "stalled"),
         (vec![open((64 << 20) + 1)], Kind::Invalid, "component_size"),
     ] {
-        let status = ends(&world, steps).await;
+        let status = ends(&fixture, steps).await;
         assert_eq!(Kind::of(&status), kind, "{status}");
         assert!(status.message().contains(says), "{status}");
     }
@@ -94,23 +96,24 @@ async fn a_component_is_exactly_what_was_announced() {
         batch_run_request::Step::Open(announced),
         batch_run_request::Step::Component(bytes.to_vec().into()),
     ];
-    let status = ends(&world, steps).await;
+    let status = ends(&fixture, steps).await;
     assert_eq!(Kind::of(&status), Kind::Mismatch, "{status}");
     assert!(status.message().contains("refused"), "{status}");
-    assert_eq!(world.counters.jobs.get(), 0);
-    assert_eq!(world.batch.compiling.available_permits(), 1);
+    assert_eq!(fixture.counters.jobs.get(), 0);
+    assert_eq!(fixture.node_jobs.compiling.available_permits(), 1);
 }
 
+/// Fails if a job runs on after its caller has gone or sent what it must not.
 #[tokio::test]
-async fn a_caller_that_goes_on_talking_or_is_cut_ends_its_job() {
-    let world = TestNode::new();
+async fn unexpected_step_or_end_cancels_the_job() {
+    let fixture = TestNode::new();
     for number in 0..2000 {
-        world.store(&format!("f{number:04}"), b"x");
+        fixture.store(&format!("f{number:04}"), b"x");
     }
     let talks = |says: Vec<batch_run_request::Step>| {
-        let world = &world;
+        let fixture = &fixture;
         async move {
-            let mut caller = Caller::new(&world.batch);
+            let mut caller = Caller::new(&fixture.node_jobs);
             caller.say(batch_run_request::Step::Open(open())).await;
             assert!(matches!(
                 caller.next().await,
@@ -133,45 +136,46 @@ async fn a_caller_that_goes_on_talking_or_is_cut_ends_its_job() {
     assert_eq!(talks(vec![]).await.code(), tonic::Code::Cancelled);
 }
 
+/// Fails if more jobs run than there are places, jobs of the index wait for those of people, or a place is lost.
 #[tokio::test]
-async fn so_many_jobs_and_no_more() {
-    let world = TestNode::new();
+async fn places_of_jobs_are_limited_per_lane() {
+    let fixture = TestNode::new();
     let mut waiting = Vec::new();
     for _ in 0..4 {
-        let mut caller = Caller::new(&world.batch);
+        let mut caller = Caller::new(&fixture.node_jobs);
         caller
             .say(batch_run_request::Step::Open(component(9)))
             .await;
         assert!(matches!(caller.next().await, Ok(Step::Want(_))));
         waiting.push(caller);
     }
-    assert_eq!(world.counters.jobs.get(), 4);
-    let status = ends(&world, vec![batch_run_request::Step::Open(open())]).await;
+    assert_eq!(fixture.counters.jobs.get(), 4);
+    let status = ends(&fixture, vec![batch_run_request::Step::Open(open())]).await;
     assert_eq!(Kind::of(&status), Kind::Busy, "{status}");
     // The index has places of its own, and no more than those.
     let of_index = |open: batch_run_request::Open| batch_run_request::Open {
         of_index: true,
         ..open
     };
-    assert!(heard(&world, of_index(open())).await.1.is_ok());
+    assert!(heard(&fixture, of_index(open())).await.1.is_ok());
     for _ in 0..2 {
-        let mut caller = Caller::new(&world.batch);
+        let mut caller = Caller::new(&fixture.node_jobs);
         let open = of_index(component(9));
         caller.say(batch_run_request::Step::Open(open)).await;
         assert!(matches!(caller.next().await, Ok(Step::Want(_))));
         waiting.push(caller);
     }
     let third = batch_run_request::Step::Open(of_index(open()));
-    let status = ends(&world, vec![third]).await;
+    let status = ends(&fixture, vec![third]).await;
     assert_eq!(Kind::of(&status), Kind::Busy, "{status}");
     assert!(status.message().contains("of the index"), "{status}");
     drop(waiting);
     eventually("no job is left", PATIENCE, async || {
-        match world.counters.jobs.get() {
+        match fixture.counters.jobs.get() {
             0 => Ok(()),
             jobs => Err(jobs),
         }
     })
     .await;
-    assert!(heard(&world, open()).await.1.is_ok());
+    assert!(heard(&fixture, open()).await.1.is_ok());
 }

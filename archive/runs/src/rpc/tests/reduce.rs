@@ -1,4 +1,4 @@
-//! Callers of a reduce step that bring what they must not, too much, too little, or nothing.
+//! Callers of a reduce step that send a component or data that is not allowed, too much, too little, or nothing.
 
 use proto_archive::wire::batch_reduce_request::{self, Step as Request};
 use proto_archive::wire::batch_reduce_response::Step as Answer;
@@ -12,10 +12,10 @@ struct Reducer {
 }
 
 impl Reducer {
-    async fn begin(batch: &Arc<Batch>, first: Request) -> Self {
+    async fn begin(node_jobs: &Arc<NodeJobs>, first: Request) -> Self {
         let (says, said) = mpsc::channel(4);
         let idle = Duration::from_millis(500);
-        let answers = reduce::run(batch, idle, ReceiverStream::new(said)).into_inner();
+        let answers = reduce::run(node_jobs, idle, ReceiverStream::new(said)).into_inner();
         let reducer = Self { says, answers };
         reducer.say(first).await;
         reducer
@@ -56,8 +56,8 @@ fn piece(bytes: &[u8]) -> Request {
 
 #[tokio::test]
 async fn what_is_no_component_is_refused() {
-    let world = TestNode::new();
-    let batch = &world.batch;
+    let fixture = TestNode::new();
+    let node_jobs = &fixture.node_jobs;
     let bytes = b"no component at all".as_slice();
     let long = vec![0; bytes.len() + 1];
     let data = || Request::Data(b"x".to_vec().into());
@@ -73,7 +73,7 @@ async fn what_is_no_component_is_refused() {
         (vec![data()], Kind::Invalid, "component"),
         (vec![piece(b"no")], Kind::TimedOut, "stalled"),
     ] {
-        let mut reducer = Reducer::begin(batch, open_of(bytes)).await;
+        let mut reducer = Reducer::begin(node_jobs, open_of(bytes)).await;
         assert!(matches!(reducer.next().await.unwrap(), Answer::Want(_)));
         for step in steps {
             reducer.say(step).await;
@@ -95,7 +95,11 @@ async fn what_is_no_component_is_refused() {
         (open_with(|spec| spec.output = 0), "output"),
         (data(), "step"),
     ] {
-        let status = Reducer::begin(batch, first).await.next().await.unwrap_err();
+        let status = Reducer::begin(node_jobs, first)
+            .await
+            .next()
+            .await
+            .unwrap_err();
         assert_eq!(field(&status), named);
     }
 }
@@ -103,22 +107,22 @@ async fn what_is_no_component_is_refused() {
 /// Fails if places are lost with callers that go away, or if a step takes the place of a run.
 #[tokio::test]
 async fn reduce_steps_have_two_places() {
-    let world = TestNode::new();
-    let batch = &world.batch;
+    let fixture = TestNode::new();
+    let node_jobs = &fixture.node_jobs;
     let mut waiting = Vec::new();
     for _ in 0..2 {
-        let mut reducer = Reducer::begin(batch, open_of(b"x")).await;
+        let mut reducer = Reducer::begin(node_jobs, open_of(b"x")).await;
         assert!(matches!(reducer.next().await.unwrap(), Answer::Want(_)));
         waiting.push(reducer);
     }
-    let mut third = Reducer::begin(batch, open_of(b"x")).await;
+    let mut third = Reducer::begin(node_jobs, open_of(b"x")).await;
     let status = third.next().await.unwrap_err();
     assert_eq!(Kind::of(&status), Kind::Busy, "{status}");
     assert!(status.message().contains("batch_node.reduces"), "{status}");
-    assert!(heard(&world, super::open()).await.1.is_ok());
+    assert!(heard(&fixture, super::open()).await.1.is_ok());
     drop(waiting);
     eventually("a place is free", PATIENCE, async || {
-        let mut reducer = Reducer::begin(batch, open_of(b"x")).await;
+        let mut reducer = Reducer::begin(node_jobs, open_of(b"x")).await;
         reducer.next().await.map(drop)
     })
     .await;

@@ -1,4 +1,4 @@
-//! A node with two volumes, and what runs batch jobs on it.
+//! A node with two volumes and a runner of batch jobs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
 use jiff::Timestamp;
 
 use super::root;
-use crate::instruments::BatchInstruments;
-use crate::node_jobs::Batch;
+use crate::instruments::JobInstruments;
+use crate::node_jobs::NodeJobs;
 
 /// A node with the volumes `v1` in `one` and `v2` in `two`.
 pub(super) struct TestNode {
@@ -20,8 +20,8 @@ pub(super) struct TestNode {
     pub(super) node: Arc<Node>,
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
-    pub(super) batch: Arc<Batch>,
-    pub(super) counters: BatchInstruments,
+    pub(super) node_jobs: Arc<NodeJobs>,
+    pub(super) counters: JobInstruments,
 }
 
 fn key() -> SigningKey {
@@ -58,11 +58,11 @@ impl TestNode {
             node.init_volume(&path, &volume, clock.now()).unwrap();
         }
         let (node, tasks) = (Arc::new(node), Tasks::new());
-        let counters = BatchInstruments::new(&Metrics::new()).unwrap();
+        let counters = JobInstruments::new(&Metrics::new()).unwrap();
         let (settings, around) = (NodeBatchSettings::default(), (&clock, &tasks, None));
-        let batch = Batch::open(&node, node.data(), settings, around, counters.clone());
+        let node_jobs = NodeJobs::open(&node, node.data(), settings, around, counters.clone());
         Self {
-            batch: Arc::new(batch.unwrap()),
+            node_jobs: Arc::new(node_jobs.unwrap()),
             directory,
             node,
             clock,

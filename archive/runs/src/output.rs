@@ -1,6 +1,6 @@
-//! What one file writes, until it is its turn: a bounded buffer, and no permit to compute while that is full.
+//! The output of one file until its turn comes: a bounded buffer, and no permit to compute while the buffer is full.
 //!
-//! Else a job whose files later in the order of the names are full of output could never compute the first of them.
+//! If a full file kept its permit, the first file in the order of the names might never get one.
 
 use std::sync::Arc;
 
@@ -12,52 +12,52 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::ended::Ended;
+use crate::early_end::EarlyEnd;
 
-/// How many bytes are handed on at once.
+/// The number of bytes that are sent at once.
 const PIECE: usize = 64 * 1024;
 
-/// How many pieces wait at most: 1 MiB for each file.
-pub(crate) const PIECES: usize = 16;
+/// The most events that wait for their turn: 1 MiB for each file.
+pub(crate) const MOST_WAITING: usize = 16;
 
-/// What comes of one file.
+/// An event of one file on its way through a job.
 #[derive(Debug)]
-pub(crate) enum Piece {
+pub(crate) enum FileEvent {
     /// The next bytes.
     Output(Bytes),
-    /// That was all.
+    /// The file is done.
     Done(Box<FileOutcome>),
-    /// It is not here any more.
+    /// The file is no longer here.
     Gone,
-    /// It may be on these volumes, which are offline.
+    /// The file may be on these volumes, which are offline.
     Offline(Vec<(archive_model::VolumeId, String)>),
     /// The job cannot go on.
-    Failed(Ended),
+    Failed(EarlyEnd),
 }
 
-/// What a file needs to wait for its turn.
+/// The means by which a file waits for its turn and for a permit.
 #[derive(Clone, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WorkerContext {
     pub(crate) workers: Arc<Semaphore>,
     pub(crate) control: Control,
     pub(crate) stop: CancellationToken,
     pub(crate) runtime: Handle,
 }
 
-/// The way out for one file.
+/// The output of one file.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    waiting: Waiting,
-    pieces: mpsc::Sender<Piece>,
+pub(crate) struct FileOutput {
+    waiting: WorkerContext,
+    pieces: mpsc::Sender<FileEvent>,
     permit: Option<OwnedSemaphorePermit>,
     buffer: Vec<u8>,
     written: u64,
 }
 
-impl Turn {
+impl FileOutput {
     pub(crate) fn new(
-        waiting: Waiting,
-        pieces: mpsc::Sender<Piece>,
+        waiting: WorkerContext,
+        pieces: mpsc::Sender<FileEvent>,
         permit: OwnedSemaphorePermit,
     ) -> Self {
         Self {
@@ -69,17 +69,17 @@ impl Turn {
         }
     }
 
-    /// Hands on what is buffered. Says how many bytes there were in all.
+    /// Sends what is buffered. Returns the number of bytes of the whole output.
     pub(crate) fn finish(&mut self) -> Result<u64, Stop> {
         self.flush(true)?;
         Ok(self.written)
     }
 
-    /// Sends the last word. The permit is not needed any more.
-    pub(crate) fn end(mut self, last: Piece) {
+    /// Sends the last event. The permit is no longer needed.
+    pub(crate) fn end(mut self, last: FileEvent) {
         self.permit = None;
         if self.send(last, false).is_err() {
-            tracing::debug!("nobody takes the last word of a file: the job has ended");
+            tracing::debug!("nobody takes the last event of a file: the job has ended");
         }
     }
 
@@ -88,10 +88,10 @@ impl Turn {
             return Ok(());
         }
         let bytes = Bytes::from(std::mem::take(&mut self.buffer));
-        self.send(Piece::Output(bytes), !is_last)
+        self.send(FileEvent::Output(bytes), !is_last)
     }
 
-    fn send(&mut self, piece: Piece, goes_on: bool) -> Result<(), Stop> {
+    fn send(&mut self, piece: FileEvent, goes_on: bool) -> Result<(), Stop> {
         let piece = match self.pieces.try_send(piece) {
             Ok(()) => return Ok(()),
             Err(TrySendError::Closed(_)) => return Err(self.why()),
@@ -125,7 +125,7 @@ impl Turn {
     }
 }
 
-impl Sink for Turn {
+impl Sink for FileOutput {
     fn write(&mut self, mut bytes: &[u8]) -> Result<(), Stop> {
         self.waiting.control.check()?;
         self.written = self.written.saturating_add(bytes.len() as u64);

@@ -1,4 +1,4 @@
-//! What the threads of one job share.
+//! The state that the threads of one job share.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -8,22 +8,22 @@ use archive_bitarchive::Node;
 use archive_daemon::Clock;
 use archive_model::{FileSelection, JobId};
 
-use crate::instruments::BatchInstruments;
-use crate::node_jobs::Slot;
+use crate::instruments::JobInstruments;
+use crate::node_jobs::JobSlot;
 
-/// What the threads of a job share.
+/// The state that the threads of a job share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct JobContext {
     pub(crate) id: JobId,
     pub(crate) node: Arc<Node>,
     pub(crate) plan: Box<dyn Plan>,
     pub(crate) control: Control,
     pub(crate) clock: Clock,
-    pub(crate) instruments: BatchInstruments,
-    /// Bytes of files that were read.
+    pub(crate) instruments: JobInstruments,
+    /// The bytes of files that were read.
     pub(crate) bytes: AtomicU64,
-    /// How many files there are; 0: not counted yet.
+    /// The number of files; 0 until they are counted.
     pub(crate) total: AtomicU64,
     pub(crate) selection: FileSelection,
-    pub(crate) _slot: Slot,
+    pub(crate) _slot: JobSlot,
 }
