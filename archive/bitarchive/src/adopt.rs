@@ -248,14 +248,14 @@ fn is_unhashed(row: &Row) -> bool {
 }
 
 /// Hashes unexpected files in the background, each time that disks were held against the catalog.
-pub(crate) struct Strangers {
+pub(crate) struct StrangerWorker {
     node: Arc<Node>,
     every: Period,
     after: Option<FileName>,
     seen: u64,
 }
 
-impl Strangers {
+impl StrangerWorker {
     pub(crate) const fn new(node: Arc<Node>, every: Period) -> Self {
         Self {
             node,
@@ -266,7 +266,7 @@ impl Strangers {
     }
 }
 
-impl Worker for Strangers {
+impl Worker for StrangerWorker {
     const NAME: &'static str = "strangers";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {

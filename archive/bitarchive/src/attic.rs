@@ -20,8 +20,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 #[doc(hidden)]
-pub(crate) use evidence::Evidence;
-pub use item::{AtticId, Cause, InvalidAtticId, InvalidCause, Item, Listed, item, list};
+pub(crate) use evidence::EvidenceWorker;
+pub use item::{AtticId, Cause, InvalidAtticId, InvalidCause, Item, ItemPlace, item, list};
 pub(crate) use leftovers::put_leftovers_aside;
 pub(crate) use moves::settle_all;
 

@@ -23,7 +23,7 @@ const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Remembered {
+struct CountedRemovals {
     format: String,
     at: Vec<Timestamp>,
 }
@@ -68,7 +68,7 @@ impl Brake {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = self.room(now)?;
         at.push(now);
-        let text = serde_json::to_vec(&Remembered {
+        let text = serde_json::to_vec(&CountedRemovals {
             format: FORMAT.to_owned(),
             at,
         })
@@ -104,7 +104,7 @@ impl Brake {
         let Some(text) = read_state(&self.path)? else {
             return Ok(Vec::new());
         };
-        let remembered: Remembered =
+        let remembered: CountedRemovals =
             serde_json::from_slice(&text).map_err(|error| self.damaged(&error))?;
         if remembered.format == FORMAT {
             Ok(remembered.at)

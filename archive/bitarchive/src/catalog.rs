@@ -99,7 +99,7 @@ pub struct Catalog {
 
 /// What opening the catalog found.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedCatalog {
     /// The catalog.
     pub catalog: Catalog,
     /// Why it begins empty and must be built from the volumes; `None`: it was there.
@@ -110,7 +110,7 @@ impl Catalog {
     /// Opens the catalog in `path`. One that is damaged, or older than what was here, is destroyed: nothing in it is worth
     /// keeping. One of a later release is refused and left alone. `stamp` is another number at each start, such as the
     /// time: the stamps of findings begin there.
-    pub fn open(path: &Path, stamp: u64) -> Result<Opened, DbError> {
+    pub fn open(path: &Path, stamp: u64) -> Result<OpenedCatalog, DbError> {
         let was_there = path.join("CURRENT").try_exists().unwrap_or(true);
         let options = Options::new("catalog", 2, &["files", FINDINGS]).migration(findings::fill);
         let reached = if was_there {
@@ -144,7 +144,7 @@ impl Catalog {
             stamped: Mutex::default(),
         };
         catalog.stamp();
-        Ok(Opened { catalog, rebuild })
+        Ok(OpenedCatalog { catalog, rebuild })
     }
 
     /// Keeps beside it how far it has come. Where that cannot be written, it is only told: an older copy of the catalog

@@ -28,9 +28,9 @@ pub(crate) mod tests;
 
 #[doc(hidden)]
 pub use put_aside::append;
-pub use put_aside::{PutAsideError, Removed, removed_lines};
-pub use receiving::Receiving;
-pub use record::{Record, RecordError, Recorded};
-pub use replica::{ChecksumReplica, Options, VOLUME};
+pub use put_aside::{PutAsideError, RemovedRow, removed_lines};
+pub use receiving::ReceivingFile;
+pub use record::{Record, RecordError, RecordedFile};
+pub use replica::{ChecksumReplica, ChecksumReplicaOptions, VOLUME};
 pub use serve::serve;
 pub use settings::{ChecksumReplicaSettings, Settings};

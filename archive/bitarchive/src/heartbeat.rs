@@ -10,21 +10,21 @@ use tokio::task::spawn_blocking;
 
 use crate::error::NodeError;
 use crate::node::Node;
-use crate::rpc::Herald;
+use crate::rpc::Notifier;
 
 /// Tells the monitor that the node lives, where, and with how much room.
-pub(crate) struct Heartbeat {
+pub(crate) struct HeartbeatWorker {
     pub(crate) node: NodeId,
-    pub(crate) herald: Arc<Herald>,
+    pub(crate) notifier: Arc<Notifier>,
     /// Whether the last one arrived, so that a silent monitor is logged once.
     pub(crate) heard: bool,
 }
 
-impl Worker for Heartbeat {
+impl Worker for HeartbeatWorker {
     const NAME: &'static str = "heartbeat";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        match self.herald.tell().await {
+        match self.notifier.tell().await {
             Ok(pause) => {
                 if !self.heard {
                     tracing::info!(node = %self.node, "the monitor hears this node");
@@ -37,7 +37,7 @@ impl Worker for Heartbeat {
     }
 }
 
-impl Heartbeat {
+impl HeartbeatWorker {
     /// A monitor that is away is no fault of the node: it says so once and goes on trying.
     fn unheard(&mut self, why: &str) -> Step {
         if self.heard {
@@ -49,14 +49,14 @@ impl Heartbeat {
 }
 
 /// Looks whether the disks are there and the right ones, and removes what was left of old uploads.
-pub(crate) struct Look {
+pub(crate) struct DiskWorker {
     pub(crate) node: Arc<Node>,
     pub(crate) clock: Clock,
     pub(crate) every: Period,
     pub(crate) keep_uploads: Period,
 }
 
-impl Worker for Look {
+impl Worker for DiskWorker {
     const NAME: &'static str = "volumes";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {

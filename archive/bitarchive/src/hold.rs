@@ -17,18 +17,18 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The files that are worked on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Works {
-    shared: Arc<Shared>,
+pub(crate) struct BusyFiles {
+    shared: Arc<BusyTable>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    held: Mutex<HashMap<FileName, Held>>,
+struct BusyTable {
+    held: Mutex<HashMap<FileName, BusyFile>>,
     freed: Condvar,
 }
 
 #[derive(Clone, Debug)]
-struct Held {
+struct BusyFile {
     work: Work,
     wanted: Arc<AtomicBool>,
 }
@@ -36,17 +36,17 @@ struct Held {
 /// The right to work on a file; given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    shared: Arc<Shared>,
+    shared: Arc<BusyTable>,
     name: FileName,
     wanted: Arc<AtomicBool>,
 }
 
-impl Works {
+impl BusyFiles {
     /// Takes a file. Waits for a scrub to let go of it; whoever else has it makes this busy.
     pub(crate) fn take(&self, name: &FileName, work: Work) -> Result<Hold, NodeError> {
         let mut held = self.wait_until_free(name)?;
         let wanted = Arc::new(AtomicBool::new(false));
-        let entry = Held {
+        let entry = BusyFile {
             work,
             wanted: Arc::clone(&wanted),
         };
@@ -73,9 +73,9 @@ impl Works {
     fn wait_until_free(
         &self,
         name: &FileName,
-    ) -> Result<MutexGuard<'_, HashMap<FileName, Held>>, NodeError> {
+    ) -> Result<MutexGuard<'_, HashMap<FileName, BusyFile>>, NodeError> {
         let held = self.shared.lock();
-        let is_scrubbed = |held: &mut HashMap<FileName, Held>| match held.get(name) {
+        let is_scrubbed = |held: &mut HashMap<FileName, BusyFile>| match held.get(name) {
             Some(by) if by.work == Work::Scrub => {
                 by.wanted.store(true, Ordering::Relaxed);
                 true
@@ -97,8 +97,8 @@ impl Works {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, HashMap<FileName, Held>> {
+impl BusyTable {
+    fn lock(&self) -> MutexGuard<'_, HashMap<FileName, BusyFile>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn one_at_a_time_and_the_scrub_lets_go() {
-        let works = Works::default();
+        let works = BusyFiles::default();
         let name = FileName::new("a").unwrap();
         for work in [Work::Verify, Work::Mend] {
             let hold = works.take(&name, work).unwrap();

@@ -11,7 +11,7 @@ use archive_durable::{DiskError, Target, directory, replace};
 use archive_model::file_name::MANIFEST_NAME;
 use archive_model::{FileName, UploadId};
 
-pub(crate) use beside::{Beside, is_of_a_mend, of_journal};
+pub(crate) use beside::{MendPaths, is_of_a_mend, of_journal};
 
 /// How many directories the files of a volume are spread over.
 pub const SHELVES: usize = 256;

@@ -23,24 +23,24 @@ use jiff::Timestamp;
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
 use crate::hold::Hold;
-use crate::layout::{Beside, Layout, is_file};
+use crate::layout::{Layout, MendPaths, is_file};
 use crate::node::Node;
 use crate::verify::Progress;
 use crate::work::Work;
 
 use self::evidence::Evidence;
-use self::leftovers::Sweep;
+use self::leftovers::MendCleanup;
 pub(crate) use self::leftovers::finish_cut;
-pub use self::order::Order;
-use self::order::Source;
-use self::way::{Made, Way};
+use self::order::BlockSource;
+pub use self::order::MendOrder;
+use self::way::{MendMethod, MendedCopy};
 
 /// How much of the old copy is read at a time, in bytes.
 const BLOCK: u64 = 1024 * 1024;
 
 /// What came of a mend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mended {
+pub struct MendReport {
     /// The copy as it is now.
     pub entry: Entry,
     /// The directory in the attic of the volume that has what was replaced; none if nothing was other than before.
@@ -53,26 +53,26 @@ pub struct Mended {
 #[derive(Debug)]
 pub struct Mend<'a> {
     node: &'a Node,
-    order: Order,
+    order: MendOrder,
     entry: Entry,
     layout: Layout,
     target: Target,
     /// The old copy, if it can be opened.
     old: Option<UncachedFile>,
-    way: Way,
+    way: MendMethod,
     evidence: Evidence,
     /// Byte ranges that are still to be brought.
     wanted: VecDeque<Range<u64>>,
     /// How many bytes of the new copy were put together.
     done: u64,
     // In this order: what was left is swept while nobody else may take the file.
-    sweep: Sweep,
+    sweep: MendCleanup,
     _hold: Hold,
 }
 
 impl Node {
     /// Begins to mend a copy.
-    pub fn mend(&self, order: Order, now: Timestamp) -> Result<Mend<'_>, NodeError> {
+    pub fn mend(&self, order: MendOrder, now: Timestamp) -> Result<Mend<'_>, NodeError> {
         let found = self.copy(&order.name, order.volume.as_ref(), now)?;
         let hold = self.hold(&order.name, Work::Mend)?;
         let layout = self.layout(&found.volume)?;
@@ -121,9 +121,9 @@ impl Node {
                 count - 1
             )));
         }
-        let beside = Beside::new(&layout, &entry.name);
-        let sweep = Sweep::new(&beside);
-        let way = Way::choose(self, &entry, &layout, &beside, &order)?;
+        let beside = MendPaths::new(&layout, &entry.name);
+        let sweep = MendCleanup::new(&beside);
+        let way = MendMethod::choose(self, &entry, &layout, &beside, &order)?;
         Ok(Mend {
             node: self,
             old: UncachedFile::open(&target.file).ok(),
@@ -209,7 +209,7 @@ impl Mend<'_> {
                 .compare(self.old.as_ref(), at, group)
                 .map_err(|error| self.node.blame(&self.entry.volume, error))?;
         }
-        self.put(&bytes, Source::Brought)?;
+        self.put(&bytes, BlockSource::Brought)?;
         if let Some(range) = self.wanted.front_mut() {
             range.start = end;
             if range.is_empty() {
@@ -220,7 +220,11 @@ impl Mend<'_> {
     }
 
     /// Ends it: everything was brought. Proves the new copy, puts what it replaces in the attic, and exchanges them.
-    pub fn close(mut self, now: Timestamp, progress: Progress<'_>) -> Result<Mended, NodeError> {
+    pub fn close(
+        mut self,
+        now: Timestamp,
+        progress: Progress<'_>,
+    ) -> Result<MendReport, NodeError> {
         if let Some(missing) = self.wanted.front() {
             return Err(self.wrong(missing.start, "it was announced and not brought"));
         }
@@ -268,7 +272,7 @@ impl Mend<'_> {
         };
         let count = evidence.groups();
         let attic = match made {
-            Made::Beside(copy) => {
+            MendedCopy::Beside(copy) => {
                 let proven = match copy.prove(order.root, &mut told) {
                     Ok(proven) => proven,
                     Err(Some(error)) => return Err(blame(error)),
@@ -286,7 +290,7 @@ impl Mend<'_> {
                 }
                 attic
             }
-            Made::InPlace(journal) => {
+            MendedCopy::InPlace(journal) => {
                 node.still_there(&volume, &layout)?;
                 let attic = evidence
                     .put_aside(&layout, &order, &entry, now)
@@ -309,7 +313,7 @@ impl Mend<'_> {
                     return Err(read_back());
                 }
                 if found.outboard != OutboardState::Good {
-                    let beside = Beside::new(&layout, name).outboard;
+                    let beside = MendPaths::new(&layout, name).outboard;
                     exchange::rebuild_outboard(&data, order.root, size, &beside, &target.outboard)
                         .map_err(blame)?;
                 }
@@ -322,7 +326,7 @@ impl Mend<'_> {
         entry.row.condition = Condition::Present;
         node.catalog().put(std::slice::from_ref(&entry))?;
         tracing::info!(file = %entry.name, volume = %entry.volume, groups = count, attic = attic.as_deref(), "mended");
-        Ok(Mended {
+        Ok(MendReport {
             entry,
             attic,
             groups: count,
@@ -345,7 +349,7 @@ impl Mend<'_> {
                 );
                 self.wrong(self.done, &why)
             })?;
-            self.put(&block, Source::Kept)?;
+            self.put(&block, BlockSource::Kept)?;
             if progress(length).is_break() {
                 return Err(NodeError::Stopped(self.entry.name.clone()));
             }
@@ -353,7 +357,7 @@ impl Mend<'_> {
         Ok(())
     }
 
-    fn put(&mut self, bytes: &[u8], source: Source) -> Result<(), NodeError> {
+    fn put(&mut self, bytes: &[u8], source: BlockSource) -> Result<(), NodeError> {
         self.way
             .put(bytes, source)
             .map_err(|error| self.node.blame(&self.entry.volume, error))?;

@@ -79,7 +79,7 @@ impl Instruments {
         )
     }
 
-    fn show_volume(&self, seen: &Seen) -> Result<(), MetricError> {
+    fn show_volume(&self, seen: &VolumeGauges) -> Result<(), MetricError> {
         let labels = [("volume", seen.id.as_str())];
         let show = |name, help, value| self.metrics.show(name, help, &labels, value);
         show(
@@ -110,7 +110,7 @@ impl Instruments {
 }
 
 /// A volume as its gauges show it.
-struct Seen {
+struct VolumeGauges {
     id: VolumeId,
     is_online: bool,
     is_poisoned: bool,
@@ -118,7 +118,7 @@ struct Seen {
     space: Option<Space>,
 }
 
-impl Seen {
+impl VolumeGauges {
     fn new(node: &Node, volume: &Volume) -> Option<Self> {
         let problem = volume.problem.as_ref();
         let is_poisoned = matches!(problem, Some(VolumeProblem::Poisoned(_)));
@@ -134,13 +134,13 @@ impl Seen {
 }
 
 /// Sets the gauges.
-pub(crate) struct Show {
+pub(crate) struct MetricsWorker {
     pub(crate) node: Arc<Node>,
     pub(crate) clock: Clock,
     pub(crate) instruments: Instruments,
 }
 
-impl Worker for Show {
+impl Worker for MetricsWorker {
     const NAME: &'static str = "metrics";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
@@ -161,7 +161,7 @@ impl Worker for Show {
         let seen = move || {
             node.volumes()
                 .iter()
-                .filter_map(|volume| Seen::new(&node, volume))
+                .filter_map(|volume| VolumeGauges::new(&node, volume))
                 .collect::<Vec<_>>()
         };
         for seen in spawn_blocking(seen).await? {

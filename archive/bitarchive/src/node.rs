@@ -15,11 +15,11 @@ use crate::brake::Brake;
 use crate::catalog::{Catalog, Entry, Tally};
 use crate::claims::{Claim, Claims};
 use crate::error::NodeError;
-use crate::hold::{Hold, Works};
+use crate::hold::{BusyFiles, Hold};
 use crate::layout::Layout;
 use crate::reconcile;
 use crate::settings::AtticSettings;
-use crate::standing::Standing;
+use crate::standing::ScrubStanding;
 use crate::volumes::{Volume, Volumes, VolumesError};
 use crate::work::Work;
 
@@ -31,7 +31,7 @@ mod start;
 mod upkeep;
 mod walk;
 
-pub(crate) use disks::Second;
+pub(crate) use disks::SecondCopy;
 use upkeep::Upkeep;
 
 /// What a node is told when it starts.
@@ -61,8 +61,8 @@ pub struct Node {
     catalog: Catalog,
     receiving: Claims,
     upkeep: Upkeep,
-    works: Works,
-    standing: Standing,
+    works: BusyFiles,
+    standing: ScrubStanding,
 }
 
 impl Node {
@@ -141,7 +141,7 @@ impl Node {
     }
 
     /// Opens the bytes of a file that is here, for reading past the page cache, with its outboard where it has one.
-    pub fn open_file(&self, name: &FileName) -> Result<Reading, NodeError> {
+    pub fn open_file(&self, name: &FileName) -> Result<OpenFile, NodeError> {
         let entries = self.find(name)?;
         let mut problem = NodeError::NotFound(name.clone());
         for entry in entries.into_iter().filter(|entry| entry.row.is_readable()) {
@@ -233,7 +233,7 @@ impl Node {
         self.standing.suspect(entry, now);
     }
 
-    pub(crate) const fn standing(&self) -> &Standing {
+    pub(crate) const fn standing(&self) -> &ScrubStanding {
         &self.standing
     }
 
@@ -277,7 +277,7 @@ impl Node {
 
 /// A file of this node, open.
 #[derive(Debug)]
-pub struct Reading {
+pub struct OpenFile {
     /// Its bytes.
     pub data: UncachedFile,
     /// Its outboard.
@@ -286,13 +286,13 @@ pub struct Reading {
     pub entry: Entry,
 }
 
-fn open(layout: &Layout, entry: Entry) -> Result<Reading, NodeError> {
+fn open(layout: &Layout, entry: Entry) -> Result<OpenFile, NodeError> {
     let target = layout.target(&entry.name);
     let outboard = match UncachedFile::open(&target.outboard) {
         Err(error) if error.is_absent() => None,
         other => Some(other?),
     };
-    Ok(Reading {
+    Ok(OpenFile {
         data: UncachedFile::open(&target.file)?,
         outboard,
         entry,

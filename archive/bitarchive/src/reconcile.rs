@@ -33,7 +33,7 @@ const BATCH: usize = 1000;
 
 /// What reconciling found, in files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reconciled {
+pub struct ReconcileReport {
     /// As the catalog says.
     pub unchanged: u64,
     /// On disk with a sidecar, and not in the catalog.
@@ -50,7 +50,7 @@ pub struct Reconciled {
     pub manifests: u64,
 }
 
-impl Reconciled {
+impl ReconcileReport {
     /// Adds what was found on another volume.
     pub const fn add(&mut self, other: Self) {
         self.unchanged += other.unchanged;
@@ -70,15 +70,15 @@ pub(crate) fn volume(
     id: &VolumeId,
     layout: &Layout,
     now: Timestamp,
-) -> Result<Reconciled, NodeError> {
+) -> Result<ReconcileReport, NodeError> {
     tidy_incoming(id, layout)?;
     stray::bring_home(id, layout)?;
     let passes = on_all_cores(
         Shelf::all(),
-        || Pass::new(catalog, trust, id, now),
+        || ReconcilePass::new(catalog, trust, id, now),
         |pass, shelf| pass.shelf(layout, shelf),
     )?;
-    let mut whole = Pass::new(catalog, trust, id, now);
+    let mut whole = ReconcilePass::new(catalog, trust, id, now);
     for mut pass in passes {
         pass.flush()?;
         whole.found.add(pass.found);
@@ -102,19 +102,19 @@ pub(crate) fn file(
         Ok(Some(EntryKind::Directory | EntryKind::Other) | None) => return Ok(None),
         Err(error) => Err(unless_exhausted(error)?),
     };
-    let mut pass = Pass::new(catalog, trust, id, now);
+    let mut pass = ReconcilePass::new(catalog, trust, id, now);
     let row = pass.file(layout, name, size)?;
     pass.sync_names(layout, Shelf::of(name))?;
     pass.flush()?;
     Ok(row.root)
 }
 
-struct Pass<'a> {
+struct ReconcilePass<'a> {
     catalog: &'a Catalog,
     trust: &'a TrustFile,
     id: &'a VolumeId,
     now: Timestamp,
-    found: Reconciled,
+    found: ReconcileReport,
     batch: Vec<Entry>,
     /// A fingerprint of every name on disk: 8 bytes a file, where the names would not fit.
     seen: Vec<u64>,
@@ -122,14 +122,14 @@ struct Pass<'a> {
     has_taken_over: bool,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> ReconcilePass<'a> {
     fn new(catalog: &'a Catalog, trust: &'a TrustFile, id: &'a VolumeId, now: Timestamp) -> Self {
         Self {
             catalog,
             trust,
             id,
             now,
-            found: Reconciled::default(),
+            found: ReconcileReport::default(),
             batch: Vec::new(),
             seen: Vec::new(),
             has_taken_over: false,

@@ -6,10 +6,10 @@
 mod attic;
 pub(crate) mod checksum;
 mod convert;
-mod herald;
 mod jobs;
 mod listing;
 mod mend;
+mod notifier;
 mod read;
 mod scrub;
 #[cfg(test)]
@@ -34,8 +34,8 @@ pub(crate) use archive_rpc::answers::send_blocking as send;
 #[cfg(test)]
 pub(crate) use convert::report;
 pub use convert::{gaps, status};
-pub(crate) use herald::Herald;
 pub use jobs::{JobRunner, RunnerError, StartRunner};
+pub(crate) use notifier::Notifier;
 
 use crate::catalog::Entry;
 use crate::error::NodeError;
@@ -46,7 +46,7 @@ use crate::scrub::Control;
 /// The service.
 pub(crate) struct Door {
     pub(crate) node: Arc<Node>,
-    pub(crate) herald: Arc<Herald>,
+    pub(crate) notifier: Arc<Notifier>,
     pub(crate) scrub: Arc<Control>,
     pub(crate) jobs: Box<dyn JobRunner>,
     pub(crate) instruments: Instruments,
@@ -94,7 +94,7 @@ impl Door {
     ) -> Result<Response<wire::NodeStatus>, Status> {
         let done = self.act(|node, now| work(node, now).map(|()| node_status(node)));
         let status = done.await?;
-        self.herald.tell_now().await;
+        self.notifier.tell_now().await;
         Ok(status)
     }
 }
@@ -137,7 +137,7 @@ impl NodeService for Door {
         &self,
         request: Request<Streaming<wire::UploadRequest>>,
     ) -> Result<Response<AnswerStream<wire::UploadResponse>>, Status> {
-        let mut steps = upload::Steps::new(request.into_inner(), self.idle);
+        let mut steps = upload::UploadSteps::new(request.into_inner(), self.idle);
         let clock = self.clock.clone();
         Ok(self.answer("upload", move |node, answers| {
             upload::receive(node, &mut steps, answers, &clock)
@@ -304,7 +304,7 @@ impl NodeService for Door {
         &self,
         request: Request<Streaming<wire::MendRequest>>,
     ) -> Result<Response<AnswerStream<wire::MendResponse>>, Status> {
-        let mut steps = mend::Steps::new(request.into_inner(), self.idle);
+        let mut steps = mend::MendSteps::new(request.into_inner(), self.idle);
         let (clock, instruments) = (self.clock.clone(), self.instruments.clone());
         Ok(self.answer("mend", move |node, answers| {
             mend::mend(node, &mut steps, answers, &clock, &instruments)
@@ -341,7 +341,7 @@ impl NodeService for Door {
 
 /// Has the names on the disks held against the catalog; the caller hears that it goes on.
 fn walk(node: &Node, clock: &Clock, answers: &Answers<wire::FilesResponse>) -> Result<(), Status> {
-    let mut news = verify::News::new(clock);
+    let mut news = verify::ProgressReport::new(clock);
     let walked = node.walk(clock.now(), &mut |names| {
         news.tell(names, |looked| send(answers, listing::looking(looked)))
     });

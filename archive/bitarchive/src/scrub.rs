@@ -25,8 +25,8 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-pub use self::control::{Activity, Control, Order, State};
-use self::order::{Plan, Planned, Survey};
+pub use self::control::{Activity, Control, ScrubOrder, ScrubState};
+use self::order::{PlannedRead, ReadPlan, Survey};
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
 use crate::metrics::Instruments;
@@ -50,17 +50,17 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The worker.
 pub(crate) struct Scrub {
-    round: Arc<Round>,
+    round: Arc<ScrubContext>,
     tasks: Tasks,
-    job: Option<oneshot::Receiver<Done>>,
-    plan: VecDeque<Planned>,
-    surveyed: Option<Surveyed>,
+    job: Option<oneshot::Receiver<ThreadResult>>,
+    plan: VecDeque<PlannedRead>,
+    surveyed: Option<SurveyRecord>,
     /// Something was left out of the plan, or could not be read now.
     again: bool,
 }
 
 /// What the worker's threads work with.
-struct Round {
+struct ScrubContext {
     node: Arc<Node>,
     control: Arc<Control>,
     clock: Clock,
@@ -70,7 +70,7 @@ struct Round {
 
 /// What is known of the last look over the catalog.
 #[derive(Clone, Copy, Debug)]
-struct Surveyed {
+struct SurveyRecord {
     at: Instant,
     took: Duration,
     /// What had been written to the catalog then.
@@ -78,8 +78,8 @@ struct Surveyed {
 }
 
 /// What a thread brings back.
-enum Done {
-    Surveyed(Result<(Plan, Surveyed), NodeError>),
+enum ThreadResult {
+    Surveyed(Result<(ReadPlan, SurveyRecord), NodeError>),
     Read(Result<Entry, NodeError>),
 }
 
@@ -91,7 +91,7 @@ impl Scrub {
         tasks: Tasks,
         instruments: Instruments,
     ) -> Self {
-        let round = Round {
+        let round = ScrubContext {
             node,
             control,
             clock,
@@ -108,7 +108,11 @@ impl Scrub {
         }
     }
 
-    fn start(&mut self, name: &str, work: impl FnOnce(&Round) -> Done + Send + 'static) {
+    fn start(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(&ScrubContext) -> ThreadResult + Send + 'static,
+    ) {
         let (done, job) = oneshot::channel();
         let round = Arc::clone(&self.round);
         self.job = Some(job);
@@ -118,16 +122,16 @@ impl Scrub {
         });
     }
 
-    fn take(&mut self, done: Done) -> Result<(), WorkerError> {
+    fn take(&mut self, done: ThreadResult) -> Result<(), WorkerError> {
         match done {
-            Done::Surveyed(found) => {
+            ThreadResult::Surveyed(found) => {
                 let (plan, surveyed) = found?;
                 self.again = plan.due > plan.next.len() as u64;
                 self.plan = plan.next.into();
                 self.surveyed = Some(surveyed);
             }
-            Done::Read(Ok(entry)) => self.round.count(&entry),
-            Done::Read(Err(error)) => {
+            ThreadResult::Read(Ok(entry)) => self.round.count(&entry),
+            ThreadResult::Read(Err(error)) => {
                 self.again = true;
                 match error {
                     NodeError::Stopped(_)
@@ -213,7 +217,7 @@ impl Worker for Scrub {
         }
         if self.is_time_to_survey() {
             self.start("scrub: look over the catalog", |round| {
-                Done::Surveyed(round.survey())
+                ThreadResult::Surveyed(round.survey())
             });
             return Ok(Step::Again);
         }
@@ -223,16 +227,18 @@ impl Worker for Scrub {
         match self.plan.pop_front() {
             None => Ok(Step::Idle(Duration::from_secs(1))),
             Some(planned) => {
-                self.start("scrub: read", move |round| Done::Read(round.read(&planned)));
+                self.start("scrub: read", move |round| {
+                    ThreadResult::Read(round.read(&planned))
+                });
                 Ok(Step::Again)
             }
         }
     }
 }
 
-impl Round {
+impl ScrubContext {
     /// Looks over all rows.
-    fn survey(&self) -> Result<(Plan, Surveyed), NodeError> {
+    fn survey(&self) -> Result<(ReadPlan, SurveyRecord), NodeError> {
         let (at, now) = (self.clock.instant(), self.clock.now());
         let writes = self.node.catalog().writes();
         let (mut online, mut retired): (Vec<VolumeId>, Vec<VolumeId>) = (Vec::new(), Vec::new());
@@ -262,11 +268,11 @@ impl Round {
         let plan = survey.finish();
         self.note(plan.clone())?;
         let took = self.clock.instant().saturating_duration_since(at);
-        Ok((plan, Surveyed { at, took, writes }))
+        Ok((plan, SurveyRecord { at, took, writes }))
     }
 
     /// Makes known what a look over the rows found.
-    fn note(&self, plan: Plan) -> Result<(), DiskError> {
+    fn note(&self, plan: ReadPlan) -> Result<(), DiskError> {
         self.node.standing().set_oldest(plan.oldest);
         let (unknown, now) = (plan.unknown, self.clock.now());
         self.control.set_plan(plan);
@@ -282,7 +288,7 @@ impl Round {
     }
 
     /// Reads one copy, unless somebody else has read it since it was planned.
-    fn read(&self, planned: &Planned) -> Result<Entry, NodeError> {
+    fn read(&self, planned: &PlannedRead) -> Result<Entry, NodeError> {
         let row = self.node.catalog().row(&planned.name, &planned.volume)?;
         if row.is_none_or(|row| row.verified != planned.verified) {
             return Err(NodeError::NotFound(planned.name.clone()));

@@ -13,14 +13,14 @@ use archive_proof::TrustFile;
 use archive_rpc::{ConnectError, Credentials, CredentialsError, Role, ServeError};
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::adopt::Strangers;
-use crate::attic::Evidence;
+use crate::adopt::StrangerWorker;
+use crate::attic::EvidenceWorker;
 use crate::checksum::RecordError;
 use crate::error::NodeError;
-use crate::heartbeat::{Heartbeat, Look};
-use crate::metrics::{Instruments, Show};
+use crate::heartbeat::{DiskWorker, HeartbeatWorker};
+use crate::metrics::{Instruments, MetricsWorker};
 use crate::node::{Node, NodeOptions};
-use crate::rpc::{Door, Herald, RunnerError, StartRunner, services};
+use crate::rpc::{Door, Notifier, RunnerError, StartRunner, services};
 use crate::scrub::{Control, Scrub};
 use crate::settings::Settings;
 
@@ -127,22 +127,22 @@ pub async fn serve(
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let (clock, workers, id) = (&daemon.clock, &daemon.workers, own.node.as_str());
     let between = (own.monitor.as_str(), endpoint);
-    let herald = Herald::new(&node, between, &own.replica, &credentials, &limits, clock)?;
-    let herald = Arc::new(herald);
-    let heartbeat = Heartbeat {
+    let notifier = Notifier::new(&node, between, &own.replica, &credentials, &limits, clock)?;
+    let notifier = Arc::new(notifier);
+    let heartbeat = HeartbeatWorker {
         node: own.node.clone(),
-        herald: Arc::clone(&herald),
+        notifier: Arc::clone(&notifier),
         heard: false,
     };
     workers.spawn_instance(id, heartbeat)?;
-    let look = Look {
+    let look = DiskWorker {
         node: Arc::clone(&node),
         clock: clock.clone(),
         every: own.look,
         keep_uploads: own.keep_uploads,
     };
     workers.spawn_instance(id, look)?;
-    workers.spawn_instance(id, Strangers::new(Arc::clone(&node), own.look))?;
+    workers.spawn_instance(id, StrangerWorker::new(Arc::clone(&node), own.look))?;
     let renewed = credentials.clone();
     let reload = ReloadWorker::new(clock.clone(), move |now| Ok(renewed.reload(now.into())?));
     workers.spawn_instance(id, reload)?;
@@ -152,12 +152,12 @@ pub async fn serve(
     daemon
         .tasks
         .spawn_watch("catalog", clock.clone(), move || watched.catalog().broken());
-    let evidence = Evidence {
+    let evidence = EvidenceWorker {
         node: Arc::clone(&node),
         clock: clock.clone(),
     };
     workers.spawn_instance(id, evidence)?;
-    let show = Show {
+    let show = MetricsWorker {
         node: Arc::clone(&node),
         clock: clock.clone(),
         instruments: instruments.clone(),
@@ -175,7 +175,7 @@ pub async fn serve(
     let jobs = start_runner(&node, settings.batch_node, &daemon).map_err(StartError::Jobs)?;
     let door = Door {
         node,
-        herald,
+        notifier,
         scrub,
         jobs,
         instruments,

@@ -23,19 +23,19 @@ pub(crate) struct Suspect {
 
 /// Shared by all who serve a node.
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
-    inner: Mutex<Inner>,
+pub(crate) struct ScrubStanding {
+    inner: Mutex<StandingState>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct StandingState {
     oldest: Option<Timestamp>,
     verify_by: Option<Timestamp>,
     suspects: Vec<Suspect>,
 }
 
-impl Standing {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+impl ScrubStanding {
+    fn lock(&self) -> MutexGuard<'_, StandingState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

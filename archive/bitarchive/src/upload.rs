@@ -18,7 +18,7 @@ use crate::catalog::{Condition, Entry, Row};
 use crate::claims::Claim;
 use crate::error::NodeError;
 use crate::layout::Layout;
-use crate::node::{Node, Second};
+use crate::node::{Node, SecondCopy};
 
 /// An upload in progress. Dropping it leaves what was received, to be resumed or reaped, and gives back the room that was
 /// reserved for the rest.
@@ -30,25 +30,25 @@ pub struct Upload<'a> {
     volume: VolumeId,
     layout: Layout,
     stage: Stage,
-    room: Room<'a>,
+    room: UploadReservation<'a>,
 }
 
 /// The room that is reserved for an upload; what its bytes did not take is given back when this is dropped.
 #[derive(Debug)]
-struct Room<'a> {
+struct UploadReservation<'a> {
     node: &'a Node,
     volume: VolumeId,
     reserved: Option<Reservation>,
 }
 
-impl Room<'_> {
+impl UploadReservation<'_> {
     /// All bytes are there and durable: nothing is given back.
     fn fill(mut self) {
         self.reserved = None;
     }
 }
 
-impl Drop for Room<'_> {
+impl Drop for UploadReservation<'_> {
     fn drop(&mut self) {
         if let Some(Err(error)) = self.reserved.take().map(Reservation::give_back) {
             let error = self.node.blame(&self.volume, error);
@@ -90,7 +90,7 @@ impl<'a> Upload<'a> {
             .reservation()
             .map_err(|error| node.blame(&volume, error))?;
         Ok(Self {
-            room: Room {
+            room: UploadReservation {
                 node,
                 volume: volume.clone(),
                 reserved: Some(reserved),
@@ -183,7 +183,7 @@ impl<'a> Upload<'a> {
             return Err(differs);
         }
         // Volumes may have been set to drain, or back, while the bytes came.
-        if let Err(taken) = node.refuse_taken(&name, Some(Second::Of(admitted.root))) {
+        if let Err(taken) = node.refuse_taken(&name, Some(SecondCopy::Of(admitted.root))) {
             received.discard().map_err(blame)?;
             return Err(taken);
         }

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use crate::catalog::{Condition, Entry, Row};
 use crate::error::NodeError;
-use crate::layout::{Beside, Layout, is_file};
+use crate::layout::{Layout, MendPaths, is_file};
 use crate::node::Node;
 use crate::reconcile;
 use crate::work::Work;
@@ -109,7 +109,7 @@ impl Node {
             }
             progress(bytes)
         };
-        let judge = Judge {
+        let judge = CopyCheck {
             node: self,
             layout: &layout,
             name,
@@ -171,7 +171,7 @@ fn hash(
 }
 
 /// What is held against each other in one verification.
-struct Judge<'a> {
+struct CopyCheck<'a> {
     node: &'a Node,
     layout: &'a Layout,
     name: &'a FileName,
@@ -179,7 +179,7 @@ struct Judge<'a> {
     now: Timestamp,
 }
 
-impl Judge<'_> {
+impl CopyCheck<'_> {
     /// The row as it is to be from now on.
     fn row(&self, mut row: Row, progress: Progress<'_>) -> Result<Row, NodeError> {
         let target = self.layout.target(self.name);
@@ -294,7 +294,7 @@ impl Judge<'_> {
 
     /// Makes a rotten or absent outboard anew. That the disk has no room for it, or fails, is no fault of the data.
     fn rebuild(&self, data: &UncachedFile, root: Root, size: u64) {
-        let beside = Beside::new(self.layout, self.name).outboard;
+        let beside = MendPaths::new(self.layout, self.name).outboard;
         let target = self.layout.target(self.name).outboard;
         match exchange::rebuild_outboard(data, root, size, &beside, &target) {
             Ok(true) => {

@@ -24,7 +24,7 @@ use archive_model::{Mode, NodeId, ReplicaId, VolumeId};
 use self::disks::DiskThreads;
 pub use self::error::VolumesError;
 pub use self::memory::unlisted;
-use self::memory::{MEMORY_NAME, Memory, Remembered, remember, write};
+use self::memory::{MEMORY_NAME, VolumeMemory, RememberedVolumes, remember, write};
 use crate::layout::Layout;
 
 /// One volume as the node sees it now.
@@ -75,7 +75,7 @@ pub struct Volumes {
 #[derive(Debug)]
 struct State {
     mode: Mode,
-    remembered: BTreeMap<VolumeId, Memory>,
+    remembered: BTreeMap<VolumeId, VolumeMemory>,
     volumes: Vec<Volume>,
     /// Online, and held against the catalog since they came.
     accepted: BTreeSet<VolumeId>,
@@ -96,7 +96,7 @@ impl Volumes {
     ) -> Result<Self, VolumesError> {
         directory::make(data)?;
         let memory_path = data.join(MEMORY_NAME);
-        let Remembered { mode, volumes } = remember(&memory_path)?;
+        let RememberedVolumes { mode, volumes } = remember(&memory_path)?;
         let volumes = Self {
             node: node.clone(),
             replica: replica.clone(),
@@ -209,7 +209,7 @@ impl Volumes {
 
     /// Paths that no volume was seen at yet: a volume of this node that is new to it is taken in; anything else is
     /// shown. Where a retired volume was last, nothing is expected.
-    fn take_in_unclaimed(&self, remembered: &mut BTreeMap<VolumeId, Memory>) -> Vec<Volume> {
+    fn take_in_unclaimed(&self, remembered: &mut BTreeMap<VolumeId, VolumeMemory>) -> Vec<Volume> {
         let mut strays = Vec::new();
         for path in &self.paths {
             if remembered
@@ -227,7 +227,7 @@ impl Volumes {
             let problem = match self.disks.recognise(path, expected) {
                 Ok(found) => match remembered.get(&found.volume) {
                     None => {
-                        remembered.insert(found.volume, Memory::new(path, found.generation));
+                        remembered.insert(found.volume, VolumeMemory::new(path, found.generation));
                         continue;
                     }
                     Some(memory) if memory.retired && memory.path == *path => continue,
@@ -251,7 +251,7 @@ impl Volumes {
         strays
     }
 
-    fn look(&self, id: &VolumeId, memory: &mut Memory, last: Option<&Volume>) -> Volume {
+    fn look(&self, id: &VolumeId, memory: &mut VolumeMemory, last: Option<&Volume>) -> Volume {
         let seen = Some((id.clone(), memory.generation));
         let expected = ExpectedVolume {
             node: self.node.clone(),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use archive_bitarchive::{
-    AtticSettings, Condition, Entry, Layout, Mended, Node, NodeError, NodeOptions, Order,
+    AtticSettings, Condition, Entry, Layout, MendOrder, MendReport, Node, NodeError, NodeOptions,
 };
 use archive_durable::fault::{self, Fault, Plan};
 use archive_model::{Digests, FileName, Groups, NodeId, ReplicaId, Root, UploadId, VolumeId};
@@ -185,8 +185,8 @@ fn verify(node: &Node) -> Result<Entry, NodeError> {
     node.verify(&name(), None, now(), &mut on)
 }
 
-fn mend(node: &Node, groups: &Groups) -> Result<Mended, NodeError> {
-    let order = Order {
+fn mend(node: &Node, groups: &Groups) -> Result<MendReport, NodeError> {
+    let order = MendOrder {
         name: name(),
         volume: None,
         root: root(),

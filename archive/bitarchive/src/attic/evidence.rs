@@ -70,12 +70,12 @@ impl Node {
 }
 
 /// Looks every hour.
-pub(crate) struct Evidence {
+pub(crate) struct EvidenceWorker {
     pub(crate) node: Arc<Node>,
     pub(crate) clock: Clock,
 }
 
-impl Worker for Evidence {
+impl Worker for EvidenceWorker {
     const NAME: &'static str = "evidence";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {

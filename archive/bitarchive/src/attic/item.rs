@@ -115,7 +115,7 @@ impl Cause {
 /// Where an item is, and when it was put there: all that a listing keeps of it until its turn comes. Sorts by time,
 /// then id, then volume.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Listed {
+pub struct ItemPlace {
     pub(crate) at: Timestamp,
     pub(crate) name: OsString,
     /// The volume.
@@ -148,9 +148,9 @@ pub struct Item {
 }
 
 /// Everything in the attic of a volume, in no order.
-pub fn list(layout: &Layout, volume: &VolumeId) -> Result<Vec<Listed>, DiskError> {
+pub fn list(layout: &Layout, volume: &VolumeId) -> Result<Vec<ItemPlace>, DiskError> {
     let attic = layout.attic();
-    let look = |name: OsString| Listed {
+    let look = |name: OsString| ItemPlace {
         at: time_of(&name).unwrap_or_else(|| changed(&attic.join(&name))),
         name,
         volume: volume.clone(),
@@ -159,7 +159,7 @@ pub fn list(layout: &Layout, volume: &VolumeId) -> Result<Vec<Listed>, DiskError
 }
 
 /// Reads one item. Whatever is wrong with it is said in it.
-pub fn item(layout: &Layout, listed: &Listed) -> Item {
+pub fn item(layout: &Layout, listed: &ItemPlace) -> Item {
     let place = layout.attic().join(&listed.name);
     let reason = read_reason(&place);
     let bytes = size(&place);

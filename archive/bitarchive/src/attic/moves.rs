@@ -13,7 +13,7 @@ use archive_durable::{DiskError, Severity, Survey, Target, UncachedFile, replace
 use archive_model::{FileName, Mode, Root, VolumeId};
 use jiff::Timestamp;
 
-use super::item::{self, AtticId, Cause, Item, Listed};
+use super::item::{self, AtticId, Cause, Item, ItemPlace};
 use super::leftovers::put_leftovers_aside;
 use super::{FORMAT, Kind, REASON_NAME, Reason, kept_name, make_place};
 use crate::catalog::{Catalog, Condition, Entry, Row};
@@ -25,7 +25,7 @@ use crate::reconcile;
 
 /// Where a move ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum MoveEnd {
     /// The file lies in the attic, here.
     Aside(PathBuf),
     /// The file lies under its final name, and nothing in the attic.
@@ -112,7 +112,7 @@ fn settle(
     layout: &Layout,
     place: &Path,
     name: &FileName,
-) -> Result<End, NodeError> {
+) -> Result<MoveEnd, NodeError> {
     let target = layout.target(name);
     let beside = [&target.sidecar, &target.outboard];
     match (
@@ -124,20 +124,20 @@ fn settle(
                 move_if_free(path, &inside(place, path))?;
             }
             forget(catalog, name, volume)?;
-            Ok(End::Aside(end_place(layout, place)?))
+            Ok(MoveEnd::Aside(end_place(layout, place)?))
         }
         // Another file has that name by now; sidecar and row are its own.
-        (true, true) => Ok(End::Aside(end_place(layout, place)?)),
+        (true, true) => Ok(MoveEnd::Aside(end_place(layout, place)?)),
         (false, true) => {
             for path in beside {
                 move_if_free(&inside(place, path), path)?;
             }
             give_up(layout, place)?;
-            Ok(End::Back)
+            Ok(MoveEnd::Back)
         }
         (false, false) => {
             give_up(layout, place)?;
-            Ok(End::Neither)
+            Ok(MoveEnd::Neither)
         }
     }
 }
@@ -240,13 +240,13 @@ impl Node {
         let moved = directory::move_new(&target.file, &inside(&place, &target.file));
         let end = self.settle(volume, &layout, &place, name);
         moved.map_err(|error| self.blame(volume, error))?;
-        let End::Aside(place) = end? else {
+        let MoveEnd::Aside(place) = end? else {
             return Err(NodeError::NotFound(name.clone()));
         };
         self.unlist(volume, &layout, name);
         self.volume_set().note_change(volume);
         tracing::info!(file = %name, %volume, place = ?place.file_name(), who = cause.who, why = cause.why, "put aside");
-        let listed = Listed {
+        let listed = ItemPlace {
             at: now,
             name: place.file_name().unwrap_or_default().to_owned(),
             volume: volume.clone(),
@@ -323,7 +323,7 @@ impl Node {
             );
         let end = self.settle(volume, &layout, &begun, &name);
         moved.map_err(blame)?;
-        if end? != End::Back {
+        if end? != MoveEnd::Back {
             return Err(refused("it was moved meanwhile".to_owned()));
         }
         let row = Row {
@@ -395,7 +395,7 @@ impl Node {
         layout: &Layout,
         place: &Path,
         name: &FileName,
-    ) -> Result<End, NodeError> {
+    ) -> Result<MoveEnd, NodeError> {
         settle(self.catalog(), volume, layout, place, name).map_err(|error| {
             self.unsettled().store(true, Ordering::Release);
             if let NodeError::Disk(error) = error {

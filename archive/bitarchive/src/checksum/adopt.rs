@@ -7,8 +7,8 @@ use archive_model::{FileName, InvalidId, UploadId};
 use archive_proof::Envelope;
 use jiff::Timestamp;
 
-use super::put_aside::{Removed, append};
-use super::record::{Recorded, removed};
+use super::put_aside::{RemovedRow, append};
+use super::record::{RecordedFile, removed};
 use super::replica::ChecksumReplica;
 use crate::admitted;
 use crate::catalog::Entry;
@@ -41,7 +41,7 @@ impl ChecksumReplica {
             // Asked for twice.
             return Ok(self.entry(name.clone(), &found));
         }
-        let line = Removed {
+        let line = RemovedRow {
             at: now,
             name: name.clone(),
             size: found.size,
@@ -56,7 +56,7 @@ impl ChecksumReplica {
             approval: None,
         };
         append(&removed(self.data()), &line)?;
-        let recorded = Recorded {
+        let recorded = RecordedFile {
             size: admitted.size,
             root: admitted.root,
             stored: now,

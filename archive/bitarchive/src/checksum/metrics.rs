@@ -14,14 +14,14 @@ use super::replica::ChecksumReplica;
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Shows what a checksum replica counts; every instrument bears the label `node`.
-pub(super) struct Show {
+pub(super) struct MetricsWorker {
     replica: Arc<ChecksumReplica>,
     metrics: Metrics,
     files: Counter,
     bytes: Counter,
 }
 
-impl Show {
+impl MetricsWorker {
     pub(super) fn new(
         replica: Arc<ChecksumReplica>,
         metrics: &Metrics,
@@ -44,7 +44,7 @@ impl Show {
     }
 }
 
-impl Worker for Show {
+impl Worker for MetricsWorker {
     const NAME: &'static str = "metrics";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {

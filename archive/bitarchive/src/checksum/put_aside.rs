@@ -22,7 +22,7 @@ const MAX_LINE: u64 = 4 * 1024 * 1024;
 
 /// A line of `removed.jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Removed {
+pub struct RemovedRow {
     /// When.
     pub at: Timestamp,
     /// The file.
@@ -66,7 +66,7 @@ impl ChecksumReplica {
         root: &Root,
         cause: &Cause,
         now: Timestamp,
-    ) -> Result<Removed, PutAsideError> {
+    ) -> Result<RemovedRow, PutAsideError> {
         let by = verb("put-aside", name)?;
         let _claim = Claim::take(&self.receiving, name, &by)?;
         let found = self.record.file(name).map_err(NodeError::from)?;
@@ -75,7 +75,7 @@ impl ChecksumReplica {
             return Err(PutAsideError::Differs(name.clone()));
         }
         self.brake.count(now)?;
-        let line = Removed {
+        let line = RemovedRow {
             at: now,
             name: name.clone(),
             size: found.size,
@@ -94,7 +94,7 @@ impl ChecksumReplica {
 }
 
 /// Adds a line, synced. What a crash left of the line before stays apart from it.
-pub fn append(path: &Path, line: &Removed) -> Result<(), RecordError> {
+pub fn append(path: &Path, line: &RemovedRow) -> Result<(), RecordError> {
     let text = serde_json::to_string(line).map_err(|error| RecordError::Label {
         path: path.to_owned(),
         why: error.to_string(),
@@ -109,7 +109,7 @@ pub fn append(path: &Path, line: &Removed) -> Result<(), RecordError> {
 /// the disk fails, that is the last.
 pub fn removed_lines(
     data: &Path,
-) -> Result<impl Iterator<Item = Result<Removed, String>> + use<>, DiskError> {
+) -> Result<impl Iterator<Item = Result<RemovedRow, String>> + use<>, DiskError> {
     let path = removed(data);
     let file = File::open(&path).map_err(|error| DiskError::new("open", &path, error))?;
     let mut lines = BufReader::new(file);

@@ -12,7 +12,7 @@ use archive_proof::points::split;
 use archive_proof::{Envelope, Points, TreeBuilder};
 use jiff::Timestamp;
 
-use super::record::Recorded;
+use super::record::RecordedFile;
 use super::replica::{ChecksumReplica, KeptPoints};
 use crate::admitted;
 use crate::catalog::Entry;
@@ -21,7 +21,7 @@ use crate::error::NodeError;
 
 /// A file that is being hashed. Memory: a hundred groups. Dropping it keeps what a later stream can go on from.
 #[derive(Debug)]
-pub struct Receiving<'a> {
+pub struct ReceivingFile<'a> {
     replica: &'a ChecksumReplica,
     claim: Claim,
     id: UploadId,
@@ -38,7 +38,7 @@ impl ChecksumReplica {
         name: &FileName,
         size: u64,
         points: &[u64],
-    ) -> Result<Receiving<'_>, NodeError> {
+    ) -> Result<ReceivingFile<'_>, NodeError> {
         let claim = Claim::take(&self.receiving, name, upload)?;
         if let Some(found) = self.find(name)? {
             return Err(self.taken(found));
@@ -46,11 +46,11 @@ impl ChecksumReplica {
         if self.space()?.1 == 0 {
             return Err(NodeError::NoSpace(size));
         }
-        Ok(Receiving::begin(self, claim, upload.clone(), points))
+        Ok(ReceivingFile::begin(self, claim, upload.clone(), points))
     }
 }
 
-impl<'a> Receiving<'a> {
+impl<'a> ReceivingFile<'a> {
     fn begin(replica: &'a ChecksumReplica, claim: Claim, id: UploadId, points: &[u64]) -> Self {
         let left = replica.left.lock();
         let left = left.unwrap_or_else(PoisonError::into_inner).take(&id);
@@ -121,7 +121,7 @@ impl<'a> Receiving<'a> {
         let admitted = admitted::verify(admission, &replica.options.trust, name)?;
         let tree = tree.finish().map_err(|error| replica.hash_error(error))?;
         admitted::compare(&admitted, name, &self.id, tree.size, tree.root)?;
-        let recorded = Recorded {
+        let recorded = RecordedFile {
             size: tree.size,
             root: tree.root,
             stored: now,
@@ -137,7 +137,7 @@ impl<'a> Receiving<'a> {
     }
 }
 
-impl Drop for Receiving<'_> {
+impl Drop for ReceivingFile<'_> {
     fn drop(&mut self) {
         let points = mem::take(&mut self.points);
         if !points.is_empty() {

@@ -28,7 +28,7 @@ const TABLES: &[&str] = &["files", "admissions"];
 
 /// What is recorded of one file, beside its admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recorded {
+pub struct RecordedFile {
     /// How many bytes came.
     pub size: u64,
     /// Their root, as computed here.
@@ -37,7 +37,7 @@ pub struct Recorded {
     pub stored: Timestamp,
 }
 
-impl Value for Recorded {}
+impl Value for RecordedFile {}
 
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +89,7 @@ pub enum RecordError {
 /// The node and replica that the record belongs to.
 #[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Label {
+pub struct RecordLabel {
     format: String,
     node: NodeId,
     replica: ReplicaId,
@@ -103,7 +103,7 @@ pub struct Label {
 pub struct Record {
     data: PathBuf,
     database: Database,
-    files: Table<Text<FileName>, Recorded>,
+    files: Table<Text<FileName>, RecordedFile>,
     admissions: Table<Text<FileName>, String>,
     /// Beside the table, and what it says. Held while it is written.
     stamp: Mutex<(Stamp, Reach)>,
@@ -113,14 +113,14 @@ impl Record {
     /// Makes an empty record in the directory `data`. One of the same replica that is there already stays as it is.
     pub fn init(data: &Path, node: &NodeId, replica: &ReplicaId) -> Result<(), RecordError> {
         directory::make(data)?;
-        if Label::read(data)?.is_some() {
+        if RecordLabel::read(data)?.is_some() {
             return Self::open(data, node, replica).map(|_| ());
         }
         AppendFile::open(&removed(data))?.sync()?;
         directory::sync(data)?;
         let database = open(data, Reach::default(), false)?;
         begin_stamp(data, database.reach())?;
-        let label = Label {
+        let label = RecordLabel {
             format: FORMAT.to_owned(),
             node: node.clone(),
             replica: replica.clone(),
@@ -131,7 +131,7 @@ impl Record {
 
     /// Opens the record of this replica in the directory `data`.
     pub fn open(data: &Path, node: &NodeId, replica: &ReplicaId) -> Result<Self, RecordError> {
-        let label = Label::read(data)?.ok_or_else(|| RecordError::Absent(data.to_owned()))?;
+        let label = RecordLabel::read(data)?.ok_or_else(|| RecordError::Absent(data.to_owned()))?;
         if label.node != *node || label.replica != *replica {
             let whose = |node: &NodeId, replica: &ReplicaId| format!("{node} of {replica}");
             return Err(RecordError::Foreign {
@@ -147,7 +147,7 @@ impl Record {
             };
             let database = open(data, reach, false)?;
             let stamp = begin_stamp(data, database.reach())?;
-            let label = Label {
+            let label = RecordLabel {
                 format: FORMAT.to_owned(),
                 sequence: None,
                 ..label
@@ -179,7 +179,7 @@ impl Record {
     }
 
     /// What is recorded of a file.
-    pub fn file(&self, name: &FileName) -> Result<Option<Recorded>, RecordError> {
+    pub fn file(&self, name: &FileName) -> Result<Option<RecordedFile>, RecordError> {
         self.done(self.files.get(&Text(name.clone())))
     }
 
@@ -192,7 +192,7 @@ impl Record {
     pub fn files(
         &self,
         after: Option<&FileName>,
-    ) -> Result<impl Iterator<Item = Result<(FileName, Recorded), RecordError>> + '_, RecordError>
+    ) -> Result<impl Iterator<Item = Result<(FileName, RecordedFile), RecordError>> + '_, RecordError>
     {
         use std::ops::Bound::{Excluded, Unbounded};
         let rows = match after {
@@ -222,9 +222,9 @@ impl Record {
     pub fn add(
         &self,
         name: &FileName,
-        recorded: Recorded,
+        recorded: RecordedFile,
         admission: &str,
-    ) -> Result<Recorded, RecordError> {
+    ) -> Result<RecordedFile, RecordError> {
         if let Some(found) = self.file(name)? {
             return Ok(found);
         }
@@ -240,7 +240,7 @@ impl Record {
     pub(super) fn exchange(
         &self,
         name: &FileName,
-        recorded: Recorded,
+        recorded: RecordedFile,
         admission: &str,
     ) -> Result<(), RecordError> {
         let key = Text(name.clone());
@@ -281,7 +281,7 @@ impl Record {
     }
 }
 
-impl Label {
+impl RecordLabel {
     /// Reads it; none: there is none.
     pub fn read(data: &Path) -> Result<Option<Self>, RecordError> {
         let path = label_path(data);

@@ -8,7 +8,7 @@ use archive_model::{FileName, InvalidId, NodeId, ReplicaId, UploadId, VolumeId};
 use archive_proof::{Points, Prefix, Shelf, TrustFile};
 
 use super::counted::Counted;
-use super::record::{Record, RecordError, Recorded};
+use super::record::{Record, RecordError, RecordedFile};
 use crate::brake::Brake;
 use crate::catalog::{Condition, Entry, Row};
 use crate::claims::Claims;
@@ -25,7 +25,7 @@ const MOST_KEPT: usize = 2048;
 
 /// What a checksum replica is told when it starts.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ChecksumReplicaOptions {
     /// Who it is, as a node.
     pub node: NodeId,
     /// The replica that it is.
@@ -43,7 +43,7 @@ pub struct Options {
 /// A checksum replica. Shared by all who serve it.
 #[derive(Debug)]
 pub struct ChecksumReplica {
-    pub(super) options: Options,
+    pub(super) options: ChecksumReplicaOptions,
     volume: VolumeId,
     pub(super) record: Record,
     pub(super) receiving: Claims,
@@ -55,7 +55,7 @@ pub struct ChecksumReplica {
 
 impl ChecksumReplica {
     /// Opens the record. One that is gone, damaged or another replica's is refused: see [`Record::open`].
-    pub fn open(options: Options) -> Result<Self, RecordError> {
+    pub fn open(options: ChecksumReplicaOptions) -> Result<Self, RecordError> {
         let record = Record::open(&options.data, &options.node, &options.replica)?;
         let volume = VolumeId::new(VOLUME).map_err(|error: InvalidId| RecordError::Label {
             path: options.data.clone(),
@@ -122,7 +122,7 @@ impl ChecksumReplica {
             .cloned()
     }
 
-    pub(super) fn entry(&self, name: FileName, recorded: &Recorded) -> Entry {
+    pub(super) fn entry(&self, name: FileName, recorded: &RecordedFile) -> Entry {
         Entry {
             name,
             volume: self.volume.clone(),

@@ -7,8 +7,8 @@ use archive_daemon::{Daemon, ReloadWorker};
 use archive_rpc::Role;
 use tokio::task::spawn_blocking;
 
-use super::metrics::Show;
-use super::replica::{ChecksumReplica, Options};
+use super::metrics::MetricsWorker;
+use super::replica::{ChecksumReplica, ChecksumReplicaOptions};
 use super::settings::Settings;
 use crate::rpc::checksum::{Door, services};
 use crate::serve::{StartError, count_refusals, trust};
@@ -28,7 +28,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         });
     }
     count_refusals(&credentials, &daemon)?;
-    let options = Options {
+    let options = ChecksumReplicaOptions {
         node: own.node,
         replica: own.replica,
         data: own.data,
@@ -42,9 +42,10 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let instance = replica.replica().as_str();
-    daemon
-        .workers
-        .spawn_instance(instance, Show::new(Arc::clone(&replica), &daemon.metrics)?)?;
+    daemon.workers.spawn_instance(
+        instance,
+        MetricsWorker::new(Arc::clone(&replica), &daemon.metrics)?,
+    )?;
     let renewed = credentials.clone();
     let reload = ReloadWorker::new(daemon.clock.clone(), move |now| {
         Ok(renewed.reload(now.into())?)

@@ -7,8 +7,10 @@ use archive_proof::TrustFile;
 use jiff::Timestamp;
 
 use super::put_aside::{append, is_torn};
-use super::record::{Record, RecordError, Recorded};
-use super::{ChecksumReplica, Options, PutAsideError, Removed, record, removed_lines};
+use super::record::{Record, RecordError, RecordedFile};
+use super::{
+    ChecksumReplica, ChecksumReplicaOptions, PutAsideError, RemovedRow, record, removed_lines,
+};
 use crate::error::NodeError;
 
 fn record(data: &std::path::Path) -> Record {
@@ -18,7 +20,7 @@ fn record(data: &std::path::Path) -> Record {
 }
 
 pub(crate) fn replica(data: &std::path::Path) -> ChecksumReplica {
-    ChecksumReplica::open(Options {
+    ChecksumReplica::open(ChecksumReplicaOptions {
         node: "n-1".parse().unwrap(),
         replica: "n".parse().unwrap(),
         data: data.to_owned(),
@@ -29,8 +31,8 @@ pub(crate) fn replica(data: &std::path::Path) -> ChecksumReplica {
     .unwrap()
 }
 
-fn recorded(byte: u8) -> Recorded {
-    Recorded {
+fn recorded(byte: u8) -> RecordedFile {
+    RecordedFile {
         size: 7,
         root: Root::from_bytes([byte; 32]),
         stored: Timestamp::UNIX_EPOCH,
@@ -205,7 +207,8 @@ fn a_table_of_a_later_release_is_refused_and_left_alone() {
     first.add(&name, recorded(1), "one").unwrap();
     drop(first);
     let tables = &["files", "admissions", "later"];
-    let options = archive_db::Options::new("checksums", 2, tables).migration(|_| Ok(()));
+    let options =
+        archive_db::ChecksumReplicaOptions::new("checksums", 2, tables).migration(|_| Ok(()));
     let path = directory.path().join("table");
     drop(Database::open(&path, &options).unwrap());
     let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
@@ -280,7 +283,7 @@ fn a_torn_line_stays_apart_from_the_next() {
     let directory = crate::testing::directory();
     let path = record::removed(directory.path());
     assert!(!is_torn(&path).unwrap());
-    let line = Removed {
+    let line = RemovedRow {
         at: Timestamp::UNIX_EPOCH,
         name: FileName::new("a").unwrap(),
         size: 7,
@@ -297,7 +300,7 @@ fn a_torn_line_stays_apart_from_the_next() {
     append(&path, &line).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     let last = text.lines().last().unwrap();
-    assert_eq!(serde_json::from_str::<Removed>(last).unwrap(), line);
+    assert_eq!(serde_json::from_str::<RemovedRow>(last).unwrap(), line);
     assert_eq!(text.lines().count(), 2);
     let lines: Vec<_> = removed_lines(directory.path()).unwrap().collect();
     assert!(lines[0].as_ref().unwrap_err().contains("line 1 of"));

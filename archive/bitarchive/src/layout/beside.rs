@@ -21,7 +21,7 @@ const POSITIONS: &str = ".pos.mend";
 
 /// Where a mend keeps what.
 #[derive(Clone, Debug)]
-pub(crate) struct Beside {
+pub(crate) struct MendPaths {
     /// `incoming/` itself.
     pub(crate) incoming: PathBuf,
     /// The repaired copy goes by this name there, its outboard by this and `.bao`.
@@ -36,7 +36,7 @@ pub(crate) struct Beside {
     pub(crate) positions: PathBuf,
 }
 
-impl Beside {
+impl MendPaths {
     pub(crate) fn new(layout: &Layout, name: &FileName) -> Self {
         let incoming = layout.incoming();
         let at = |ending: &str| incoming.join(format!("{name}{ending}"));
@@ -91,7 +91,7 @@ mod tests {
     fn the_longest_name_fits_and_no_upload_is_taken_for_a_mend() {
         let layout = Layout::new(Path::new("/v"));
         let name = FileName::new(&"n".repeat(240)).unwrap();
-        let beside = Beside::new(&layout, &name);
+        let beside = MendPaths::new(&layout, &name);
         let all = beside
             .leftovers()
             .into_iter()
@@ -140,7 +140,7 @@ mod tests {
             pairs.map(move |(two, three)| (one, two, three))
         }) {
             let name = FileName::new(&format!("x{one}{two}{three}")).unwrap();
-            let beside = Beside::new(&layout, &name);
+            let beside = MendPaths::new(&layout, &name);
             let all = beside
                 .leftovers()
                 .into_iter()

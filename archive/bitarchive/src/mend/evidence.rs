@@ -8,10 +8,10 @@ use archive_proof::ReadAt;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::order::Order;
+use super::order::MendOrder;
 use crate::attic::{self, Kind};
 use crate::catalog::Entry;
-use crate::layout::{Beside, Layout};
+use crate::layout::{Layout, MendPaths};
 
 /// How many mends of one file within one second find a directory.
 const MOST_A_SECOND: u32 = 100;
@@ -45,7 +45,7 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    pub(super) fn new(beside: &Beside) -> Self {
+    pub(super) fn new(beside: &MendPaths) -> Self {
         Self {
             groups_path: beside.groups.clone(),
             positions_path: beside.positions.clone(),
@@ -121,7 +121,7 @@ impl Evidence {
     pub(super) fn put_aside(
         self,
         layout: &Layout,
-        order: &Order,
+        order: &MendOrder,
         entry: &Entry,
         now: Timestamp,
     ) -> Result<Option<String>, DiskError> {

@@ -12,18 +12,18 @@ use jiff::Timestamp;
 use super::way;
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
-use crate::layout::{Beside, Layout, is_file, is_of_a_mend, of_journal};
+use crate::layout::{Layout, MendPaths, is_file, is_of_a_mend, of_journal};
 use crate::node::Node;
 use crate::reconcile::{read_sidecar, tidied};
 
 /// Removes what a mend leaves when it is dropped.
 #[derive(Debug)]
-pub(super) struct Sweep {
+pub(super) struct MendCleanup {
     paths: Vec<PathBuf>,
 }
 
-impl Sweep {
-    pub(super) fn new(beside: &Beside) -> Self {
+impl MendCleanup {
+    pub(super) fn new(beside: &MendPaths) -> Self {
         let mut paths = beside.leftovers().to_vec();
         paths.push(beside.journal.clone());
         Self { paths }
@@ -35,7 +35,7 @@ impl Sweep {
     }
 }
 
-impl Drop for Sweep {
+impl Drop for MendCleanup {
     fn drop(&mut self) {
         for path in &self.paths {
             if let Err(error) = directory::remove_name(path) {
@@ -78,7 +78,7 @@ pub(super) fn finish_one(
     name: &FileName,
     now: Timestamp,
 ) -> Result<(), NodeError> {
-    let beside = Beside::new(layout, name);
+    let beside = MendPaths::new(layout, name);
     let blame = |error: DiskError| node.blame(volume, error);
     way::clear(&beside).map_err(blame)?;
     let journal = match Journal::open(&beside.journal) {

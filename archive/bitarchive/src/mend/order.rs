@@ -4,7 +4,7 @@ use archive_model::{FileName, Groups, Root, VolumeId};
 
 /// What is to be mended, with what, for whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct MendOrder {
     /// The file.
     pub name: FileName,
     /// The volume of the copy; none: the only one.
@@ -21,7 +21,7 @@ pub struct Order {
 
 /// Where bytes of the new copy come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum BlockSource {
     /// The old copy.
     Kept,
     /// They were brought, and are proven.

@@ -6,15 +6,15 @@ use archive_durable::{
 use archive_model::Root;
 use archive_proof::TreeBuilder;
 
-use super::order::{Order, Source};
+use super::order::{BlockSource, MendOrder};
 use crate::catalog::Entry;
 use crate::error::NodeError;
-use crate::layout::{Beside, Layout};
+use crate::layout::{Layout, MendPaths};
 use crate::node::Node;
 
 /// A mend on its way.
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum MendMethod {
     /// All bytes are written again, beside.
     Beside(Box<Stage>),
     /// What is brought is written to a journal; what stays is only hashed.
@@ -29,21 +29,21 @@ pub(super) struct InPlace {
 
 /// A mend that has all its bytes, and whose bytes hash to the root.
 #[derive(Debug)]
-pub(super) enum Made {
+pub(super) enum MendedCopy {
     /// A durable copy, to be read back.
     Beside(RepairedCopy),
     /// A whole journal, to be applied.
     InPlace(Journal),
 }
 
-impl Way {
+impl MendMethod {
     /// A second copy, if the volume has room for it above the reserve.
     pub(super) fn choose(
         node: &Node,
         entry: &Entry,
         layout: &Layout,
-        beside: &Beside,
-        order: &Order,
+        beside: &MendPaths,
+        order: &MendOrder,
     ) -> Result<Self, NodeError> {
         let blame = |error| node.blame(&entry.volume, error);
         let size = entry.row.size;
@@ -75,7 +75,7 @@ impl Way {
         matches!(self, Self::InPlace(_))
     }
 
-    pub(super) fn put(&mut self, bytes: &[u8], source: Source) -> Result<(), DiskError> {
+    pub(super) fn put(&mut self, bytes: &[u8], source: BlockSource) -> Result<(), DiskError> {
         match self {
             Self::Beside(stage) => stage.write_all(bytes),
             Self::InPlace(in_place) => {
@@ -84,36 +84,36 @@ impl Way {
                     .update(bytes)
                     .map_err(|error| DiskError::new("hash", std::path::Path::new(""), error))?;
                 match source {
-                    Source::Kept => Ok(()),
-                    Source::Brought => in_place.journal.append(bytes),
+                    BlockSource::Kept => Ok(()),
+                    BlockSource::Brought => in_place.journal.append(bytes),
                 }
             }
         }
     }
 
     /// Ends the bytes. `None`: they are not what the root says; nothing was touched.
-    pub(super) fn finish(self, size: u64, root: Root) -> Result<Option<Made>, DiskError> {
+    pub(super) fn finish(self, size: u64, root: Root) -> Result<Option<MendedCopy>, DiskError> {
         match self {
             Self::Beside(stage) => {
                 let received = stage.finish()?;
                 if received.size() != size || received.root() != root {
                     return Ok(None);
                 }
-                RepairedCopy::settle(received).map(|copy| Some(Made::Beside(copy)))
+                RepairedCopy::settle(received).map(|copy| Some(MendedCopy::Beside(copy)))
             }
             Self::InPlace(in_place) => {
                 let InPlace { journal, tree } = *in_place;
                 if tree.size() != size || tree.root_so_far() != root {
                     return Ok(None);
                 }
-                Ok(journal.finish()?.map(Made::InPlace))
+                Ok(journal.finish()?.map(MendedCopy::InPlace))
             }
         }
     }
 }
 
 /// Removes what an earlier mend of the same file left, before a new one begins.
-pub(super) fn clear(beside: &Beside) -> Result<(), DiskError> {
+pub(super) fn clear(beside: &MendPaths) -> Result<(), DiskError> {
     beside
         .leftovers()
         .iter()

@@ -14,7 +14,7 @@ use super::Node;
 use super::answered::is_missing;
 use crate::catalog::{Condition, Entry, Row};
 use crate::error::NodeError;
-use crate::reconcile::Reconciled;
+use crate::reconcile::ReconcileReport;
 use crate::volumes::VolumesError;
 
 /// How many rows are written at a time.
@@ -27,7 +27,7 @@ impl Node {
         path: &Path,
         id: &VolumeId,
         now: Timestamp,
-    ) -> Result<Reconciled, NodeError> {
+    ) -> Result<ReconcileReport, NodeError> {
         absolute(path)?;
         self.volume_set().init(path, id)?;
         tracing::warn!(volume = %id, path = %path.display(), "a new volume was labelled");
@@ -40,7 +40,7 @@ impl Node {
         path: &Path,
         id: Option<&VolumeId>,
         now: Timestamp,
-    ) -> Result<Reconciled, NodeError> {
+    ) -> Result<ReconcileReport, NodeError> {
         absolute(path)?;
         let id = self.volume_set().adopt_as(path, id)?;
         tracing::warn!(volume = %id, path = %path.display(), "a volume was taken over");
@@ -63,7 +63,11 @@ impl Node {
     }
 
     /// Takes a retired volume back into service, and holds it against the catalog: what is on its disk is there again.
-    pub fn reinstate_volume(&self, id: &VolumeId, now: Timestamp) -> Result<Reconciled, NodeError> {
+    pub fn reinstate_volume(
+        &self,
+        id: &VolumeId,
+        now: Timestamp,
+    ) -> Result<ReconcileReport, NodeError> {
         self.volume_set().reinstate(id)?;
         tracing::warn!(volume = %id, "a retired volume is in service again");
         self.refresh(now)
@@ -145,7 +149,7 @@ impl Node {
     pub(crate) fn refuse_taken(
         &self,
         name: &FileName,
-        second: Option<Second>,
+        second: Option<SecondCopy>,
     ) -> Result<(), NodeError> {
         for entry in self.catalog.find(name)? {
             if !self.leaves_free(&entry, second) {
@@ -159,7 +163,7 @@ impl Node {
         Ok(())
     }
 
-    fn leaves_free(&self, entry: &Entry, second: Option<Second>) -> bool {
+    fn leaves_free(&self, entry: &Entry, second: Option<SecondCopy>) -> bool {
         let Some(volume) = self.volume_set().find(&entry.volume) else {
             return false;
         };
@@ -169,8 +173,8 @@ impl Node {
         let is_draining = volume.mode == Mode::Draining;
         match (&entry.row.condition, second) {
             (Condition::Missing { .. }, _) => volume.problem.is_none() || is_draining,
-            (Condition::Present | Condition::Damaged { .. }, Some(Second::Any)) => is_draining,
-            (Condition::Present | Condition::Damaged { .. }, Some(Second::Of(root))) => {
+            (Condition::Present | Condition::Damaged { .. }, Some(SecondCopy::Any)) => is_draining,
+            (Condition::Present | Condition::Damaged { .. }, Some(SecondCopy::Of(root))) => {
                 is_draining && entry.row.root == Some(root)
             }
             (Condition::Present | Condition::Damaged { .. }, None)
@@ -203,7 +207,7 @@ impl Node {
 
 /// Of what a second copy may be made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Second {
+pub(crate) enum SecondCopy {
     /// Its root is not known yet.
     Any,
     /// It has this root.

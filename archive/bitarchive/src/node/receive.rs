@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 use archive_durable::{DiskError, Stage};
 use archive_model::{FileName, UploadId, VolumeId};
 
-use super::{Node, Second};
+use super::{Node, SecondCopy};
 use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::upload::Upload;
@@ -23,7 +23,7 @@ impl Node {
         name: &FileName,
         size: u64,
     ) -> Result<Upload<'_>, NodeError> {
-        self.receive(upload, name, size, Earlier::Resume(None))
+        self.receive(upload, name, size, EarlierUpload::Resume(None))
     }
 
     /// The same, for a sender that can go on at each of `points` only, ascending.
@@ -34,7 +34,7 @@ impl Node {
         size: u64,
         points: &[u64],
     ) -> Result<Upload<'_>, NodeError> {
-        self.receive(upload, name, size, Earlier::Resume(Some(points)))
+        self.receive(upload, name, size, EarlierUpload::Resume(Some(points)))
     }
 
     /// Begins to receive a file from its first byte: what an earlier stream of the same upload left is forgotten.
@@ -44,7 +44,7 @@ impl Node {
         name: &FileName,
         size: u64,
     ) -> Result<Upload<'_>, NodeError> {
-        self.receive(upload, name, size, Earlier::Forget)
+        self.receive(upload, name, size, EarlierUpload::Forget)
     }
 
     fn receive(
@@ -52,13 +52,13 @@ impl Node {
         upload: &UploadId,
         name: &FileName,
         size: u64,
-        earlier: Earlier<'_>,
+        earlier: EarlierUpload<'_>,
     ) -> Result<Upload<'_>, NodeError> {
         self.refuse_unless_open()?;
         let claim = self.claim(name, upload)?;
-        self.refuse_taken(name, Some(Second::Any))?;
+        self.refuse_taken(name, Some(SecondCopy::Any))?;
         if let Some((volume, layout)) = self.unfinished(upload) {
-            if let Earlier::Resume(points) = earlier {
+            if let EarlierUpload::Resume(points) = earlier {
                 if self.has_room_for_rest(upload, &layout, size)? {
                     let place = (volume, layout);
                     return Upload::open(self, claim, upload.clone(), place, size, points);
@@ -105,7 +105,7 @@ impl Node {
 
 /// Decides about the bytes that an earlier stream of an upload left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Earlier<'a> {
+enum EarlierUpload<'a> {
     /// It goes on: at one of these points, where some are named.
     Resume(Option<&'a [u64]>),
     Forget,

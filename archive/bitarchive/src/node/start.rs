@@ -12,16 +12,19 @@ use super::{Node, NodeOptions};
 use crate::attic::settle_all;
 use crate::catalog::Catalog;
 use crate::error::NodeError;
-use crate::hold::Works;
+use crate::hold::BusyFiles;
 use crate::layout::{Layout, is_of_a_mend};
 use crate::mend::finish_cut;
-use crate::reconcile::{self, Reconciled};
-use crate::standing::Standing;
+use crate::reconcile::{self, ReconcileReport};
+use crate::standing::ScrubStanding;
 use crate::volumes::{Volumes, VolumesError};
 
 impl Node {
     /// Opens the volumes and the catalog and holds each against the other. Returns what that found.
-    pub fn open(options: NodeOptions, now: Timestamp) -> Result<(Self, Reconciled), NodeError> {
+    pub fn open(
+        options: NodeOptions,
+        now: Timestamp,
+    ) -> Result<(Self, ReconcileReport), NodeError> {
         let volumes = Volumes::open(
             &options.node,
             &options.replica,
@@ -39,8 +42,8 @@ impl Node {
             volumes,
             catalog: opened.catalog,
             receiving: Arc::default(),
-            works: Works::default(),
-            standing: Standing::default(),
+            works: BusyFiles::default(),
+            standing: ScrubStanding::default(),
         };
         let found = node.refresh(now)?;
         node.note_retired(now)?;
@@ -48,19 +51,19 @@ impl Node {
     }
 
     /// Takes the poison from a volume that people have looked at; it is held against the catalog before it serves.
-    pub fn clear(&self, volume: &VolumeId, now: Timestamp) -> Result<Reconciled, NodeError> {
+    pub fn clear(&self, volume: &VolumeId, now: Timestamp) -> Result<ReconcileReport, NodeError> {
         self.volumes.clear(volume)?;
         self.refresh(now)
     }
 
     /// Looks at the disks again. A volume that is there again is held against the catalog before anybody may use it.
-    pub fn refresh(&self, now: Timestamp) -> Result<Reconciled, NodeError> {
+    pub fn refresh(&self, now: Timestamp) -> Result<ReconcileReport, NodeError> {
         let _alone = self
             .upkeep
             .refreshing
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let mut found = Reconciled::default();
+        let mut found = ReconcileReport::default();
         let mut is_any_new = false;
         for (id, layout) in self.volumes.refresh()? {
             if let Some(one) = self.reconcile(&id, &layout, now)? {
@@ -87,7 +90,7 @@ impl Node {
         id: &VolumeId,
         layout: &Layout,
         now: Timestamp,
-    ) -> Result<Option<Reconciled>, NodeError> {
+    ) -> Result<Option<ReconcileReport>, NodeError> {
         let settled = {
             let _moving = self.moving();
             settle_all(&self.catalog, id, layout)

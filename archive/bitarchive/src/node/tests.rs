@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::catalog::Condition;
-use crate::reconcile::Reconciled;
+use crate::reconcile::ReconcileReport;
 
 mod adopt;
 mod answered;
@@ -58,11 +58,11 @@ impl Machine {
         self.directory.path().join(name)
     }
 
-    fn start(&self) -> (Node, Reconciled) {
+    fn start(&self) -> (Node, ReconcileReport) {
         self.start_with(AtticSettings::default())
     }
 
-    fn start_with(&self, attic: AtticSettings) -> (Node, Reconciled) {
+    fn start_with(&self, attic: AtticSettings) -> (Node, ReconcileReport) {
         let options = NodeOptions {
             attic,
             ..self.start_options()
@@ -171,9 +171,9 @@ fn what_is_stored_is_there_after_a_restart() {
     let (node, found) = machine.start();
     assert_eq!(
         found,
-        Reconciled {
+        ReconcileReport {
             unchanged: 5,
-            ..Reconciled::default()
+            ..ReconcileReport::default()
         }
     );
     assert_eq!(listing(&node), before);
@@ -268,7 +268,7 @@ fn a_cut_upload_goes_on_after_a_restart_and_an_abandoned_one_is_reaped() {
     drop(receiving);
     drop(node);
     let (node, found) = machine.start();
-    assert_eq!(found, Reconciled::default(), "an upload is no file");
+    assert_eq!(found, ReconcileReport::default(), "an upload is no file");
     assert_eq!(node.reap(0).unwrap(), 0, "it is not old yet");
     let mut receiving = node.begin(&upload, &name("a"), 100_000).unwrap();
     assert_eq!(receiving.received(), 65_536);
@@ -369,7 +369,7 @@ fn a_volume_that_is_gone_makes_nothing_missing_and_keeps_its_names() {
     std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
     std::fs::create_dir(machine.path("disk")).unwrap();
     let (node, found) = machine.start();
-    assert_eq!(found, Reconciled::default());
+    assert_eq!(found, ReconcileReport::default());
     assert_eq!(
         listing(&node)[0].row.condition,
         Condition::Present,

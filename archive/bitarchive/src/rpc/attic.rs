@@ -10,13 +10,13 @@ use tonic::Status;
 use super::listing::Page;
 use super::{Answers, convert, listing, send};
 use crate::adopt::admission_in;
-use crate::attic::{self, AtticId, Cause, Item, Listed};
+use crate::attic::{self, AtticId, Cause, Item, ItemPlace};
 use crate::catalog::{Condition, Entry};
 use crate::layout::Layout;
 use crate::node::Node;
 
 /// One item, named, with who wants something of it.
-pub(crate) struct Reference {
+pub(crate) struct ItemReference {
     pub(crate) volume: VolumeId,
     pub(crate) id: AtticId,
     pub(crate) checksum: Option<Root>,
@@ -24,8 +24,8 @@ pub(crate) struct Reference {
 }
 
 /// Reads which item is meant.
-pub(crate) fn reference(request: &wire::AtticRef) -> Result<Reference, InvalidMessage> {
-    Ok(Reference {
+pub(crate) fn reference(request: &wire::AtticRef) -> Result<ItemReference, InvalidMessage> {
+    Ok(ItemReference {
         volume: fields::volume_id(&request.volume)?,
         id: AtticId::new(&request.id)
             .map_err(|error| InvalidMessage::invalid("id", error.to_string()))?,
@@ -105,7 +105,7 @@ pub(crate) fn list(
     answers: &Answers<wire::AtticResponse>,
 ) -> Result<(), Status> {
     let mut gaps = convert::gaps(node);
-    let mut all: Vec<(Listed, Layout)> = Vec::new();
+    let mut all: Vec<(ItemPlace, Layout)> = Vec::new();
     for (volume, layout) in node.volume_set().online() {
         match attic::list(&layout, &volume) {
             Ok(listed) => all.extend(listed.into_iter().map(|one| (one, layout.clone()))),

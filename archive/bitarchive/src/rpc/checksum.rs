@@ -21,11 +21,11 @@ use proto_archive::wire::replica_server::ReplicaServer;
 use tonic::service::Routes;
 use tonic::{Response, Status};
 
-use super::upload::{Incoming, Intake};
-use super::verify::News;
+use super::upload::{FileReceiver, IncomingFile};
+use super::verify::ProgressReport;
 use super::{AnswerStream, Answers, convert, listing, send};
 use crate::catalog::Entry;
-use crate::checksum::{ChecksumReplica, PutAsideError, Receiving, RecordError, VOLUME};
+use crate::checksum::{ChecksumReplica, PutAsideError, ReceivingFile, RecordError, VOLUME};
 use crate::error::NodeError;
 
 /// Both services.
@@ -101,7 +101,7 @@ impl Door {
         Ok(self.answer("files", move |replica, answers| {
             if on_disk {
                 // The listing reads the rest of the table.
-                let mut news = News::new(&clock);
+                let mut news = ProgressReport::new(&clock);
                 let verified = replica.record().verify_admissions(&mut |rows| {
                     news.tell(rows, |looked| send(answers, listing::looking(looked)))
                 });
@@ -148,8 +148,8 @@ fn stays(error: &PutAsideError) -> Status {
     kind.status(error.to_string())
 }
 
-impl Intake for ChecksumReplica {
-    type Incoming<'a> = Receiving<'a>;
+impl FileReceiver for ChecksumReplica {
+    type IncomingFile<'a> = ReceivingFile<'a>;
 
     fn begin(
         &self,
@@ -157,7 +157,7 @@ impl Intake for ChecksumReplica {
         name: &FileName,
         size: u64,
         points: &[u64],
-    ) -> Result<Receiving<'_>, NodeError> {
+    ) -> Result<ReceivingFile<'_>, NodeError> {
         Self::begin(self, upload, name, size, points)
     }
 
@@ -170,7 +170,7 @@ impl Intake for ChecksumReplica {
     }
 }
 
-impl Incoming for Receiving<'_> {
+impl IncomingFile for ReceivingFile<'_> {
     fn name(&self) -> &FileName {
         self.name()
     }

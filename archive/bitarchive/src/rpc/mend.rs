@@ -10,19 +10,19 @@ use tokio::runtime::Handle;
 use tokio_stream::StreamExt;
 use tonic::{Status, Streaming};
 
-use super::verify::News;
+use super::verify::ProgressReport;
 use super::{Answers, convert, send};
-use crate::mend::{Mended, Order};
+use crate::mend::{MendOrder, MendReport};
 use crate::metrics::Instruments;
 use crate::node::Node;
 
 /// The sender's messages, waited for on a thread that may block.
-pub(crate) struct Steps {
+pub(crate) struct MendSteps {
     stream: Idle<Streaming<wire::MendRequest>>,
     runtime: Handle,
 }
 
-impl Steps {
+impl MendSteps {
     /// To be made within the runtime.
     pub(crate) fn new(stream: Streaming<wire::MendRequest>, idle: Duration) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Steps {
 
 pub(crate) fn mend(
     node: &Node,
-    steps: &mut Steps,
+    steps: &mut MendSteps,
     answers: &Answers<wire::MendResponse>,
     clock: &Clock,
     instruments: &Instruments,
@@ -57,7 +57,7 @@ pub(crate) fn mend(
     let mut mend = node
         .mend(order, clock.now())
         .map_err(|error| convert::status(&error))?;
-    let mut news = News::new(clock);
+    let mut news = ProgressReport::new(clock);
     let tell = |bytes| {
         let response = wire::MendResponse {
             bytes,
@@ -82,7 +82,7 @@ pub(crate) fn mend(
         }
     }
     let mended = mend.close(clock.now(), &mut |bytes| news.tell(bytes, tell));
-    let Mended {
+    let MendReport {
         entry,
         attic,
         groups,
@@ -96,7 +96,7 @@ pub(crate) fn mend(
     send(answers, response)
 }
 
-fn order(open: wire::mend_request::Open) -> Result<Order, InvalidMessage> {
+fn order(open: wire::mend_request::Open) -> Result<MendOrder, InvalidMessage> {
     let volume = match open.volume.as_str() {
         "" => None,
         volume => Some(fields::volume_id(volume)?),
@@ -104,7 +104,7 @@ fn order(open: wire::mend_request::Open) -> Result<Order, InvalidMessage> {
     if open.who.is_empty() {
         return Err(InvalidMessage::missing("who"));
     }
-    Ok(Order {
+    Ok(MendOrder {
         name: fields::file_name("name", &open.name)?,
         volume,
         root: fields::root("root", &open.root)?,

@@ -12,7 +12,7 @@ use proto_archive::wire;
 use tonic::Status;
 
 use super::convert;
-use crate::node::{Node, Reading};
+use crate::node::{Node, OpenFile};
 
 /// How many bytes of file data one segment proves.
 const SEGMENT: u64 = 64 * GROUP_SIZE;
@@ -30,7 +30,7 @@ pub(super) struct SegmentReader {
 
 /// The rest of the range, once the file is open.
 struct OpenRange {
-    reading: Reading,
+    reading: OpenFile,
     offset: u64,
     end: u64,
 }

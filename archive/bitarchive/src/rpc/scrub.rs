@@ -9,7 +9,7 @@ use proto_archive::wire;
 use tonic::Status;
 
 use crate::node::Node;
-use crate::scrub::{Activity, Control, Order, State};
+use crate::scrub::{Activity, Control, ScrubOrder, ScrubState};
 
 pub(crate) fn scrub(
     node: &Node,
@@ -23,9 +23,9 @@ pub(crate) fn scrub(
     })?;
     let order = match order {
         Wire::Unspecified => None,
-        Wire::Pause => Some(Order::Pause(Duration::from_secs(request.pause_seconds))),
-        Wire::Resume => Some(Order::Resume),
-        Wire::Throttle => Some(Order::Throttle(request.bytes_per_second)),
+        Wire::Pause => Some(ScrubOrder::Pause(Duration::from_secs(request.pause_seconds))),
+        Wire::Resume => Some(ScrubOrder::Resume),
+        Wire::Throttle => Some(ScrubOrder::Throttle(request.bytes_per_second)),
     };
     if let Some(order) = order {
         control
@@ -36,7 +36,7 @@ pub(crate) fn scrub(
     Ok(write(node, &control.state(now)))
 }
 
-fn write(node: &Node, state: &State) -> wire::ScrubState {
+fn write(node: &Node, state: &ScrubState) -> wire::ScrubState {
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
     let (activity, paused_until) = match state.activity {
         Activity::Running => (ScrubActivity::Running, None),

@@ -18,10 +18,10 @@ use crate::settings::AtticSettings;
 use crate::settings::ScrubSettings;
 
 mod bounds;
-mod herald;
 mod hostile;
+mod notifier;
 
-struct World {
+struct TestDoor {
     directory: tempfile::TempDir,
     door: Door,
 }
@@ -51,7 +51,7 @@ fn key() -> SigningKey {
     SigningKey::from_seed([7; 32])
 }
 
-impl World {
+impl TestDoor {
     fn new() -> Self {
         let directory = crate::testing::directory();
         for name in ["data", "one", "two"] {
@@ -77,9 +77,9 @@ impl World {
         let instruments = Instruments::new(&Metrics::new(), &options.node).unwrap();
         let (node, _) = Node::open(options, clock.now()).unwrap();
         let (node, tasks) = (Arc::new(node), Tasks::new());
-        let herald = Arc::new(herald::unheard(&node, &clock));
+        let notifier = Arc::new(notifier::unheard(&node, &clock));
         let door = Door {
-            herald,
+            notifier,
             scrub: Arc::new(scrub),
             jobs: Box::new(NoJobs),
             instruments,
@@ -220,7 +220,7 @@ fn field(status: &Status) -> String {
 
 #[tokio::test]
 async fn a_node_says_what_its_volumes_are() {
-    let world = World::with_two().await;
+    let world = TestDoor::with_two().await;
     world.store("a", b"one");
     let status = world.order(Order::Drain, "v1", "").await.unwrap();
     let of = |status: &wire::NodeStatus, volume: &str| {
@@ -273,7 +273,7 @@ async fn a_node_says_what_its_volumes_are() {
 /// Fails if a node says how much room its best volume has, and leaves out the others that take files.
 #[tokio::test]
 async fn report_names_room_of_other_volumes() {
-    let world = World::with_two().await;
+    let world = TestDoor::with_two().await;
     let status = convert::report(&world.door.node);
     assert!(status.usable > 0);
     assert_eq!(status.usable_elsewhere.len(), 1);
@@ -285,7 +285,7 @@ async fn report_names_room_of_other_volumes() {
 
 #[tokio::test]
 async fn the_attics_of_all_volumes_are_one_list_by_time() {
-    let world = World::with_two().await;
+    let world = TestDoor::with_two().await;
     let mut expected = Vec::new();
     for number in 0_u16..600 {
         // Two a second, on both disks.
@@ -318,21 +318,21 @@ async fn the_attics_of_all_volumes_are_one_list_by_time() {
 
 #[tokio::test]
 async fn a_refused_removal_does_not_tell_the_checksum() {
-    let world = World::with_two().await;
+    let world = TestDoor::with_two().await;
     world.store("a", b"one");
     let volume = world.door.node.find(&FileName::new("a").unwrap()).unwrap()[0]
         .volume
         .to_string();
     let refused = world
         .door
-        .put_aside(Request::new(World::removal(&volume, "a", b"two")))
+        .put_aside(Request::new(TestDoor::removal(&volume, "a", b"two")))
         .await
         .unwrap_err();
     assert_eq!(Kind::of(&refused), Kind::Mismatch);
     assert!(!refused.message().contains(&root(b"one").to_string()));
     let item = world
         .door
-        .put_aside(Request::new(World::removal(&volume, "a", b"one")))
+        .put_aside(Request::new(TestDoor::removal(&volume, "a", b"one")))
         .await
         .unwrap()
         .into_inner();
@@ -364,7 +364,7 @@ async fn a_refused_removal_does_not_tell_the_checksum() {
 
 #[tokio::test]
 async fn admissions_come_sorted_and_a_damaged_sidecar_leaves_a_blank() {
-    let world = World::with_two().await;
+    let world = TestDoor::with_two().await;
     let mut expected = Vec::new();
     for number in 0..270 {
         let name = format!("f{number:03}");

@@ -23,12 +23,12 @@ use crate::node::Node;
 const MOST_POINTS: usize = 1024;
 
 /// The sender's messages, waited for on a thread that may block.
-pub(crate) struct Steps {
+pub(crate) struct UploadSteps {
     stream: Idle<Streaming<wire::UploadRequest>>,
     runtime: Handle,
 }
 
-impl Steps {
+impl UploadSteps {
     /// To be made within the runtime.
     pub(crate) fn new(stream: Streaming<wire::UploadRequest>, idle: Duration) -> Self {
         Self {
@@ -49,9 +49,9 @@ impl Steps {
 }
 
 /// What files are received into: the disks of a node, or the table of a checksum replica.
-pub(crate) trait Intake {
+pub(crate) trait FileReceiver {
     /// A file on its way.
-    type Incoming<'a>: Incoming
+    type IncomingFile<'a>: IncomingFile
     where
         Self: 'a;
 
@@ -62,7 +62,7 @@ pub(crate) trait Intake {
         name: &FileName,
         size: u64,
         points: &[u64],
-    ) -> Result<Self::Incoming<'_>, NodeError>;
+    ) -> Result<Self::IncomingFile<'_>, NodeError>;
 
     /// The file as an earlier upload left it, if it is whole: a sender that lost the answer gets it again.
     fn earlier(&self, name: &FileName) -> Result<Option<Entry>, NodeError>;
@@ -71,8 +71,8 @@ pub(crate) trait Intake {
     fn entry(&self, entry: Entry) -> wire::FileEntry;
 }
 
-/// A file on its way. What dropping it leaves is for the [`Intake`] to say.
-pub(crate) trait Incoming: Sized {
+/// A file on its way. What dropping it leaves is for the [`FileReceiver`] to say.
+pub(crate) trait IncomingFile: Sized {
     /// The name it is received for.
     fn name(&self) -> &FileName;
     /// How many bytes are here.
@@ -90,9 +90,9 @@ pub(crate) trait Incoming: Sized {
 }
 
 /// Receives one file, whatever it is received into.
-pub(crate) fn receive<I: Intake>(
+pub(crate) fn receive<I: FileReceiver>(
     intake: &I,
-    steps: &mut Steps,
+    steps: &mut UploadSteps,
     answers: &Answers<wire::UploadResponse>,
     clock: &Clock,
 ) -> Result<(), Status> {
@@ -161,7 +161,7 @@ pub(crate) fn receive<I: Intake>(
 
 /// A sender that sends more than it announced is stopped at the first byte too many.
 fn take(
-    upload: &mut impl Incoming,
+    upload: &mut impl IncomingFile,
     bytes: &Bytes,
     id: &UploadId,
     announced: u64,
@@ -178,7 +178,7 @@ fn take(
     upload.write_all(bytes)
 }
 
-fn stored(intake: &impl Intake, entry: Entry) -> wire::UploadResponse {
+fn stored(intake: &impl FileReceiver, entry: Entry) -> wire::UploadResponse {
     wire::UploadResponse {
         step: Some(wire::upload_response::Step::Stored(intake.entry(entry))),
     }
@@ -189,8 +189,8 @@ fn unexpected(expected: &str) -> Status {
 }
 
 /// What was received when the sender goes away stays, for the same upload to go on with.
-impl Intake for Node {
-    type Incoming<'a> = crate::Upload<'a>;
+impl FileReceiver for Node {
+    type IncomingFile<'a> = crate::Upload<'a>;
 
     fn begin(
         &self,
@@ -220,7 +220,7 @@ impl Intake for Node {
     }
 }
 
-impl Incoming for crate::Upload<'_> {
+impl IncomingFile for crate::Upload<'_> {
     fn name(&self) -> &FileName {
         self.name()
     }

@@ -21,7 +21,7 @@ pub(crate) fn verify(
     clock: &Clock,
     answers: &Answers<wire::VerifyResponse>,
 ) -> Result<(), Status> {
-    let mut news = News::new(clock);
+    let mut news = ProgressReport::new(clock);
     let far = |bytes| wire::VerifyResponse {
         bytes,
         ..wire::VerifyResponse::default()
@@ -48,14 +48,14 @@ pub(crate) fn verify(
 }
 
 /// Counts bytes and tells them, not too often; a caller that is gone stops the work.
-pub(super) struct News<'a> {
+pub(super) struct ProgressReport<'a> {
     clock: &'a Clock,
     last: Instant,
     pub(super) bytes: u64,
     gone: Option<Status>,
 }
 
-impl<'a> News<'a> {
+impl<'a> ProgressReport<'a> {
     pub(super) fn new(clock: &'a Clock) -> Self {
         Self {
             clock,
@@ -105,7 +105,7 @@ mod tests {
     fn news_come_every_second_and_a_caller_that_is_gone_ends_the_work() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
         let clock = hand.clock();
-        let mut news = News::new(&clock);
+        let mut news = ProgressReport::new(&clock);
         let mut told = Vec::new();
         for _ in 0..25 {
             hand.advance(EVERY / 10);

@@ -8,13 +8,13 @@ use archive_daemon::worker::MAX_PAUSE;
 use archive_durable::DiskError;
 use jiff::Timestamp;
 
-use super::order::{Plan, Policy};
-use super::orders::{Orders, end_of};
+use super::order::{ReadPlan, ReadPolicy};
+use super::orders::{StoredOrders, end_of};
 use crate::settings::ScrubSettings;
 
 /// What people say to the scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum ScrubOrder {
     /// Rest for so long, at most a day; zero: a day.
     Pause(Duration),
     /// Go on.
@@ -38,7 +38,7 @@ pub enum Activity {
 
 /// How the scrub is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct ScrubState {
     /// What it does.
     pub activity: Activity,
     /// Bytes a second.
@@ -66,13 +66,13 @@ pub struct State {
 pub struct Control {
     data: PathBuf,
     settings: ScrubSettings,
-    shared: Mutex<Shared>,
+    shared: Mutex<ScrubMemory>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    orders: Orders,
-    plan: Plan,
+struct ScrubMemory {
+    orders: StoredOrders,
+    plan: ReadPlan,
     files: u64,
     bytes: u64,
     found: u64,
@@ -81,9 +81,9 @@ struct Shared {
 impl Control {
     /// Takes up what was ordered before the restart.
     pub fn open(data: &Path, settings: ScrubSettings, now: Timestamp) -> Self {
-        let shared = Shared {
-            orders: Orders::read(data, now),
-            ..Shared::default()
+        let shared = ScrubMemory {
+            orders: StoredOrders::read(data, now),
+            ..ScrubMemory::default()
         };
         Self {
             data: data.to_owned(),
@@ -93,19 +93,19 @@ impl Control {
     }
 
     /// Does what people say, durably.
-    pub fn order(&self, order: Order, now: Timestamp) -> Result<(), DiskError> {
+    pub fn order(&self, order: ScrubOrder, now: Timestamp) -> Result<(), DiskError> {
         self.remember(|orders| match order {
-            Order::Pause(pause) => {
+            ScrubOrder::Pause(pause) => {
                 let pause = if pause.is_zero() { MAX_PAUSE } else { pause };
                 orders.paused_until = Some(end_of(pause, now));
             }
-            Order::Resume => orders.paused_until = None,
-            Order::Throttle(rate) => orders.bytes_per_second = (rate > 0).then_some(rate),
+            ScrubOrder::Resume => orders.paused_until = None,
+            ScrubOrder::Throttle(rate) => orders.bytes_per_second = (rate > 0).then_some(rate),
         })
     }
 
     /// How it is doing.
-    pub fn state(&self, now: Timestamp) -> State {
+    pub fn state(&self, now: Timestamp) -> ScrubState {
         let shared = self.lock();
         let activity = match shared.orders.pause(now) {
             _ if !self.settings.enabled => Activity::Off,
@@ -113,7 +113,7 @@ impl Control {
             None if shared.plan.due > 0 => Activity::Running,
             None => Activity::Idle,
         };
-        State {
+        ScrubState {
             activity,
             rate: self.rate_of(&shared),
             due: shared.plan.due,
@@ -135,14 +135,14 @@ impl Control {
         self.rate_of(&self.lock())
     }
 
-    fn rate_of(&self, shared: &Shared) -> u64 {
+    fn rate_of(&self, shared: &ScrubMemory) -> u64 {
         let ordered = shared.orders.bytes_per_second;
         let most = ordered.or(self.settings.rate.map(archive_daemon::ByteSize::bytes));
         shared.plan.rate.min(most.unwrap_or(u64::MAX)).max(1)
     }
 
     /// Changes what is remembered: on disk first.
-    pub(super) fn remember(&self, change: impl FnOnce(&mut Orders)) -> Result<(), DiskError> {
+    pub(super) fn remember(&self, change: impl FnOnce(&mut StoredOrders)) -> Result<(), DiskError> {
         let mut shared = self.lock();
         let mut orders = shared.orders.clone();
         change(&mut orders);
@@ -153,8 +153,8 @@ impl Control {
         Ok(())
     }
 
-    pub(super) fn policy(&self) -> Policy {
-        Policy {
+    pub(super) fn policy(&self) -> ReadPolicy {
+        ReadPolicy {
             deadline: self
                 .settings
                 .deadline
@@ -168,7 +168,7 @@ impl Control {
         self.lock().orders.unknown_since
     }
 
-    pub(super) fn set_plan(&self, plan: Plan) {
+    pub(super) fn set_plan(&self, plan: ReadPlan) {
         self.lock().plan = plan;
     }
 
@@ -185,7 +185,7 @@ impl Control {
         shared.bytes = shared.bytes.saturating_add(bytes);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> MutexGuard<'_, ScrubMemory> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

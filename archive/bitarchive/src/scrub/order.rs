@@ -34,7 +34,7 @@ const OVERDUE_PARTS: i128 = 30;
 
 /// How often each copy is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Policy {
+pub(crate) struct ReadPolicy {
     /// Every copy once within this.
     pub(crate) deadline: Duration,
     /// A new copy twice within this.
@@ -43,7 +43,7 @@ pub(crate) struct Policy {
 
 /// When a copy is to be read, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Window {
+pub(crate) struct ReadWindow {
     /// By then.
     pub(crate) until: i128,
     /// Not before.
@@ -52,9 +52,9 @@ pub(crate) struct Window {
 
 /// One copy to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedRead {
     /// When.
-    pub(crate) window: Window,
+    pub(crate) window: ReadWindow,
     /// What.
     pub(crate) name: FileName,
     /// Where.
@@ -65,19 +65,19 @@ pub(crate) struct Planned {
     pub(crate) verified: Option<Timestamp>,
 }
 
-impl Ord for Planned {
+impl Ord for PlannedRead {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.window, &self.name, &self.volume).cmp(&(other.window, &other.name, &other.volume))
     }
 }
 
-impl PartialOrd for Planned {
+impl PartialOrd for PlannedRead {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Policy {
+impl ReadPolicy {
     /// When a copy is to be read; `None`: not by the scrub. Of a copy that was never verified, `unknown_since` is when
     /// that was noticed.
     pub(crate) fn window(
@@ -85,7 +85,7 @@ impl Policy {
         entry: &Entry,
         unknown_since: Timestamp,
         now: i128,
-    ) -> Option<Window> {
+    ) -> Option<ReadWindow> {
         match &entry.row.condition {
             Condition::Present | Condition::Unexpected { .. } => {}
             // Somebody has to act on it first.
@@ -97,7 +97,7 @@ impl Policy {
             } => {
                 let is_located = !corrupt.is_empty() || !unreadable.is_empty();
                 let at = since.as_nanosecond();
-                return (!is_located).then_some(Window {
+                return (!is_located).then_some(ReadWindow {
                     until: at,
                     from: at,
                 });
@@ -108,7 +108,7 @@ impl Policy {
         let spread = Spread::of(entry, 0);
         let Some(verified) = believed(entry.row.verified, now) else {
             let from = unknown_since.as_nanosecond() + spread.part(deadline * 95 / 100);
-            return Some(Window {
+            return Some(ReadWindow {
                 until: from + deadline / 20,
                 from,
             });
@@ -117,17 +117,17 @@ impl Policy {
         let first = stored + young / 4 + spread.part(young / 5);
         let second = stored + young * 7 / 10 + spread.part(young / 5);
         Some(if verified < first {
-            Window {
+            ReadWindow {
                 until: stored + young / 2,
                 from: first,
             }
         } else if verified < second {
-            Window {
+            ReadWindow {
                 until: stored + young,
                 from: second,
             }
         } else {
-            Window {
+            ReadWindow {
                 until: verified + deadline,
                 from: verified + deadline * 3 / 4 + Spread::of(entry, verified).part(deadline / 5),
             }
@@ -172,9 +172,9 @@ impl Spread {
 
 /// What one look over all rows found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct ReadPlan {
     /// What to read now, in this order.
-    pub(crate) next: Vec<Planned>,
+    pub(crate) next: Vec<PlannedRead>,
     /// How many copies are due, those that are not in `next` included.
     pub(crate) due: u64,
     /// When the next one is due that is not due yet.
@@ -190,16 +190,16 @@ pub(crate) struct Plan {
 /// Takes rows one by one; remembers what is due first and what the whole asks for.
 #[derive(Debug)]
 pub(crate) struct Survey {
-    policy: Policy,
+    policy: ReadPolicy,
     now: i128,
     unknown_since: Timestamp,
     /// The volumes that can be read now.
     online: Vec<VolumeId>,
     /// The volumes that are out of service.
     retired: Vec<VolumeId>,
-    suspects: Vec<(Suspect, BinaryHeap<Near>)>,
+    suspects: Vec<(Suspect, BinaryHeap<Neighbour>)>,
     /// The most urgent ones; the least urgent of them on top.
-    urgent: BinaryHeap<Planned>,
+    urgent: BinaryHeap<PlannedRead>,
     most: usize,
     due: u64,
     due_bytes: u64,
@@ -210,14 +210,14 @@ pub(crate) struct Survey {
 
 /// A neighbour of a suspect, by how far in time it was stored from it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Near {
+struct Neighbour {
     distance: i128,
-    planned: Planned,
+    planned: PlannedRead,
 }
 
 impl Survey {
     pub(crate) fn new(
-        policy: Policy,
+        policy: ReadPolicy,
         now: Timestamp,
         unknown_since: Timestamp,
         online: Vec<VolumeId>,
@@ -267,7 +267,7 @@ impl Survey {
         if !self.online.contains(&entry.volume) {
             return;
         }
-        let planned = Planned {
+        let planned = PlannedRead {
             window,
             name: entry.name.clone(),
             volume: entry.volume.clone(),
@@ -290,7 +290,7 @@ impl Survey {
         }
     }
 
-    fn widen(&mut self, entry: &Entry, planned: &Planned) {
+    fn widen(&mut self, entry: &Entry, planned: &PlannedRead) {
         for (suspect, near) in &mut self.suspects {
             let was_read_since = entry
                 .row
@@ -300,7 +300,7 @@ impl Survey {
                 continue;
             }
             let distance = entry.row.stored.as_nanosecond() - suspect.stored.as_nanosecond();
-            near.push(Near {
+            near.push(Neighbour {
                 distance: distance.abs(),
                 planned: planned.clone(),
             });
@@ -311,10 +311,10 @@ impl Survey {
     }
 
     /// The plan.
-    pub(crate) fn finish(self) -> Plan {
+    pub(crate) fn finish(self) -> ReadPlan {
         let urgent = self.urgent.into_sorted_vec();
         let rate = rate(self.policy, &urgent, self.due_bytes, self.now);
-        let mut next: Vec<Planned> = Vec::new();
+        let mut next: Vec<PlannedRead> = Vec::new();
         let neighbours = self
             .suspects
             .into_iter()
@@ -326,7 +326,7 @@ impl Survey {
                 next.push(planned);
             }
         }
-        Plan {
+        ReadPlan {
             next,
             due: self.due,
             next_due: self
@@ -340,7 +340,7 @@ impl Survey {
 }
 
 /// The bytes a second that keep every limit. `urgent` is sorted by its limits; what of `bytes` is not in it has later ones.
-fn rate(policy: Policy, urgent: &[Planned], bytes: u64, now: i128) -> u64 {
+fn rate(policy: ReadPolicy, urgent: &[PlannedRead], bytes: u64, now: i128) -> u64 {
     let least_time = (nanoseconds(policy.deadline) / OVERDUE_PARTS).max(1_000_000_000);
     let mut sum: u64 = 0;
     let mut rate = LEAST_RATE;

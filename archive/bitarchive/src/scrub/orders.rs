@@ -15,7 +15,7 @@ const FORMAT: &str = "holdfast-scrub/1";
 /// What was ordered, and what is remembered with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Orders {
+pub struct StoredOrders {
     format: String,
     /// Until when it is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct Orders {
     pub unknown_since: Option<Timestamp>,
 }
 
-impl Orders {
+impl StoredOrders {
     /// Reads what was ordered. A pause that ends later than any pause may is one of a clock that was wrong.
     pub fn read(data: &Path, now: Timestamp) -> Self {
         let path = path(data);
@@ -88,15 +88,18 @@ mod tests {
     fn what_was_ordered_survives_and_what_is_damaged_orders_nothing() {
         let data = crate::testing::directory();
         let now = Timestamp::from_second(1_800_000_000).unwrap();
-        assert_eq!(Orders::read(data.path(), now), Orders::default());
-        let orders = Orders {
+        assert_eq!(
+            StoredOrders::read(data.path(), now),
+            StoredOrders::default()
+        );
+        let orders = StoredOrders {
             paused_until: Some(end_of(Duration::from_hours(2), now)),
             bytes_per_second: Some(7),
             unknown_since: Some(now),
-            ..Orders::default()
+            ..StoredOrders::default()
         };
         orders.write(data.path()).unwrap();
-        let read = Orders::read(data.path(), now);
+        let read = StoredOrders::read(data.path(), now);
         assert_eq!(read.pause(now), orders.paused_until);
         assert_eq!(read.pause(end_of(Duration::from_hours(2), now)), None);
         assert_eq!(
@@ -105,13 +108,17 @@ mod tests {
         );
         let earlier = now - Duration::from_hours(48);
         assert_eq!(
-            Orders::read(data.path(), earlier).pause(earlier),
+            StoredOrders::read(data.path(), earlier).pause(earlier),
             Some(end_of(MAX_PAUSE, earlier)),
             "a pause never lasts longer than a day"
         );
         for bad in ["", "{", "{\"format\":\"holdfast-scrub/9\"}", "[]"] {
             std::fs::write(path(data.path()), bad).unwrap();
-            assert_eq!(Orders::read(data.path(), now), Orders::default(), "{bad}");
+            assert_eq!(
+                StoredOrders::read(data.path(), now),
+                StoredOrders::default(),
+                "{bad}"
+            );
         }
     }
 }

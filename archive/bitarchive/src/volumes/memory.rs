@@ -17,7 +17,7 @@ const FORMAT: &str = "holdfast-volumes/1";
 /// What is remembered of one volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Memory {
+pub(super) struct VolumeMemory {
     pub(super) path: PathBuf,
     pub(super) generation: u64,
     pub(super) mode: Mode,
@@ -31,19 +31,19 @@ pub(super) struct Memory {
 }
 
 /// All that is remembered.
-pub(super) struct Remembered {
+pub(super) struct RememberedVolumes {
     pub(super) mode: Mode,
-    pub(super) volumes: BTreeMap<VolumeId, Memory>,
+    pub(super) volumes: BTreeMap<VolumeId, VolumeMemory>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct MemoryDocument {
     format: String,
     /// Of the whole node. Left out where it is the usual one, so that an earlier build reads the file.
     #[serde(default, skip_serializing_if = "is_usual")]
     mode: Mode,
-    volumes: BTreeMap<VolumeId, Memory>,
+    volumes: BTreeMap<VolumeId, VolumeMemory>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -51,7 +51,7 @@ fn is_usual(mode: &Mode) -> bool {
     *mode == Mode::default()
 }
 
-impl Memory {
+impl VolumeMemory {
     pub(super) fn new(path: &Path, generation: u64) -> Self {
         Self {
             path: path.to_owned(),
@@ -64,7 +64,7 @@ impl Memory {
     }
 }
 
-impl Memory {
+impl VolumeMemory {
     /// Whether it takes new files, and was taken out of the list of volumes.
     pub(super) fn is_unlisted(&self, paths: &[PathBuf]) -> bool {
         let takes_files = !self.retired && self.mode == Mode::ReadWrite;
@@ -79,18 +79,18 @@ pub fn unlisted(data: &Path, paths: &[PathBuf]) -> Result<Vec<(VolumeId, PathBuf
     Ok(unlisted.map(|(id, memory)| (id, memory.path)).collect())
 }
 
-pub(super) fn remember(path: &Path) -> Result<Remembered, VolumesError> {
+pub(super) fn remember(path: &Path) -> Result<RememberedVolumes, VolumesError> {
     let damaged = |what: String| VolumesError::Memory {
         path: path.to_owned(),
         what,
     };
     let Some(text) = read_state(path)? else {
-        return Ok(Remembered {
+        return Ok(RememberedVolumes {
             mode: Mode::default(),
             volumes: BTreeMap::new(),
         });
     };
-    let remembered: Document =
+    let remembered: MemoryDocument =
         serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
     if remembered.format != FORMAT {
         return Err(damaged(format!(
@@ -98,7 +98,7 @@ pub(super) fn remember(path: &Path) -> Result<Remembered, VolumesError> {
             remembered.format
         )));
     }
-    Ok(Remembered {
+    Ok(RememberedVolumes {
         mode: remembered.mode,
         volumes: remembered.volumes,
     })
@@ -107,16 +107,17 @@ pub(super) fn remember(path: &Path) -> Result<Remembered, VolumesError> {
 pub(super) fn write(
     path: &Path,
     mode: Mode,
-    volumes: &BTreeMap<VolumeId, Memory>,
+    volumes: &BTreeMap<VolumeId, VolumeMemory>,
 ) -> Result<(), VolumesError> {
-    let remembered = Document {
+    let remembered = MemoryDocument {
         format: FORMAT.to_owned(),
         mode,
         volumes: volumes.clone(),
     };
-    let text = serde_json::to_vec_pretty(&remembered).map_err(|error| VolumesError::Memory {
-        path: path.to_owned(),
-        what: error.to_string(),
-    })?;
+    let text =
+        serde_json::to_vec_pretty(&remembered).map_err(|error| VolumesError::Memory {
+            path: path.to_owned(),
+            what: error.to_string(),
+        })?;
     Ok(replace(path, &text)?)
 }

@@ -12,7 +12,7 @@ use archive_model::{Mode, VolumeId};
 
 use super::Volumes;
 use super::error::VolumesError;
-use super::memory::{Memory, write};
+use super::memory::{VolumeMemory, write};
 use crate::layout::Layout;
 
 impl Volumes {
@@ -155,7 +155,11 @@ impl Volumes {
             .collect()
     }
 
-    fn change(&self, id: &VolumeId, change: impl FnOnce(&mut Memory)) -> Result<(), VolumesError> {
+    fn change(
+        &self,
+        id: &VolumeId,
+        change: impl FnOnce(&mut VolumeMemory),
+    ) -> Result<(), VolumesError> {
         let mut state = self.change_state();
         let mut remembered = state.remembered.clone();
         let memory = remembered
@@ -246,7 +250,7 @@ impl Volumes {
             let mut remembered = state.remembered.clone();
             let memory = remembered
                 .entry(id.clone())
-                .or_insert_with(|| Memory::new(path, generation));
+                .or_insert_with(|| VolumeMemory::new(path, generation));
             if memory.path != path {
                 path.clone_into(&mut memory.path);
                 memory.listed = false;

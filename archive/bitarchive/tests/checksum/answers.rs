@@ -1,6 +1,6 @@
 //! What it says of what it has, what it says where bytes are wanted, and how a row goes.
 
-use archive_bitarchive::checksum::{Record, Recorded};
+use archive_bitarchive::checksum::{Record, RecordedFile};
 use archive_rpc::Kind;
 use jiff::Timestamp;
 use proto_archive::wire::{
@@ -9,12 +9,12 @@ use proto_archive::wire::{
     VerifyRequest,
 };
 
-use crate::world::{World, noise, root};
+use crate::world::{TestReplica, noise, root};
 use proto_archive::wire::scrub_state::Activity;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listing_is_sorted_paged_and_says_its_end() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     assert_eq!(running.names().await, Vec::<String>::new());
     for name in ["b", "a", "å", "a.b", "c"] {
@@ -44,10 +44,10 @@ async fn a_listing_is_sorted_paged_and_says_its_end() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_listing_comes_in_messages_of_a_bounded_length() {
-    let world = World::new();
+    let world = TestReplica::new();
     let (node, replica) = ("three-1".parse().unwrap(), "three".parse().unwrap());
     let record = Record::open(&world.data(), &node, &replica).unwrap();
-    let row = Recorded {
+    let row = RecordedFile {
         size: 1,
         root: root(b"x"),
         stored: Timestamp::UNIX_EPOCH,
@@ -94,7 +94,7 @@ async fn a_long_listing_comes_in_messages_of_a_bounded_length() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn to_every_question_about_nodes_the_answer_is_itself() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     let mut replica = running.replica.clone();
     let place = PlaceRequest {
@@ -132,7 +132,7 @@ async fn to_every_question_about_nodes_the_answer_is_itself() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_wants_bytes_or_disks_is_told_that_there_are_none() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     let bytes = noise(1000, 1);
     world.store(&running, "a", &bytes).await.unwrap();
@@ -173,7 +173,7 @@ async fn who_wants_bytes_or_disks_is_told_that_there_are_none() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_goes_only_against_its_checksum_and_leaves_a_line() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     let bytes = noise(1000, 1);
     for name in ["a", "b", "c"] {

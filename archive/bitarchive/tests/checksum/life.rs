@@ -4,11 +4,11 @@
 use archive_bitarchive::StartError;
 use archive_bitarchive::checksum::{Record, RecordError};
 
-use crate::world::{World, noise};
+use crate::world::{TestReplica, noise};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_are_there_after_a_restart() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     let first = world.store(&running, "a", &noise(1000, 1)).await.unwrap();
     running.stop().await;
@@ -21,7 +21,7 @@ async fn rows_are_there_after_a_restart() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_table_that_is_gone_is_no_empty_replica() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     world.store(&running, "a", &noise(1000, 1)).await.unwrap();
     running.stop().await;
@@ -68,7 +68,7 @@ async fn a_table_that_is_gone_is_no_empty_replica() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_it_is_must_be_right() {
-    let world = World::new();
+    let world = TestReplica::new();
     for grants in [
         &["monitor/three"][..],
         &["node/three-1"],

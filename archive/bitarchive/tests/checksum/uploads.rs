@@ -5,13 +5,13 @@ use archive_rpc::Kind;
 use proto_archive::wire::FindRequest;
 use proto_archive::wire::upload_request::{Start, Step};
 
-use crate::world::{PATIENCE, TRUSTED, World, admission, noise, root, say, signed};
+use crate::world::{PATIENCE, TRUSTED, TestReplica, admission, noise, root, say, signed};
 
 const SIZE: usize = 1_000_003;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_sent_is_recorded_with_the_root_that_was_computed() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     for (n, size) in [0, 1, 16 * 1024, 16 * 1024 + 1, SIZE]
         .into_iter()
@@ -29,7 +29,7 @@ async fn what_was_sent_is_recorded_with_the_root_that_was_computed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_again_is_success_and_other_content_never_replaces() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     let (bytes, other) = (noise(SIZE, 1), noise(SIZE, 2));
     let first = world.store(&running, "a", &bytes).await.unwrap();
@@ -44,7 +44,7 @@ async fn the_same_again_is_success_and_other_content_never_replaces() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_what_was_admitted_is_refused_and_leaves_nothing() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     let bytes = noise(SIZE, 1);
     let shorter = &bytes[..SIZE - 1];
@@ -82,7 +82,7 @@ async fn what_is_not_what_was_admitted_is_refused_and_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_than_announced_is_stopped_at_the_first_byte_too_many() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     let upload = world.upload();
     let sending = running.open(&upload, "a", 10).await.unwrap();
@@ -95,7 +95,7 @@ async fn more_than_announced_is_stopped_at_the_first_byte_too_many() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_that_is_cut_leaves_nothing_and_gives_the_name_back() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     let bytes = noise(SIZE, 1);
     let upload = world.upload();
@@ -136,7 +136,7 @@ async fn a_stream_that_is_cut_leaves_nothing_and_gives_the_name_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_that_is_cut_goes_on_from_what_was_hashed() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     let size = 12 * STRIDE + 5;
     let bytes = noise(usize::try_from(size).unwrap(), 1);
@@ -181,7 +181,7 @@ async fn a_stream_that_is_cut_goes_on_from_what_was_hashed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_sender_is_not_waited_for() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     let sending = running.open(&world.upload(), "a", 10).await.unwrap();
     let error = sending.expect("ready").refusal().await;
@@ -191,7 +191,7 @@ async fn a_silent_sender_is_not_waited_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_come_at_once() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     let bytes = noise(200_000, 1);
     let names: Vec<String> = (0..24).map(|n| format!("f-{n:02}")).collect();
@@ -207,7 +207,7 @@ async fn many_come_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_never_held() {
-    let world = World::new();
+    let world = TestReplica::new();
     let running = world.start().await;
     let (chunk, count): (bytes::Bytes, u64) = (noise(1 << 20, 1).into(), 1024);
     let mut hasher = blake3::Hasher::new();

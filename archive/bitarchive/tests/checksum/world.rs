@@ -33,21 +33,21 @@ pub(crate) const IDLE: Period = Period::from_secs(2);
 /// The key whose admissions are believed.
 pub(crate) const TRUSTED: [u8; 32] = [1; 32];
 
-pub(crate) struct World {
+pub(crate) struct TestReplica {
     authority: Authority,
     files: TempDir,
     uploads: AtomicU64,
 }
 
 /// A replica that runs, and the way to both of its doors.
-pub(crate) struct Running {
+pub(crate) struct RunningReplica {
     daemon: Daemon,
     pub(crate) node: NodeClient<Channel>,
     pub(crate) replica: ReplicaClient<Channel>,
 }
 
 /// An upload that the replica is ready for.
-pub(crate) struct Sending {
+pub(crate) struct OpenUpload {
     pub(crate) steps: mpsc::Sender<UploadRequest>,
     pub(crate) answers: Streaming<UploadResponse>,
 }
@@ -100,7 +100,7 @@ fn write(path: &std::path::Path, bytes: &[u8]) {
     archive_durable::replace(path, bytes).expect("written");
 }
 
-impl World {
+impl TestReplica {
     /// With an empty record that was made as an operator would make it.
     pub(crate) fn new() -> Self {
         let world = Self {
@@ -179,7 +179,7 @@ impl World {
         }
     }
 
-    pub(crate) async fn try_start(&self, settings: Settings) -> Result<Running, StartError> {
+    pub(crate) async fn try_start(&self, settings: Settings) -> Result<RunningReplica, StartError> {
         let daemon = Daemon::new(Clock::system(), Chance::system());
         let address = serve(settings, daemon.clone()).await?.to_string();
         let now = Clock::system().now().into();
@@ -189,14 +189,14 @@ impl World {
             let expected = Expected::named(&Grant::new(role, name).expect("grant"));
             connect_lazy(&address, &own, &expected, &Limits::default()).expect("channel")
         };
-        Ok(Running {
+        Ok(RunningReplica {
             daemon,
             node: NodeClient::new(channel(Role::Node, "three-1")),
             replica: ReplicaClient::new(channel(Role::Monitor, "three")),
         })
     }
 
-    pub(crate) async fn start(&self) -> Running {
+    pub(crate) async fn start(&self) -> RunningReplica {
         let settings = self.settings(&["monitor/three", "node/three-1"]);
         self.try_start(settings).await.expect("it starts")
     }
@@ -204,7 +204,7 @@ impl World {
     /// Stores a file whole, as the repository would.
     pub(crate) async fn store(
         &self,
-        running: &Running,
+        running: &RunningReplica,
         name: &str,
         bytes: &[u8],
     ) -> Result<FileEntry, Status> {
@@ -217,7 +217,7 @@ impl World {
     }
 }
 
-impl Running {
+impl RunningReplica {
     /// Every task must have ended well.
     pub(crate) async fn stop(self) {
         drop((self.node, self.replica));
@@ -231,7 +231,7 @@ impl Running {
         upload: &str,
         name: &str,
         size: u64,
-    ) -> Result<Result<Sending, FileEntry>, Status> {
+    ) -> Result<Result<OpenUpload, FileEntry>, Status> {
         let opened = self.open_at(upload, name, size, Vec::new()).await?;
         Ok(match opened {
             Err(entry) => Err(entry),
@@ -250,7 +250,7 @@ impl Running {
         name: &str,
         size: u64,
         points: Vec<u64>,
-    ) -> Result<Result<(Sending, Ready), FileEntry>, Status> {
+    ) -> Result<Result<(OpenUpload, Ready), FileEntry>, Status> {
         let (steps, requests) = mpsc::channel(4);
         let open = Open {
             upload: upload.to_owned(),
@@ -261,7 +261,7 @@ impl Running {
         say(&steps, Step::Open(open)).await;
         let mut node = self.node.clone();
         let answers = node.upload(ReceiverStream::new(requests)).await?;
-        let mut sending = Sending {
+        let mut sending = OpenUpload {
             steps,
             answers: answers.into_inner(),
         };
@@ -309,7 +309,7 @@ pub(crate) async fn say(steps: &mpsc::Sender<UploadRequest>, step: Step) {
     drop(steps.send(UploadRequest { step: Some(step) }).await);
 }
 
-impl Sending {
+impl OpenUpload {
     async fn next(&mut self) -> Result<Answer, Status> {
         let message = timeout(PATIENCE, self.answers.message()).await;
         let message = message.expect("an answer in time")?;

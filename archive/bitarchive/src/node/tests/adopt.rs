@@ -83,7 +83,7 @@ fn an_unexpected_file_is_hashed_and_adopted_only_with_its_own_admission() {
     let other = machine.sign(&admission("a", b"other", "u2"));
     assert!(matches!(
         take_in(&node, "a", &other),
-        Err(NodeError::Admitted { .. })
+        Err(NodeError::AdmittedFile { .. })
     ));
     assert!(
         std::fs::metadata(machine.target("a").file)
@@ -141,7 +141,7 @@ fn a_copy_of_other_bytes_bears_the_admission_of_those_bytes_and_no_other() {
     for wrong in [&old[..], b"other"] {
         let refused = take_in(wrong);
         assert!(
-            matches!(refused, Err(NodeError::Admitted { .. })),
+            matches!(refused, Err(NodeError::AdmittedFile { .. })),
             "{refused:?}"
         );
         assert_eq!(std::fs::read(machine.target("a").sidecar).unwrap(), before);

@@ -6,7 +6,7 @@ use archive_model::Groups;
 use archive_proof::{TreeBuilder, encode};
 
 use super::*;
-use crate::mend::Order;
+use crate::mend::MendOrder;
 
 /// Eleven groups, the last one short.
 pub(super) const SIZE: usize = 10 * 16_384 + 123;
@@ -81,8 +81,8 @@ pub(super) fn damage(entry: &Entry) -> (Groups, Groups) {
     }
 }
 
-pub(super) fn order(file: &str, content: &[u8], groups: Groups) -> Order {
-    Order {
+pub(super) fn order(file: &str, content: &[u8], groups: Groups) -> MendOrder {
+    MendOrder {
         name: name(file),
         volume: None,
         root: Root::from_bytes(*blake3::hash(content).as_bytes()),
@@ -133,7 +133,7 @@ pub(super) fn mend(
     file: &str,
     content: &[u8],
     groups: &Groups,
-) -> Result<crate::Mended, NodeError> {
+) -> Result<crate::MendReport, NodeError> {
     let mut mend = node.mend(order(file, content, groups.clone()), now())?;
     for (offset, length, encoded) in segments(content, groups) {
         mend.segment(offset, length, &encoded, &mut on)?;

@@ -6,7 +6,7 @@ use archive_proof::TreeBuilder;
 use super::broken::{SIZE, on, order, segments, set, verify};
 use super::disks::id;
 use super::*;
-use crate::layout::Beside;
+use crate::layout::MendPaths;
 
 #[test]
 fn a_file_that_is_called_as_a_part_of_another_is_mended_while_that_is_verified() {
@@ -37,7 +37,7 @@ fn a_file_that_is_called_as_a_part_of_another_is_mended_while_that_is_verified()
 
 fn journal(machine: &Machine, file: &str, change: &Replacement, bytes: &[u8]) -> PathBuf {
     let layout = Layout::new(&machine.path("disk"));
-    let path = Beside::new(&layout, &name(file)).journal;
+    let path = MendPaths::new(&layout, &name(file)).journal;
     let mut writer = JournalWriter::create(&path, change).unwrap();
     writer.append(bytes).unwrap();
     writer.finish().unwrap().unwrap();

@@ -166,7 +166,7 @@ fn older_copy_of_volume_is_offline() {
     put_back(&machine, &old);
     let (node, found) = machine.start();
     assert!(is_older(disk(&node).as_ref()), "{:?}", disk(&node));
-    assert_eq!(found, Reconciled::default(), "nothing is missing");
+    assert_eq!(found, ReconcileReport::default(), "nothing is missing");
     assert!(machine.store(&node, "c", b"more").is_err());
     // Where the newer disk is lost, people take the older one, and what it lacks is missing.
     let found = node

@@ -10,7 +10,7 @@ use testing::{PATIENCE, eventually};
 use super::broken::SIZE;
 use super::*;
 use crate::metrics::Instruments;
-use crate::scrub::{Activity, Control, Order, Scrub, State};
+use crate::scrub::{Activity, Control, Scrub, ScrubOrder, ScrubState};
 use crate::settings::ScrubSettings;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -44,14 +44,14 @@ fn machine_with(files: &[&str]) -> Machine {
     machine
 }
 
-struct Running {
+struct RunningScrub {
     tasks: Tasks,
     workers: Workers,
     node: Arc<Node>,
     control: Arc<Control>,
 }
 
-impl Running {
+impl RunningScrub {
     fn start(node: Node, data: &Path, settings: ScrubSettings) -> Self {
         let node = Arc::new(node);
         let control = Arc::new(Control::open(data, settings, clock_now()));
@@ -74,7 +74,7 @@ impl Running {
         }
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ScrubState {
         self.control.state(clock_now())
     }
 
@@ -83,7 +83,7 @@ impl Running {
         self.workers.list()[0].steps
     }
 
-    async fn until(&self, what: &str, is_so: impl Fn(&State) -> bool) -> State {
+    async fn until(&self, what: &str, is_so: impl Fn(&ScrubState) -> bool) -> ScrubState {
         eventually(what, PATIENCE, async || {
             let state = self.state();
             if is_so(&state) { Ok(state) } else { Err(state) }
@@ -105,7 +105,7 @@ async fn it_reads_everything_finds_what_is_damaged_and_goes_on_after_a_restart()
         deadline: Period::from_secs(3600),
         ..eager()
     };
-    let running = Running::start(machine.start().0, &machine.path("data"), settings.clone());
+    let running = RunningScrub::start(machine.start().0, &machine.path("data"), settings.clone());
     let state = running.until("three files", |state| state.files >= 3).await;
     assert_eq!(state.found, 1);
     assert_eq!(running.node.tally().damaged, 1);
@@ -117,7 +117,7 @@ async fn it_reads_everything_finds_what_is_damaged_and_goes_on_after_a_restart()
     assert!(state.oldest.is_some());
     assert_eq!(running.node.oldest_verification(), state.oldest);
     running.stop().await;
-    let running = Running::start(machine.start().0, &machine.path("data"), settings);
+    let running = RunningScrub::start(machine.start().0, &machine.path("data"), settings);
     let state = running
         .until("counted", |state| state.oldest.is_some())
         .await;
@@ -129,15 +129,15 @@ async fn it_reads_everything_finds_what_is_damaged_and_goes_on_after_a_restart()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_and_a_throttle_survive_a_restart_and_are_obeyed() {
     let machine = machine_with(&["a"]);
-    let running = Running::start(machine.start().0, &machine.path("data"), eager());
+    let running = RunningScrub::start(machine.start().0, &machine.path("data"), eager());
     running.until("read", |state| state.files > 0).await;
     running
         .control
-        .order(Order::Throttle(1000), clock_now())
+        .order(ScrubOrder::Throttle(1000), clock_now())
         .unwrap();
     running
         .control
-        .order(Order::Pause(Duration::ZERO), clock_now())
+        .order(ScrubOrder::Pause(Duration::ZERO), clock_now())
         .unwrap();
     let state = running.state();
     let Activity::Paused(until) = state.activity else {
@@ -149,19 +149,22 @@ async fn a_pause_and_a_throttle_survive_a_restart_and_are_obeyed() {
     );
     running.stop().await;
 
-    let running = Running::start(machine.start().0, &machine.path("data"), eager());
+    let running = RunningScrub::start(machine.start().0, &machine.path("data"), eager());
     let state = running.until("due again", |state| state.due > 0).await;
     assert_eq!(
         (state.activity, state.rate),
         (Activity::Paused(until), 1000)
     );
-    let late = |running: &Running| running.node.verify_by().is_some_and(|by| by < clock_now());
+    let late = |running: &RunningScrub| running.node.verify_by().is_some_and(|by| by < clock_now());
     running.until("late", |_| late(&running)).await;
     // It has had its turns, with something due, and taken none of them.
     let turns = running.turns();
     let state = running.until("more turns", |_| running.turns() >= turns + 3);
     assert_eq!(state.await.bytes, 0, "it is paused");
-    running.control.order(Order::Resume, clock_now()).unwrap();
+    running
+        .control
+        .order(ScrubOrder::Resume, clock_now())
+        .unwrap();
     // At this rate the file takes minutes; whoever wants it gets it at once.
     running.until("reading", |state| state.bytes > 0).await;
     assert_eq!(running.state().files, 0);
@@ -190,7 +193,7 @@ async fn what_the_settings_switch_off_reads_nothing_and_still_counts() {
         rate: Some(ByteSize::from_bytes(77)),
         ..eager()
     };
-    let running = Running::start(machine.start().0, &machine.path("data"), off);
+    let running = RunningScrub::start(machine.start().0, &machine.path("data"), off);
     let state = running
         .until("counted", |state| state.oldest.is_some())
         .await;

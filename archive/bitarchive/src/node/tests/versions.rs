@@ -169,7 +169,7 @@ fn what_a_later_release_remembers_of_volumes_and_labels_is_refused_by_name() {
         .join(archive_durable::volume::LABEL_NAME);
     later(&label, "holdfast-volume/1", "holdfast-volume/2");
     let (node, found) = machine.start();
-    assert_eq!(found, Reconciled::default(), "nothing is missing");
+    assert_eq!(found, ReconcileReport::default(), "nothing is missing");
     let problem = node.volume_set().find(&volume()).unwrap().problem.unwrap();
     assert!(
         problem.to_string().contains("holdfast-volume/2"),

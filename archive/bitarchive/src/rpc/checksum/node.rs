@@ -9,9 +9,9 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::super::{AnswerStream, Answers, convert, listing, send, upload};
 use super::{ChecksumReplica, Door, failed, has_none, replica, stays, table};
-use crate::checksum::{Removed, VOLUME, removed_lines};
+use crate::checksum::{RemovedRow, VOLUME, removed_lines};
 use crate::rpc::attic::cause;
-use crate::rpc::upload::Intake;
+use crate::rpc::upload::FileReceiver;
 
 /// How many items one message has, and how many bytes of admissions.
 const ITEMS: usize = 256;
@@ -56,14 +56,14 @@ fn removed(
 }
 
 /// A line as an item without a place; one that cannot be read has no name.
-fn item(replica: &ChecksumReplica, line: Result<Removed, String>) -> wire::AtticItem {
+fn item(replica: &ChecksumReplica, line: Result<RemovedRow, String>) -> wire::AtticItem {
     let place = wire::AtticItem {
         node: replica.node().to_string(),
         volume: VOLUME.to_owned(),
         kind: wire::attic_item::Kind::Row.into(),
         ..wire::AtticItem::default()
     };
-    let old = |line: &Removed| Approval::from_old_text(&line.who, &line.why);
+    let old = |line: &RemovedRow| Approval::from_old_text(&line.who, &line.why);
     let approval = line
         .as_ref()
         .ok()
@@ -88,7 +88,7 @@ impl Node for Door {
         &self,
         request: Request<Streaming<wire::UploadRequest>>,
     ) -> Stream<wire::UploadResponse> {
-        let mut steps = upload::Steps::new(request.into_inner(), self.idle);
+        let mut steps = upload::UploadSteps::new(request.into_inner(), self.idle);
         let clock = self.clock.clone();
         Ok(self.answer("upload", move |replica, answers| {
             upload::receive(replica, &mut steps, answers, &clock)

@@ -34,7 +34,7 @@ fn riddled(name: &str) -> Entry {
 
 #[tokio::test]
 async fn damage_all_over_fits_into_every_answer() {
-    let world = World::with_two().await;
+    let world = TestDoor::with_two().await;
     let rows: Vec<Entry> = (0..120).map(|n| riddled(&format!("f{n:03}"))).collect();
     for row in &rows {
         world
@@ -79,7 +79,7 @@ async fn damage_all_over_fits_into_every_answer() {
 
 #[tokio::test]
 async fn long_reasons_in_the_attic_fit_into_its_listing() {
-    let world = World::with_two().await;
+    let world = TestDoor::with_two().await;
     for number in 0..12 {
         let place = world.path(&format!("one/attic/20260101T000000Z-n{number}"));
         std::fs::create_dir(&place).unwrap();
@@ -115,7 +115,7 @@ fn unread_read_holds_no_blocking_thread() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let world = World::with_two().await;
+        let world = TestDoor::with_two().await;
         let bytes = vec![7; 8 << 20];
         world.store("large", &bytes);
         let request = || {

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn hostile_ids_are_refused_before_any_path_is_built() {
-    let world = World::with_two().await;
+    let world = TestDoor::with_two().await;
     let long = "x".repeat(10_000);
     let hostile = [
         "../..",
@@ -48,21 +48,21 @@ async fn hostile_ids_are_refused_before_any_path_is_built() {
             (
                 wire::PutAsideRequest {
                     name: bad.clone(),
-                    ..World::removal("v1", "a", b"")
+                    ..TestDoor::removal("v1", "a", b"")
                 },
                 "name",
             ),
             (
                 wire::PutAsideRequest {
                     volume: bad.clone(),
-                    ..World::removal("v1", "a", b"")
+                    ..TestDoor::removal("v1", "a", b"")
                 },
                 "volume",
             ),
             (
                 wire::PutAsideRequest {
                     checksum: bad.clone().into(),
-                    ..World::removal("v1", "a", b"")
+                    ..TestDoor::removal("v1", "a", b"")
                 },
                 "checksum",
             ),
@@ -146,7 +146,7 @@ async fn hostile_ids_are_refused_before_any_path_is_built() {
         let request = wire::PutAsideRequest {
             who: who.to_owned(),
             why: why.to_owned(),
-            ..World::removal("v1", "a", b"")
+            ..TestDoor::removal("v1", "a", b"")
         };
         assert_eq!(
             field(

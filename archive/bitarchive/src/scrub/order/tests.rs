@@ -7,7 +7,7 @@ use archive_model::Groups;
 use super::*;
 use crate::catalog::Row;
 
-const POLICY: Policy = Policy {
+const POLICY: ReadPolicy = ReadPolicy {
     deadline: Duration::from_hours(30 * 24),
     young: Duration::from_hours(7 * 24),
 };
@@ -45,7 +45,7 @@ fn survey(now: i64, suspects: Vec<Suspect>) -> Survey {
     )
 }
 
-fn plan(now: i64, entries: &[Entry]) -> Plan {
+fn plan(now: i64, entries: &[Entry]) -> ReadPlan {
     let mut survey = survey(now, Vec::new());
     for entry in entries {
         survey.see(entry);
@@ -53,7 +53,7 @@ fn plan(now: i64, entries: &[Entry]) -> Plan {
     survey.finish()
 }
 
-fn names(plan: &Plan) -> Vec<&str> {
+fn names(plan: &ReadPlan) -> Vec<&str> {
     plan.next
         .iter()
         .map(|planned| planned.name.as_str())
@@ -111,7 +111,7 @@ fn in_every_small_archive_the_most_urgent_due_copy_comes_first_and_none_is_forgo
             })
             .collect();
         let found = plan(0, &entries);
-        let mut expected: Vec<(Window, &str)> = entries
+        let mut expected: Vec<(ReadWindow, &str)> = entries
             .iter()
             .map(|entry| {
                 (

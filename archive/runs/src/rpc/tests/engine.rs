@@ -121,7 +121,7 @@ impl TestNode {
 
     fn running(&self) -> (i64, i64) {
         let counters = &self.counters;
-        (counters.jobs.get(), node_jobs.files.get())
+        (counters.jobs.get(), counters.files.get())
     }
 
     /// Waits until nothing of any job is left.

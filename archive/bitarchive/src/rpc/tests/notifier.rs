@@ -14,12 +14,12 @@ use tokio::sync::Semaphore;
 use super::*;
 
 /// An authority, and whom it knows.
-struct Lab {
+struct TestAuthority {
     now: SystemTime,
     authority: Authority,
 }
 
-impl Lab {
+impl TestAuthority {
     fn new(clock: &Clock) -> Self {
         let now = SystemTime::from(clock.now());
         let authority = Authority::create("test", around(now, 2)).unwrap();
@@ -40,11 +40,11 @@ impl Lab {
         Credentials::from_pem(&pem, self.now).unwrap()
     }
 
-    fn herald(&self, node: &Arc<Node>, monitor: &str, clock: &Clock) -> Herald {
+    fn notifier(&self, node: &Arc<Node>, monitor: &str, clock: &Clock) -> Notifier {
         let credentials = self.credentials(Role::Node, "n1");
         let between = (monitor, "127.0.0.1:2".to_owned());
         let limits = Limits::default();
-        Herald::new(node, between, node.replica(), &credentials, &limits, clock).unwrap()
+        Notifier::new(node, between, node.replica(), &credentials, &limits, clock).unwrap()
     }
 }
 
@@ -56,21 +56,21 @@ fn around(now: SystemTime, hours: u64) -> Validity {
 }
 
 /// Of a node whose monitor is away.
-pub(super) fn unheard(node: &Arc<Node>, clock: &Clock) -> Herald {
-    Lab::new(clock).herald(node, "127.0.0.1:1", clock)
+pub(super) fn unheard(node: &Arc<Node>, clock: &Clock) -> Notifier {
+    TestAuthority::new(clock).notifier(node, "127.0.0.1:1", clock)
 }
 
 /// A monitor that answers when it is told to.
 #[derive(Clone, Default)]
-struct Played(Arc<Said>);
+struct PlayedMonitor(Arc<HeardReport>);
 
-struct Said {
+struct HeardReport {
     modes: Mutex<Vec<wire::Mode>>,
     arrived: Semaphore,
     answers: Semaphore,
 }
 
-impl Default for Said {
+impl Default for HeardReport {
     fn default() -> Self {
         Self {
             modes: Mutex::default(),
@@ -81,7 +81,7 @@ impl Default for Said {
 }
 
 #[tonic::async_trait]
-impl Replica for Played {
+impl Replica for PlayedMonitor {
     async fn heartbeat(
         &self,
         request: Request<wire::HeartbeatRequest>,
@@ -96,9 +96,9 @@ impl Replica for Played {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_said_later_is_heard_later() {
-    let world = World::with_two().await;
+    let world = TestDoor::with_two().await;
     let (node, clock) = (&world.door.node, &world.door.clock);
-    let (lab, played) = (Lab::new(clock), Played::default());
+    let (lab, played) = (TestAuthority::new(clock), PlayedMonitor::default());
     let (listener, address) = bind("127.0.0.1:0").await.unwrap();
     let services = Services {
         routes: Routes::new(ReplicaServer::new(played.clone())),
@@ -113,12 +113,12 @@ async fn what_is_said_later_is_heard_later() {
         .tasks
         .spawn("monitor", async move { served.await.map(drop) });
 
-    let herald = lab.herald(node, &address.to_string(), clock);
+    let notifier = lab.notifier(node, &address.to_string(), clock);
     let said = &played.0;
     let second = async {
         said.arrived.acquire().await.unwrap().forget();
         node.set_mode(Mode::ReadOnly).unwrap();
-        let mut second = pin!(herald.tell());
+        let mut second = pin!(notifier.tell());
         // Nothing may come of it before the first is answered, however long that takes: this is how long is looked.
         tokio::select! {
             heard = &mut second => panic!("heard before the first: {heard:?}"),
@@ -128,7 +128,7 @@ async fn what_is_said_later_is_heard_later() {
         said.answers.add_permits(2);
         second.await
     };
-    let (first, second) = tokio::join!(herald.tell(), second);
+    let (first, second) = tokio::join!(notifier.tell(), second);
     assert_eq!(first.unwrap(), Duration::from_secs(1));
     second.unwrap();
     assert_eq!(

@@ -22,7 +22,7 @@ use crate::node::Node;
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Calls the monitor of the replica.
-pub(crate) struct Herald {
+pub(crate) struct Notifier {
     node: Arc<Node>,
     endpoint: String,
     clock: Clock,
@@ -31,7 +31,7 @@ pub(crate) struct Herald {
     monitor: Mutex<ReplicaClient<Channel>>,
 }
 
-impl Herald {
+impl Notifier {
     /// Dials the monitor of `replica` when it is told something first.
     pub(crate) fn new(
         node: &Arc<Node>,
