@@ -14,7 +14,6 @@
 //! Not promised: that the bytes can still be read anywhere. Everything here blocks; time is an argument.
 
 mod adopt;
-mod counted;
 mod metrics;
 mod put_aside;
 mod receiving;

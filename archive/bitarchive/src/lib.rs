@@ -36,8 +36,6 @@ pub mod scrub;
 pub mod serve;
 pub mod settings;
 mod standing;
-#[cfg(test)]
-mod testing;
 pub mod upload;
 pub mod verify;
 pub mod volumes;
@@ -54,3 +52,14 @@ pub use serve::{StartError, serve};
 pub use settings::{AtticSettings, Settings};
 pub use upload::Upload;
 pub use volumes::{Volume, Volumes, VolumesError};
+
+/// The directories of tests that are not about the disk: in memory, where a sync costs nothing. Disks that fail have tests
+/// of their own, and whole archives are tested on real ones.
+#[cfg(test)]
+mod testing {
+    /// Makes a directory for a test.
+    pub(crate) fn directory() -> tempfile::TempDir {
+        let in_memory = tempfile::tempdir_in("/dev/shm");
+        in_memory.or_else(|_none| tempfile::tempdir()).unwrap()
+    }
+}

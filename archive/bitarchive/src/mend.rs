@@ -9,8 +9,7 @@
 
 mod evidence;
 mod leftovers;
-mod order;
-mod way;
+mod method;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -31,9 +30,8 @@ use crate::work::Work;
 use self::evidence::Evidence;
 use self::leftovers::MendCleanup;
 pub(crate) use self::leftovers::finish_cut;
-use self::order::BlockSource;
-pub use self::order::MendOrder;
-use self::way::{MendMethod, MendedCopy};
+pub use self::method::MendOrder;
+use self::method::{BlockSource, MendMethod, MendedCopy};
 
 /// How much of the old copy is read at a time, in bytes.
 const BLOCK: u64 = 1024 * 1024;

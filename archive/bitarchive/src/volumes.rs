@@ -8,9 +8,8 @@ mod disks;
 mod error;
 mod generation;
 mod memory;
-mod unready;
+mod problems;
 mod verbs;
-mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,7 +23,7 @@ use archive_model::{Mode, NodeId, ReplicaId, VolumeId};
 use self::disks::DiskThreads;
 pub use self::error::VolumesError;
 pub use self::memory::unlisted;
-use self::memory::{MEMORY_NAME, VolumeMemory, RememberedVolumes, remember, write};
+use self::memory::{MEMORY_NAME, RememberedVolumes, VolumeMemory, remember, write};
 use crate::layout::Layout;
 
 /// One volume as the node sees it now.

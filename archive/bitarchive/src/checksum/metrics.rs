@@ -48,9 +48,9 @@ impl Worker for MetricsWorker {
     const NAME: &'static str = "metrics";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let counted = &self.replica.counted;
-        self.files.inc_by(counted.files.swap(0, Ordering::Relaxed));
-        self.bytes.inc_by(counted.bytes.swap(0, Ordering::Relaxed));
+        let counters = &self.replica.counters;
+        self.files.inc_by(counters.files.swap(0, Ordering::Relaxed));
+        self.bytes.inc_by(counters.bytes.swap(0, Ordering::Relaxed));
         let replica = Arc::clone(&self.replica);
         let space = spawn_blocking(move || replica.space()).await?;
         let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);

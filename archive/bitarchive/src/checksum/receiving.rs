@@ -101,7 +101,7 @@ impl<'a> ReceivingFile<'a> {
 
     /// Takes the next bytes.
     pub fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), NodeError> {
-        self.replica.counted.hashed(bytes.len());
+        self.replica.counters.hashed(bytes.len());
         while !bytes.is_empty() {
             let (piece, rest) = split(self.tree.size(), bytes);
             let hashed = self.tree.update(piece);
@@ -127,7 +127,7 @@ impl<'a> ReceivingFile<'a> {
             stored: now,
         };
         let kept = replica.record.add(name, recorded, admission.as_str())?;
-        replica.counted.recorded();
+        replica.counters.recorded();
         let entry = replica.entry(name.clone(), &kept);
         if kept.root == tree.root {
             Ok(entry)

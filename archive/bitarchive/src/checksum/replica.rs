@@ -1,13 +1,13 @@
 //! The replica itself: its record, what it is receiving, and how it answers what is recorded.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_durable::{DiskError, Space};
 use archive_model::{FileName, InvalidId, NodeId, ReplicaId, UploadId, VolumeId};
 use archive_proof::{Points, Prefix, Shelf, TrustFile};
 
-use super::counted::Counted;
 use super::record::{Record, RecordError, RecordedFile};
 use crate::brake::Brake;
 use crate::catalog::{Condition, Entry, Row};
@@ -40,6 +40,23 @@ pub struct ChecksumReplicaOptions {
     pub trust: TrustFile,
 }
 
+/// The files and bytes since the metrics were last updated.
+#[derive(Debug, Default)]
+pub(super) struct ChecksumCounters {
+    pub(super) files: AtomicU64,
+    pub(super) bytes: AtomicU64,
+}
+
+impl ChecksumCounters {
+    pub(super) fn recorded(&self) {
+        self.files.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn hashed(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
 /// A checksum replica. Shared by all who serve it.
 #[derive(Debug)]
 pub struct ChecksumReplica {
@@ -50,7 +67,7 @@ pub struct ChecksumReplica {
     pub(super) brake: Brake,
     /// What streams left that were cut.
     pub(super) left: Mutex<Shelf<KeptPoints>>,
-    pub(super) counted: Counted,
+    pub(super) counters: ChecksumCounters,
 }
 
 impl ChecksumReplica {
@@ -68,7 +85,7 @@ impl ChecksumReplica {
             record,
             receiving: Arc::default(),
             left: Mutex::new(Shelf::new(MOST_KEPT)),
-            counted: Counted::default(),
+            counters: ChecksumCounters::default(),
         })
     }
 

@@ -8,7 +8,7 @@ use archive_proof::ReadAt;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::order::MendOrder;
+use super::method::MendOrder;
 use crate::attic::{self, Kind};
 use crate::catalog::Entry;
 use crate::layout::{Layout, MendPaths};

@@ -9,7 +9,7 @@ use archive_durable::{DiskError, Journal, directory};
 use archive_model::{FileName, Groups, Root, VolumeId};
 use jiff::Timestamp;
 
-use super::way;
+use super::method;
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
 use crate::layout::{Layout, MendPaths, is_file, is_of_a_mend, of_journal};
@@ -80,7 +80,7 @@ pub(super) fn finish_one(
 ) -> Result<(), NodeError> {
     let beside = MendPaths::new(layout, name);
     let blame = |error: DiskError| node.blame(volume, error);
-    way::clear(&beside).map_err(blame)?;
+    method::clear(&beside).map_err(blame)?;
     let journal = match Journal::open(&beside.journal) {
         Err(error) if error.is_absent() => return Ok(()),
         Err(error) if !error.is_exhausted() => {

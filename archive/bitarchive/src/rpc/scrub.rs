@@ -23,7 +23,9 @@ pub(crate) fn scrub(
     })?;
     let order = match order {
         Wire::Unspecified => None,
-        Wire::Pause => Some(ScrubOrder::Pause(Duration::from_secs(request.pause_seconds))),
+        Wire::Pause => Some(ScrubOrder::Pause(Duration::from_secs(
+            request.pause_seconds,
+        ))),
         Wire::Resume => Some(ScrubOrder::Resume),
         Wire::Throttle => Some(ScrubOrder::Throttle(request.bytes_per_second)),
     };

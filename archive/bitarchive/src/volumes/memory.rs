@@ -114,10 +114,9 @@ pub(super) fn write(
         mode,
         volumes: volumes.clone(),
     };
-    let text =
-        serde_json::to_vec_pretty(&remembered).map_err(|error| VolumesError::Memory {
-            path: path.to_owned(),
-            what: error.to_string(),
-        })?;
+    let text = serde_json::to_vec_pretty(&remembered).map_err(|error| VolumesError::Memory {
+        path: path.to_owned(),
+        what: error.to_string(),
+    })?;
     Ok(replace(path, &text)?)
 }
