@@ -1,4 +1,4 @@
-//! Background jobs of a node: it says that it lives, and looks whether its disks are there.
+//! The workers of a node that send its heartbeats and look at its disks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::rpc::Notifier;
 
-/// Tells the monitor that the node lives, where, and with how much room.
+/// The worker that tells the monitor that the node lives, with its address and its room.
 pub(crate) struct HeartbeatWorker {
     pub(crate) node: NodeId,
     pub(crate) notifier: Arc<Notifier>,
-    /// Whether the last one arrived, so that a silent monitor is logged once.
+    /// Whether the last heartbeat arrived, so that a silent monitor is logged once.
     pub(crate) heard: bool,
 }
 
@@ -38,7 +38,7 @@ impl Worker for HeartbeatWorker {
 }
 
 impl HeartbeatWorker {
-    /// A monitor that is away is no fault of the node: it says so once and goes on trying.
+    /// Logs once that the monitor does not answer, and goes on trying: that is not a fault of the node.
     fn unheard(&mut self, why: &str) -> Step {
         if self.heard {
             tracing::warn!(node = %self.node, why, "the monitor does not hear this node");
@@ -48,7 +48,7 @@ impl HeartbeatWorker {
     }
 }
 
-/// Looks whether the disks are there and the right ones, and removes what was left of old uploads.
+/// The worker that looks whether the right disks are there, and removes the remains of old uploads.
 pub(crate) struct DiskWorker {
     pub(crate) node: Arc<Node>,
     pub(crate) clock: Clock,

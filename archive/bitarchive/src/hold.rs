@@ -1,6 +1,6 @@
-//! Who works on which file: a file is verified, scrubbed or mended by one at a time, and by nobody while it is received.
+//! The files that are worked on: a file is verified, scrubbed or mended by one at a time, and by nobody while it is received.
 //!
-//! People and the repository go before the scrub: it lets go of a file that somebody else wants, and comes back later.
+//! People and the repository go before the scrub: it releases a file that somebody else wants, and reads it later.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use archive_model::FileName;
 use crate::error::NodeError;
 use crate::work::Work;
 
-/// How long the scrub may take to let go of a file: it looks after each read of at most 1 MiB.
+/// The time that the scrub may take to release a file: it looks after each read of at most 1 MiB.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The files that are worked on.
@@ -33,7 +33,7 @@ struct BusyFile {
     wanted: Arc<AtomicBool>,
 }
 
-/// The right to work on a file; given back when it is dropped.
+/// The right to work on a file. It ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold {
     shared: Arc<BusyTable>,
@@ -42,7 +42,7 @@ pub(crate) struct Hold {
 }
 
 impl BusyFiles {
-    /// Takes a file. Waits for a scrub to let go of it; whoever else has it makes this busy.
+    /// Takes a file. Waits for a scrub to release it; any other work on it is refused as busy.
     pub(crate) fn take(&self, name: &FileName, work: Work) -> Result<Hold, NodeError> {
         let mut held = self.wait_until_free(name)?;
         let wanted = Arc::new(AtomicBool::new(false));
@@ -58,12 +58,12 @@ impl BusyFiles {
         })
     }
 
-    /// Nobody works on the file, now.
+    /// Refuses if somebody works on the file now.
     pub(crate) fn refuse_busy(&self, name: &FileName) -> Result<(), NodeError> {
         self.wait_until_free(name).map(drop)
     }
 
-    /// Whether somebody waits for the file.
+    /// Returns whether somebody waits for the file.
     pub(crate) fn is_wanted(&self, name: &FileName) -> bool {
         let held = self.shared.lock();
         held.get(name)
@@ -104,7 +104,7 @@ impl BusyTable {
 }
 
 impl Hold {
-    /// Whether somebody waits for the file.
+    /// Returns whether somebody waits for the file.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
     }
@@ -121,8 +121,9 @@ impl Drop for Hold {
 mod tests {
     use super::*;
 
+    /// Fails if two work on one file, or the scrub keeps others waiting.
     #[test]
-    fn one_at_a_time_and_the_scrub_lets_go() {
+    fn one_at_a_time_and_the_scrub_yields() {
         let works = BusyFiles::default();
         let name = FileName::new("a").unwrap();
         for work in [Work::Verify, Work::Mend] {

@@ -119,7 +119,7 @@ pub async fn serve(
     let scrub = Arc::new(Control::open(&options.data, settings.scrub, now));
     let instruments = Instruments::new(&daemon.metrics, &own.node)?;
     let (node, found) = spawn_blocking(move || Node::open(options, now)).await??;
-    tracing::info!(node = %own.node, ?found, "the disks were held against the catalog");
+    tracing::info!(node = %own.node, ?found, "the disks were reconciled with the catalog");
     let node = Arc::new(node);
 
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;

@@ -45,7 +45,7 @@ impl Volume {
         self.problem.is_none().then(|| Layout::new(&self.path))
     }
 
-    /// Whether it is there, and only waits to be held against the catalog.
+    /// Whether it is there, and only waits to be reconciled with the catalog.
     fn is_waiting(&self) -> bool {
         matches!(
             self.problem,
@@ -80,7 +80,7 @@ struct State {
     accepted: BTreeSet<VolumeId>,
     /// Changed since their generation was raised.
     changed: BTreeSet<VolumeId>,
-    /// How many things lay where files belong and are none, when the volume was held against the catalog.
+    /// How many things lay where files belong and are none, when the volume was reconciled with the catalog.
     foreign: BTreeMap<VolumeId, u64>,
 }
 
@@ -185,7 +185,7 @@ impl Volumes {
         Ok(waiting)
     }
 
-    /// Takes a volume online that was held against the catalog, if nothing has happened to it meanwhile.
+    /// Takes a volume online that was reconciled with the catalog, if nothing has happened to it meanwhile.
     pub fn accept(&self, id: &VolumeId) {
         let mut state = self.change_state();
         let State {

@@ -1,4 +1,4 @@
-//! What a checksum replica counts.
+//! The metrics of a checksum replica.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,10 +10,10 @@ use tokio::task::spawn_blocking;
 
 use super::replica::ChecksumReplica;
 
-/// How often the page is brought up to date.
+/// The time between two updates of the metrics.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Shows what a checksum replica counts; every instrument bears the label `node`.
+/// The worker that updates the metrics of a checksum replica; every instrument bears the label `node`.
 pub(super) struct MetricsWorker {
     replica: Arc<ChecksumReplica>,
     metrics: Metrics,

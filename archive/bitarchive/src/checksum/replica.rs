@@ -1,4 +1,9 @@
-//! The replica itself: its record, what it is receiving, and how it answers what is recorded.
+//! The checksum replica itself: its record, its uploads, and its answers.
+//!
+//! # Errors
+//!
+//! Every function fails with a [`RecordError`] if the record cannot be read, or with a [`DiskError`] if the disk does not
+//! answer.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,27 +19,27 @@ use crate::catalog::{Condition, Entry, Row};
 use crate::claims::Claims;
 use crate::error::NodeError;
 
-/// What answers say where a file is: there is one place, and it is no disk.
+/// The name that answers give as the volume of a file: the table, which is not a disk.
 pub const VOLUME: &str = "table";
 
-/// What a stream left: a group and a half for each point.
+/// The states that a stream left: a group and a half for each point.
 pub(super) type KeptPoints = Points<Prefix>;
 
-/// How many points are kept of all streams that were cut: some 30 MB.
+/// The most points that are kept of all streams that were cut: some 30 MB.
 const MOST_KEPT: usize = 2048;
 
-/// What a checksum replica is told when it starts.
+/// The options of a checksum replica.
 #[derive(Clone, Debug)]
 pub struct ChecksumReplicaOptions {
-    /// Who it is, as a node.
+    /// Its id as a node.
     pub node: NodeId,
     /// The replica that it is.
     pub replica: ReplicaId,
-    /// Where its record lies.
+    /// The directory of its record.
     pub data: PathBuf,
-    /// What stays free on that disk, in bytes.
+    /// The bytes that stay free on that disk.
     pub reserve: u64,
-    /// How many rows may be removed within an hour.
+    /// The number of rows that may be removed within an hour.
     pub removals_per_hour: u64,
     /// The keys whose admissions it believes.
     pub trust: TrustFile,
@@ -65,13 +70,13 @@ pub struct ChecksumReplica {
     pub(super) record: Record,
     pub(super) receiving: Claims,
     pub(super) brake: Brake,
-    /// What streams left that were cut.
+    /// The states of streams that were cut.
     pub(super) left: Mutex<Shelf<KeptPoints>>,
     pub(super) counters: ChecksumCounters,
 }
 
 impl ChecksumReplica {
-    /// Opens the record. One that is gone, damaged or another replica's is refused: see [`Record::open`].
+    /// Opens the record. A record that is gone, damaged or of another replica is refused: see [`Record::open`].
     pub fn open(options: ChecksumReplicaOptions) -> Result<Self, RecordError> {
         let record = Record::open(&options.data, &options.node, &options.replica)?;
         let volume = VolumeId::new(VOLUME).map_err(|error: InvalidId| RecordError::Label {
@@ -89,39 +94,39 @@ impl ChecksumReplica {
         })
     }
 
-    /// Who it is, as a node.
+    /// Returns its id as a node.
     pub const fn node(&self) -> &NodeId {
         &self.options.node
     }
 
-    /// The replica that it is.
+    /// Returns the replica that it is.
     pub const fn replica(&self) -> &ReplicaId {
         &self.options.replica
     }
 
-    /// Where its record lies.
+    /// Returns the directory of its record.
     pub const fn data(&self) -> &PathBuf {
         &self.options.data
     }
 
-    /// The record itself.
+    /// Returns the record.
     pub const fn record(&self) -> &Record {
         &self.record
     }
 
-    /// The room on its disk, and what of it may be used.
+    /// Returns the room on its disk, and the bytes of it that may be used.
     pub fn space(&self) -> Result<(Space, u64), DiskError> {
         let space = Space::of(&self.options.data)?;
         Ok((space, space.usable(self.options.reserve)))
     }
 
-    /// What is recorded of a file.
+    /// Returns the entry of a file.
     pub fn find(&self, name: &FileName) -> Result<Option<Entry>, RecordError> {
         let found = self.record.file(name)?;
         Ok(found.map(|recorded| self.entry(name.clone(), &recorded)))
     }
 
-    /// Every file after the name `after`, sorted by name. Damage ends it with an error.
+    /// Lists every file after the name `after`, sorted by name. Damage ends the listing with an error.
     pub fn list(
         &self,
         after: Option<&FileName>,
@@ -130,7 +135,7 @@ impl ChecksumReplica {
         Ok(rows.map(|row| row.map(|(name, recorded)| self.entry(name, &recorded))))
     }
 
-    /// The upload that receives a file of this name now.
+    /// Returns the upload that receives a file of this name now.
     pub fn receiving(&self, name: &FileName) -> Option<UploadId> {
         self.receiving
             .lock()
@@ -162,7 +167,7 @@ impl ChecksumReplica {
         }
     }
 
-    /// Hashing into a sink does not fail; if it ever does, it says so.
+    /// Makes the error of hashing into a sink, which is not expected to fail.
     pub(super) fn hash_error(&self, error: std::io::Error) -> NodeError {
         NodeError::Disk(DiskError::new("hash", &self.options.data, error))
     }

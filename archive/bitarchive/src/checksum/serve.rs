@@ -1,4 +1,4 @@
-//! Brings a checksum replica up.
+//! The start of a checksum replica.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,11 @@ use super::settings::Settings;
 use crate::rpc::checksum::{Door, services};
 use crate::serve::{StartError, count_refusals, trust};
 
-/// Opens the record, listens, and returns the address. It lives in the daemon's tasks until their stop.
+/// Opens the record, listens, and returns the address. The replica lives in the daemon's tasks until their stop.
+///
+/// # Errors
+///
+/// Returns the [`StartError`] that people have to mend first.
 pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
     let own = settings.checksum_replica;
     let credentials = settings.rpc.credentials(daemon.clock.now().into())?;

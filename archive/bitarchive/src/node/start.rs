@@ -1,5 +1,5 @@
 //! How a node comes up, and how it looks at its disks again: what moves, mends and uploads have left is ended before a
-//! volume is held against the catalog.
+//! volume is reconciled with the catalog.
 
 use std::sync::{Arc, PoisonError};
 
@@ -50,13 +50,13 @@ impl Node {
         Ok((node, found))
     }
 
-    /// Takes the poison from a volume that people have looked at; it is held against the catalog before it serves.
+    /// Takes the poison from a volume that people have looked at; it is reconciled with the catalog before it serves.
     pub fn clear(&self, volume: &VolumeId, now: Timestamp) -> Result<ReconcileReport, NodeError> {
         self.volumes.clear(volume)?;
         self.refresh(now)
     }
 
-    /// Looks at the disks again. A volume that is there again is held against the catalog before anybody may use it.
+    /// Looks at the disks again. A volume that is there again is reconciled with the catalog before anybody may use it.
     pub fn refresh(&self, now: Timestamp) -> Result<ReconcileReport, NodeError> {
         let _alone = self
             .upkeep
@@ -105,7 +105,7 @@ impl Node {
         match found {
             Ok(found) => Ok(Some(found)),
             Err(NodeError::Disk(error)) => {
-                tracing::warn!(volume = %id, %error, "the volume cannot be held against the catalog");
+                tracing::warn!(volume = %id, %error, "the volume cannot be reconciled with the catalog");
                 self.volumes.blame(id, &error)?;
                 self.volumes.cannot_accept(id, &error);
                 Ok(None)

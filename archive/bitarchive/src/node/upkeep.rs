@@ -16,7 +16,7 @@ pub(super) struct Upkeep {
     pub(super) moved: Brake,
     /// Held while names move into the attic or out of it.
     pub(super) moving: Mutex<()>,
-    /// Held while volumes are held against the catalog.
+    /// Held while volumes are reconciled with the catalog.
     pub(super) refreshing: Mutex<()>,
     /// Held while a volume is chosen for a file and its room is reserved: two would choose the same room.
     pub(super) placing: Mutex<()>,
@@ -24,7 +24,7 @@ pub(super) struct Upkeep {
     pub(super) lists: Mutex<()>,
     /// A move into or out of the attic could not be ended.
     pub(super) unsettled: AtomicBool,
-    /// How often a volume was held against the catalog, or a stranger was met: it may have files to hash.
+    /// How often a volume was reconciled with the catalog, or a stranger was met: it may have files to hash.
     pub(super) looked: AtomicU64,
 }
 

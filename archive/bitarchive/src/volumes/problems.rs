@@ -33,7 +33,7 @@ impl Volumes {
         warnings
     }
 
-    /// Says of a volume why it could not be held against the catalog. It waits on, and is tried again.
+    /// Says of a volume why it could not be reconciled with the catalog. It waits on, and is tried again.
     pub fn cannot_accept(&self, id: &VolumeId, error: &DiskError) {
         let mut state = self.change_state();
         let mut volumes = state.volumes.iter_mut();
@@ -44,7 +44,7 @@ impl Volumes {
         }
     }
 
-    /// Takes a volume offline whose names cannot be read. It is held against the catalog before it serves again.
+    /// Takes a volume offline whose names cannot be read. It is reconciled with the catalog before it serves again.
     pub fn cannot_look(&self, id: &VolumeId, error: &DiskError) {
         let mut state = self.change_state();
         state.accepted.remove(id);

@@ -118,7 +118,7 @@ fn swapped_disks_are_both_offline_until_they_are_adopted() {
     volumes.adopt(&machine.path("b")).unwrap();
     assert!(
         volumes.online().is_empty(),
-        "not before they were held against the catalog"
+        "not before they were reconciled with the catalog"
     );
     assert_eq!(look_again(&volumes), [id("va"), id("vb")]);
     assert_eq!(volumes.online().len(), 2);

@@ -57,7 +57,7 @@ impl Volumes {
     }
 
     /// Takes over a volume that another node, or an earlier life of this one, has labelled. Its mode is kept. It comes
-    /// online once it was held against the catalog.
+    /// online once it was reconciled with the catalog.
     pub fn adopt(&self, path: &Path) -> Result<VolumeId, VolumesError> {
         self.adopt_as(path, None)
     }
@@ -106,7 +106,7 @@ impl Volumes {
         Ok(id)
     }
 
-    /// Takes the poison from a volume that people have looked at. It comes online once it was held against the catalog.
+    /// Takes the poison from a volume that people have looked at. It comes online once it was reconciled with the catalog.
     pub fn clear(&self, id: &VolumeId) -> Result<(), VolumesError> {
         self.change(id, |memory| memory.poisoned = None)
     }
@@ -125,7 +125,7 @@ impl Volumes {
         }
     }
 
-    /// Takes a retired volume back into service. It comes online once it was held against the catalog.
+    /// Takes a retired volume back into service. It comes online once it was reconciled with the catalog.
     pub fn reinstate(&self, id: &VolumeId) -> Result<(), VolumesError> {
         let mut state = self.change_state();
         let mut remembered = state.remembered.clone();
@@ -243,7 +243,7 @@ impl Volumes {
         }
     }
 
-    /// Remembers the volume at its path. It stays offline until it was held against the catalog.
+    /// Remembers the volume at its path. It stays offline until it was reconciled with the catalog.
     fn take_in(&self, path: &Path, id: &VolumeId, generation: u64) -> Result<(), VolumesError> {
         {
             let mut state = self.change_state();
