@@ -1,11 +1,15 @@
-//! Groups brought into a damaged copy, each proven while it arrives.
+//! The mending of a damaged copy with groups from elsewhere, each proven while it arrives.
 //!
-//! What is good stays from the old copy, what is brought takes the place of what was not; together they must hash to the
-//! root, or nothing is touched. The repaired copy is made beside the old one and exchanged with it; where there is no
-//! room for two, the groups are replaced in place under a journal. What was replaced goes to the attic before.
+//! Good groups stay from the old copy, and the new ones replace the others; together they must hash to the root, or nothing
+//! is touched. The repaired copy is made beside the old one and exchanged with it; if there is no room for two, the groups
+//! are replaced in place under a journal. The replaced groups go to the attic before.
 //!
-//! Not promised: that a copy with more damage than the groups that are brought can be mended. It says so and stays as
-//! it was: verify it again, and bring those groups too.
+//! Not promised: that a copy with more damage than these groups can be mended. The mend then says so, and the copy stays as
+//! it was: verify it again, and send those groups too.
+//!
+//! # Errors
+//!
+//! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 mod evidence;
 mod leftovers;
@@ -33,17 +37,17 @@ pub(crate) use self::leftovers::finish_cut;
 pub use self::method::MendOrder;
 use self::method::{BlockSource, MendMethod, MendedCopy};
 
-/// How much of the old copy is read at a time, in bytes.
+/// The number of bytes of the old copy that are read at a time.
 const BLOCK: u64 = 1024 * 1024;
 
-/// What came of a mend.
+/// The outcome of a mend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MendReport {
     /// The copy as it is now.
     pub entry: Entry,
-    /// The directory in the attic of the volume that has what was replaced; none if nothing was other than before.
+    /// The directory in the attic of the volume with the replaced groups; `None` if no group differs.
     pub attic: Option<String>,
-    /// How many groups are other than before.
+    /// The number of groups that differ from before.
     pub groups: u64,
 }
 
@@ -59,11 +63,11 @@ pub struct Mend<'a> {
     old: Option<UncachedFile>,
     way: MendMethod,
     evidence: Evidence,
-    /// Byte ranges that are still to be brought.
+    /// The byte ranges that have still to come.
     wanted: VecDeque<Range<u64>>,
-    /// How many bytes of the new copy were put together.
+    /// The number of bytes of the new copy that are done.
     done: u64,
-    // In this order: what was left is swept while nobody else may take the file.
+    // In this order: the leftovers are removed while nobody else may take the file.
     sweep: MendCleanup,
     _hold: Hold,
 }
@@ -115,7 +119,7 @@ impl Node {
         if order.groups.is_empty() || !beyond.is_empty() {
             let count = groups::count(size);
             return Err(refuse(&format!(
-                "bring groups 0 to {} of it, at least one",
+                "send at least one of its groups, 0 to {}",
                 count - 1
             )));
         }
@@ -144,17 +148,17 @@ impl Node {
 }
 
 impl Mend<'_> {
-    /// The copy as it was when this began.
+    /// Returns the copy as it was when the mend began.
     pub const fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// Whether the groups are replaced in place, because there is no room for a second copy.
+    /// Returns whether the groups are replaced in place, because there is no room for a second copy.
     pub const fn is_in_place(&self) -> bool {
         self.way.is_in_place()
     }
 
-    /// Takes the next segment: `length` bytes from `offset` on, encoded with their proof.
+    /// Writes the next segment: `length` bytes from `offset` on, encoded with their proof.
     pub fn segment(
         &mut self,
         offset: u64,
@@ -168,7 +172,10 @@ impl Mend<'_> {
             // An empty file has one group, of no bytes.
             None if size == 0 && length == 0 => 0..0,
             None => {
-                return Err(self.wrong(offset, "no more was announced; bring what `open` names"));
+                return Err(self.wrong(
+                    offset,
+                    "no further groups were announced; send only those that `open` names",
+                ));
             }
             Some(range) => range.clone(),
         };
@@ -178,7 +185,7 @@ impl Mend<'_> {
         }
         let is_whole = end == expected.end || end.is_multiple_of(GROUP_SIZE);
         if end > expected.end || !is_whole || (length == 0 && size > 0) {
-            let why = format!("{length} bytes are no whole groups up to {}", expected.end);
+            let why = format!("{length} bytes are not whole groups up to {}", expected.end);
             return Err(self.wrong(offset, &why));
         }
         if length > encoded.len() as u64 {
@@ -217,14 +224,15 @@ impl Mend<'_> {
         Ok(())
     }
 
-    /// Ends it: everything was brought. Proves the new copy, puts what it replaces in the attic, and exchanges them.
+    /// Ends the mend when all groups have come: proves the new copy, puts the replaced groups into the attic, and exchanges
+    /// the copies.
     pub fn close(
         mut self,
         now: Timestamp,
         progress: Progress<'_>,
     ) -> Result<MendReport, NodeError> {
         if let Some(missing) = self.wanted.front() {
-            return Err(self.wrong(missing.start, "it was announced and not brought"));
+            return Err(self.wrong(missing.start, "these groups were announced and not sent"));
         }
         let size = self.entry.row.size;
         self.keep_up_to(size, progress)?;
@@ -265,7 +273,7 @@ impl Mend<'_> {
         };
         let Some(made) = way.finish(size, order.root).map_err(blame)? else {
             return Err(refuse(
-                "with these groups it would still be damaged; verify it again and bring all that is",
+                "with these groups it would still be damaged; verify it again, and send all damaged groups",
             ));
         };
         let count = evidence.groups();
@@ -331,7 +339,7 @@ impl Mend<'_> {
         })
     }
 
-    /// Takes what is good from the old copy, up to `offset`.
+    /// Copies the good groups of the old copy, up to `offset`.
     fn keep_up_to(&mut self, offset: u64, progress: Progress<'_>) -> Result<(), NodeError> {
         let mut block = Vec::new();
         while self.done < offset {
@@ -343,7 +351,7 @@ impl Mend<'_> {
             };
             read.map_err(|error| {
                 let why = format!(
-                    "the old copy cannot be read there ({error}), and it is not among what is brought; verify it again"
+                    "the old copy cannot be read there ({error}), and it is not among the groups that were sent; verify it again"
                 );
                 self.wrong(self.done, &why)
             })?;
@@ -372,5 +380,5 @@ impl Mend<'_> {
     }
 }
 
-/// A group as an index.
+/// Returns a group as an index.
 const GROUP: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! What a node counts.
+//! The metrics of a node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use tokio::task::spawn_blocking;
 use crate::node::Node;
 use crate::volumes::Volume;
 
-/// How often the gauges are set.
+/// The time between two updates of the gauges.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// The instruments of one node; every one bears the label `node`.
 #[derive(Clone, Debug)]
 pub(crate) struct Instruments {
-    /// Files that the scrub has read.
+    /// Counts the files that the scrub has read.
     pub(crate) scrub_files: Counter,
-    /// Bytes that the scrub has read.
+    /// Counts the bytes that the scrub has read.
     pub(crate) scrub_bytes: Counter,
-    /// File data and proof that left.
+    /// Counts the bytes of file data and proof that were sent.
     pub(crate) read_bytes: Counter,
-    /// Groups that were replaced by mends.
+    /// Counts the groups that were replaced by mends.
     pub(crate) mended_groups: Counter,
     metrics: Metrics,
     damaged: Gauge,
@@ -114,7 +114,7 @@ struct VolumeGauges {
     id: VolumeId,
     is_online: bool,
     is_poisoned: bool,
-    /// None, where it is not there.
+    /// Its room; `None` if it is absent.
     space: Option<Space>,
 }
 
@@ -133,7 +133,7 @@ impl VolumeGauges {
     }
 }
 
-/// Sets the gauges.
+/// The worker that sets the gauges.
 pub(crate) struct MetricsWorker {
     pub(crate) node: Arc<Node>,
     pub(crate) clock: Clock,

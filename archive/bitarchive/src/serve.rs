@@ -1,4 +1,4 @@
-//! Brings a node up.
+//! The start of a node as a process.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,43 +24,43 @@ use crate::rpc::{Door, Notifier, RunnerError, StartRunner, services};
 use crate::scrub::{Control, Scrub};
 use crate::settings::Settings;
 
-/// Why a node does not start.
+/// The reason why a node or a checksum replica does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The certificate, the key or the authorities cannot be used.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
-    /// The certificate is somebody else's: no monitor would believe its heartbeats.
+    /// The certificate is that of another party: no monitor would believe its heartbeats.
     #[error("the certificate is {found}, not node/{node}; issue one with `holdfast pki issue`")]
     Identity {
-        /// Whose it is.
+        /// The identity in the certificate.
         found: String,
-        /// The node it is set to be.
+        /// The node of the settings.
         node: NodeId,
     },
-    /// The certificate does not say both: the repository calls it as the monitor and as the node.
+    /// The certificate does not name both roles: the repository calls a checksum replica as the monitor and as the node.
     #[error(
         "the certificate is {found}, not monitor/{replica} and node/{node}; issue one with `holdfast pki issue`"
     )]
     BothIdentities {
-        /// Whose it is.
+        /// The identity in the certificate.
         found: String,
-        /// The replica it is set to be.
+        /// The replica of the settings.
         replica: ReplicaId,
-        /// The node it is set to be.
+        /// The node of the settings.
         node: NodeId,
     },
     /// The record of a checksum replica cannot be used.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The trust file is absent or no trust file.
+    /// The trust file is absent, or is not a trust file.
     #[error("{setting}: {}: {why}", .path.display())]
     Trust {
         /// The setting.
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
     /// The disks or the catalog cannot be used.
@@ -69,13 +69,13 @@ pub enum StartError {
     /// Its address cannot be listened on.
     #[error(transparent)]
     Bind(#[from] ServeError),
-    /// The address of the monitor is none.
+    /// The address of the monitor is not an address.
     #[error("bitarchive.monitor: {0}")]
     Monitor(#[from] ConnectError),
-    /// A second node of that name in this process.
+    /// This process has a node of that name already.
     #[error(transparent)]
     Duplicate(#[from] DuplicateWorker),
-    /// A bug: the instruments are called as others are.
+    /// A bug: other instruments have the same names.
     #[error(transparent)]
     Metrics(#[from] MetricError),
     /// Batch jobs cannot be run.
@@ -90,7 +90,11 @@ pub enum StartError {
 }
 
 /// Opens the node, listens, and returns the address. It lives in the daemon's tasks until their stop. Its batch jobs are
-/// run by what `start_runner` makes.
+/// run by the runner that `start_runner` makes.
+///
+/// # Errors
+///
+/// Returns the [`StartError`] that people have to mend first.
 pub async fn serve(
     settings: Settings,
     daemon: Daemon,
@@ -147,7 +151,7 @@ pub async fn serve(
     let reload = ReloadWorker::new(clock.clone(), move |now| Ok(renewed.reload(now.into())?));
     workers.spawn_instance(id, reload)?;
 
-    // A node that cannot write its catalog takes files and answers for none of them: it ends, and rebuilds it at the start.
+    // A node that cannot write its catalog could answer for no file that it takes: it ends, and rebuilds it at the start.
     let watched = Arc::clone(&node);
     daemon
         .tasks
@@ -190,7 +194,7 @@ pub async fn serve(
     Ok(address)
 }
 
-/// Counts what the server turns away.
+/// Counts the calls and connections that the server refuses.
 pub(crate) fn count_refusals(credentials: &Credentials, daemon: &Daemon) -> Result<(), StartError> {
     let identity = credentials.identity().to_string();
     let refused = daemon.metrics.refusals(&identity)?;

@@ -1,7 +1,7 @@
-//! What a mend leaves in `incoming/` when it ends, is refused, or is cut by a crash.
+//! The leftovers of a mend in `incoming/`, after it has ended, was refused, or was cut by a crash.
 //!
-//! A copy beside is not needed in any case: before the exchange the old copy stands, after it the new one does, and what
-//! was replaced is in the attic. A whole journal is finished; a journal that is not whole has replaced nothing.
+//! A second copy is never needed: before the exchange the old copy stands, after it the new one does, and the replaced
+//! groups are in the attic. A whole journal is finished; a journal that is not whole has replaced nothing.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use crate::layout::{Layout, MendPaths, is_file, is_of_a_mend, of_journal};
 use crate::node::Node;
 use crate::reconcile::{read_sidecar, tidied};
 
-/// Removes what a mend leaves when it is dropped.
+/// Removes the leftovers of a mend when it is dropped.
 #[derive(Debug)]
 pub(super) struct MendCleanup {
     paths: Vec<PathBuf>,
@@ -29,7 +29,7 @@ impl MendCleanup {
         Self { paths }
     }
 
-    /// Leaves everything to the next start.
+    /// Leaves everything for the next start.
     pub(super) fn leave(&mut self) {
         self.paths.clear();
     }
@@ -39,13 +39,13 @@ impl Drop for MendCleanup {
     fn drop(&mut self) {
         for path in &self.paths {
             if let Err(error) = directory::remove_name(path) {
-                tracing::warn!(%error, "left over from a mend; removed at the next start");
+                tracing::warn!(%error, "leftovers of a mend were not removed; the next start does it");
             }
         }
     }
 }
 
-/// Finishes or removes what mends have left on a volume.
+/// Finishes or removes the leftovers of mends on a volume.
 pub(crate) fn finish_cut(
     node: &Node,
     volume: &VolumeId,
@@ -70,7 +70,7 @@ pub(crate) fn finish_cut(
     Ok(())
 }
 
-/// The same for one file.
+/// Finishes or removes the leftovers of mends of one file.
 pub(super) fn finish_one(
     node: &Node,
     volume: &VolumeId,
@@ -126,7 +126,7 @@ pub(super) fn finish_one(
     journal.remove().map_err(blame)
 }
 
-/// The size and root that a file should have, by its row or else by its sidecar.
+/// Returns the size and root that a file should have, by its row or else by its sidecar.
 fn admitted(
     node: &Node,
     volume: &VolumeId,
@@ -148,7 +148,7 @@ fn admitted(
     Ok(read.map(|(size, root, _)| (size, root)))
 }
 
-/// As [`note_applied`], for a file that may have no row yet.
+/// Notes the same as [`note_applied`], for a file that may have no row yet.
 fn note_replaced(
     node: &Node,
     volume: &VolumeId,
@@ -164,7 +164,7 @@ fn note_replaced(
     }
 }
 
-/// Groups were brought in, and the whole was not read since: it counts as damaged until it is.
+/// Notes that groups were replaced and the file was not read since: it counts as damaged until it is verified.
 pub(super) fn note_applied(node: &Node, entry: &Entry, now: Timestamp) -> Result<(), NodeError> {
     let since = match entry.row.condition {
         Condition::Damaged { since, .. } => since,

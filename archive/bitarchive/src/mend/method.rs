@@ -1,4 +1,4 @@
-//! The two ways of a mend: a second copy beside the old one, or a journal where there is no room for two.
+//! The two methods of a mend: a second copy beside the old one, or a journal if there is no room for two.
 
 use archive_durable::{
     DiskError, Journal, JournalWriter, RepairedCopy, Replacement, Severity, Stage, directory,
@@ -11,38 +11,38 @@ use crate::error::NodeError;
 use crate::layout::{Layout, MendPaths};
 use crate::node::Node;
 
-/// What is to be mended, with what, for whom.
+/// The order to mend a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MendOrder {
     /// The file.
     pub name: FileName,
-    /// The volume of the copy; none: the only one.
+    /// The volume of the copy; `None` if there is only one.
     pub volume: Option<VolumeId>,
-    /// What the copy shall be.
+    /// The root that the copy should have.
     pub root: Root,
-    /// The groups that are brought.
+    /// The groups that will be sent.
     pub groups: Groups,
-    /// Who asked for it.
+    /// The person or part that asked for it.
     pub who: String,
-    /// Why.
+    /// The reason they gave.
     pub why: String,
 }
 
-/// Where bytes of the new copy come from.
+/// The source of bytes of the new copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockSource {
     /// The old copy.
     Kept,
-    /// They were brought, and are proven.
+    /// The segments that were sent, which are proven.
     Brought,
 }
 
-/// A mend on its way.
+/// The method of a mend that is under way.
 #[derive(Debug)]
 pub(super) enum MendMethod {
-    /// All bytes are written again, beside.
+    /// All bytes are written again, beside the old copy.
     Beside(Box<Stage>),
-    /// What is brought is written to a journal; what stays is only hashed.
+    /// New groups are written to a journal; groups that stay are only hashed.
     InPlace(Box<InPlace>),
 }
 
@@ -62,7 +62,7 @@ pub(super) enum MendedCopy {
 }
 
 impl MendMethod {
-    /// A second copy, if the volume has room for it above the reserve.
+    /// Chooses a second copy if the volume has room for it above the reserve, and a journal otherwise.
     pub(super) fn choose(
         node: &Node,
         entry: &Entry,
@@ -116,7 +116,7 @@ impl MendMethod {
         }
     }
 
-    /// Ends the bytes. `None`: they are not what the root says; nothing was touched.
+    /// Ends the bytes. Returns `None` if they do not have the root; nothing was touched then.
     pub(super) fn finish(self, size: u64, root: Root) -> Result<Option<MendedCopy>, DiskError> {
         match self {
             Self::Beside(stage) => {
@@ -137,7 +137,7 @@ impl MendMethod {
     }
 }
 
-/// Removes what an earlier mend of the same file left, before a new one begins.
+/// Removes the leftovers of an earlier mend of the same file, before a new one begins.
 pub(super) fn clear(beside: &MendPaths) -> Result<(), DiskError> {
     beside
         .leftovers()

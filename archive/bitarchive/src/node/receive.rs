@@ -1,4 +1,4 @@
-//! Where an incoming file is received: where an earlier stream of it was cut, else on the volume with most room.
+//! The place of an incoming file: where an earlier stream of it was cut, else the volume with most room.
 //!
 //! # Errors
 //!
@@ -16,7 +16,7 @@ use crate::layout::Layout;
 use crate::upload::Upload;
 
 impl Node {
-    /// Begins to receive a file, or goes on where an earlier stream of the same upload was cut.
+    /// Begins to receive a file, or resumes where an earlier stream of the same upload was cut.
     pub fn begin(
         &self,
         upload: &UploadId,
@@ -26,7 +26,7 @@ impl Node {
         self.receive(upload, name, size, EarlierUpload::Resume(None))
     }
 
-    /// The same, for a sender that can go on at each of `points` only, ascending.
+    /// Begins as [`Node::begin`] does, for a sender that can resume at one of `points` only, ascending.
     pub fn begin_at(
         &self,
         upload: &UploadId,
@@ -37,7 +37,7 @@ impl Node {
         self.receive(upload, name, size, EarlierUpload::Resume(Some(points)))
     }
 
-    /// Begins to receive a file from its first byte: what an earlier stream of the same upload left is forgotten.
+    /// Begins to receive a file from its first byte, and forgets what an earlier stream of the same upload left.
     pub fn begin_anew(
         &self,
         upload: &UploadId,
@@ -78,14 +78,14 @@ impl Node {
         Upload::open(self, claim, upload.clone(), place, size, None)
     }
 
-    /// Where an earlier stream of an upload was cut.
+    /// Finds the volume on which an earlier stream of an upload was cut.
     fn unfinished(&self, upload: &UploadId) -> Option<(VolumeId, Layout)> {
         self.volumes.writable().into_iter().find(|(_, layout)| {
             matches!(layout.upload(upload).symlink_metadata(), Ok(metadata) if metadata.is_file())
         })
     }
 
-    /// Whether an upload that was cut can end where it began: what was reserved for it was given back.
+    /// Returns whether an upload that was cut has room to end where it began: its reservation was given back.
     fn has_room_for_rest(
         &self,
         upload: &UploadId,
@@ -103,10 +103,10 @@ impl Node {
     }
 }
 
-/// Decides about the bytes that an earlier stream of an upload left.
+/// The treatment of the bytes that an earlier stream of an upload left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EarlierUpload<'a> {
-    /// It goes on: at one of these points, where some are named.
+    /// They are kept, up to one of these points if any are named.
     Resume(Option<&'a [u64]>),
     Forget,
 }

@@ -1,5 +1,9 @@
-//! How a node comes up, and how it looks at its disks again: what moves, mends and uploads have left is ended before a
-//! volume is reconciled with the catalog.
+//! The start of a node, and its later looks at the disks: unfinished moves, mends and uploads are ended before a volume is
+//! reconciled with the catalog.
+//!
+//! # Errors
+//!
+//! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use std::sync::{Arc, PoisonError};
 
@@ -20,7 +24,7 @@ use crate::standing::ScrubStanding;
 use crate::volumes::{Volumes, VolumesError};
 
 impl Node {
-    /// Opens the volumes and the catalog and holds each against the other. Returns what that found.
+    /// Opens the volumes and the catalog and reconciles them. Returns the node, and a report.
     pub fn open(
         options: NodeOptions,
         now: Timestamp,
@@ -50,13 +54,13 @@ impl Node {
         Ok((node, found))
     }
 
-    /// Takes the poison from a volume that people have looked at; it is reconciled with the catalog before it serves.
+    /// Clears a poisoned volume that people have looked at; it is reconciled with the catalog before it serves.
     pub fn clear(&self, volume: &VolumeId, now: Timestamp) -> Result<ReconcileReport, NodeError> {
         self.volumes.clear(volume)?;
         self.refresh(now)
     }
 
-    /// Looks at the disks again. A volume that is there again is reconciled with the catalog before anybody may use it.
+    /// Looks at the disks again. A volume that has come back is reconciled with the catalog before anybody may use it.
     pub fn refresh(&self, now: Timestamp) -> Result<ReconcileReport, NodeError> {
         let _alone = self
             .upkeep
@@ -84,7 +88,7 @@ impl Node {
         Ok(found)
     }
 
-    /// Holds a volume against the catalog; `None`: it cannot be done now, and the volume stays offline.
+    /// Reconciles a volume with the catalog. Returns `None` if that cannot be done now; the volume then stays offline.
     fn reconcile(
         &self,
         id: &VolumeId,
@@ -114,7 +118,7 @@ impl Node {
         }
     }
 
-    /// Removes what was received of uploads that nobody has touched since `before` (seconds since 1970).
+    /// Removes the bytes of uploads that nobody has touched since `before` (seconds since 1970). Returns their number.
     pub fn reap(&self, before: i64) -> Result<u64, NodeError> {
         let mut reaped = 0;
         let receiving: Vec<String> = self
@@ -140,7 +144,7 @@ impl Node {
     }
 }
 
-/// Where the stamps of findings begin: another number at each start.
+/// Returns the number from which the stamps of findings count: a new one at each start.
 fn stamp(now: Timestamp) -> u64 {
     u64::try_from(now.as_microsecond()).unwrap_or_default()
 }
