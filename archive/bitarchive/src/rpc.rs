@@ -1,7 +1,7 @@
 //! The door: the service `Node`, and the node's own calls to its monitor. It decodes, calls one function, encodes.
 //!
-//! Disks block, so each call runs on a thread that may. It waits there for the wire within limits; a reader of bytes, who
-//! may be slow, keeps no thread while it does not read.
+//! Disks block, so each call runs on a thread that may block. It waits there for the wire within limits; a slow reader of
+//! bytes keeps no thread while it does not read.
 
 mod attic;
 pub(crate) mod checksum;
@@ -43,7 +43,7 @@ use crate::metrics::Instruments;
 use crate::node::Node;
 use crate::scrub::Control;
 
-/// The service.
+/// The service `Node`.
 pub(crate) struct Door {
     pub(crate) node: Arc<Node>,
     pub(crate) notifier: Arc<Notifier>,
@@ -55,7 +55,7 @@ pub(crate) struct Door {
     pub(crate) idle: Duration,
 }
 
-/// What the node's server offers, and to whom.
+/// Returns the services of the node's server, and the rules of who may call them.
 pub(crate) fn services(door: Door) -> Services {
     Services {
         routes: Routes::new(NodeServer::new(door)),
@@ -65,7 +65,7 @@ pub(crate) fn services(door: Door) -> Services {
 }
 
 impl Door {
-    /// Runs `work` on a thread that may block; what it sends is the answer, and so is the error it ends with.
+    /// Runs `work` on a thread that may block. It sends the answers, and its error ends them.
     fn answer<T: Send + 'static>(
         &self,
         name: &str,
@@ -74,7 +74,7 @@ impl Door {
         answer(&self.tasks, &self.node, name, work)
     }
 
-    /// Runs `work`, with one answer, on a thread that may block. It goes on to its end also when the caller is gone.
+    /// Runs `work`, with one answer, on a thread that may block. It goes on to its end even if the caller is gone.
     async fn act<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Node, Timestamp) -> Result<T, NodeError> + Send + 'static,
@@ -86,7 +86,7 @@ impl Door {
             .map_err(|error| convert::status(&error))
     }
 
-    /// Does the same where `work` changes what the node takes. When the answer comes the monitor knows, unless it took
+    /// Runs `work`, which changes what the node takes. When the answer comes, the monitor knows of the change, unless it took
     /// longer than a heartbeat may.
     async fn change(
         &self,
@@ -99,12 +99,12 @@ impl Door {
     }
 }
 
-/// Writes how the node is now.
+/// Writes the status of the node.
 fn node_status(node: &Node) -> wire::NodeStatus {
     fields::node_status(convert::report(node))
 }
 
-/// Runs `work` of a `part` on a thread that may block; what it sends is the answer, and so is the error it ends with.
+/// Runs `work` of a `part` on a thread that may block. It sends the answers, and its error ends them.
 fn answer<P: Send + Sync + 'static, T: Send + 'static>(
     tasks: &Tasks,
     part: &Arc<P>,
@@ -117,7 +117,7 @@ fn answer<P: Send + Sync + 'static, T: Send + 'static>(
     Response::new(stream)
 }
 
-/// Runs `work` on threads that may block, for as long as what it sends is taken: a slow caller keeps none.
+/// Runs `work` on threads that may block, for as long as its answers are taken: a slow caller keeps no thread.
 fn answer_in_turns<T: Send + 'static>(
     tasks: &Tasks,
     name: &str,
@@ -339,7 +339,7 @@ impl NodeService for Door {
     }
 }
 
-/// Has the names on the disks held against the catalog; the caller hears that it goes on.
+/// Compares the names on the disks with the catalog; the caller hears that it goes on.
 fn walk(node: &Node, clock: &Clock, answers: &Answers<wire::FilesResponse>) -> Result<(), Status> {
     let mut news = verify::ProgressReport::new(clock);
     let walked = node.walk(clock.now(), &mut |names| {

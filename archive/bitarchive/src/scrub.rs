@@ -1,12 +1,11 @@
-//! The scrub: every copy of this node read whole within the deadline, the one that has waited longest first.
+//! The scrub: every copy of this node is read whole within the deadline, the one that has waited longest first.
 //!
-//! `scrub/order.rs` decides what is next and how fast, from the catalog; `scrub/control.rs` is what people talk to; this
-//! file does it.
-//! What is verified is in the catalog as soon as it is, so a process that dies loses the file it was reading and no
-//! more. A long file is read on a thread of its own, which lets go of it when the node stops, when the scrub is paused,
-//! and when somebody else wants the file.
+//! `scrub/order.rs` decides from the catalog which copy is next and how fast it is read; `scrub/control.rs` takes the orders
+//! of people; this file reads. A verification is in the catalog as soon as it ends, so that a process that dies loses only
+//! the file that it was reading. A long file is read on a thread of its own, which releases it when the node stops, when the
+//! scrub is paused, and when somebody else wants the file.
 //!
-//! Not promised: that a disk is read faster than people allow. Then the oldest verification shows how far behind it is.
+//! Not promised: that a disk is read faster than people allow. The oldest verification then shows how far behind it is.
 
 mod control;
 mod order;
@@ -33,7 +32,7 @@ use crate::metrics::Instruments;
 use crate::node::Node;
 use crate::work::Work;
 
-/// How long one step waits for what is under way.
+/// The time that one step waits for a thread.
 const STEP: Duration = Duration::from_secs(2);
 
 /// The least time between two looks over the catalog.
@@ -42,24 +41,24 @@ const LEAST_PAUSE: Duration = Duration::from_secs(2);
 /// The most time between two looks while the catalog changes.
 const MOST_PAUSE: Duration = Duration::from_hours(1);
 
-/// A look over the catalog may take one part in so many of the time.
+/// A look over the catalog may take this fraction of the time: one part in 20.
 const SURVEY_SHARE: u32 = 20;
 
-/// How often a thread that waits looks whether it shall stop.
+/// The time between two looks of a waiting thread whether it has to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The worker.
+/// The worker that scrubs.
 pub(crate) struct Scrub {
     round: Arc<ScrubContext>,
     tasks: Tasks,
     job: Option<oneshot::Receiver<ThreadResult>>,
     plan: VecDeque<PlannedRead>,
     surveyed: Option<SurveyRecord>,
-    /// Something was left out of the plan, or could not be read now.
+    /// Whether a copy was left out of the plan, or could not be read now.
     again: bool,
 }
 
-/// What the worker's threads work with.
+/// The state that the threads of the scrub share.
 struct ScrubContext {
     node: Arc<Node>,
     control: Arc<Control>,
@@ -68,16 +67,16 @@ struct ScrubContext {
     stop: CancellationToken,
 }
 
-/// What is known of the last look over the catalog.
+/// A record of the last look over the catalog.
 #[derive(Clone, Copy, Debug)]
 struct SurveyRecord {
     at: Instant,
     took: Duration,
-    /// What had been written to the catalog then.
+    /// The number of writes to the catalog at that time.
     writes: u64,
 }
 
-/// What a thread brings back.
+/// The result of a thread.
 enum ThreadResult {
     Surveyed(Result<(ReadPlan, SurveyRecord), NodeError>),
     Read(Result<Entry, NodeError>),
@@ -117,7 +116,7 @@ impl Scrub {
         let round = Arc::clone(&self.round);
         self.job = Some(job);
         self.tasks.spawn_blocking(name, move || {
-            // Nobody waits any more when the node stops.
+            // Nobody waits for it when the node stops.
             drop(done.send(work(&round)));
         });
     }
@@ -168,14 +167,14 @@ impl Scrub {
         Ok(())
     }
 
-    /// Makes known by when the most urgent copy of the plan is to be read. It is not always the first one.
+    /// Publishes the time by which the most urgent copy of the plan has to be read. It is not always the first one.
     fn tell_limit(&self) {
         let until = self.plan.iter().map(|planned| planned.window.until).min();
         let until = until.map(|until| Timestamp::from_nanosecond(until).unwrap_or(Timestamp::MAX));
         self.round.node.standing().set_verify_by(until);
     }
 
-    /// Whether it is time to look over the catalog.
+    /// Returns whether it is time to look over the catalog.
     fn is_time_to_survey(&self) -> bool {
         let Some(last) = self.surveyed else {
             return true;
@@ -271,7 +270,7 @@ impl ScrubContext {
         Ok((plan, SurveyRecord { at, took, writes }))
     }
 
-    /// Makes known what a look over the rows found.
+    /// Publishes the plan that a look over the rows has made.
     fn note(&self, plan: ReadPlan) -> Result<(), DiskError> {
         self.node.standing().set_oldest(plan.oldest);
         let (unknown, now) = (plan.unknown, self.clock.now());
@@ -309,7 +308,7 @@ impl ScrubContext {
         )
     }
 
-    /// Waits until what was read is paid for; breaks when the file shall be let go.
+    /// Waits until the rate allows the next read. Breaks if the file has to be released.
     fn wait(&self, pace: &Pace, name: &FileName) -> ControlFlow<()> {
         loop {
             let is_over = self.stop.is_cancelled()
@@ -327,10 +326,10 @@ impl ScrubContext {
     }
 }
 
-/// Reads are paid for with time.
+/// The pace of reads, which are paid for with time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pace {
-    /// When the next read may be.
+    /// The time at which the next read may begin.
     next: Instant,
 }
 
@@ -339,7 +338,7 @@ impl Pace {
         Self { next: now }
     }
 
-    /// `bytes` were read at a time when `rate` bytes a second were allowed. Time that was not used is not saved.
+    /// Pays for `bytes` that were read while `rate` bytes a second were allowed. Unused time is not saved.
     fn spend(&mut self, bytes: u64, rate: u64, now: Instant) {
         let nanoseconds = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
         let cost = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX));

@@ -1,4 +1,4 @@
-//! The attic over the wire: what lies there, what goes there, what comes back, what is destroyed; and admissions.
+//! The attic over the wire: its listing, moves into it and out of it, and purges; also admissions.
 
 use archive_model::{AtticKind, FileName, Root, VolumeId};
 use archive_proof::Envelope;
@@ -15,7 +15,7 @@ use crate::catalog::{Condition, Entry};
 use crate::layout::Layout;
 use crate::node::Node;
 
-/// One item, named, with who wants something of it.
+/// A reference to one item, with the cause of the request.
 pub(crate) struct ItemReference {
     pub(crate) volume: VolumeId,
     pub(crate) id: AtticId,
@@ -23,7 +23,7 @@ pub(crate) struct ItemReference {
     pub(crate) cause: Cause,
 }
 
-/// Reads which item is meant.
+/// Reads the reference to an item.
 pub(crate) fn reference(request: &wire::AtticRef) -> Result<ItemReference, InvalidMessage> {
     Ok(ItemReference {
         volume: fields::volume_id(&request.volume)?,
@@ -34,7 +34,7 @@ pub(crate) fn reference(request: &wire::AtticRef) -> Result<ItemReference, Inval
     })
 }
 
-/// One copy that is to go.
+/// The copy that is to be put aside.
 pub(crate) struct Removal {
     pub(crate) name: FileName,
     pub(crate) volume: VolumeId,
@@ -42,7 +42,7 @@ pub(crate) struct Removal {
     pub(crate) cause: Cause,
 }
 
-/// Reads which copy is to go.
+/// Reads the copy that is to be put aside.
 pub(crate) fn removal(request: &wire::PutAsideRequest) -> Result<Removal, InvalidMessage> {
     Ok(Removal {
         name: fields::file_name("name", &request.name)?,
@@ -53,14 +53,14 @@ pub(crate) fn removal(request: &wire::PutAsideRequest) -> Result<Removal, Invali
     })
 }
 
-/// An unexpected file, and what it is said to be.
+/// An unexpected file, and its admission.
 pub(crate) struct Adoption {
     pub(crate) name: FileName,
     pub(crate) volume: VolumeId,
     pub(crate) admission: Envelope,
 }
 
-/// Reads what is to be adopted.
+/// Reads the file that is to be adopted.
 pub(crate) fn adoption(request: &wire::AdoptRequest) -> Result<Adoption, InvalidMessage> {
     Ok(Adoption {
         name: fields::file_name("name", &request.name)?,
@@ -98,7 +98,7 @@ pub(crate) fn item(node: &Node, item: Item) -> wire::AtticItem {
     }
 }
 
-/// Sends what lies in the attics of all volumes, by time and then by id.
+/// Sends the items in the attics of all volumes, by time and then by id.
 pub(crate) fn list(
     node: &Node,
     only: Option<&FileName>,
@@ -139,7 +139,7 @@ pub(crate) fn list(
     send(answers, wire::AtticResponse { items, end })
 }
 
-/// The admission in the sidecar that went aside with a whole file; empty where none can be read.
+/// Returns the admission in the sidecar that went aside with a whole file, or an empty text if it cannot be read.
 fn admission(layout: &Layout, found: &Item) -> String {
     let Some(name) = found
         .name

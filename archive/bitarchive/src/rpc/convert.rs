@@ -1,4 +1,4 @@
-//! Between the node's own types and the wire.
+//! The translation between the node's own types and the wire.
 
 use archive_durable::{Space, VolumeProblem};
 use archive_model::{FileName, Groups, Mode, NodeId, NodeState, ReplicaId, UploadId, VolumeState};
@@ -55,10 +55,10 @@ pub(crate) fn entry_of(node: &NodeId, entry: Entry) -> wire::FileEntry {
     }
 }
 
-/// The most ranges that are sent of one copy: what is damaged all over is said more coarsely, and never as less.
+/// The most ranges that are sent of one copy: damage all over is described more coarsely, and never as less.
 const MOST_RANGES: usize = 1000;
 
-/// At most `most` ranges (at least one) that cover the groups: those that are nearest to each other become one.
+/// Returns at most `most` ranges (at least one) that cover the groups: the nearest ones are joined.
 fn coarse(groups: &Groups, most: usize) -> Groups {
     let ranges: Vec<_> = groups.ranges().collect();
     if ranges.len() <= most {
@@ -89,14 +89,14 @@ fn coarse(groups: &Groups, most: usize) -> Groups {
     merged
 }
 
-/// Writes where a file is, and who could not be asked. While a file is being received, nobody can say that it is not here.
-/// With `on_disk`, the time at which the disks are asked too.
+/// Writes the places of a file, and the volumes that could not be asked. While a file is being received, nobody can say that
+/// it is absent. With `on_disk`, which is the time, the disks are asked too.
 pub(crate) fn found(
     node: &Node,
     name: &FileName,
     on_disk: Option<Timestamp>,
 ) -> Result<wire::FindResponse, NodeError> {
-    // First: what is received from now on is among the entries, or still being received when somebody asks again.
+    // First: an upload that ends from now on is among the entries, or is still under way when somebody asks again.
     let receiving = node.receiving(name);
     let mut gaps = gaps(node);
     gaps.extend(being_received(
@@ -116,7 +116,7 @@ pub(crate) fn found(
     })
 }
 
-/// What nobody can say while a file is being received.
+/// Returns the gap in an answer about a file that is being received.
 pub(crate) fn being_received(
     replica: &ReplicaId,
     node: &NodeId,
@@ -148,7 +148,7 @@ pub fn gaps(node: &Node) -> Vec<wire::Gap> {
         .collect()
 }
 
-/// Reports how the node is now. Asks the disks for their room, so it blocks.
+/// Reports the state of the node. It asks the disks for their room, so it blocks.
 pub(crate) fn report(node: &Node) -> NodeState {
     let volumes = node.volumes();
     let mode = node.mode();
@@ -258,8 +258,9 @@ fn of_volumes(error: &VolumesError) -> Kind {
 mod tests {
     use super::*;
 
+    /// Fails if a damaged group is left out of the ranges that are sent.
     #[test]
-    fn damage_all_over_is_said_coarsely_and_never_as_less() {
+    fn scattered_damage_is_joined_and_never_less() {
         let mut groups = Groups::none();
         for group in [0, 2, 10, 11, 13, 40, 100, 102] {
             groups.insert_one(group);

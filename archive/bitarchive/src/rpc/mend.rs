@@ -1,4 +1,4 @@
-//! A mend over the wire: open, segments, close; how far the reading is, at least every second, and last the copy.
+//! A mend over the wire: open, segments, close; progress at least every second, and last the copy.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::mend::{MendOrder, MendReport};
 use crate::metrics::Instruments;
 use crate::node::Node;
 
-/// The sender's messages, waited for on a thread that may block.
+/// The sender's messages, read on a thread that may block.
 pub(crate) struct MendSteps {
     stream: Idle<Streaming<wire::MendRequest>>,
     runtime: Handle,
 }
 
 impl MendSteps {
-    /// To be made within the runtime.
+    /// Wraps the stream. Must be called within the runtime.
     pub(crate) fn new(stream: Streaming<wire::MendRequest>, idle: Duration) -> Self {
         Self {
             stream: Idle::new(stream, idle),
@@ -31,7 +31,7 @@ impl MendSteps {
         }
     }
 
-    /// The next message; a stream that ends before `close` was cut.
+    /// Waits for the next message. A stream that ends before `close` was cut.
     fn next(&mut self) -> Result<Step, Status> {
         let message = self.runtime.block_on(self.stream.next());
         let message = message.unwrap_or_else(|| {

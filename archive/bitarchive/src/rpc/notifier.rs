@@ -1,7 +1,7 @@
-//! What the node says of itself to the monitor of its replica.
+//! The reports of the node to the monitor of its replica.
 //!
-//! Owns the order in which it is said: the node is looked at and the monitor told under one lock, so that nothing older
-//! is heard later, unless a call took longer than its limit. Does not decide when.
+//! Owns their order: a report is made and sent under one lock, so that no older report arrives later, unless a call took
+//! longer than its limit. Does not decide when to report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,21 +18,21 @@ use tonic::transport::Channel;
 use super::convert::report;
 use crate::node::Node;
 
-/// How long a look at the node and the call may take: more is a disk that hangs, or a monitor that does not answer.
+/// The time that a report and its call may take: more is a disk that hangs, or a monitor that does not answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Calls the monitor of the replica.
+/// The link to the monitor of the replica.
 pub(crate) struct Notifier {
     node: Arc<Node>,
     endpoint: String,
     clock: Clock,
-    /// The node is looked at here, whatever else keeps the threads of the runtime busy.
+    /// The thread on which reports are made, however busy the threads of the runtime are.
     thread: OwnThread,
     monitor: Mutex<ReplicaClient<Channel>>,
 }
 
 impl Notifier {
-    /// Dials the monitor of `replica` when it is told something first.
+    /// Makes the link, which dials the monitor of `replica` at the first report.
     pub(crate) fn new(
         node: &Arc<Node>,
         (monitor, endpoint): (&str, String),
@@ -54,7 +54,7 @@ impl Notifier {
         })
     }
 
-    /// Tells the monitor that the node lives, where, and with how much room; returns the pause until the next time.
+    /// Tells the monitor that the node lives, with its address and its room. Returns the pause until the next report.
     pub(crate) async fn tell(&self) -> Result<Duration, Status> {
         let mut monitor = self.monitor.lock().await;
         let told = self
@@ -78,7 +78,7 @@ impl Notifier {
         ))
     }
 
-    /// Tells it at once what has changed. A monitor that is away, or slow, hears it with the next heartbeat that it hears.
+    /// Tells the monitor of a change at once. A monitor that is away, or slow, hears of it with a later heartbeat.
     pub(crate) async fn tell_now(&self) {
         match self.clock.timeout(LIMIT, self.tell()).await {
             Ok(Ok(_pause)) => {}

@@ -1,4 +1,4 @@
-//! The scrub over the wire: what it is told, and how it is doing.
+//! The scrub over the wire: its orders, and its state.
 
 use std::time::Duration;
 
@@ -19,7 +19,10 @@ pub(crate) fn scrub(
 ) -> Result<wire::ScrubState, Status> {
     use wire::scrub_request::Order as Wire;
     let order = Wire::try_from(request.order).map_err(|error| {
-        InvalidMessage::invalid("order", format!("{} is none ({error})", request.order))
+        InvalidMessage::invalid(
+            "order",
+            format!("{} is not an order ({error})", request.order),
+        )
     })?;
     let order = match order {
         Wire::Unspecified => None,
@@ -33,7 +36,7 @@ pub(crate) fn scrub(
         control
             .order(order, now)
             .map_err(|error| Kind::Storage.status(error.to_string()))?;
-        tracing::info!(?order, "the scrub was told");
+        tracing::info!(?order, "the scrub got an order");
     }
     Ok(write(node, &control.state(now)))
 }

@@ -11,10 +11,10 @@ use proto_archive::{convert as fields, wire};
 use crate::error::NodeError;
 use crate::node::Node;
 
-/// The longest path that is looked at, in bytes; that of Linux.
+/// The longest path that is accepted, in bytes: that of Linux.
 const MAX_PATH: usize = 4096;
 
-/// What is asked of one disk.
+/// An order about one disk.
 #[derive(Debug)]
 pub(crate) enum VolumeOrder {
     Init(PathBuf, VolumeId),
@@ -79,7 +79,7 @@ fn path(text: &str) -> Result<PathBuf, InvalidMessage> {
     Err(InvalidMessage::invalid("path", wrong))
 }
 
-/// Does it.
+/// Carries out an order.
 pub(crate) fn carry_out(node: &Node, order: VolumeOrder, now: Timestamp) -> Result<(), NodeError> {
     match order {
         VolumeOrder::Init(path, volume) => node.init_volume(&path, &volume, now).map(|_| ()),

@@ -1,4 +1,4 @@
-//! What people tell the scrub, and what it tells them. Orders are on disk before they are obeyed.
+//! The orders of people to the scrub, and its answers. Orders are on disk before they are obeyed.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,56 +12,56 @@ use super::order::{ReadPlan, ReadPolicy};
 use super::orders::{StoredOrders, end_of};
 use crate::settings::ScrubSettings;
 
-/// What people say to the scrub.
+/// An order to the scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScrubOrder {
-    /// Rest for so long, at most a day; zero: a day.
+    /// Pause for this time, at most a day; zero means a day.
     Pause(Duration),
-    /// Go on.
+    /// Resume.
     Resume,
-    /// At most so many bytes a second; zero: what the deadline asks for.
+    /// Read at most these bytes a second; zero means what the deadline asks for.
     Throttle(u64),
 }
 
-/// What it does.
+/// The activity of the scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// Something is due and is being read.
+    /// A copy is due and is being read.
     Running,
-    /// Nothing is due.
+    /// No copy is due.
     Idle,
-    /// People paused it, until then.
+    /// People have paused it until this time.
     Paused(Timestamp),
     /// The settings switch it off.
     Off,
 }
 
-/// How the scrub is doing.
+/// The state of the scrub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScrubState {
-    /// What it does.
+    /// Its activity.
     pub activity: Activity,
-    /// Bytes a second.
+    /// Its rate, in bytes a second.
     pub rate: u64,
-    /// Copies that are due now.
+    /// The number of copies that are due now.
     pub due: u64,
-    /// When the next one is.
+    /// The time at which the next copy is due.
     pub next: Option<Timestamp>,
-    /// The oldest verification; none while some copy has none.
+    /// The oldest verification; `None` while some copy has none.
     pub oldest: Option<Timestamp>,
-    /// Copies that were not verified since the catalog was built.
+    /// The number of copies that were not verified since the catalog was built.
     pub unknown: u64,
-    /// Files read since the start.
+    /// The number of files read since the start.
     pub files: u64,
-    /// Bytes read since the start.
+    /// The number of bytes read since the start.
     pub bytes: u64,
-    /// Damaged copies found since the start.
+    /// The number of damaged copies found since the start.
     pub found: u64,
-    /// Every copy is read once within this.
+    /// The time within which every copy is read once.
     pub deadline: Duration,
 }
 
-/// What the scrub and those who talk to it share.
+/// The state that the scrub shares with those who give it orders.
 #[derive(Debug)]
 pub struct Control {
     data: PathBuf,
@@ -79,7 +79,7 @@ struct ScrubMemory {
 }
 
 impl Control {
-    /// Takes up what was ordered before the restart.
+    /// Opens it with the orders from before the restart.
     pub fn open(data: &Path, settings: ScrubSettings, now: Timestamp) -> Self {
         let shared = ScrubMemory {
             orders: StoredOrders::read(data, now),
@@ -92,7 +92,11 @@ impl Control {
         }
     }
 
-    /// Does what people say, durably.
+    /// Obeys an order, durably.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`DiskError`] if the order cannot be written; it is not obeyed then.
     pub fn order(&self, order: ScrubOrder, now: Timestamp) -> Result<(), DiskError> {
         self.remember(|orders| match order {
             ScrubOrder::Pause(pause) => {
@@ -104,7 +108,7 @@ impl Control {
         })
     }
 
-    /// How it is doing.
+    /// Returns the state of the scrub.
     pub fn state(&self, now: Timestamp) -> ScrubState {
         let shared = self.lock();
         let activity = match shared.orders.pause(now) {
@@ -141,7 +145,7 @@ impl Control {
         shared.plan.rate.min(most.unwrap_or(u64::MAX)).max(1)
     }
 
-    /// Changes what is remembered: on disk first.
+    /// Changes the stored orders, on disk first.
     pub(super) fn remember(&self, change: impl FnOnce(&mut StoredOrders)) -> Result<(), DiskError> {
         let mut shared = self.lock();
         let mut orders = shared.orders.clone();
@@ -172,7 +176,7 @@ impl Control {
         self.lock().plan = plan;
     }
 
-    /// One of the files that were due was read.
+    /// Counts a file that was due and was read.
     pub(super) fn count_file(&self, is_damaged: bool) {
         let mut shared = self.lock();
         shared.files += 1;

@@ -1,6 +1,6 @@
 //! Questions to disks that may never answer: a mount whose server is gone hangs every call, without an error.
 //!
-//! Each path is asked on a thread of its own, one question after the other. Who asks waits for a limited time; while an
+//! Each path is asked on a thread of its own, one question after the other. The caller waits for a limited time; while an
 //! answer is overdue nothing more is asked there, so that a hung mount holds one thread and delays no other disk.
 //!
 //! # Errors
@@ -34,7 +34,7 @@ pub(super) struct DiskThreads {
 #[derive(Clone, Debug)]
 struct DiskThread {
     questions: Sender<Question>,
-    /// Since when it waits for the answer to a question.
+    /// The time since which it waits for an answer.
     asked: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -71,13 +71,13 @@ impl DiskThreads {
             .map_err(|_late| no_answer(path, limit))
     }
 
-    /// The room on the file system at `path`.
+    /// Returns the room on the file system at `path`.
     pub(super) fn space(&self, path: &Path) -> Result<Space, DiskError> {
         let own = path.to_owned();
         self.ask(path, SPACE, move || Space::of(&own))?
     }
 
-    /// Which volume is at `path`; one that hangs is not waited for.
+    /// Recognises the volume at `path`; a disk that hangs is not waited for.
     pub(super) fn recognise(
         &self,
         path: &Path,

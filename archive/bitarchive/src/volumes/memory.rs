@@ -1,4 +1,8 @@
-//! What a node remembers of its volumes: `<node data>/volumes.json`, replaced as a whole.
+//! The memory that a node has of its volumes: `<node data>/volumes.json`, replaced as a whole.
+//!
+//! # Errors
+//!
+//! A memory that cannot be read is refused with [`VolumesError::Memory`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,12 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use super::error::VolumesError;
 
-/// The file, in the data directory of the node.
+/// The name of the file in the data directory of the node.
 pub(super) const MEMORY_NAME: &str = "volumes.json";
 
 const FORMAT: &str = "holdfast-volumes/1";
 
-/// What is remembered of one volume.
+/// The memory of one volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VolumeMemory {
@@ -30,7 +34,7 @@ pub(super) struct VolumeMemory {
     pub(super) listed: bool,
 }
 
-/// All that is remembered.
+/// The memory of all volumes, and the mode of the node.
 pub(super) struct RememberedVolumes {
     pub(super) mode: Mode,
     pub(super) volumes: BTreeMap<VolumeId, VolumeMemory>,
@@ -40,7 +44,7 @@ pub(super) struct RememberedVolumes {
 #[serde(deny_unknown_fields)]
 struct MemoryDocument {
     format: String,
-    /// Of the whole node. Left out where it is the usual one, so that an earlier build reads the file.
+    /// The mode of the whole node. The usual one is left out, so that an earlier build reads the file.
     #[serde(default, skip_serializing_if = "is_usual")]
     mode: Mode,
     volumes: BTreeMap<VolumeId, VolumeMemory>,
@@ -65,14 +69,15 @@ impl VolumeMemory {
 }
 
 impl VolumeMemory {
-    /// Whether it takes new files, and was taken out of the list of volumes.
+    /// Returns whether it takes new files although it was removed from the list of volumes.
     pub(super) fn is_unlisted(&self, paths: &[PathBuf]) -> bool {
         let takes_files = !self.retired && self.mode == Mode::ReadWrite;
         takes_files && self.listed && !paths.contains(&self.path)
     }
 }
 
-/// The volumes that the node of this data directory goes on filling, though `bitarchive.volumes` no longer names them.
+/// Returns the volumes that the node of this data directory goes on filling, though `bitarchive.volumes` no longer names
+/// them.
 pub fn unlisted(data: &Path, paths: &[PathBuf]) -> Result<Vec<(VolumeId, PathBuf)>, VolumesError> {
     let remembered = remember(&data.join(MEMORY_NAME))?.volumes.into_iter();
     let unlisted = remembered.filter(|(_, memory)| memory.is_unlisted(paths));

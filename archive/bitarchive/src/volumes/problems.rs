@@ -7,7 +7,7 @@ use archive_model::VolumeId;
 use super::Volumes;
 
 impl Volumes {
-    /// Notes how many things lie in the directories of files of a volume and are no archive files.
+    /// Notes the number of things in the directories of files of a volume that are not archive files.
     pub fn note_foreign(&self, id: &VolumeId, count: u64) {
         self.change_state().foreign.insert(id.clone(), count);
     }
@@ -33,7 +33,7 @@ impl Volumes {
         warnings
     }
 
-    /// Says of a volume why it could not be reconciled with the catalog. It waits on, and is tried again.
+    /// Notes why a volume could not be reconciled with the catalog. It stays offline, and is tried again.
     pub fn cannot_accept(&self, id: &VolumeId, error: &DiskError) {
         let mut state = self.change_state();
         let mut volumes = state.volumes.iter_mut();

@@ -1,7 +1,11 @@
-//! What people do with disks: label, take over, clear, stop filling, retire.
+//! The orders of people about disks: label, adopt, clear, stop filling, retire.
 //!
-//! Each order is remembered durably before it takes effect. What follows for the files of the volume – that it is held
-//! against the catalog, that the rows of a retired one say *missing* – is the node's (`node/disks.rs`).
+//! Each order is remembered durably before it takes effect. The node sees to its files (`node/disks.rs`): a volume is
+//! reconciled with the catalog, and the rows of a retired one say *missing*.
+//!
+//! # Errors
+//!
+//! Every order fails with a [`VolumesError`], which says what people have to do.
 
 use std::path::Path;
 use std::sync::PoisonError;
@@ -16,8 +20,8 @@ use super::memory::{VolumeMemory, write};
 use crate::layout::Layout;
 
 impl Volumes {
-    /// Labels an empty directory as a new volume of this node and takes it into use. One that was cut off in the middle
-    /// of this goes on. The path is remembered: a later start finds the volume also where no setting names it.
+    /// Labels an empty directory as a new volume of this node and takes it into use. An order that was cut off is continued.
+    /// The path is remembered: a later start finds the volume even if no setting names it.
     pub fn init(&self, path: &Path, id: &VolumeId) -> Result<(), VolumesError> {
         let _alone = self
             .labelling
@@ -56,13 +60,13 @@ impl Volumes {
         Ok(())
     }
 
-    /// Takes over a volume that another node, or an earlier life of this one, has labelled. Its mode is kept. It comes
+    /// Adopts a volume that another node, or an earlier installation of this one, has labelled. Its mode is kept. It comes
     /// online once it was reconciled with the catalog.
     pub fn adopt(&self, path: &Path) -> Result<VolumeId, VolumesError> {
         self.adopt_as(path, None)
     }
 
-    /// The same, only if the disk is the volume `expected`.
+    /// Adopts a volume as [`Volumes::adopt`] does, if the disk is the volume `expected`.
     pub fn adopt_as(
         &self,
         path: &Path,
@@ -106,7 +110,7 @@ impl Volumes {
         Ok(id)
     }
 
-    /// Takes the poison from a volume that people have looked at. It comes online once it was reconciled with the catalog.
+    /// Clears a poisoned volume that people have looked at. It comes online once it was reconciled with the catalog.
     pub fn clear(&self, id: &VolumeId) -> Result<(), VolumesError> {
         self.change(id, |memory| memory.poisoned = None)
     }
@@ -116,10 +120,10 @@ impl Volumes {
         self.change(id, |memory| memory.mode = mode)
     }
 
-    /// Takes a volume out of service for good, be its disk there or not.
+    /// Retires a volume permanently, whether its disk is there or not.
     pub fn retire(&self, id: &VolumeId) -> Result<(), VolumesError> {
         match self.change(id, |memory| memory.retired = true) {
-            // Asked for twice.
+            // The caller asks for the second time.
             Err(VolumesError::Retired(_)) => Ok(()),
             other => other,
         }
@@ -146,7 +150,7 @@ impl Volumes {
         Ok(())
     }
 
-    /// The volumes that are out of service for good.
+    /// Returns the retired volumes.
     pub fn retired(&self) -> Vec<VolumeId> {
         self.all()
             .into_iter()
@@ -190,7 +194,7 @@ impl Volumes {
         Ok(())
     }
 
-    /// A volume must not lie in another one, nor in the node's data, nor hold them: one would be filed in the other.
+    /// Refuses a volume that lies in another one or in the node's data, or contains them: files of one would be in the other.
     fn refuse_nested(&self, path: &Path, own: Option<&VolumeId>) -> Result<(), VolumesError> {
         let canonical = |path: &Path| {
             path.canonicalize()
