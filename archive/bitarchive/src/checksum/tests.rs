@@ -61,8 +61,9 @@ fn made_again_it_stays_what_it_was() {
     assert_eq!(again.file(&name).unwrap(), Some(recorded(1)));
 }
 
+/// Fails if a table that lost rows since its label was written is served.
 #[test]
-fn a_table_that_ends_before_the_label_is_refused() {
+fn table_that_ends_before_its_label_is_refused() {
     let directory = crate::testing::directory();
     let (data, older) = (directory.path().join("data"), directory.path().join("old"));
     let name = FileName::new("a").unwrap();
@@ -199,8 +200,9 @@ fn a_label_that_is_none_is_refused() {
     }
 }
 
+/// Fails if an older build opens a table of a later release, or changes it.
 #[test]
-fn a_table_of_a_later_release_is_refused_and_left_alone() {
+fn table_of_a_later_release_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let name = FileName::new("a").unwrap();
     let first = record(directory.path());
@@ -234,7 +236,7 @@ pub(crate) fn fill(data: &std::path::Path) {
     }
 }
 
-/// Damages what a record that was opened again has of admissions, and nothing that a listing reads.
+/// Damages the admissions of a record that was opened again, and nothing that a listing reads.
 pub(crate) fn damage_admissions(data: &std::path::Path) {
     let tables = std::fs::read_dir(data.join("table")).unwrap();
     let tables = tables.map(|entry| entry.unwrap().path());
@@ -307,7 +309,7 @@ fn a_torn_line_stays_apart_from_the_next() {
     assert_eq!(lines[1..], [Ok(line)]);
 }
 
-/// Fails if a disk that fails in the list of what was removed is asked for the next line for ever.
+/// Fails if a disk that fails within the list of removed rows is asked for further lines without end.
 #[test]
 fn a_disk_that_fails_ends_the_lines() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A node on real volumes with a real catalog: what it takes, what it refuses, what it finds when it starts again.
+//! A node on real volumes with a real catalog: what it takes, what it refuses, and what its next start finds.
 #![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 
 use archive_model::{Digests, Root};
@@ -256,8 +256,9 @@ fn a_name_is_taken_once() {
     assert_eq!(std::fs::read(machine.target("a").file).unwrap(), b"one");
 }
 
+/// Fails if a restart loses the bytes of an upload, or an abandoned one keeps its room.
 #[test]
-fn a_cut_upload_goes_on_after_a_restart_and_an_abandoned_one_is_reaped() {
+fn cut_upload_resumes_and_abandoned_one_is_reaped() {
     let machine = Machine::new();
     let content = bytes(100_000);
     let upload = UploadId::new("u1").unwrap();
@@ -292,8 +293,9 @@ fn a_cut_upload_goes_on_after_a_restart_and_an_abandoned_one_is_reaped() {
     assert_eq!(machine.incoming(), 0);
 }
 
+/// Fails if a catalog that is rebuilt from the disks is not the one that was lost.
 #[test]
-fn a_catalog_that_is_gone_or_damaged_comes_back_as_it_was() {
+fn lost_or_damaged_catalog_is_rebuilt() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     for number in 0..50 {
@@ -335,8 +337,9 @@ fn a_catalog_that_is_gone_or_damaged_comes_back_as_it_was() {
     }
 }
 
+/// Fails if the row of a file goes with the file, or its name cannot be stored again.
 #[test]
-fn a_file_that_is_gone_stays_known_and_can_be_stored_again() {
+fn lost_file_stays_known_and_is_stored_again() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", &bytes(20_000)).unwrap();
@@ -360,8 +363,9 @@ fn a_file_that_is_gone_stays_known_and_can_be_stored_again() {
     assert_eq!(kept, 1, "the old sidecar and outboard are in the attic");
 }
 
+/// Fails if a disk that is away makes its files missing, or frees their names.
 #[test]
-fn a_volume_that_is_gone_makes_nothing_missing_and_keeps_its_names() {
+fn absent_volume_makes_no_file_missing() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"one").unwrap();

@@ -1,4 +1,4 @@
-//! The pace of the scrub. What it does with a real node is among the node's tests.
+//! The pace of the scrub. Its work on a real node is among the node's tests.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What it says of what it has, what it says where bytes are wanted, and how a row goes.
+//! The answers of a checksum replica: its listings, its refusals of calls for bytes, and the removal of rows.
 
 use archive_bitarchive::checksum::{Record, RecordedFile};
 use archive_rpc::Kind;
@@ -9,16 +9,17 @@ use proto_archive::wire::{
     VerifyRequest,
 };
 
-use crate::world::{TestReplica, noise, root};
+use crate::replica::{TestReplica, noise, root};
 use proto_archive::wire::scrub_state::Activity;
 
+/// Fails if a listing is out of order, or its end cannot be told from a cut.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listing_is_sorted_paged_and_says_its_end() {
-    let world = TestReplica::new();
-    let running = world.start().await;
+async fn listing_is_sorted_and_says_its_end() {
+    let test = TestReplica::new();
+    let running = test.start().await;
     assert_eq!(running.names().await, Vec::<String>::new());
     for name in ["b", "a", "å", "a.b", "c"] {
-        world.store(&running, name, b"x").await.unwrap();
+        test.store(&running, name, b"x").await.unwrap();
     }
     assert_eq!(running.names().await, ["a", "a.b", "b", "c", "å"]);
     let after = running.list("a.b").await;
@@ -42,11 +43,12 @@ async fn a_listing_is_sorted_paged_and_says_its_end() {
     running.stop().await;
 }
 
+/// Fails if a message of a listing is larger than a client reads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_listing_comes_in_messages_of_a_bounded_length() {
-    let world = TestReplica::new();
+async fn long_listing_comes_in_bounded_messages() {
+    let test = TestReplica::new();
     let (node, replica) = ("three-1".parse().unwrap(), "three".parse().unwrap());
-    let record = Record::open(&world.data(), &node, &replica).unwrap();
+    let record = Record::open(&test.data(), &node, &replica).unwrap();
     let row = RecordedFile {
         size: 1,
         root: root(b"x"),
@@ -60,7 +62,7 @@ async fn a_long_listing_comes_in_messages_of_a_bounded_length() {
         record.add(&name.parse().unwrap(), row, admission).unwrap();
     }
     drop(record);
-    let running = world.start().await;
+    let running = test.start().await;
     assert_eq!(running.names().await, names);
     let lengths: Vec<_> = running
         .list("")
@@ -92,10 +94,11 @@ async fn a_long_listing_comes_in_messages_of_a_bounded_length() {
     running.stop().await;
 }
 
+/// Fails if a checksum replica names another node, or none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn to_every_question_about_nodes_the_answer_is_itself() {
-    let world = TestReplica::new();
-    let running = world.start().await;
+async fn checksum_replica_reports_itself_as_only_node() {
+    let test = TestReplica::new();
+    let running = test.start().await;
     let mut replica = running.replica.clone();
     let place = PlaceRequest {
         name: "a".to_owned(),
@@ -130,12 +133,13 @@ async fn to_every_question_about_nodes_the_answer_is_itself() {
     running.stop().await;
 }
 
+/// Fails if a call that needs bytes or disks is answered as if there were some.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_wants_bytes_or_disks_is_told_that_there_are_none() {
-    let world = TestReplica::new();
-    let running = world.start().await;
+async fn calls_for_bytes_or_disks_are_refused() {
+    let test = TestReplica::new();
+    let running = test.start().await;
     let bytes = noise(1000, 1);
-    world.store(&running, "a", &bytes).await.unwrap();
+    test.store(&running, "a", &bytes).await.unwrap();
     let mut node = running.node.clone();
     let read = ReadRequest {
         name: "a".to_owned(),
@@ -171,13 +175,14 @@ async fn who_wants_bytes_or_disks_is_told_that_there_are_none() {
     running.stop().await;
 }
 
+/// Fails if a row is removed by its name alone, or without a trace.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_goes_only_against_its_checksum_and_leaves_a_line() {
-    let world = TestReplica::new();
-    let running = world.start().await;
+async fn removed_row_needs_checksum_and_leaves_line() {
+    let test = TestReplica::new();
+    let running = test.start().await;
     let bytes = noise(1000, 1);
     for name in ["a", "b", "c"] {
-        world.store(&running, name, &bytes).await.unwrap();
+        test.store(&running, name, &bytes).await.unwrap();
     }
     let request = |name: &str, bytes: &[u8]| PutAsideRequest {
         name: name.to_owned(),
@@ -208,7 +213,7 @@ async fn a_row_goes_only_against_its_checksum_and_leaves_a_line() {
     assert_eq!(Kind::of(&third), Kind::Refused, "{third}");
     assert_eq!(running.names().await, ["c"]);
 
-    let removed = std::fs::read_to_string(world.data().join("removed.jsonl")).unwrap();
+    let removed = std::fs::read_to_string(test.data().join("removed.jsonl")).unwrap();
     let lines: Vec<serde_json::Value> = removed
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -219,7 +224,7 @@ async fn a_row_goes_only_against_its_checksum_and_leaves_a_line() {
     assert!(lines[0]["admission"].as_str().unwrap().contains("payload"));
 
     // Removed is not forbidden: what is brought again is recorded again.
-    world.store(&running, "a", &bytes).await.unwrap();
+    test.store(&running, "a", &bytes).await.unwrap();
     let find = FindRequest {
         name: "a".to_owned(),
         on_disk: false,

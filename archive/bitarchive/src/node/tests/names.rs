@@ -1,4 +1,4 @@
-//! Files whose names, or whose uploads, seem made to meet in `incoming/`.
+//! Files whose names or upload ids could collide in `incoming/`.
 
 use archive_durable::{JournalWriter, Replacement};
 use archive_proof::TreeBuilder;
@@ -8,8 +8,9 @@ use super::disks::id;
 use super::*;
 use crate::layout::MendPaths;
 
+/// Fails if a mend of one file uses a path of another one with a similar name.
 #[test]
-fn a_file_that_is_called_as_a_part_of_another_is_mended_while_that_is_verified() {
+fn similar_names_never_share_a_mend_path() {
     for role in ["outboard", "journal", "groups", "pos", "copy"] {
         let machine = Machine::new();
         let node = machine.with_file("a");
@@ -92,8 +93,9 @@ fn a_journal_of_another_file_is_not_applied() {
     assert!(!path.try_exists().unwrap());
 }
 
+/// Fails if two files are written under one upload id.
 #[test]
-fn one_upload_id_receives_one_file_at_a_time() {
+fn upload_id_receives_one_file_at_once() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     let upload = UploadId::new("u1").unwrap();

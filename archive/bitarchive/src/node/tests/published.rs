@@ -1,9 +1,10 @@
-//! What bears a final name is never touched again, whatever comes back or is written beside it.
+//! Published files, which are never touched again by an upload that comes back or by a file written beside them.
 
 use super::*;
 
+/// Fails if an archived file is overwritten by a manifest that is being replaced.
 #[test]
-fn a_file_may_be_named_like_an_unfinished_manifest() {
+fn file_may_be_named_like_unfinished_manifest() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     let file = "manifest-blake3.txt.new";
@@ -23,8 +24,9 @@ fn a_file_may_be_named_like_an_unfinished_manifest() {
     );
 }
 
+/// Fails if an upload that resumes writes into the file that it has published.
 #[test]
-fn an_upload_that_comes_back_does_not_touch_what_it_has_published() {
+fn returning_upload_spares_its_published_file() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     let upload = UploadId::new("u-a").unwrap();

@@ -1,4 +1,4 @@
-//! The scrub of a real node: it finds, widens, lets go, pauses, and remembers.
+//! The scrub of a real node: it finds damage, reads its neighbours, releases files, pauses, and remembers.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn clock_now() -> Timestamp {
     Clock::system().now()
 }
 
-/// Everything is due at once.
+/// Returns settings by which every copy is due at once.
 fn eager() -> ScrubSettings {
     ScrubSettings {
         deadline: Period::from_secs(1),
@@ -28,7 +28,7 @@ fn eager() -> ScrubSettings {
     }
 }
 
-/// A machine with these files.
+/// Makes a machine with these files.
 fn machine_with(files: &[&str]) -> Machine {
     let machine = Machine::new();
     let (node, _) = machine.start();
@@ -78,7 +78,7 @@ impl RunningScrub {
         self.control.state(clock_now())
     }
 
-    /// How often it was asked to do something.
+    /// The number of steps that it was asked to make.
     fn turns(&self) -> u64 {
         self.workers.list()[0].steps
     }
@@ -97,8 +97,9 @@ impl RunningScrub {
     }
 }
 
+/// Fails if the scrub leaves out a copy, passes over damage, or begins again after a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_reads_everything_finds_what_is_damaged_and_goes_on_after_a_restart() {
+async fn scrub_reads_all_and_resumes_after_restart() {
     let machine = machine_with(&["a", "b", "c"]);
     machine.flip("b", &[3]);
     let settings = ScrubSettings {
@@ -126,8 +127,9 @@ async fn it_reads_everything_finds_what_is_damaged_and_goes_on_after_a_restart()
     running.stop().await;
 }
 
+/// Fails if the scrub reads during a pause, or a restart forgets an order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pause_and_a_throttle_survive_a_restart_and_are_obeyed() {
+async fn pause_and_throttle_survive_a_restart() {
     let machine = machine_with(&["a"]);
     let running = RunningScrub::start(machine.start().0, &machine.path("data"), eager());
     running.until("read", |state| state.files > 0).await;
@@ -165,7 +167,7 @@ async fn a_pause_and_a_throttle_survive_a_restart_and_are_obeyed() {
         .control
         .order(ScrubOrder::Resume, clock_now())
         .unwrap();
-    // At this rate the file takes minutes; whoever wants it gets it at once.
+    // At this rate the file takes minutes; another caller gets it at once.
     running.until("reading", |state| state.bytes > 0).await;
     assert_eq!(running.state().files, 0);
     let node = Arc::clone(&running.node);
@@ -185,8 +187,9 @@ async fn a_pause_and_a_throttle_survive_a_restart_and_are_obeyed() {
     );
 }
 
+/// Fails if a scrub that is switched off reads, or does not say what is due.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_settings_switch_off_reads_nothing_and_still_counts() {
+async fn disabled_scrub_reads_nothing_but_counts() {
     let machine = machine_with(&["a"]);
     let off = ScrubSettings {
         enabled: false,

@@ -7,7 +7,7 @@ fn shelf_of(machine: &Machine, file: &str) -> PathBuf {
     machine.target(file).file.parent().unwrap().to_owned()
 }
 
-/// What the node says of each name: `present`, `missing` or what else it is.
+/// Returns the condition of each name in a word: `present`, `missing` or another.
 fn said(node: &Node) -> Vec<(String, &'static str)> {
     let word = |condition: &Condition| match condition {
         Condition::Present => "present",
@@ -75,8 +75,9 @@ fn file_on_another_shelf_goes_to_its_place() {
     }
 }
 
+/// Fails if a hard link under another name takes over the admission of the first.
 #[test]
-fn a_second_name_is_unexpected_and_the_first_stays_what_it_was() {
+fn second_name_of_a_file_is_unexpected() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     for file in ["renamed", "linked"] {

@@ -1,4 +1,4 @@
-//! The names on the disks against the catalog, while the node runs.
+//! The walk over the names on the disks, while the node runs.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ fn walk(node: &Node) {
     assert_eq!(walked.unwrap(), Some(()));
 }
 
-/// The state of each file in the catalog, in a word.
+/// Returns the state of each file in the catalog, in a word.
 fn conditions(node: &Node) -> Vec<(String, &'static str)> {
     let word = |entry: Entry| {
         let word = match entry.row.condition {

@@ -1,4 +1,4 @@
-//! What the monitor hears of a node, and in which order.
+//! The reports of a node to its monitor, and their order.
 
 use std::pin::pin;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::*;
 
-/// An authority, and whom it knows.
+/// An authority that issues certificates.
 struct TestAuthority {
     now: SystemTime,
     authority: Authority,
@@ -55,12 +55,12 @@ fn around(now: SystemTime, hours: u64) -> Validity {
     }
 }
 
-/// Of a node whose monitor is away.
+/// Makes the notifier of a node whose monitor is away.
 pub(super) fn unheard(node: &Arc<Node>, clock: &Clock) -> Notifier {
     TestAuthority::new(clock).notifier(node, "127.0.0.1:1", clock)
 }
 
-/// A monitor that answers when it is told to.
+/// A monitor that answers when the test lets it.
 #[derive(Clone, Default)]
 struct PlayedMonitor(Arc<HeardReport>);
 
@@ -96,8 +96,8 @@ impl Replica for PlayedMonitor {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_said_later_is_heard_later() {
-    let world = TestDoor::with_two().await;
-    let (node, clock) = (&world.door.node, &world.door.clock);
+    let test = TestDoor::with_two().await;
+    let (node, clock) = (&test.door.node, &test.door.clock);
     let (lab, played) = (TestAuthority::new(clock), PlayedMonitor::default());
     let (listener, address) = bind("127.0.0.1:0").await.unwrap();
     let services = Services {
@@ -106,10 +106,9 @@ async fn what_is_said_later_is_heard_later() {
         descriptors: vec![proto_archive::DESCRIPTORS],
     };
     let credentials = lab.credentials(Role::Monitor, "r");
-    let stop = world.door.tasks.stop().cancelled_owned();
+    let stop = test.door.tasks.stop().cancelled_owned();
     let served = serve(listener, services, credentials, Limits::default(), stop);
-    world
-        .door
+    test.door
         .tasks
         .spawn("monitor", async move { served.await.map(drop) });
 
@@ -135,11 +134,6 @@ async fn what_is_said_later_is_heard_later() {
         *said.modes.lock().unwrap(),
         [wire::Mode::ReadWrite, wire::Mode::ReadOnly]
     );
-    world.door.tasks.stop_all();
-    world
-        .door
-        .tasks
-        .join(Duration::from_secs(20))
-        .await
-        .unwrap();
+    test.door.tasks.stop_all();
+    test.door.tasks.join(Duration::from_secs(20)).await.unwrap();
 }

@@ -93,7 +93,7 @@ fn every_copy_has_a_window_within_its_limits() {
 /// Fails if in some small archive a due copy is forgotten, or a less urgent one is read first.
 #[test]
 fn most_urgent_due_copy_comes_first() {
-    // Each copy: not verified, or verified so many days ago; four of them; at every day.
+    // Each of four copies was not verified, or was verified this number of days ago; at every day.
     let ages = [
         None,
         Some(0),
@@ -255,8 +255,8 @@ fn rate_keeps_the_tightest_limit() {
     assert_eq!(survey.finish().rate, 3 * expected);
 }
 
-/// A year of an archive to which a file comes every day, after a thousand that came on the first: everything is read
-/// within its limits, new files twice in their first week, and no day has to read much more than its share.
+/// Fails if a limit is missed, a new file is not read twice in its first week, or a day has to read much more than its share:
+/// in a year of an archive with a thousand files on the first day and one more every day.
 #[test]
 fn year_keeps_limits_without_crowded_days() {
     let mut rows: BTreeMap<String, Entry> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! An environment with its authority and its signing key, a checksum replica in it, and hands for calls.
+//! An environment with an authority and a signing key, a checksum replica in it, and helpers for calls.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
-/// How long a sender may be silent.
+/// The time that a sender may be silent.
 pub(crate) const IDLE: Period = Period::from_secs(2);
 
 /// The key whose admissions are believed.
@@ -39,20 +39,20 @@ pub(crate) struct TestReplica {
     uploads: AtomicU64,
 }
 
-/// A replica that runs, and the way to both of its doors.
+/// A replica that runs, with clients for both of its services.
 pub(crate) struct RunningReplica {
     daemon: Daemon,
     pub(crate) node: NodeClient<Channel>,
     pub(crate) replica: ReplicaClient<Channel>,
 }
 
-/// An upload that the replica is ready for.
+/// An open upload, for which the replica is ready.
 pub(crate) struct OpenUpload {
     pub(crate) steps: mpsc::Sender<UploadRequest>,
     pub(crate) answers: Streaming<UploadResponse>,
 }
 
-/// Bytes that are the same for the same seed.
+/// Returns bytes that are the same for the same seed.
 pub(crate) fn noise(size: usize, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; size];
     blake3::Hasher::new()
@@ -66,7 +66,7 @@ pub(crate) fn root(bytes: &[u8]) -> Root {
     Root::from_bytes(*blake3::hash(bytes).as_bytes())
 }
 
-/// What the repository would admit these bytes as.
+/// Returns the admission that the repository would sign for these bytes.
 pub(crate) fn admission(name: &str, upload: &str, bytes: &[u8]) -> Admission {
     Admission {
         archive: "kb".to_owned(),
@@ -87,7 +87,7 @@ pub(crate) fn signed(admission: &Admission, seed: [u8; 32]) -> String {
     envelope.as_str().to_owned()
 }
 
-/// From an hour ago, for so many hours: an authority lives longer than what it issues.
+/// Returns a validity from an hour ago, for `hours`: an authority lives longer than what it issues.
 fn validity(hours: u64) -> Validity {
     let not_before = SystemTime::from(Clock::system().now()) - Duration::from_hours(1);
     Validity {
@@ -101,14 +101,14 @@ fn write(path: &std::path::Path, bytes: &[u8]) {
 }
 
 impl TestReplica {
-    /// With an empty record that was made as an operator would make it.
+    /// Makes an empty record as an operator would make it.
     pub(crate) fn new() -> Self {
-        let world = Self {
+        let test = Self {
             authority: Authority::create("lab", validity(4)).expect("authority"),
             files: TempDir::new().expect("directory"),
             uploads: AtomicU64::new(0),
         };
-        world.init();
+        test.init();
         let trust = TrustFile::new(vec![TrustedKey {
             archive: "kb".to_owned(),
             public_key: SigningKey::from_seed(TRUSTED).public_key(),
@@ -116,8 +116,8 @@ impl TestReplica {
             until: None,
         }]);
         let trust = trust.and_then(|trust| trust.to_json()).expect("trust file");
-        write(&world.path("trust.json"), trust.as_bytes());
-        world
+        write(&test.path("trust.json"), trust.as_bytes());
+        test
     }
 
     pub(crate) fn init(&self) {
@@ -133,7 +133,7 @@ impl TestReplica {
         self.path("data")
     }
 
-    /// An upload id that was not used before.
+    /// Returns an upload id that was not used before.
     pub(crate) fn upload(&self) -> String {
         format!("u-{}", self.uploads.fetch_add(1, Ordering::Relaxed))
     }
@@ -218,14 +218,14 @@ impl TestReplica {
 }
 
 impl RunningReplica {
-    /// Every task must have ended well.
+    /// Stops the replica; every task must have ended well.
     pub(crate) async fn stop(self) {
         drop((self.node, self.replica));
         self.daemon.tasks.stop_all();
         self.daemon.tasks.join(PATIENCE).await.expect("a good end");
     }
 
-    /// Opens an upload: it is ready, or the file is there already.
+    /// Opens an upload. Returns it when it is ready, or the entry of a file that is there already.
     pub(crate) async fn open(
         &self,
         upload: &str,
@@ -243,7 +243,7 @@ impl RunningReplica {
         })
     }
 
-    /// Opens an upload for a sender that can go on at each of `points`: what it is offered, or the file.
+    /// Opens an upload for a sender that can resume at one of `points`. Returns the offer, or the entry of the file.
     pub(crate) async fn open_at(
         &self,
         upload: &str,
@@ -290,7 +290,7 @@ impl RunningReplica {
         messages
     }
 
-    /// The names that are listed, of a listing that says that it is whole.
+    /// Returns the names of a listing, which must say that it is whole.
     pub(crate) async fn names(&self) -> Vec<String> {
         let messages = self.list("").await;
         let end = messages
@@ -304,7 +304,7 @@ impl RunningReplica {
     }
 }
 
-/// What a stream that has ended is told is of no matter: its answer says why.
+/// Sends a step; if the stream has ended, its answer says why.
 pub(crate) async fn say(steps: &mpsc::Sender<UploadRequest>, step: Step) {
     drop(steps.send(UploadRequest { step: Some(step) }).await);
 }
@@ -337,7 +337,7 @@ impl OpenUpload {
         }
     }
 
-    /// The reason why nothing more is taken.
+    /// Returns the reason why the stream has ended.
     pub(crate) async fn refusal(mut self) -> Status {
         self.next().await.expect_err("a refusal")
     }
