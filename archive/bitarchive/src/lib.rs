@@ -4,14 +4,24 @@
 //! [checksum replica]: checksum
 //!
 //! Owns the write path (what is acknowledged is durable, read back, and under its final name), the layout of a volume,
-//! the catalog, the manifests, the attic.
+//! the catalog, the manifests, the attic. Batch jobs run in another crate, which is handed to [`serve()`].
 //!
 //! Invariants:
 //! - a final name never bears bytes that are not those of a signed admission;
-//! - a file that is gone never makes its row go; a volume that is gone never makes its files *missing*;
-//! - a node never decides alone whether a file should be there: that is the repository's to say.
+//! - the row of a file stays when the file is gone; a volume that is gone never makes its files *missing*;
+//! - a node never decides alone whether a file should be there: the repository decides.
 //!
-//! Not promised: knowledge of other nodes. Where a name may be on two nodes, the monitor sees it.
+//! The rooms, in reading order:
+//!
+//! - [`layout`] (paths on a volume), [`volumes`] (which disks are there), [`catalog`] (what is known of their files);
+//! - [`node`]: all of it together; [`reconcile`] compares the disks with the catalog when they come online;
+//! - [`upload`]: the write path; [`manifest`] (the lists for people);
+//! - [`verify`] (one copy), [`scrub`] (all of them, in time), [`mend`] (a damaged one);
+//! - [`attic`] (what was removed or replaced), [`brake`] (how much of that within an hour);
+//! - [`checksum`]: the checksum replica, with a table in the place of disks;
+//! - [`rpc`] (the door), [`settings`], [`serve()`] (the start of the process), [`error`] and [`work`] (common types).
+//!
+//! Not promised: knowledge of other nodes. The monitor sees whether a name is on two nodes.
 #![doc = include_str!("../FORMAT.md")]
 
 mod admitted;

@@ -19,7 +19,7 @@ pub struct Settings {
     pub rpc: RpcSettings,
     /// The node itself.
     pub bitarchive: NodeSettings,
-    /// How it scrubs its copies.
+    /// The pace of the scrub, which reads its copies again.
     #[serde(default)]
     pub scrub: ScrubSettings,
     /// The limits on removals.
@@ -148,7 +148,7 @@ pub struct NodeSettings {
     /// labelled by `holdfast volume init`, is used at its path from then on, even if this list does not name it. So to take a
     /// disk out of use, `holdfast volume drain` and `retire` it.
     pub volumes: Vec<PathBuf>,
-    /// What stays free on each volume.
+    /// The bytes that stay free on each volume.
     #[serde(default = "reserve")]
     pub reserve: ByteSize,
     /// The keys whose admissions it believes: a trust file.
@@ -158,13 +158,13 @@ pub struct NodeSettings {
     /// Where the repository reaches this node, `host:port`; without it, the address on which it listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// How long the sender of a file may be silent.
+    /// The time that the sender of a file may be silent.
     #[serde(default = "idle")]
     pub idle: Period,
-    /// How long what was received of a cut upload is kept.
+    /// The time that the bytes of a cut upload are kept.
     #[serde(default = "keep_uploads")]
     pub keep_uploads: Period,
-    /// How often the disks are looked at: whether they are there, and the right ones.
+    /// The time between two looks whether the right disks are there.
     #[serde(default = "look")]
     pub look: Period,
 }

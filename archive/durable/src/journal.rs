@@ -38,7 +38,7 @@ const FORMAT: &str = "holdfast-journal/1";
 /// The longest description that is read, in bytes: more is damage.
 const MAX_CHANGE: u64 = 64 * 1024 * 1024;
 
-/// How much is copied at a time, in bytes.
+/// The number of bytes that are copied at a time.
 const BLOCK: u64 = 1024 * 1024;
 
 /// The groups of a file that a journal replaces.

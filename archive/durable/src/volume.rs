@@ -96,9 +96,9 @@ pub enum VolumeProblem {
          the newer disk, or, where that is lost, take this one over with `holdfast volume adopt`"
     )]
     OlderGeneration {
-        /// What is there.
+        /// The generation that is there.
         found: u64,
-        /// What was there.
+        /// The generation that was seen before.
         seen: u64,
     },
     /// The disk does not answer.

@@ -36,11 +36,7 @@ impl JobInstruments {
                 "Bytes of files that batch jobs have read",
                 &[],
             )?,
-            jobs: metrics.gauge(
-                "bitarchive_batch_jobs_running",
-                "Batch jobs that run",
-                &[],
-            )?,
+            jobs: metrics.gauge("bitarchive_batch_jobs_running", "Batch jobs that run", &[])?,
             files: metrics.gauge(
                 "bitarchive_batch_files_running",
                 "Files that are in a batch job now",

@@ -1,4 +1,4 @@
-//! What the batch jobs of a node share: the engine, the places for jobs and reduce steps, the permits to compute.
+//! The state that the batch jobs of a node share: the engine, the places of jobs and reduce steps, the permits to compute.
 
 use std::num::NonZero;
 use std::path::Path;

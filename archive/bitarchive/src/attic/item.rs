@@ -83,7 +83,7 @@ pub struct Cause {
 pub struct InvalidCause {
     /// The half that is wrong: `who` or `why`.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: &'static str,
 }
 
@@ -147,7 +147,7 @@ pub struct Item {
     pub bytes: u64,
     /// The two persons who decided it, if two did, as its reason says.
     pub approval: Option<Approval>,
-    /// What is wrong with it.
+    /// The problem.
     pub damaged: Option<String>,
 }
 

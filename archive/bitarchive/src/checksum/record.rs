@@ -67,7 +67,7 @@ pub enum RecordError {
     Label {
         /// The label.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
     /// The table is gone, damaged or behind its stamp.

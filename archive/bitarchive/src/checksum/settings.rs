@@ -35,10 +35,10 @@ pub struct ChecksumReplicaSettings {
     /// Where the repository reaches it, `host:port`; without it, the address on which it listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// How long the sender of a file may be silent.
+    /// The time that the sender of a file may be silent.
     #[serde(default = "idle")]
     pub idle: Period,
-    /// What stays free on its disk.
+    /// The bytes that stay free on its disk.
     #[serde(default = "reserve")]
     pub reserve: ByteSize,
     /// The number of rows that may be removed within an hour, for all callers together.

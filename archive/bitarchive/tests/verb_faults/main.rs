@@ -198,7 +198,7 @@ fn adopt(node: &Node) -> Result<(), NodeError> {
         .map(drop)
 }
 
-/// What was found on which side; and every promise that holds wherever it is.
+/// Returns whether the file is under its name, and checks every promise that holds on either side.
 fn is_under_its_name(machine: &Machine, node: &Node, what: &str) -> bool {
     let target = machine.target();
     let is_there = target.file.try_exists().expect("a look");
