@@ -88,9 +88,9 @@ impl Node {
                     row,
                 });
             }
-            // Damage of what it is to be: that is mended.
+            // A copy that is damaged in the content it should have is mended, not adopted.
             Condition::Damaged { .. } if row.root == Some(admitted.root) => return Err(has_own()),
-            // Its bytes tell: those of its own admission are never another's.
+            // The bytes decide: if they are those of its own admission, no other one fits.
             Condition::Present | Condition::Damaged { .. } => true,
         };
         let target = layout.target(name);
@@ -201,7 +201,7 @@ impl Node {
         let mut hashed = 0;
         for (count, entry) in self.catalog().list(after)?.enumerate() {
             let entry = entry?;
-            // All volumes of one name together: a listing goes on after a name.
+            // All volumes of one name are hashed together: a listing continues after a name.
             if (count >= ROWS || hashed >= BYTES) && last.as_ref() != Some(&entry.name) {
                 return Ok(last);
             }

@@ -125,7 +125,7 @@ impl Catalog {
         let checked =
             Database::open(path, &options.clone().reaches(reached)).and_then(|database| {
                 database.verify()?;
-                // A row that can be read and not understood is damage as well.
+                // A row that can be read and not decoded is damage as well.
                 let rows: Table<Key, Row> = database.table("files")?;
                 rows.scan()?.try_for_each(|row| row.map(drop))?;
                 Ok(database)

@@ -290,7 +290,7 @@ impl Mend<'_> {
                     .put_aside(&layout, &order, &entry, now)
                     .map_err(blame)?;
                 if let Err(error) = proven.exchange(&target) {
-                    // Whatever stands where: the start sorts it out, once the disk was looked at.
+                    // The next start finds out which copy stands, once people have looked at the disk.
                     sweep.leave();
                     return Err(blame(error));
                 }
@@ -301,14 +301,14 @@ impl Mend<'_> {
                 let attic = evidence
                     .put_aside(&layout, &order, &entry, now)
                     .map_err(blame)?;
-                // From here on the journal is what makes the copy whole again, whatever happens.
+                // From here on the journal makes the copy whole again, even after a crash.
                 sweep.leave();
                 journal.apply(&target.file).map_err(blame)?;
                 let data = UncachedFile::open(&target.file).map_err(blame)?;
                 let outboard = UncachedFile::open(&target.outboard).ok();
                 let found = walk(&data, outboard.as_ref(), order.root, size, &mut told);
                 if found.stopped {
-                    // The groups are in, and what is not known yet is for the next verification.
+                    // The groups are in. The next verification judges the whole file.
                     leftovers::note_applied(node, &entry, now)?;
                     journal.remove().map_err(blame)?;
                     return Err(NodeError::Stopped(name.clone()));

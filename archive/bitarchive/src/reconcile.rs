@@ -334,7 +334,7 @@ impl<'a> ReconcilePass<'a> {
             let is_there = match directory::kind(&target.file) {
                 Ok(Some(EntryKind::File { .. })) => true,
                 Ok(Some(EntryKind::Directory | EntryKind::Other) | None) => false,
-                // It is, and was noted with the files.
+                // The file is there, and was noted with the others.
                 Err(error) => unless_exhausted(error).map(|_| true)?,
             };
             if is_there || self.catalog.row(&name, self.id)?.is_some() {

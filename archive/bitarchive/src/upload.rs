@@ -80,7 +80,7 @@ impl<'a> Upload<'a> {
             other => other,
         };
         let stage = match stage {
-            // An earlier attempt failed after it had given the final name: at its end, this one is told so.
+            // An earlier attempt failed after it had given the final name: this one learns that at its end.
             Err(error) if error.is_taken() => Stage::begin_anew(&incoming, id.as_str()),
             other => other,
         };
@@ -225,7 +225,7 @@ impl<'a> Upload<'a> {
         verified
             .publish(&layout.target(&name))
             .map_err(|error| match error {
-                // Perhaps by an earlier attempt that failed after the name was given: the asker compares the root.
+                // Perhaps an earlier attempt failed after the name was given: the caller compares the root.
                 PublishError::Taken(_) => match node.look_at(&volume, &layout, &name, now) {
                     Ok(root) => NodeError::Taken {
                         name: name.clone(),

@@ -189,7 +189,7 @@ impl CopyCheck<'_> {
         let target = self.layout.target(self.name);
         let sidecar = reconcile::read_sidecar(&target.sidecar, self.name, self.node.trust())?;
         if let Ok((size, root, stored)) = sidecar {
-            // The admission decides; a row is only what was known of it.
+            // The admission decides; the row is only what was known so far.
             row = Row {
                 size,
                 root: Some(root),
@@ -287,7 +287,7 @@ impl CopyCheck<'_> {
         data: &UncachedFile,
         progress: Progress<'_>,
     ) -> Result<Row, NodeError> {
-        // What cannot be read has no root; it stays what it is.
+        // A file that cannot be read gets no root, and keeps its condition.
         if let Some((size, root)) = hash(self.name, data, progress)? {
             row.size = size;
             row.root = Some(root);

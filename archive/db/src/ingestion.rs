@@ -137,7 +137,7 @@ impl<K: Key, V: Value> Ingestion<K, V> {
         } else {
             self.put_in_file(rest, &bytes)?;
         }
-        // The room is used again.
+        // The buffers are used again.
         (self.rows, self.bytes) = (rows, bytes);
         self.rows.clear();
         self.bytes.clear();
@@ -187,7 +187,7 @@ impl<K: Key, V: Value> Ingestion<K, V> {
                 .map_err(|error| inner.failed(&error))
         });
         if let Err(error) = taken {
-            // The next opening deletes what is left here.
+            // The next opening deletes the remains.
             drop(fs::remove_file(&file));
             return Err(inner.failed_write(error));
         }

@@ -134,7 +134,7 @@ impl Reading {
         while let Some(record) = Record::first(rest) {
             let at = start + (block.len() - rest.len()) as u64;
             let Some((payload, after)) = record.split(rest) else {
-                // RocksDB believes the length where the file ends before its block does.
+                // RocksDB believes the length if the file ends before its block does.
                 let is_end = block.len() < BLOCK;
                 return Some(if is_end { Stop::Short } else { Stop::Bad(at) });
             };

@@ -40,7 +40,7 @@ impl Database {
             Err(DbError::Damaged { .. }) => {}
             other => return other,
         }
-        // Nobody else has it open, and of those who come here at once one goes on.
+        // Nobody else has it open, and only one of several simultaneous callers goes on.
         let lock =
             fs::File::open(path.join("LOCK")).map_err(|error| DbError::from_io(path, &error))?;
         lock.try_lock().or(Err(DbError::Busy {
@@ -72,7 +72,7 @@ impl Database {
         if !is_there(path)? {
             return Err(behind(path, options, 0));
         }
-        // A migration would write.
+        // A migration would write to it.
         let mut options = options.clone();
         options.migrations.clear();
         let mut rocksdb = options.tuning.to_rocksdb(None);
@@ -101,7 +101,7 @@ impl Database {
         let mut rocksdb = options.tuning.to_rocksdb(env);
         // Each table that is made in a database that is open costs a sync of its own.
         rocksdb.create_missing_column_families(is_new);
-        // The table that tells the version comes last: a creation that was cut off before it is gone on with.
+        // The table with the version comes last: a creation that was cut off before is continued.
         let tables: Vec<&str> = ["default"]
             .into_iter()
             .chain(options.tables.iter().copied())
@@ -120,7 +120,7 @@ impl Database {
             deleted.map_err(|error| DbError::from_io(path, &error))?;
         }
         refuse_others(&inner, options)?;
-        // Where nothing was ever written, a creation was cut off at most: it goes on.
+        // If nothing was ever written, at most a creation was cut off: it is continued.
         let found = if inner.db.latest_sequence_number() == 0 {
             None
         } else {

@@ -8,7 +8,7 @@ use std::str::FromStr;
 ///
 /// Kept in a second place after a commit, it tells at the next [`crate::Database::open`], by [`crate::Options::reaches`],
 /// that commits are gone: that the end of a log was lost, or that another database was put in its place, such as a copy
-/// from before it was built anew, whose sequence numbers may be higher.
+/// from before a rebuild, whose sequence numbers may be higher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// The sequence number of the last commit.

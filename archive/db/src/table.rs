@@ -275,7 +275,7 @@ impl Span {
     fn beginning_with(prefix: &impl Key) -> Self {
         let mut start = Vec::new();
         prefix.encode(&mut start);
-        // The first bytes that sort after all that begin so: the last byte that can grow grows, the rest goes.
+        // The end is the first key after all with this prefix: the last byte that can grow is raised, the rest is cut.
         let mut end = start.clone();
         while let Some(last) = end.pop() {
             if let Some(next) = last.checked_add(1) {

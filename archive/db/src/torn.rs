@@ -35,7 +35,7 @@ impl TornTail {
         if newest.tail != log::Tail::Torn || !logs.iter().all(is_whole) {
             return Ok(None);
         }
-        // Where no log has a whole write, the tables tell how far it came: that is compared after the cut.
+        // If no log has a whole write, the tables tell how far the database has come: that is compared after the cut.
         if let Some(found) = sequence.filter(|found| *found < at_least) {
             return Err(DbError::Behind {
                 path: path.to_path_buf(),

@@ -95,7 +95,7 @@ impl Tuning {
         options.create_if_missing(true);
         options.set_paranoid_checks(true);
         // The strictest mode that opens after a kill: `AbsoluteConsistency` refuses every torn tail. Damage before the
-        // tail is refused; that a log vanished, no mode notices: see [`Options::at_least`].
+        // tail is refused; no mode notices a log that vanished: see [`Options::at_least`].
         options.set_wal_recovery_mode(if self.syncs_later {
             // Pages of a log that nobody synced reach the disk in any order: everything behind the first hole is left out.
             // No table is ahead of that: RocksDB syncs the logs before it flushes one of several tables.

@@ -100,7 +100,7 @@ fn settle_found(
             let end = settle(catalog, volume, layout, place, &reason.name)?;
             tracing::warn!(%volume, file = %reason.name, ?end, "a move that was cut off was ended");
         }
-        // Cut off before the reason was there: nothing has moved.
+        // The move was cut off before its reason was written: nothing has moved.
         Err(_) if holds_nothing(place)? => clear(place)?,
         Ok(_) | Err(_) => {
             tracing::warn!(%volume, place = %place.display(), "an odd item in the attic; left alone");
@@ -130,7 +130,7 @@ fn settle(
             forget(catalog, name, volume)?;
             Ok(MoveEnd::Aside(end_place(layout, place)?))
         }
-        // Another file has that name by now; sidecar and row are its own.
+        // Another file has that name by now; the sidecar and the row are its own.
         (true, true) => Ok(MoveEnd::Aside(end_place(layout, place)?)),
         (false, true) => {
             for path in beside {

@@ -104,7 +104,7 @@ fn named_by(
             return Ok(Err("it holds no whole file; ask without a checksum"));
         }
         Ok(_) => Vec::new(),
-        // Nothing says what it is: it may be a whole file.
+        // Its kind is unknown: it may be a whole file.
         Err(_) => rest(place)?,
     };
     if files.is_empty() {

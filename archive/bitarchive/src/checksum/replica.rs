@@ -152,7 +152,7 @@ impl ChecksumReplica {
                 size: recorded.size,
                 root: Some(recorded.root),
                 stored: recorded.stored,
-                // All bytes were hashed then, and were never here again.
+                // The bytes were here for the last time when they were hashed.
                 verified: Some(recorded.stored),
                 condition: Condition::Present,
             },

@@ -135,7 +135,7 @@ fn admitted(
 ) -> Result<Result<(u64, Root), String>, NodeError> {
     let row = node.catalog().row(name, volume)?;
     let known = row.and_then(|row| match row.condition {
-        // What it has is not what it should have.
+        // The root of an unexpected file is the one it has, not the one it should have.
         Condition::Unexpected { .. } => None,
         Condition::Present | Condition::Missing { .. } | Condition::Damaged { .. } => {
             Some((row.size, row.root?))

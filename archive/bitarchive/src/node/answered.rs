@@ -81,12 +81,12 @@ impl Node {
         let (name, volume) = (&entry.name, &entry.volume);
         let problem = self.volume_set().find(volume).map(|known| known.problem);
         match problem {
-            // Nobody looks at it any more, or nobody knows it.
+            // The volume is retired or unknown: nobody looks at it again.
             Some(Some(VolumeProblem::Retired)) | None => {}
             Some(None) => {
                 let layout = self.layout(volume)?;
                 if is_file(&layout.target(name).file)? {
-                    // It is back, and a verification says so.
+                    // The file is back, and a verification will say so.
                     return Ok(());
                 }
                 put_leftovers_aside(&layout, name, "answered", now, self.id())?;

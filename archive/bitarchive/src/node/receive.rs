@@ -63,7 +63,7 @@ impl Node {
                     let place = (volume, layout);
                     return Upload::open(self, claim, upload.clone(), place, size, points);
                 }
-                // It begins anew on another volume, if one has room for all of it.
+                // The upload begins again on another volume, if one has room for all of it.
                 self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?;
             }
             Stage::forget(&layout.incoming(), upload.as_str())
@@ -96,7 +96,7 @@ impl Node {
         let found = path
             .symlink_metadata()
             .map_err(|error| DiskError::new("lstat", &path, error))?;
-        // A crash leaves what was reserved.
+        // A crash leaves the reservation.
         let held = found.len().max(found.blocks().saturating_mul(512));
         let rest = size.saturating_sub(held);
         Ok(self.volumes.room_on(layout)? >= rest)

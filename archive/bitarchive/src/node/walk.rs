@@ -38,7 +38,7 @@ impl Node {
                 Ok(Some(())) => {}
                 Ok(None) => return Ok(None),
                 Err(NodeError::Disk(error)) if !error.is_exhausted() => {
-                    // A disk that went away is no disk that fails: the label tells.
+                    // A disk that went away is not a disk that fails: its label decides.
                     if self.still_there(&id, &layout).is_ok() {
                         tracing::warn!(volume = %id, %error, "its directories cannot be read");
                         self.volume_set().cannot_look(&id, &error);
@@ -59,7 +59,7 @@ impl Node {
         now: Timestamp,
         told: WalkProgress<'_>,
     ) -> Result<Option<()>, NodeError> {
-        // Eight bytes for each name, where the names would not fit.
+        // Eight bytes for each name, because the names would not fit into memory.
         let mut on_disk = Vec::new();
         for shelf in Shelf::all() {
             let before = on_disk.len();

@@ -72,7 +72,7 @@ pub(crate) fn mend(
                     segment.offset,
                     segment.length,
                     &segment.encoded,
-                    // What is read of the old copy is no news of its own.
+                    // Reads of the old copy are not reported.
                     &mut |_| news.tell(0, tell),
                 );
                 news.end(taken.map_err(|error| convert::status(&error)))?;

@@ -59,7 +59,7 @@ impl DiskThreads {
             *lock(&asked) = Some(now);
             let said = question();
             *lock(&asked) = None;
-            // Who asked may have stopped waiting.
+            // The caller may have stopped waiting.
             drop(answer.send(said));
         });
         if thread.questions.send(job).is_err() {

@@ -214,7 +214,7 @@ impl Volumes {
                 && volume.id.is_some()
                 && volume.id.as_ref() != own
         });
-        // At the path of another volume the label decides; at that of the data, nothing can.
+        // At the path of another volume the label decides; at the path of the data nothing can.
         let others = volumes.map(|volume| (volume.path, true));
         let data = self
             .memory_path

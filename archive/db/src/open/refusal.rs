@@ -11,7 +11,7 @@ use crate::options::Options;
 
 /// Returns whether a database is in this directory.
 ///
-/// RocksDB begins anew where `CURRENT` is absent, over the files of the old one; so the rest is looked at first.
+/// RocksDB creates a new database over the files of the old one if `CURRENT` is absent; so the rest is looked at first.
 pub(super) fn is_there(path: &Path) -> Result<bool, DbError> {
     let io = |error: io::Error| DbError::from_io(path, &error);
     let entries = match fs::read_dir(path) {

@@ -28,7 +28,7 @@ impl Reservation {
     pub fn left(incoming: &Path, id: &str) -> Result<Option<Self>, DiskError> {
         let path = incoming.join(id);
         let found = call::look(&path)?;
-        // What is rounded up to blocks, or indexes them, is no reservation.
+        // Rounding up to blocks, and their index, are not a reservation.
         let is_reserved = found.blocks().saturating_mul(512) > found.len() + MOST_ROUNDED;
         if !is_reserved || found.permissions().readonly() {
             return Ok(None);

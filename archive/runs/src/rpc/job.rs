@@ -75,7 +75,7 @@ pub(super) async fn over<T>(
 ) -> Status {
     let stop = node_jobs.tasks.stop();
     let time = async {
-        // A sleep of no time may take some.
+        // Even a sleep of no time takes a moment.
         if !left.is_zero() {
             node_jobs.clock.sleep(left).await;
         }

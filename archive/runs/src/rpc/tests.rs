@@ -8,8 +8,8 @@ use archive_batch::{Control, File, Job, JobError, Plan, Reads, Reduce, Sink, Sto
 use archive_bitarchive::Condition;
 use archive_bitarchive::settings::NodeBatchSettings;
 use archive_daemon::ByteSize;
-use archive_model::{FileName, JobId, Mode, Program, Root, VolumeId};
-use archive_rpc::{Answers, Kind};
+use archive_model::{FileName, JobId, Mode, Program, Root};
+use archive_rpc::Kind;
 use proto_archive::convert as fields;
 use proto_archive::wire::batch_run_request;
 use proto_archive::wire::batch_run_response::{Done, End, Step};
