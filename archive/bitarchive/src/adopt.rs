@@ -95,7 +95,7 @@ impl Node {
         };
         let target = layout.target(name);
         let blame = |error| self.blame(volume, error);
-        let survey = Survey::of(&layout.incoming(), id.as_str(), &target.file).map_err(blame)?;
+        let survey = Survey::hash(&layout.incoming(), id.as_str(), &target.file).map_err(blame)?;
         if (survey.size(), survey.root()) != (admitted.size, admitted.root) {
             let (size, root) = (survey.size(), survey.root());
             survey.discard().map_err(blame)?;

@@ -55,7 +55,7 @@ impl Brake {
     }
 
     /// Makes the brake of copies that a drain has moved to another volume of the same node.
-    pub(crate) fn of_moved(data: &Path, most: u64) -> Self {
+    pub(crate) fn for_moved_copies(data: &Path, most: u64) -> Self {
         Self {
             path: data.join("moved.json"),
             setting: "attic.moved_per_hour",

@@ -15,7 +15,7 @@ use archive_durable::{DiskError, Target, directory, replace};
 use archive_model::file_name::MANIFEST_NAME;
 use archive_model::{FileName, UploadId};
 
-pub(crate) use beside::{MendPaths, is_of_a_mend, of_journal};
+pub(crate) use beside::{MendPaths, is_mend_name, journal_file};
 
 /// The number of directories over which the files of a volume are spread.
 pub const SHELVES: usize = 256;
@@ -42,7 +42,7 @@ pub struct Shelf(u8);
 
 impl Shelf {
     /// Returns the shelf of `name`.
-    pub fn of(name: &FileName) -> Self {
+    pub fn for_name(name: &FileName) -> Self {
         let [first, ..] = *blake3::hash(name.as_str().as_bytes()).as_bytes();
         Self(first)
     }
@@ -56,13 +56,13 @@ impl Shelf {
     /// on another shelf: what lies here is not that file then.
     pub fn file(self, called: &OsStr) -> Option<FileName> {
         let name = FileName::new(called.to_str()?).ok()?;
-        (Self::of(&name) == self).then_some(name)
+        (Self::for_name(&name) == self).then_some(name)
     }
 
     /// Reads the name of an archive file that belongs on another shelf than this one.
     pub fn stray(self, called: &OsStr) -> Option<FileName> {
         let name = FileName::new(called.to_str()?).ok()?;
-        (Self::of(&name) != self).then_some(name)
+        (Self::for_name(&name) != self).then_some(name)
     }
 
     fn name(self) -> String {
@@ -110,7 +110,7 @@ impl Layout {
 
     /// Returns the final names of one file.
     pub fn target(&self, name: &FileName) -> Target {
-        let place = Shelf::of(name);
+        let place = Shelf::for_name(name);
         Target {
             file: self.files(place).join(name.as_str()),
             sidecar: self.meta(place).join(format!("{name}.json")),
@@ -192,7 +192,7 @@ mod tests {
         );
         assert_eq!(Shelf::all().count(), SHELVES);
         let shelves = Shelf::all().filter(|shelf| shelf.file("a.warc.gz".as_ref()).is_some());
-        assert_eq!(shelves.collect::<Vec<_>>(), [Shelf::of(&name)]);
+        assert_eq!(shelves.collect::<Vec<_>>(), [Shelf::for_name(&name)]);
         assert!(Shelf::all().all(|shelf| shelf.file(".a".as_ref()).is_none()));
     }
 }

@@ -104,7 +104,7 @@ pub(crate) fn file(
     };
     let mut pass = ReconcilePass::new(catalog, trust, id, now);
     let row = pass.file(layout, name, size)?;
-    pass.sync_names(layout, Shelf::of(name))?;
+    pass.sync_names(layout, Shelf::for_name(name))?;
     pass.flush()?;
     Ok(row.root)
 }

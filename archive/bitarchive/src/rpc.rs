@@ -165,8 +165,10 @@ impl NodeService for Door {
     ) -> Result<Response<wire::FindResponse>, Status> {
         let request = request.into_inner();
         let name = fields::file_name("name", &request.name)?;
-        self.act(move |node, now| convert::found(node, &name, request.on_disk.then_some(now)))
-            .await
+        self.act(move |node, now| {
+            convert::find_response(node, &name, request.on_disk.then_some(now))
+        })
+        .await
     }
 
     async fn files(

@@ -121,7 +121,7 @@ impl Scrub {
         });
     }
 
-    fn take(&mut self, done: ThreadResult) -> Result<(), WorkerError> {
+    fn handle(&mut self, done: ThreadResult) -> Result<(), WorkerError> {
         match done {
             ThreadResult::Surveyed(found) => {
                 let (plan, surveyed) = found?;
@@ -211,7 +211,7 @@ impl Worker for Scrub {
                 return Ok(Step::Again);
             };
             self.job = None;
-            self.take(done?)?;
+            self.handle(done?)?;
             return Ok(Step::Again);
         }
         if self.is_time_to_survey() {

@@ -52,7 +52,7 @@ impl<K: Key, V: Value> Table<K, V> {
     /// Reads the rows whose keys are in `range`. A range that ends before it starts is empty.
     pub fn range(&self, range: impl RangeBounds<K>) -> Result<Rows<'_, K, V>, DbError> {
         self.rows(
-            Span::of(&range),
+            Span::from_range(&range),
             Direction::Forwards,
             ReadOptions::default(),
         )
@@ -61,7 +61,7 @@ impl<K: Key, V: Value> Table<K, V> {
     /// Reads the rows of [`Table::range`], the greatest key first.
     pub fn range_backwards(&self, range: impl RangeBounds<K>) -> Result<Rows<'_, K, V>, DbError> {
         self.rows(
-            Span::of(&range),
+            Span::from_range(&range),
             Direction::Backwards,
             ReadOptions::default(),
         )
@@ -251,7 +251,7 @@ impl Span {
         end: None,
     };
 
-    fn of<K: Key>(range: &impl RangeBounds<K>) -> Self {
+    fn from_range<K: Key>(range: &impl RangeBounds<K>) -> Self {
         // Nothing lies between a key and that key with a zero byte after it.
         let after = |key: &K| {
             let mut bytes = to_bytes(key);

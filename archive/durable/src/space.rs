@@ -19,7 +19,7 @@ impl Space {
     /// # Errors
     ///
     /// Returns a [`DiskError`] if the file system does not answer.
-    pub fn of(path: &Path) -> Result<Self, DiskError> {
+    pub fn measure(path: &Path) -> Result<Self, DiskError> {
         let found =
             rustix::fs::statvfs(path).map_err(|error| DiskError::new("statvfs", path, error))?;
         Ok(Self {
@@ -46,10 +46,10 @@ mod tests {
         };
         assert_eq!(space.usable(10), 20);
         assert_eq!(space.usable(31), 0);
-        let here = Space::of(Path::new(".")).unwrap();
+        let here = Space::measure(Path::new(".")).unwrap();
         assert!(here.free <= here.total && here.total > 0);
         assert!(
-            Space::of(Path::new("/no/such/place"))
+            Space::measure(Path::new("/no/such/place"))
                 .unwrap_err()
                 .is_absent()
         );

@@ -112,7 +112,7 @@ impl Space {
     fn take_for(&self, bytes: u64, whose: impl Fn(&mut Used) -> &mut u64) -> Result<(), Full> {
         let unasked = self.unasked.fetch_add(bytes, Ordering::Relaxed);
         if unasked.saturating_add(bytes) >= ASK {
-            let free = archive_durable::Space::of(&self.batch)?.free;
+            let free = archive_durable::Space::measure(&self.batch)?.free;
             if free.saturating_sub(bytes) < self.reserve {
                 // Asked again by the next one.
                 self.unasked.store(ASK, Ordering::Relaxed);

@@ -67,14 +67,14 @@ fn read(
             })
         }
     };
-    let done = settle(shared, entry, layout, done, &trouble)?;
+    let done = recheck(shared, entry, layout, done, &trouble)?;
     let output = turn.finish().map_err(EarlyEnd::Stopped)?;
     Ok((done, output))
 }
 
 /// Looks again at a copy that could not be read: the disk may have gone away; and damage is filed as a verification files
 /// it, so that it is repaired.
-fn settle(
+fn recheck(
     shared: &JobContext,
     entry: &Entry,
     layout: &Layout,

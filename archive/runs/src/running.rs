@@ -221,7 +221,7 @@ impl RunningJob {
                     self.start(permit);
                 }
                 Event::File(piece) => {
-                    if let Some(step) = self.take(piece)? {
+                    if let Some(step) = self.handle(piece)? {
                         return Ok(step);
                     }
                 }
@@ -290,7 +290,7 @@ impl RunningJob {
     }
 
     /// Handles an event of the first file.
-    fn take(&mut self, piece: Option<FileEvent>) -> Result<Option<RunStep>, EarlyEnd> {
+    fn handle(&mut self, piece: Option<FileEvent>) -> Result<Option<RunStep>, EarlyEnd> {
         let step = match piece {
             Some(FileEvent::Output(bytes)) => {
                 self.output = self.output.saturating_add(bytes.len() as u64);

@@ -360,7 +360,7 @@ impl Node {
     ) -> Result<(), NodeError> {
         let blame = |error: DiskError| self.blame(volume, error);
         let id = verb("take-back", name)?;
-        let survey = Survey::of(&layout.incoming(), id.as_str(), &kept.file).map_err(blame)?;
+        let survey = Survey::hash(&layout.incoming(), id.as_str(), &kept.file).map_err(blame)?;
         if (survey.size(), survey.root()) != (size, root) {
             let received = survey.root().to_string();
             survey.discard().map_err(blame)?;

@@ -116,7 +116,7 @@ impl ChecksumReplica {
 
     /// Returns the room on its disk, and the bytes of it that may be used.
     pub fn space(&self) -> Result<(Space, u64), DiskError> {
-        let space = Space::of(&self.options.data)?;
+        let space = Space::measure(&self.options.data)?;
         Ok((space, space.usable(self.options.reserve)))
     }
 

@@ -65,7 +65,7 @@ impl MendPaths {
 }
 
 /// Returns whether a name in `incoming/` is that of a mend. The id of an upload has no dot, so no upload has these endings.
-pub(crate) fn is_of_a_mend(name: &str) -> bool {
+pub(crate) fn is_mend_name(name: &str) -> bool {
     let name = match name.strip_prefix('.') {
         // A state file that was not finished.
         Some(name) => name.strip_suffix(".new").unwrap_or_default(),
@@ -77,7 +77,7 @@ pub(crate) fn is_of_a_mend(name: &str) -> bool {
 }
 
 /// Returns the archived file that a journal in `incoming/` belongs to.
-pub(crate) fn of_journal(name: &str) -> Option<FileName> {
+pub(crate) fn journal_file(name: &str) -> Option<FileName> {
     FileName::new(name.strip_suffix(JOURNAL)?).ok()
 }
 
@@ -101,7 +101,7 @@ mod tests {
         for path in all {
             let last = path.file_name().unwrap().to_str().unwrap().to_owned();
             assert!(last.len() <= 255, "{last}");
-            assert!(is_of_a_mend(&last), "{last}");
+            assert!(is_mend_name(&last), "{last}");
         }
         for upload in [
             "u1",
@@ -111,13 +111,13 @@ mod tests {
             "mend.bao",
             ".u1.json.new",
         ] {
-            assert!(!is_of_a_mend(upload), "{upload}");
+            assert!(!is_mend_name(upload), "{upload}");
         }
         assert_eq!(
-            of_journal("a.warc.journal.mend").unwrap().as_str(),
+            journal_file("a.warc.journal.mend").unwrap().as_str(),
             "a.warc"
         );
-        assert_eq!(of_journal("a.warc.copy.mend"), None);
+        assert_eq!(journal_file("a.warc.copy.mend"), None);
     }
 
     /// Fails if a file whose name ends like that of a part of another file shares a path with it.
@@ -150,7 +150,7 @@ mod tests {
                 .chain([beside.journal.clone()]);
             for path in all {
                 assert!(
-                    is_of_a_mend(path.file_name().unwrap().to_str().unwrap()),
+                    is_mend_name(path.file_name().unwrap().to_str().unwrap()),
                     "{}",
                     path.display()
                 );
@@ -159,7 +159,7 @@ mod tests {
                 }
             }
             let last = beside.journal.file_name().unwrap().to_str().unwrap();
-            assert_eq!(of_journal(last).as_ref(), Some(&name));
+            assert_eq!(journal_file(last).as_ref(), Some(&name));
         }
     }
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::method;
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
-use crate::layout::{Layout, MendPaths, is_file, is_of_a_mend, of_journal};
+use crate::layout::{Layout, MendPaths, is_file, is_mend_name, journal_file};
 use crate::node::Node;
 use crate::reconcile::{read_sidecar, tidied};
 
@@ -54,10 +54,10 @@ pub(crate) fn finish_cut(
 ) -> Result<(), NodeError> {
     let incoming = layout.incoming();
     for name in directory::names(&incoming)? {
-        let Some(last) = name.to_str().filter(|name| is_of_a_mend(name)) else {
+        let Some(last) = name.to_str().filter(|name| is_mend_name(name)) else {
             continue;
         };
-        match of_journal(last) {
+        match journal_file(last) {
             Some(name) => match finish_one(node, volume, layout, &name, now) {
                 Err(NodeError::Disk(error)) => tidied(volume, Err(error))?.unwrap_or_default(),
                 other => other?,

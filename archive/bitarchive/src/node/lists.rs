@@ -13,14 +13,14 @@ impl Node {
     /// Adds a file to the manifest of its shelf. The list is derived: a failure here is corrected at the next start.
     pub(crate) fn enlist(&self, volume: &VolumeId, layout: &Layout, name: &FileName, root: Root) {
         self.change_list(volume, name, || {
-            manifest::add(&layout.manifest(Shelf::of(name)), name, root)
+            manifest::add(&layout.manifest(Shelf::for_name(name)), name, root)
         });
     }
 
     /// Removes a file from the manifest of its shelf.
     pub(crate) fn unlist(&self, volume: &VolumeId, layout: &Layout, name: &FileName) {
         self.change_list(volume, name, || {
-            manifest::remove(&layout.manifest(Shelf::of(name)), name)
+            manifest::remove(&layout.manifest(Shelf::for_name(name)), name)
         });
     }
 

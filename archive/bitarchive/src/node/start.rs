@@ -17,7 +17,7 @@ use crate::attic::settle_all;
 use crate::catalog::Catalog;
 use crate::error::NodeError;
 use crate::hold::BusyFiles;
-use crate::layout::{Layout, is_of_a_mend};
+use crate::layout::{Layout, is_mend_name};
 use crate::mend::finish_cut;
 use crate::reconcile::{self, ReconcileReport};
 use crate::standing::ScrubStanding;
@@ -133,7 +133,7 @@ impl Node {
                 let is_old = matches!(kind, Ok(directory::EntryKind::File { changed, .. }) if changed < before);
                 let name = last.to_string_lossy();
                 let upload = name.split('.').next().unwrap_or_default();
-                let is_old = is_old && !is_of_a_mend(&name);
+                let is_old = is_old && !is_mend_name(&name);
                 if is_old && !receiving.iter().any(|active| active == upload) {
                     directory::remove_name(&layout.incoming().join(&last))?;
                     reaped += 1;

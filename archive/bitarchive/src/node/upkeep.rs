@@ -35,7 +35,7 @@ impl Upkeep {
         Self {
             attic,
             brake: Brake::new(data, attic.removals_per_hour),
-            moved: Brake::of_moved(data, attic.moved_per_hour),
+            moved: Brake::for_moved_copies(data, attic.moved_per_hour),
             moving: Mutex::default(),
             refreshing: Mutex::default(),
             placing: Mutex::default(),

@@ -17,7 +17,7 @@ pub(super) fn tidy_incoming(id: &VolumeId, layout: &Layout) -> Result<(), DiskEr
         if links > 1 {
             tidied(id, directory::remove_name(&incoming.join(name)))?;
         } else if let Some(upload) = name.to_str().filter(|name| !name.contains('.')) {
-            let left = Reservation::left(&incoming, upload);
+            let left = Reservation::find(&incoming, upload);
             let given = left.and_then(|left| left.map_or(Ok(()), Reservation::give_back));
             tidied(id, given)?;
         }

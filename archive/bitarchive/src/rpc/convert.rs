@@ -91,7 +91,7 @@ fn coarse(groups: &Groups, most: usize) -> Groups {
 
 /// Writes the places of a file, and the volumes that could not be asked. While a file is being received, nobody can say that
 /// it is absent. With `on_disk`, which is the time, the disks are asked too.
-pub(crate) fn found(
+pub(crate) fn find_response(
     node: &Node,
     name: &FileName,
     on_disk: Option<Timestamp>,
@@ -233,12 +233,12 @@ pub fn status(error: &NodeError) -> Status {
         | NodeError::Record(_)
         | NodeError::Removals { .. } => Kind::Storage,
         NodeError::Catalog(_) | NodeError::Bug(_) => Kind::Internal,
-        NodeError::Volumes(error) => of_volumes(error),
+        NodeError::Volumes(error) => volumes_kind(error),
     };
     kind.status(error.to_string())
 }
 
-fn of_volumes(error: &VolumesError) -> Kind {
+fn volumes_kind(error: &VolumesError) -> Kind {
     match error {
         VolumesError::Path { .. } => Kind::Invalid,
         VolumesError::Unknown(_) => Kind::NotFound,

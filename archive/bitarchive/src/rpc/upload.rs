@@ -143,7 +143,7 @@ pub(crate) fn receive<I: FileReceiver>(
     }
     let admission = loop {
         match steps.next()? {
-            Step::Data(bytes) => take(&mut upload, &bytes, &id, open.size).map_err(failed)?,
+            Step::Data(bytes) => write_next(&mut upload, &bytes, &id, open.size).map_err(failed)?,
             Step::Close(close) if close.admission.is_empty() => {
                 upload.discard().map_err(failed)?;
                 let reason = "is empty: the received bytes are forgotten";
@@ -160,7 +160,7 @@ pub(crate) fn receive<I: FileReceiver>(
 }
 
 /// Writes the next bytes. A sender that sends more than it announced is stopped at the first surplus byte.
-fn take(
+fn write_next(
     upload: &mut impl IncomingFile,
     bytes: &Bytes,
     id: &UploadId,

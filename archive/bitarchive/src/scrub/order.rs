@@ -105,7 +105,7 @@ impl ReadPolicy {
         }
         let deadline = nanoseconds(self.deadline);
         let young = nanoseconds(self.young);
-        let spread = Spread::of(entry, 0);
+        let spread = Spread::new(entry, 0);
         let Some(verified) = believed(entry.row.verified, now) else {
             let from = unknown_since.as_nanosecond() + spread.part(deadline * 95 / 100);
             return Some(ReadWindow {
@@ -129,7 +129,7 @@ impl ReadPolicy {
         } else {
             ReadWindow {
                 until: verified + deadline,
-                from: verified + deadline * 3 / 4 + Spread::of(entry, verified).part(deadline / 5),
+                from: verified + deadline * 3 / 4 + Spread::new(entry, verified).part(deadline / 5),
             }
         })
     }
@@ -151,7 +151,7 @@ fn nanoseconds(duration: Duration) -> i128 {
 struct Spread(u64);
 
 impl Spread {
-    fn of(entry: &Entry, verified: i128) -> Self {
+    fn new(entry: &Entry, verified: i128) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(entry.name.as_str().as_bytes());
         hasher.update(&[0]);

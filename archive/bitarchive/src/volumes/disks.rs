@@ -74,7 +74,7 @@ impl DiskThreads {
     /// Returns the room on the file system at `path`.
     pub(super) fn space(&self, path: &Path) -> Result<Space, DiskError> {
         let own = path.to_owned();
-        self.ask(path, SPACE, move || Space::of(&own))?
+        self.ask(path, SPACE, move || Space::measure(&own))?
     }
 
     /// Recognises the volume at `path`; a disk that hangs is not waited for.

@@ -25,7 +25,7 @@ pub struct Reservation {
 impl Reservation {
     /// Returns the room that a process that died left reserved in `incoming` for the upload `id`; `None` if there is no such
     /// room, or the upload is sealed.
-    pub fn left(incoming: &Path, id: &str) -> Result<Option<Self>, DiskError> {
+    pub fn find(incoming: &Path, id: &str) -> Result<Option<Self>, DiskError> {
         let path = incoming.join(id);
         let found = call::look(&path)?;
         // Rounding up to blocks, and their index, are not a reservation.
@@ -81,13 +81,13 @@ mod tests {
         reserved.give_back().unwrap();
         assert!(blocks(&path) < 200_000, "{}", blocks(&path));
         assert_eq!(std::fs::read(&path).unwrap(), vec![7; 100_000]);
-        assert!(Reservation::left(directory.path(), "u1").unwrap().is_none());
+        assert!(Reservation::find(directory.path(), "u1").unwrap().is_none());
 
         // A process that dies gives nothing back.
         let stage = Stage::resume(directory.path(), "u1").unwrap();
         stage.reserve(SIZE).unwrap();
         drop(stage);
-        let left = Reservation::left(directory.path(), "u1").unwrap().unwrap();
+        let left = Reservation::find(directory.path(), "u1").unwrap().unwrap();
         left.give_back().unwrap();
         assert!(blocks(&path) < 200_000, "{}", blocks(&path));
     }

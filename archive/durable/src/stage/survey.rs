@@ -34,7 +34,7 @@ pub struct Survey {
 impl Survey {
     /// Makes the bytes of `file` durable, reads them past the page cache, and writes their outboard into `incoming`.
     /// The remains of an earlier survey of the same `id` are removed.
-    pub fn of(incoming: &Path, id: &str, file: &Path) -> Result<Self, DiskError> {
+    pub fn hash(incoming: &Path, id: &str, file: &Path) -> Result<Self, DiskError> {
         let paths = Paths::new(incoming, id);
         remove_all(&paths)?;
         call::sync(&call::open(file)?, file)?;
@@ -147,7 +147,7 @@ mod tests {
             std::fs::create_dir_all(at("incoming")).unwrap();
             // As an earlier survey that died has left it.
             std::fs::write(at("incoming").join("a.bao"), "torn").unwrap();
-            let survey = Survey::of(&at("incoming"), "a", &target.file).unwrap();
+            let survey = Survey::hash(&at("incoming"), "a", &target.file).unwrap();
             assert_eq!(survey.root().as_bytes(), blake3::hash(&bytes).as_bytes());
             assert_eq!(
                 (survey.size(), survey.outboard().is_some()),
@@ -156,12 +156,12 @@ mod tests {
             survey.publish(b"{}", &target).unwrap();
             assert_eq!(std::fs::read(&target.file).unwrap(), bytes);
             assert_eq!(target.outboard.try_exists().unwrap(), size > 16_384);
-            let again = Survey::of(&at("incoming"), "a", &target.file).unwrap();
+            let again = Survey::hash(&at("incoming"), "a", &target.file).unwrap();
             assert!(matches!(
                 again.publish(b"{}", &target),
                 Err(PublishError::Taken(_))
             ));
-            Survey::of(&at("incoming"), "a", &target.file)
+            Survey::hash(&at("incoming"), "a", &target.file)
                 .unwrap()
                 .discard()
                 .unwrap();

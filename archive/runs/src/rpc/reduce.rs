@@ -109,7 +109,7 @@ where
         }
         send(&self.answers, Answer::Ready(Ready {})).await?;
         let reduced = self.reduce(component, run, slot, ending).await?;
-        end(reduced, &self.answers).await
+        report_end(reduced, &self.answers).await
     }
 
     /// Gets the component from the cache or from the caller.
@@ -180,7 +180,7 @@ where
 }
 
 /// Tells the caller how the step ended.
-async fn end(
+async fn report_end(
     reduced: Result<(), JobError>,
     answers: &Answers<BatchReduceResponse>,
 ) -> Result<(), Status> {

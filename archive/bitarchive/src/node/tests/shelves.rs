@@ -8,7 +8,7 @@ fn shelf_of(machine: &Machine, file: &str) -> PathBuf {
 }
 
 /// Returns the condition of each name in a word: `present`, `missing` or another.
-fn said(node: &Node) -> Vec<(String, &'static str)> {
+fn conditions(node: &Node) -> Vec<(String, &'static str)> {
     let word = |condition: &Condition| match condition {
         Condition::Present => "present",
         Condition::Missing { .. } => "missing",
@@ -63,7 +63,7 @@ fn file_on_another_shelf_goes_to_its_place() {
             ("other", "present"),
             ("stranger", "unexpected"),
         ]);
-        assert_eq!(said(&node), expected);
+        assert_eq!(conditions(&node), expected);
         assert_eq!(verify(&node, "moved").row.condition, Condition::Present);
         let left = std::fs::read(wrong.join("linked")).unwrap();
         assert_eq!(left, bytes(20_000), "its place is taken");
@@ -102,7 +102,7 @@ fn second_name_of_a_file_is_unexpected() {
         ("renamed", "missing"),
         ("second", "unexpected"),
     ]);
-    assert_eq!(said(&node), expected);
+    assert_eq!(conditions(&node), expected);
     // The stranger goes aside by its own checksum, and takes nothing with it.
     verify(&node, "second");
     let root = Root::from_bytes(*blake3::hash(&bytes(20_000)).as_bytes());
