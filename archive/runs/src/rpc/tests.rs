@@ -1,4 +1,5 @@
 //! Batch jobs on a real node: their output, and that nothing of them is left.
+#![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 
 use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,6 +19,7 @@ use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
+use tonic::Status;
 
 use super::*;
 use crate::early_end::EarlyEnd;
